@@ -1,0 +1,2 @@
+//! The benchmark tool.
+fn main() {}

@@ -1,0 +1,52 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Keyed hashing of names without regard to letter case.
+
+use crate::name::Name;
+
+/// A secret that makes hashes of attacker-chosen names unpredictable.
+#[derive(Clone, Copy)]
+pub struct HashKey {
+    seed: u64,
+    multiplier: u64,
+}
+
+impl HashKey {
+    /// Returns a key from sixteen random octets.
+    pub const fn new(secret: [u64; 2]) -> Self {
+        Self { seed: secret[0], multiplier: secret[1] | 1 }
+    }
+
+    /// Hashes `name`, ASCII letter case ignored, mixed with `extra` (type, class, flags, view…).
+    pub fn hash(&self, name: Name<'_>, extra: u64) -> u64 {
+        let bytes = name.as_bytes();
+        let mut state = self.seed ^ (bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            state = fold_multiply(state ^ lower(u64::from_le_bytes(*word)), self.multiplier);
+        }
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(tail) {
+            *to = *from;
+        }
+        state = fold_multiply(state ^ lower(u64::from_le_bytes(last)), self.multiplier);
+        fold_multiply(state ^ extra, self.multiplier.rotate_left(32))
+    }
+}
+
+/// Folds the 128-bit product to 64 bits.
+const fn fold_multiply(a: u64, b: u64) -> u64 {
+    let product = (a as u128).wrapping_mul(b as u128);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// Turns the ASCII upper-case letters among eight octets into lower case.
+const fn lower(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let heptets = word & (0x7f * ONES);
+    let above_z = heptets.wrapping_add((0x7f - b'Z' as u64) * ONES);
+    let from_a = heptets.wrapping_add((0x80 - b'A' as u64) * ONES);
+    let is_ascii = !word & (0x80 * ONES);
+    let upper = is_ascii & (from_a ^ above_z);
+    word | (upper >> 2)
+}

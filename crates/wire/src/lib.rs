@@ -1,0 +1,23 @@
+//! Reads and writes DNS bytes: names, queries, records, replies.
+//!
+//! Never allocates while parsing and never panics on input.
+
+#![forbid(unsafe_code)]
+
+pub mod edns;
+pub mod hash;
+pub mod header;
+pub mod message;
+pub mod name;
+pub mod numbers;
+pub mod query;
+pub mod write;
+
+pub use edns::{Edns, EdnsOption};
+pub use hash::HashKey;
+pub use header::{Flags, Header};
+pub use message::{Message, NameRef, Record, Section};
+pub use name::{Folded, Name, NameBuf};
+pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
+pub use query::{Malformed, Query, Question};
+pub use write::{Full, Writer};

@@ -1,0 +1,207 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Domain names in wire form (RFC 1035 §3.1).
+
+use crate::query::Malformed;
+
+/// Octets a name may have, root label included (RFC 1035 §3.1).
+pub const NAME_OCTETS_MAX: usize = 255;
+/// Octets a label may have.
+pub const LABEL_OCTETS_MAX: usize = 63;
+
+/// A domain name in wire form, checked once and then trusted.
+///
+/// Uncompressed labels ending in the root label, at most 255 octets
+/// (RFC 1035 §3.1). Letter case is kept; comparison and hashing ignore it.
+#[derive(Clone, Copy)]
+pub struct Name<'a>(&'a [u8]);
+
+impl<'a> Name<'a> {
+    /// The root.
+    pub const ROOT: Name<'static> = Name(&[0]);
+
+    /// Reads an uncompressed name from the front of `bytes`; returns it and what follows.
+    pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        let mut at = 0;
+        loop {
+            let Some(&len) = bytes.get(at) else { return Err(Malformed::Name) };
+            if len == 0 {
+                break;
+            }
+            if usize::from(len) > LABEL_OCTETS_MAX {
+                return Err(Malformed::Name);
+            }
+            at += 1 + usize::from(len);
+            if at >= NAME_OCTETS_MAX {
+                return Err(Malformed::Name);
+            }
+        }
+        match bytes.split_at_checked(at + 1) {
+            Some((name, rest)) => Ok((Self(name), rest)),
+            None => Err(Malformed::Name),
+        }
+    }
+
+    /// Returns the wire form, root label included.
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Returns the number of octets, root label included.
+    #[expect(clippy::len_without_is_empty, reason = "a name has at least the root label")]
+    pub const fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether this is the root.
+    pub const fn is_root(self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// Walks the labels from the left, root label excluded.
+    pub fn labels(self) -> Labels<'a> {
+        Labels(self.0)
+    }
+
+    /// Returns the number of labels, root label excluded.
+    pub fn label_count(self) -> usize {
+        self.labels().count()
+    }
+
+    /// Returns the name without its first label; `None` for the root.
+    pub fn parent(self) -> Option<Self> {
+        let (&len, rest) = self.0.split_first()?;
+        if len == 0 { None } else { rest.get(usize::from(len)..).map(Name) }
+    }
+
+    /// Returns the last `labels` labels; the whole name if it has fewer.
+    #[must_use]
+    pub fn suffix(self, labels: usize) -> Self {
+        let mut name = self;
+        for _ in labels..self.label_count() {
+            match name.parent() {
+                Some(parent) => name = parent,
+                None => break,
+            }
+        }
+        name
+    }
+
+    /// Returns whether this name equals `zone` or lies below it.
+    pub fn is_at_or_below(self, zone: Name<'_>) -> bool {
+        let mut name = self;
+        while name.len() > zone.len() {
+            match name.parent() {
+                Some(parent) => name = parent,
+                None => return false,
+            }
+        }
+        name == zone
+    }
+
+    /// Returns an owned copy, letter case kept.
+    pub fn to_buf(self) -> NameBuf {
+        let mut buf = NameBuf::root();
+        if let Some(room) = buf.bytes.get_mut(..self.0.len()) {
+            room.copy_from_slice(self.0);
+            buf.len = self.0.len() as u8;
+        }
+        buf
+    }
+
+    /// Returns an owned copy with ASCII letters in lower case.
+    pub fn to_folded(self) -> Folded {
+        let mut buf = self.to_buf();
+        buf.bytes.make_ascii_lowercase();
+        Folded(buf)
+    }
+}
+
+impl PartialEq<Name<'_>> for Name<'_> {
+    /// Compares without regard to ASCII letter case (RFC 4343 §3).
+    fn eq(&self, other: &Name<'_>) -> bool {
+        // Length octets are at most 63 and so are never letters: folding them changes nothing.
+        self.0.eq_ignore_ascii_case(other.0)
+    }
+}
+impl Eq for Name<'_> {}
+
+/// The labels of a name from the left, root label excluded.
+#[derive(Clone)]
+pub struct Labels<'a>(&'a [u8]);
+
+impl<'a> Iterator for Labels<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (&len, rest) = self.0.split_first()?;
+        if len == 0 {
+            return None;
+        }
+        let (label, rest) = rest.split_at_checked(usize::from(len))?;
+        self.0 = rest;
+        Some(label)
+    }
+}
+
+/// An owned name, inline, letter case kept. 256 octets, no heap.
+#[derive(Clone, Copy)]
+pub struct NameBuf {
+    len: u8,
+    bytes: [u8; NAME_OCTETS_MAX],
+}
+
+impl NameBuf {
+    /// Returns the root.
+    pub const fn root() -> Self {
+        Self { len: 1, bytes: [0; NAME_OCTETS_MAX] }
+    }
+
+    /// Returns the name as a borrow.
+    pub fn as_name(&self) -> Name<'_> {
+        Name(self.bytes.get(..usize::from(self.len)).unwrap_or(&[0]))
+    }
+
+    /// Puts `label` in place of the root label and a new root label after it.
+    ///
+    /// Errors when the label is empty or too long, or the name would be.
+    pub fn push_label(&mut self, label: &[u8]) -> Result<(), Malformed> {
+        let end = usize::from(self.len) - 1;
+        if label.is_empty() || label.len() > LABEL_OCTETS_MAX {
+            return Err(Malformed::Name);
+        }
+        let room = self.bytes.get_mut(end..end + label.len() + 2).ok_or(Malformed::Name)?;
+        if let Some((first, rest)) = room.split_first_mut()
+            && let Some((last, middle)) = rest.split_last_mut()
+        {
+            *first = label.len() as u8;
+            middle.copy_from_slice(label);
+            *last = 0;
+        }
+        self.len += 1 + label.len() as u8;
+        Ok(())
+    }
+}
+
+impl PartialEq for NameBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_name() == other.as_name()
+    }
+}
+impl Eq for NameBuf {}
+
+/// A name whose ASCII letters are lower case: bytes can be compared as they are.
+#[derive(Clone, Copy)]
+pub struct Folded(NameBuf);
+
+impl Folded {
+    /// Returns the lower-case name.
+    pub fn as_name(&self) -> Name<'_> {
+        self.0.as_name()
+    }
+
+    /// Returns the lower-case wire form.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_name().0
+    }
+}

@@ -1,0 +1,125 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A query as a stranger sends it: checked whole, borrowed, never copied.
+
+use crate::edns::Edns;
+use crate::header::{Flags, Header};
+use crate::message::{self, Section};
+use crate::name::Name;
+use crate::numbers::{Class, Opcode, Rcode, Rtype};
+
+/// Why bytes are not a query we can work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Shorter than a header: not even an ID to echo.
+    Header,
+    /// A response (QR set): answering it could start a loop.
+    Response,
+    /// An operation other than QUERY.
+    Opcode,
+    /// Not exactly one question.
+    Question,
+    /// A name that overruns, is too long, or whose pointers do not lead backwards.
+    Name,
+    /// A record that overruns the message.
+    Record,
+    /// Two OPT records, an OPT outside the additional section or not at the root, or an option that overruns.
+    Edns,
+    /// Octets after the last record.
+    Trailing,
+}
+
+impl Malformed {
+    /// The code the client sees; `None` means stay silent.
+    pub const fn rcode(self) -> Option<Rcode> {
+        match self {
+            Self::Header | Self::Response => None,
+            Self::Opcode => Some(Rcode::NOTIMP),
+            Self::Question | Self::Name | Self::Record | Self::Edns | Self::Trailing => Some(Rcode::FORMERR),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// The name.
+    pub qname: Name<'a>,
+    /// The type.
+    pub qtype: Rtype,
+    /// The class.
+    pub qclass: Class,
+}
+
+/// A well-formed query with exactly one question.
+#[derive(Clone, Copy)]
+pub struct Query<'a> {
+    /// The header.
+    pub header: Header,
+    /// The one question.
+    pub question: Question<'a>,
+    /// The OPT record, if there is one.
+    pub edns: Option<Edns<'a>>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Query<'a> {
+    /// Reads a query; every octet is accounted for.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let header = Header::parse(bytes).ok_or(Malformed::Header)?;
+        if header.flags.has(Flags::QR) {
+            return Err(Malformed::Response);
+        }
+        if header.flags.opcode() != Opcode::QUERY {
+            return Err(Malformed::Opcode);
+        }
+        if header.questions != 1 {
+            return Err(Malformed::Question);
+        }
+        let body = bytes.get(Header::LEN..).ok_or(Malformed::Header)?;
+        let (qname, rest) = Name::parse(body)?;
+        let (&[t0, t1, c0, c1], rest) = rest.split_first_chunk::<4>().ok_or(Malformed::Question)?;
+        let question = Question {
+            qname,
+            qtype: Rtype(u16::from_be_bytes([t0, t1])),
+            qclass: Class(u16::from_be_bytes([c0, c1])),
+        };
+        let edns = if rest.is_empty() && header.answers | header.authorities | header.additionals == 0 {
+            None
+        } else {
+            sections(bytes, bytes.len() - rest.len(), &header)?
+        };
+        Ok(Self { header, question, edns, bytes })
+    }
+
+    /// Returns the whole message.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns the question section as it came (letter case kept).
+    pub fn question_bytes(&self) -> &'a [u8] {
+        self.bytes.get(Header::LEN..Header::LEN + self.question.qname.len() + 4).unwrap_or(&[])
+    }
+
+    /// Returns whether the client wants DNSSEC records.
+    pub fn wants_dnssec(&self) -> bool {
+        self.edns.is_some_and(|edns| edns.wants_dnssec())
+    }
+}
+
+/// Walks all records of a message and returns its OPT.
+fn sections<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Result<Option<Edns<'a>>, Malformed> {
+    let mut edns = None;
+    let mut records = message::records(bytes, at, header);
+    for record in &mut records {
+        let record = record?;
+        if record.rtype == Rtype::OPT {
+            if edns.is_some() || record.section != Section::Additional || !record.owner.is_root() {
+                return Err(Malformed::Edns);
+            }
+            edns = Some(Edns::parse(record.class.0, record.ttl_raw, record.rdata).ok_or(Malformed::Edns)?);
+        }
+    }
+    if records.at() == bytes.len() { Ok(edns) } else { Err(Malformed::Trailing) }
+}
