@@ -57,7 +57,8 @@ impl<'a> Message<'a> {
                 if edns.is_some() || record.section != Section::Additional || !record.owner.is_root() {
                     return Err(Malformed::Edns);
                 }
-                edns = Some(Edns::parse(record.class.0, record.ttl_raw, record.rdata).ok_or(Malformed::Edns)?);
+                edns =
+                    Some(Edns::parse(record.class.0, record.ttl_raw, record.rdata).ok_or(Malformed::Edns)?);
             }
         }
         if walk.at() != bytes.len() {

@@ -1,0 +1,38 @@
+//! Who asks, and over what.
+
+use std::net::IpAddr;
+
+/// How a query reached us. Decides sizes and limits, never policy by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// A datagram: the source address may be forged, the reply may be truncated.
+    Udp,
+    /// A connection: the source address is proven.
+    Tcp,
+}
+
+/// The client of one query, as far as policy may know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// Its address; IPv4-mapped IPv6 addresses are given as IPv4.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// How it reached us.
+    pub transport: Transport,
+    /// Whether the transport proves that the address is not forged.
+    pub verified: bool,
+    /// The most octets the transport carries in a reply, whatever the client's EDNS says.
+    pub reply_octets_max: u16,
+    /// The idle timeout to announce in edns-tcp-keepalive (RFC 7828), in units of 100 ms.
+    pub keepalive: Option<u16>,
+}
+
+/// The time, as the worker saw it when it began the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Seconds since the Unix epoch.
+    pub unix_seconds: u32,
+    /// Milliseconds of a clock that never goes back.
+    pub monotonic_ms: u64,
+}

@@ -1,0 +1,68 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What one worker counts. Only its worker writes; anybody may read and add up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that one thread raises and others read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds one. Only the owning worker may call it: a plain load and store is enough then, and cheaper.
+    pub fn bump(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Returns the count.
+    pub fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Declares the counters with their metric names and help texts.
+macro_rules! counters {
+    ($($name:ident: $help:literal),* $(,)?) => {
+        /// One worker's counters, on cache lines of their own.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct Counters {
+            $(#[doc = $help] pub $name: Counter,)*
+        }
+
+        impl Counters {
+            /// Returns every counter's name and help text, in the order of [`Counters::read`].
+            pub const DESCRIPTIONS: &[(&'static str, &'static str)] = &[$((stringify!($name), $help),)*];
+
+            /// Calls `f` with every counter's name and value.
+            pub fn read(&self, mut f: impl FnMut(&'static str, u64)) {
+                $(f(stringify!($name), self.$name.read());)*
+            }
+        }
+    };
+}
+
+counters! {
+    queries_udp: "Queries that came over UDP.",
+    queries_tcp: "Queries that came over TCP.",
+    malformed: "Messages that were not queries we can read.",
+    denied: "Queries refused by the access list.",
+    limited: "Queries over the rate limit of their prefix.",
+    cookies_valid: "Queries with a valid server cookie.",
+    answers_local: "Queries answered from hosts and local names.",
+    answers_fixed: "Queries answered by a rule with a fixed rcode.",
+    cache_hits: "Queries answered from the cache.",
+    cache_misses: "Cache look-ups that found nothing.",
+    cache_stale: "Queries answered with stale data.",
+    cache_failures: "Queries answered with a remembered failure.",
+    prefetches: "Refreshes of popular entries before they expire.",
+    deferred: "Queries that waited for an upstream.",
+    resumed: "Deferred queries that went on.",
+    truncated: "Replies sent with TC because they were too large.",
+    noerror: "Replies with NOERROR.",
+    nxdomain: "Replies with NXDOMAIN.",
+    servfail: "Replies with SERVFAIL.",
+    refused: "Replies with REFUSED.",
+    other_rcode: "Replies with another rcode.",
+    dropped: "Queries that got no reply.",
+}

@@ -1,0 +1,50 @@
+//! What a worker reads: compiled once, swapped whole, never changed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Everything a query can meet.
+pub struct Snapshot {}
+
+/// Holds the newest snapshot; workers look at its generation between batches.
+pub struct SnapshotCell {
+    generation: AtomicU64,
+    newest: Mutex<Arc<Snapshot>>,
+    /// Frees old snapshots on a thread of their own: gigabytes are not freed between two packets.
+    reclaim: Mutex<Sender<Arc<Snapshot>>>,
+}
+
+impl SnapshotCell {
+    /// Returns a cell with its first snapshot. `reclaim` receives what workers no longer use.
+    pub fn new(first: Arc<Snapshot>, reclaim: Sender<Arc<Snapshot>>) -> Self {
+        Self { generation: AtomicU64::new(1), newest: Mutex::new(first), reclaim: Mutex::new(reclaim) }
+    }
+
+    /// Returns the generation of the newest snapshot.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Returns the newest snapshot and its generation.
+    pub fn load(&self) -> (Arc<Snapshot>, u64) {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        (Arc::clone(&newest), self.generation.load(Ordering::Acquire))
+    }
+
+    /// Replaces the snapshot; workers adopt it before their next batch.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *newest, snapshot);
+        self.generation.fetch_add(1, Ordering::Release);
+        drop(newest);
+        self.reclaim(old);
+    }
+
+    /// Hands a snapshot that is no longer used to the reclaim thread.
+    pub fn reclaim(&self, old: Arc<Snapshot>) {
+        let sender = self.reclaim.lock().unwrap_or_else(PoisonError::into_inner);
+        // The receiver is gone only while the process ends; then nobody minds who frees it.
+        drop(sender.send(old));
+    }
+}

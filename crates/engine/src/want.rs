@@ -1,0 +1,115 @@
+//! What a deferred query waits for, and what may become of that.
+
+use std::hash::{Hash, Hasher};
+
+use wire::{Class, EdeCode, Message, NameBuf, Rcode, Rtype};
+
+/// The number of an upstream group in the plan that `fetch` runs on.
+///
+/// A group keeps its number over reloads for as long as it keeps its name, and no number is
+/// used again: a query deferred under the old configuration still finds its group, or learns
+/// that it is gone ([`Failure::NoUpstream`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(pub u16);
+
+/// An EDNS client subnet (RFC 7871): address bits beyond `prefix` are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientSubnet {
+    /// The address family as IANA numbers it: 1 for IPv4, 2 for IPv6.
+    pub family: u8,
+    /// The number of leading bits that count.
+    pub prefix: u8,
+    /// The address, IPv4 in the first four octets.
+    pub address: [u8; 16],
+}
+
+/// A question for another server, and what makes two of them the same fetch.
+#[derive(Clone)]
+pub struct OutQuery {
+    /// The name, in the first asker's letter case.
+    pub qname: NameBuf,
+    /// The type.
+    pub qtype: Rtype,
+    /// The class.
+    pub qclass: Class,
+    /// Whether to set CD.
+    pub checking_disabled: bool,
+    /// Whether to set DO.
+    pub wants_dnssec: bool,
+    /// The client subnet to send, if the policy forwards it.
+    pub client_subnet: Option<ClientSubnet>,
+    /// Where the program goes on: only askers with the same continuation may share one fetch.
+    pub continuation: u32,
+    /// A keyed hash of all of the above and the pool, letter case ignored.
+    pub hash: u64,
+}
+
+impl PartialEq for OutQuery {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+            && self.qtype == other.qtype
+            && self.qclass == other.qclass
+            && self.checking_disabled == other.checking_disabled
+            && self.wants_dnssec == other.wants_dnssec
+            && self.client_subnet == other.client_subnet
+            && self.continuation == other.continuation
+            && self.qname == other.qname
+    }
+}
+impl Eq for OutQuery {}
+
+impl Hash for OutQuery {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What to fetch before a query can go on.
+pub struct Want {
+    /// Whom to ask.
+    pub pool: PoolId,
+    /// What to ask.
+    pub query: OutQuery,
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
+    pub stale_after_ms: Option<u32>,
+}
+
+/// What became of a fetch.
+#[derive(Clone, Copy)]
+pub enum Outcome<'a> {
+    /// An upstream answered: its ID, source and question are checked, any rcode is possible.
+    Reply(&'a Message<'a>),
+    /// Nobody answered usefully.
+    Failed(Failure),
+}
+
+/// Why a fetch brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// No upstream answered in time.
+    Timeout,
+    /// The network refused: unreachable, connection refused or reset.
+    Network,
+    /// Upstreams answered, but nothing that could be used; the last rcode.
+    BadReply(Rcode),
+    /// A bound on waiting queries was reached; the query was shed.
+    Overloaded,
+    /// The pool has no upstream with a known address (yet).
+    NoUpstream,
+    /// The server is stopping.
+    Stopping,
+}
+
+impl Failure {
+    /// Returns the Extended DNS Error that tells the client about it (RFC 8914).
+    pub const fn ede(self) -> (EdeCode, &'static str) {
+        match self {
+            Self::Timeout => (EdeCode::NO_REACHABLE_AUTHORITY, "no upstream answered in time"),
+            Self::Network => (EdeCode::NETWORK_ERROR, "upstream not reachable"),
+            Self::BadReply(_) => (EdeCode::INVALID_DATA, "upstream sent no usable answer"),
+            Self::Overloaded => (EdeCode::OTHER, "too many queries waiting"),
+            Self::NoUpstream => (EdeCode::NO_REACHABLE_AUTHORITY, "no upstream has a known address"),
+            Self::Stopping => (EdeCode::NOT_READY, "server is stopping"),
+        }
+    }
+}
