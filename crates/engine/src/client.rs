@@ -1,6 +1,7 @@
 //! Who asks, and over what.
 
 use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
 
 /// How a query reached us. Decides sizes and limits, never policy by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,4 +36,15 @@ pub struct Now {
     pub unix_seconds: u32,
     /// Milliseconds of a clock that never goes back.
     pub monotonic_ms: u64,
+}
+
+impl Now {
+    /// Returns the time that is `unix` on the wall and `since_start` after [`Worker::started`](crate::Worker::started).
+    pub fn new(unix: SystemTime, since_start: Duration) -> Self {
+        let unix = unix.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self {
+            unix_seconds: u32::try_from(unix).unwrap_or(u32::MAX),
+            monotonic_ms: u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Instant;
 
 use crate::{Engine, Suspended};
 
@@ -61,6 +62,8 @@ pub struct ReplyTo {
 pub struct Worker {
     /// Number of this worker, from zero.
     pub index: usize,
+    /// What [`Now::monotonic_ms`](crate::Now::monotonic_ms) counts from: the same instant for all workers.
+    pub started: Instant,
     /// The engine.
     pub engine: RefCell<Engine>,
 }
