@@ -19,6 +19,11 @@ impl HashKey {
 
     /// Hashes `name`, ASCII letter case ignored, mixed with `extra` (type, class, flags, view…).
     pub fn hash(&self, name: Name<'_>, extra: u64) -> u64 {
+        self.mix(self.hash_name(name), extra)
+    }
+
+    /// Hashes `name` alone, ASCII letter case ignored.
+    pub fn hash_name(&self, name: Name<'_>) -> u64 {
         let bytes = name.as_bytes();
         let mut state = self.seed ^ (bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (words, tail) = bytes.as_chunks::<8>();
@@ -29,8 +34,12 @@ impl HashKey {
         for (to, from) in last.iter_mut().zip(tail) {
             *to = *from;
         }
-        state = fold_multiply(state ^ lower(u64::from_le_bytes(last)), self.multiplier);
-        fold_multiply(state ^ extra, self.multiplier.rotate_left(32))
+        fold_multiply(state ^ lower(u64::from_le_bytes(last)), self.multiplier)
+    }
+
+    /// Mixes the hash of a name with `extra`.
+    pub const fn mix(&self, name_hash: u64, extra: u64) -> u64 {
+        fold_multiply(name_hash ^ extra, self.multiplier.rotate_left(32))
     }
 }
 
