@@ -1,2 +1,56 @@
-//! Project chores.
-fn main() {}
+//! Project chores: `cargo xtask check|test|tidy|bench|fuzz|docs`.
+//!
+//! Never part of what is shipped: only developers and CI run it.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a command line tool talks to the person who runs it")]
+
+mod chores;
+mod run;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask <what>
+
+  check                   before a commit: format, tidy, lints, tests of the packages that changed
+  test                    everything, as CI runs it; installs the tools that tests need
+  tidy                    the rules of this repository that no compiler knows
+  bench [arguments…]      the benchmark tool (`cargo xtask bench --help`)
+  fuzz [--executions N] [TARGET…]
+                          the fuzz targets, each N times (default: 100000)
+  docs                    writes the generated pages of docs/ anew
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((what, rest)) = arguments.split_first() else {
+        print!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let outcome = match (what.as_str(), rest) {
+        ("check", []) => chores::check(),
+        ("test", []) => chores::test(),
+        ("tidy", []) => chores::tidy(),
+        ("bench", rest) => chores::bench(rest),
+        ("fuzz", rest) => chores::fuzz(rest),
+        ("docs", []) => chores::docs(),
+        ("help" | "--help" | "-h", _) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        ("check" | "test" | "tidy" | "docs", [extra, ..]) => {
+            Err(format!("`{what}` takes no `{extra}`\n\n{USAGE}"))
+        }
+        _ => Err(format!("unknown chore `{what}`\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            println!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

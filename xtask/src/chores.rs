@@ -1,0 +1,210 @@
+//! The chores, one function each.
+
+use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched};
+use crate::{tidy, tools};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Executions per fuzz target when nobody says otherwise: seconds, not hours.
+const FUZZ_EXECUTIONS: u64 = 100_000;
+
+/// What a developer runs before a commit.
+pub(crate) fn check() -> Result<(), String> {
+    let mut steps = Steps::begin();
+    steps.step("tidy", tidy);
+    steps.step("format", format);
+    steps.step("lints", lints);
+    steps.step("licences and advisories", deny);
+    let packages = changed_packages()?;
+    if packages.is_empty() {
+        steps.step("tests of what changed", || {
+            println!("no package changed since main");
+            Ok(())
+        });
+    } else if steps.all_passed() {
+        steps.step(&format!("tests of {}", packages.join(", ")), || {
+            let mut command = cargo(["test", "--quiet"]);
+            for package in &packages {
+                command.args(["--package", package]);
+            }
+            run(&mut command)
+        });
+    }
+    steps.finish()
+}
+
+/// What CI runs: everything, from a clean clone, with one target directory and one set of flags.
+pub(crate) fn test() -> Result<(), String> {
+    let mut steps = Steps::begin();
+    let mut results = Vec::new();
+    steps.step("tools for the tests", tools::install_missing);
+    steps.step("tidy", tidy);
+    steps.step("format", format);
+    // One call builds programs and tests alike, so that the system tests find the program that fits them
+    // and nothing is compiled a second time with other features.
+    steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
+    if steps.all_passed_but(&["tidy", "format", "tools for the tests"]) {
+        steps.step("tests", || {
+            run_watched(&mut cargo(["test", "--workspace", "--no-fail-fast"]), |line| {
+                if line.starts_with("test result:") {
+                    results.push(line.to_string());
+                }
+            })
+        });
+        steps.step("fuzz seeds", || fuzz_targets(&["--seeds-only".to_string()]));
+    }
+    steps.step("lints", lints);
+    steps.step("licences and advisories", deny);
+    if let Some(total) = total(&results) {
+        println!("{total}");
+    }
+    steps.finish()
+}
+
+/// Adds up the closing lines of the test programs, in cargo's own words.
+fn total(results: &[String]) -> Option<String> {
+    let (mut passed, mut failed, mut ignored) = (0, 0, 0);
+    for line in results {
+        for part in line.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(count), Some(what)) = (words.next(), words.next()) else { continue };
+            let Ok(count) = count.parse::<u64>() else { continue };
+            match what {
+                "passed" => passed += count,
+                "failed" => failed += count,
+                "ignored" => ignored += count,
+                _ => {}
+            }
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    let programs = results.len();
+    (programs > 0).then(|| {
+        format!(
+            "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; in {programs} test programs"
+        )
+    })
+}
+
+/// The rules of this repository.
+pub(crate) fn tidy() -> Result<(), String> {
+    let findings = tidy::check_repository(&root())?;
+    let mut errors = 0;
+    for finding in &findings {
+        println!("{finding}");
+        errors += usize::from(finding.is_error());
+    }
+    match errors {
+        0 => {
+            println!("tidy");
+            Ok(())
+        }
+        errors => Err(format!("{errors} findings")),
+    }
+}
+
+/// Hands over to the benchmark tool, built for speed.
+pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
+    run(&mut cargo(["build", "--release", "--package", "gannet-daemon", "--package", "gannet-bench"]))?;
+    run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
+}
+
+/// Runs the fuzz targets.
+pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
+    if arguments.is_empty() {
+        return fuzz_targets(&["--executions".to_string(), FUZZ_EXECUTIONS.to_string()]);
+    }
+    fuzz_targets(arguments)
+}
+
+fn fuzz_targets(arguments: &[String]) -> Result<(), String> {
+    if !root().join("fuzz/Cargo.toml").is_file() {
+        println!("skipped: there is no fuzz/Cargo.toml");
+        return Ok(());
+    }
+    let mut command = cargo(["run", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--"]);
+    run(command.args(arguments))
+}
+
+/// Writes the generated pages anew.
+pub(crate) fn docs() -> Result<(), String> {
+    let manual =
+        output(&mut cargo(["run", "--quiet", "--package", "gannet-daemon", "--", "config", "schema"]))?;
+    let path = root().join("docs/settings.md");
+    std::fs::write(&path, manual).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    println!("wrote docs/settings.md");
+    Ok(())
+}
+
+fn format() -> Result<(), String> {
+    run(&mut cargo(["fmt", "--all", "--", "--check"]))
+}
+
+fn lints() -> Result<(), String> {
+    run(&mut cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn deny() -> Result<(), String> {
+    if !is_installed("cargo-deny") {
+        println!("skipped: cargo-deny is not installed");
+        return Ok(());
+    }
+    run(&mut cargo(["deny", "--workspace", "check"]))
+}
+
+/// Returns the packages with a file that differs from `main`, or that is not committed.
+fn changed_packages() -> Result<Vec<String>, String> {
+    let git = |arguments: &[&str]| output(Command::new("git").current_dir(root()).args(arguments));
+    let base = git(&["merge-base", "HEAD", "main"]).unwrap_or_else(|_| "HEAD".to_string());
+    let mut files = git(&["diff", "--name-only", base.trim()])?;
+    files.push_str(&git(&["ls-files", "--others", "--exclude-standard"])?);
+    Ok(packages_of(files.lines()))
+}
+
+/// Returns the packages that hold these files; a changed lock file or root manifest changes none of them by itself.
+fn packages_of<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut packages = BTreeSet::new();
+    for file in files {
+        let mut parts = file.split('/');
+        let package = match (parts.next(), parts.next(), parts.next()) {
+            (Some("crates"), Some(name), Some(_)) => format!("gannet-{name}"),
+            (Some("tests"), Some("testkit"), Some(_)) => "gannet-testkit".to_string(),
+            (Some(top @ ("tests" | "xtask" | "bench")), Some(_), _) => format!("gannet-{top}"),
+            _ => continue,
+        };
+        packages.insert(package);
+    }
+    packages.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_files_lead_to_their_packages() {
+        let files = [
+            "crates/wire/src/name.rs",
+            "crates/wire/Cargo.toml",
+            "tests/testkit/src/lib.rs",
+            "README.md",
+            "Cargo.lock",
+            "xtask/src/main.rs",
+        ];
+        assert_eq!(packages_of(files.into_iter()), ["gannet-testkit", "gannet-wire", "gannet-xtask"]);
+    }
+
+    #[test]
+    fn closing_lines_are_added_up() {
+        let line = |passed, failed| {
+            format!(
+                "test result: ok. {passed} passed; {failed} failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+            )
+        };
+        assert_eq!(
+            total(&[line(3, 0), line(4, 2)]).as_deref(),
+            Some("test result: FAILED. 7 passed; 2 failed; 2 ignored; in 2 test programs")
+        );
+        assert_eq!(total(&[]), None);
+    }
+}

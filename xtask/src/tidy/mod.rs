@@ -1,0 +1,138 @@
+//! The rules of this repository that no compiler knows, each with its own tests.
+//!
+//! A rule that is wrong in one place is switched off there, with the reason:
+//! `// tidy: allow(clone): the list is short and this runs once per reload`
+//! on the line before or on the line itself.
+
+mod code;
+mod crates;
+mod hot;
+mod layers;
+mod source;
+mod text;
+
+use source::Source;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+/// Something that a rule found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    path: String,
+    /// Counted from one.
+    line: usize,
+    severity: Severity,
+    message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Warning,
+    Error,
+}
+
+impl Finding {
+    fn error(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_string(), line, severity: Severity::Error, message: message.into() }
+    }
+
+    fn warning(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(path, line, message) }
+    }
+
+    /// Returns whether this fails the check.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        write!(f, "{}:{}: {severity}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// A file of the repository: its path from the root, with `/`, and its text.
+pub(crate) struct File {
+    path: String,
+    text: String,
+}
+
+impl File {
+    #[cfg(test)]
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_string(), text: text.to_string() }
+    }
+
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    fn has_extension(&self, extension: &str) -> bool {
+        self.name().rsplit_once('.').is_some_and(|(_, found)| found == extension)
+    }
+}
+
+/// Checks everything that git knows, or would with `git add`.
+pub(crate) fn check_repository(root: &Path) -> Result<Vec<Finding>, String> {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let listing = crate::run::output(&mut git)?;
+    let mut files = Vec::new();
+    for path in listing.split('\0').filter(|path| !path.is_empty()) {
+        // A deleted file is still listed, a captured packet is not text: neither is for us.
+        if let Ok(text) = std::fs::read_to_string(root.join(path)) {
+            files.push(File { path: path.to_string(), text });
+        }
+    }
+    Ok(check(&files))
+}
+
+/// Checks a set of files; findings are sorted by path and line.
+fn check(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    text::project(files, &mut findings);
+    crates::members(files, &mut findings);
+    for file in files {
+        text::file(file, &mut findings);
+        if file.has_extension("rs") {
+            let source = Source::read(&file.path, &file.text);
+            crates::root(&source, &mut findings);
+            code::file(&source, &mut findings);
+            hot::file(&source, &mut findings);
+            layers::source(&source, &mut findings);
+        } else if file.name() == "Cargo.toml" {
+            layers::manifest(file, &mut findings);
+        }
+    }
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    findings
+}
+
+/// Asserts what a rule finds: lines, and how each message begins.
+#[cfg(test)]
+fn expect(findings: &[Finding], expected: &[(usize, &str)]) {
+    let found: Vec<_> = findings.iter().map(|finding| (finding.line, finding.message.as_str())).collect();
+    let fits = found.len() == expected.len()
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(found, expected)| found.0 == expected.0 && found.1.starts_with(expected.1));
+    assert!(fits, "found {found:#?}, expected {expected:#?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_points_at_its_line() {
+        let finding = Finding::error("crates/wire/src/name.rs", 7, "something");
+        assert_eq!(finding.to_string(), "crates/wire/src/name.rs:7: error: something");
+    }
+}
