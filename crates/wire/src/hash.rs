@@ -13,8 +13,8 @@ pub struct HashKey {
 
 impl HashKey {
     /// Returns a key from sixteen random octets.
-    pub const fn new(secret: [u64; 2]) -> Self {
-        Self { seed: secret[0], multiplier: secret[1] | 1 }
+    pub const fn new([seed, multiplier]: [u64; 2]) -> Self {
+        Self { seed, multiplier: multiplier | 1 }
     }
 
     /// Hashes `name`, ASCII letter case ignored, mixed with `extra` (type, class, flags, view…).
