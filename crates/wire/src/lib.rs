@@ -11,6 +11,9 @@ pub mod message;
 pub mod name;
 pub mod numbers;
 pub mod query;
+pub mod rdata;
+pub mod reply;
+pub mod rtypes;
 pub mod write;
 
 pub use edns::{Edns, EdnsOption};
@@ -20,4 +23,5 @@ pub use message::{Message, NameRef, Record, Section};
 pub use name::{Folded, Name, NameBuf};
 pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
+pub use reply::{Normalised, Unfit, normalise, truncate};
 pub use write::{Full, Writer};

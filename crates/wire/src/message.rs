@@ -77,6 +77,11 @@ impl<'a> Message<'a> {
         self.records_at
     }
 
+    /// Returns the name at `at`, octets from the start of the message; nothing is checked yet.
+    pub const fn name_at(&self, at: usize) -> NameRef<'a> {
+        NameRef::new(self.bytes, at)
+    }
+
     /// Returns the response code, with the upper bits from EDNS.
     pub fn rcode(&self) -> Rcode {
         let upper = self.edns.map_or(0, |edns| u16::from(edns.extended_rcode) << 4);

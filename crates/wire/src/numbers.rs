@@ -53,11 +53,6 @@ macro_rules! constants {
     };
 }
 
-constants!(Rtype:
-    A = 1, NS = 2, CNAME = 5, SOA = 6, PTR = 12, HINFO = 13, MX = 15, TXT = 16, SIG = 24, AAAA = 28,
-    SRV = 33, DNAME = 39, OPT = 41, DS = 43, RRSIG = 46, NSEC = 47, DNSKEY = 48, NSEC3 = 50, SVCB = 64,
-    HTTPS = 65, TKEY = 249, TSIG = 250, IXFR = 251, AXFR = 252, MAILB = 253, MAILA = 254, ANY = 255,
-);
 constants!(Class: IN = 1, CH = 3, HS = 4, NONE = 254, ANY = 255);
 constants!(Opcode: QUERY = 0, IQUERY = 1, STATUS = 2, NOTIFY = 4, UPDATE = 5, DSO = 6);
 constants!(Rcode:

@@ -4,7 +4,7 @@
 
 use crate::header::{Flags, Header};
 use crate::message::Section;
-use crate::name::Name;
+use crate::name::{NAME_OCTETS_MAX, Name};
 use crate::numbers::{Class, OptionCode, Rcode, Rtype, Ttl};
 use crate::query::Question;
 
@@ -12,8 +12,27 @@ use crate::query::Question;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Names remembered as targets of compression; later ones are written out in full.
-const TARGETS_MAX: usize = 32;
+/// Labels remembered as targets of compression; later ones are written out and found no more.
+const TARGETS_MAX: usize = 64;
+/// Labels looked up among the targets for one message, so that a reply full of names made for it cannot hold a
+/// worker (CVE-2024-8508); names after that are written in full.
+const SEARCHES_MAX: u16 = 8192;
+/// Labels a name may have, root label excluded.
+const LABELS_MAX: usize = NAME_OCTETS_MAX / 2;
+/// The target that stands for the root: everything written is below it.
+const ROOT: u8 = u8::MAX;
+
+/// A label already written, known by its place and by the label above it.
+///
+/// Four octets, so that all targets take four cache lines and a search reads them in a row.
+#[derive(Clone, Copy)]
+struct Target {
+    at: u16,
+    parent: u8,
+    tag: u8,
+}
+
+const _: () = assert!(size_of::<Target>() == 4 && TARGETS_MAX < ROOT as usize);
 
 /// Writes one message front to back: question, then sections in order, then OPT.
 ///
@@ -23,8 +42,9 @@ pub struct Writer<'b> {
     len: usize,
     limit: usize,
     header: Header,
-    targets: [u16; TARGETS_MAX],
-    target_count: usize,
+    targets: [Target; TARGETS_MAX],
+    target_count: u8,
+    searches_left: u16,
 }
 
 impl<'b> Writer<'b> {
@@ -32,7 +52,15 @@ impl<'b> Writer<'b> {
     pub fn new(buf: &'b mut [u8], limit: usize, id: u16, flags: Flags) -> Self {
         let limit = limit.min(buf.len()).min(usize::from(u16::MAX));
         let header = Header { id, flags, ..Header::default() };
-        Self { buf, len: Header::LEN, limit, header, targets: [0; TARGETS_MAX], target_count: 0 }
+        Self {
+            buf,
+            len: Header::LEN,
+            limit,
+            header,
+            targets: [Target { at: 0, parent: 0, tag: 0 }; TARGETS_MAX],
+            target_count: 0,
+            searches_left: SEARCHES_MAX,
+        }
     }
 
     /// Returns the octets written so far.
@@ -144,18 +172,42 @@ impl<'b> Writer<'b> {
 
     /// Writes a name, its known suffix as a pointer.
     pub fn name(&mut self, name: Name<'_>) -> Result<(), Full> {
-        let mut rest = name;
-        while !rest.is_root() {
-            if let Some(target) = self.find(rest) {
-                return self.bytes(&(0xc000 | target).to_be_bytes());
-            }
-            self.remember();
-            let Some(parent) = rest.parent() else { break };
-            let label = rest.as_bytes().get(..rest.len() - parent.len()).unwrap_or(&[]);
-            self.bytes(label)?;
-            rest = parent;
+        let bytes = name.as_bytes();
+        let mut starts = [0_u8; LABELS_MAX];
+        let mut count = 0;
+        let mut at = 0;
+        // Ends: a name is at most 255 octets and has at most `LABELS_MAX` labels.
+        for (start, label) in starts.iter_mut().zip(name.labels()) {
+            *start = at;
+            at = at.wrapping_add(1 + label.len() as u8);
+            count += 1;
         }
-        self.bytes(&[0])
+        // From the right, as long as the labels are known.
+        let starts = starts.get(..count).unwrap_or(&[]);
+        let mut known = ROOT;
+        let mut new = starts;
+        while let Some((&start, before)) = new.split_last() {
+            let Some(child) = self.find(known, bytes, start) else { break };
+            (known, new) = (child, before);
+        }
+        let head_len = starts.get(new.len()).map_or(bytes.len() - 1, |&start| usize::from(start));
+        let head = bytes.get(..head_len).unwrap_or(&[]);
+        let base = self.len;
+        match self.targets.get(usize::from(known)) {
+            Some(target) => {
+                let pointer = (0xc000 | target.at).to_be_bytes();
+                self.pair(head, &pointer)?;
+            }
+            None => self.pair(head, &[0])?,
+        }
+        let mut parent = known;
+        for &start in new.iter().rev() {
+            match self.remember(base + usize::from(start), parent, tag(bytes, start)) {
+                Some(target) => parent = target,
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Writes a name in full (data of types that RFC 3597 §4 forbids to compress).
@@ -185,47 +237,48 @@ impl<'b> Writer<'b> {
         })
     }
 
-    fn remember(&mut self) {
-        // A pointer holds 14 bits.
-        if self.len < 0x4000
-            && let Some(slot) = self.targets.get_mut(self.target_count)
-        {
-            *slot = self.len as u16;
-            self.target_count += 1;
+    /// Writes both or neither.
+    fn pair(&mut self, first: &[u8], second: &[u8]) -> Result<(), Full> {
+        if self.len + first.len() + second.len() > self.limit {
+            return Err(Full);
         }
+        self.bytes(first)?;
+        self.bytes(second)
     }
 
-    fn find(&self, name: Name<'_>) -> Option<u16> {
-        let written = self.buf.get(..self.len)?;
-        let targets = self.targets.get(..self.target_count)?;
-        targets.iter().copied().find(|&at| is_same(written, usize::from(at), name))
+    fn remember(&mut self, at: usize, parent: u8, tag: u8) -> Option<u8> {
+        // A pointer holds 14 bits.
+        if at >= 0x4000 {
+            return None;
+        }
+        let index = self.target_count;
+        *self.targets.get_mut(usize::from(index))? = Target { at: at as u16, parent, tag };
+        self.target_count += 1;
+        Some(index)
+    }
+
+    /// Finds the label at `start` of `name` among those written directly below `parent`.
+    fn find(&mut self, parent: u8, name: &[u8], start: u8) -> Option<u8> {
+        self.searches_left = self.searches_left.checked_sub(1)?;
+        let tag = tag(name, start);
+        let targets = self.targets.get(..usize::from(self.target_count))?;
+        let rest = name.get(usize::from(start)..)?;
+        let label = rest.get(..1 + usize::from(*rest.first()?))?;
+        let index = targets.iter().position(|target| {
+            let at = usize::from(target.at);
+            target.parent == parent
+                && target.tag == tag
+                && self.buf.get(at..at + label.len()).is_some_and(|there| there.eq_ignore_ascii_case(label))
+        })?;
+        Some(index as u8)
     }
 }
 
-/// Returns whether the name written at `at` equals `name`, letter case ignored.
-fn is_same(written: &[u8], mut at: usize, name: Name<'_>) -> bool {
-    let mut rest = name.as_bytes();
-    // Ends: every step either follows a pointer backwards or shortens `rest`.
-    loop {
-        let Some(&len) = written.get(at) else { return false };
-        if len >= 0xc0 {
-            let Some(&low) = written.get(at + 1) else { return false };
-            let target = (usize::from(len & 0x3f) << 8) | usize::from(low);
-            if target >= at {
-                return false;
-            }
-            at = target;
-            continue;
-        }
-        let size = 1 + usize::from(len);
-        let (Some(there), Some(here)) = (written.get(at..at + size), rest.get(..size)) else { return false };
-        if !there.eq_ignore_ascii_case(here) {
-            return false;
-        }
-        if len == 0 {
-            return true;
-        }
-        at += size;
-        rest = rest.get(size..).unwrap_or(&[]);
-    }
+/// Sums up a label's length and ends without regard to case, so that most labels need no comparison.
+fn tag(name: &[u8], start: u8) -> u8 {
+    let at = usize::from(start);
+    let len = name.get(at).copied().unwrap_or(0);
+    let first = name.get(at + 1).copied().unwrap_or(0) & 0x1f;
+    let last = name.get(at + usize::from(len)).copied().unwrap_or(0) & 0x1f;
+    len.wrapping_mul(5) ^ first ^ (last << 3)
 }

@@ -1,0 +1,195 @@
+//! Replies of other servers, made fit to be kept.
+
+use wire::{
+    Class, Flags, Full, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Ttl, Unfit, Writer,
+    normalise, truncate,
+};
+
+fn name(labels: &[&str]) -> NameBuf {
+    let mut name = NameBuf::root();
+    for label in labels {
+        name.push_label(label.as_bytes()).expect("test names fit");
+    }
+    name
+}
+
+fn writer(buf: &mut [u8]) -> Writer<'_> {
+    let mut writer = Writer::new(buf, 65535, 7, Flags::QR.with(Flags::RD).with(Flags::RA));
+    let qname = name(&["www", "example", "org"]);
+    let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
+    writer.question(&question).expect("fits");
+    writer
+}
+
+fn a(w: &mut Writer<'_>, owner: &NameBuf, ttl: u32) {
+    w.record(Section::Answer, owner.as_name(), Rtype::A, Class::IN, Ttl::new(ttl), |w| {
+        w.bytes(&[192, 0, 2, 1])
+    })
+    .expect("fits");
+}
+
+fn mx(w: &mut Writer<'_>, section: Section, owner: &NameBuf, host: &NameBuf) {
+    w.record(section, owner.as_name(), Rtype::MX, Class::IN, Ttl::new(300), |w| {
+        w.bytes(&[0, 10])?;
+        w.name(host.as_name())
+    })
+    .expect("fits");
+}
+
+fn opt(w: &mut Writer<'_>) {
+    w.opt(1232, Rcode::NOERROR, true, |w| w.option(OptionCode::EDE, &[0, 9])).expect("fits");
+}
+
+/// Section, owner, type, TTL and data of every record, to compare messages by meaning.
+type Meaning = Vec<(Section, Vec<u8>, Rtype, u32, Vec<u8>)>;
+
+fn meaning(bytes: &[u8]) -> Meaning {
+    let message = Message::parse(bytes).expect("a message");
+    message
+        .records()
+        .filter(|record| record.rtype != Rtype::OPT)
+        .map(|record| {
+            let owner = record.owner.expand().expect("a name").as_name().as_bytes().to_vec();
+            let data = match record.rtype {
+                Rtype::MX => record.name_in_rdata(2).expand().expect("a name").as_name().as_bytes().to_vec(),
+                _ => record.rdata.to_vec(),
+            };
+            (record.section, owner, record.rtype, record.ttl().seconds(), data)
+        })
+        .collect()
+}
+
+fn check(bytes: &[u8]) -> Vec<u8> {
+    let message = Message::parse(bytes).expect("a message");
+    let (mut out, mut ttls) = (vec![0; 65535], vec![0; 512]);
+    let normalised = normalise(&message, &mut out, &mut ttls).expect("fit");
+    out.truncate(normalised.len);
+    assert_eq!(meaning(bytes), meaning(&out));
+    let copy = Message::parse(&out).expect("a message");
+    assert!(copy.edns.is_none());
+    assert_eq!(normalised.body_at, copy.records_at());
+    let places: Vec<usize> = copy.records().map(|record| record.ttl_at - normalised.body_at).collect();
+    let told: Vec<usize> = ttls[..normalised.ttl_count].iter().map(|&at| usize::from(at)).collect();
+    assert_eq!(places, told);
+    out
+}
+
+#[test]
+fn a_reply_with_the_opt_at_the_end_is_copied_octet_for_octet() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    mx(&mut w, Section::Answer, &name(&["example", "org"]), &name(&["mail", "example", "org"]));
+    let end = w.len();
+    opt(&mut w);
+    let len = w.finish();
+    let out = check(&buf[..len]);
+    assert_eq!(out[12..], buf[12..end]);
+}
+
+#[test]
+fn a_reply_with_the_opt_in_the_middle_is_written_anew() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    opt(&mut w);
+    // Both names first occur after the OPT, so the second points behind it.
+    mx(&mut w, Section::Additional, &name(&["other", "example", "net"]), &name(&["mail", "example", "net"]));
+    let len = w.finish();
+    let out = check(&buf[..len]);
+    assert_eq!(out.len(), len - 17);
+}
+
+#[test]
+fn a_compressed_srv_target_is_written_in_full() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    let owner = name(&["_dns", "_udp", "example", "org"]);
+    let target = name(&["www", "example", "org"]);
+    w.record(Section::Answer, owner.as_name(), Rtype::SRV, Class::IN, Ttl::new(60), |w| {
+        w.bytes(&[0, 1, 0, 2, 0, 53])?;
+        w.name(target.as_name())
+    })
+    .expect("fits");
+    let len = w.finish();
+    let message = Message::parse(&buf[..len]).expect("a message");
+    let (mut out, mut ttls) = ([0; 512], [0; 4]);
+    let normalised = normalise(&message, &mut out, &mut ttls).expect("fit");
+    let copy = Message::parse(&out[..normalised.len]).expect("a message");
+    let record = copy.records().next().expect("one record");
+    assert_eq!(&record.rdata[6..], target.as_name().as_bytes());
+}
+
+#[test]
+fn a_negative_ttl_becomes_zero() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    let len = w.finish();
+    let ttl_at = Message::parse(&buf[..len]).expect("a message").records().next().expect("a record").ttl_at;
+    buf[ttl_at] = 0x80;
+    let message = Message::parse(&buf[..len]).expect("a message");
+    let (mut out, mut ttls) = ([0; 512], [0; 4]);
+    normalise(&message, &mut out, &mut ttls).expect("fit");
+    assert_eq!(out[ttl_at..ttl_at + 4], [0; 4]);
+}
+
+#[test]
+fn what_does_not_fit_is_said_to_be_full() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    let len = w.finish();
+    let message = Message::parse(&buf[..len]).expect("a message");
+    let mut out = [0; 512];
+    assert_eq!(normalise(&message, &mut out, &mut [0; 1]).err(), Some(Unfit::Full));
+    assert_eq!(normalise(&message, &mut out[..len - 1], &mut [0; 4]).err(), Some(Unfit::Full));
+}
+
+#[test]
+fn data_that_is_not_of_its_type_is_refused() {
+    for data in [&b"\xc0\xff"[..], b"\x03ww", b"\xc0\x00", b"\xc0\x0c\0"] {
+        let mut buf = [0; 512];
+        let mut w = writer(&mut buf);
+        let owner = name(&["www", "example", "org"]);
+        w.record(Section::Answer, owner.as_name(), Rtype::CNAME, Class::IN, Ttl::ZERO, |w| w.bytes(data))
+            .expect("fits");
+        let len = w.finish();
+        let message = Message::parse(&buf[..len]).expect("a message");
+        let mut out = [0; 512];
+        assert_eq!(normalise(&message, &mut out, &mut [0; 4]).err(), Some(Unfit::Rdata), "{data:02x?}");
+    }
+}
+
+#[test]
+fn a_truncated_reply_keeps_question_and_opt() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    a(&mut w, &name(&["www", "example", "org"]), 300);
+    opt(&mut w);
+    let len = w.finish();
+    let len = truncate(&mut buf[..len]);
+    let message = Message::parse(&buf[..len]).expect("a message");
+    assert!(message.header.flags.has(Flags::TC));
+    assert_eq!(message.records().count(), 1);
+    assert!(message.edns.is_some_and(|edns| edns.option(OptionCode::EDE) == Some(&[0, 9])));
+    assert!(message.question.is_some_and(|q| q.qname == name(&["www", "example", "org"]).as_name()));
+}
+
+#[test]
+fn compression_finds_every_suffix_and_forgets_what_was_taken_back() {
+    let mut buf = [0; 512];
+    let mut w = Writer::new(&mut buf, 512, 0, Flags::default());
+    w.name(name(&["a", "B", "c"]).as_name()).expect("fits");
+    assert_eq!(w.len(), 12 + 7);
+    w.name(name(&["x", "b", "C"]).as_name()).expect("fits");
+    assert_eq!(w.len(), 12 + 7 + 4);
+    w.name(name(&["X", "b", "c"]).as_name()).expect("fits");
+    assert_eq!(w.len(), 12 + 7 + 4 + 2);
+    let owner = name(&["lost", "c"]);
+    let refused = w.record(Section::Answer, owner.as_name(), Rtype::A, Class::IN, Ttl::ZERO, |_| Err(Full));
+    assert_eq!(refused, Err(Full));
+    w.name(owner.as_name()).expect("fits");
+    assert_eq!(w.len(), 12 + 7 + 4 + 2 + 7);
+}
