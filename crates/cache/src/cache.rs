@@ -1,0 +1,133 @@
+//! The cache: its parts, its limits, its numbers.
+
+use crate::ghost::Ghosts;
+use crate::plan::Plan;
+use crate::ring::{Ends, Ring};
+use crate::slots::{Index, RingId, zeroed};
+use crate::sync::{AtomicU64, Mutex};
+use std::mem::size_of;
+use wire::HashKey;
+
+/// What a cache may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Octets for everything: answers, index and bookkeeping. A cache of fewer than about two thousand holds nothing.
+    pub octets_max: usize,
+}
+
+/// Answers of other servers, shared by all workers.
+pub struct Cache {
+    pub(crate) index: Index,
+    pub(crate) arena: Box<[AtomicU64]>,
+    pub(crate) shards: Box<[Shard]>,
+    pub(crate) buckets_per_shard: usize,
+    hash_key: HashKey,
+    octets_max: usize,
+    octets_fixed: usize,
+}
+
+/// The rings of one run of buckets.
+#[repr(align(64))]
+pub(crate) struct Shard {
+    small: Ring,
+    main: Ring,
+    pub(crate) writer: Mutex<Writer>,
+}
+
+impl Shard {
+    pub(crate) fn ring(&self, id: RingId) -> &Ring {
+        match id {
+            RingId::Small => &self.small,
+            RingId::Main => &self.main,
+        }
+    }
+}
+
+/// What only the holder of a shard's mutex sees.
+pub(crate) struct Writer {
+    pub(crate) small: Ends,
+    pub(crate) main: Ends,
+    pub(crate) ghosts: Ghosts,
+    pub(crate) entries: u64,
+    pub(crate) inserts: u64,
+    pub(crate) evictions: u64,
+}
+
+impl Writer {
+    pub(crate) fn ends(&mut self, id: RingId) -> &mut Ends {
+        match id {
+            RingId::Small => &mut self.small,
+            RingId::Main => &mut self.main,
+        }
+    }
+}
+
+/// Numbers about a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Entries that can be found, expired ones included.
+    pub entries: u64,
+    /// Octets in use: bookkeeping, index, and what lies in the rings.
+    pub octets: usize,
+    /// Octets that will never be exceeded.
+    pub octets_max: usize,
+    /// Entries ever stored.
+    pub inserts: u64,
+    /// Entries that made room for others.
+    pub evictions: u64,
+}
+
+impl Cache {
+    /// Returns an empty cache. Memory is taken from the system as it is filled.
+    pub fn new(limits: Limits, hash_key: HashKey) -> Self {
+        let plan = Plan::new(limits.octets_max, size_of::<Self>(), size_of::<Shard>());
+        let shards = (0..plan.shards)
+            .map(|i| {
+                let start = i * plan.words_per_shard();
+                let (small, small_ends) = Ring::new(start, plan.small_words);
+                let (main, main_ends) = Ring::new(start + plan.small_words, plan.main_words);
+                let writer = Writer {
+                    small: small_ends,
+                    main: main_ends,
+                    ghosts: Ghosts::new(plan.ghosts_per_shard),
+                    entries: 0,
+                    inserts: 0,
+                    evictions: 0,
+                };
+                Shard { small, main, writer: Mutex::new(writer) }
+            })
+            .collect();
+        Self {
+            index: Index::new(plan.shards * plan.buckets_per_shard),
+            arena: zeroed(plan.shards * plan.words_per_shard()),
+            shards,
+            buckets_per_shard: plan.buckets_per_shard,
+            hash_key,
+            octets_max: limits.octets_max,
+            octets_fixed: plan.octets_fixed,
+        }
+    }
+
+    /// Returns the key that [`crate::Key::new`] needs.
+    pub const fn hash_key(&self) -> &HashKey {
+        &self.hash_key
+    }
+
+    /// Returns the numbers of the moment. Takes each shard's mutex for an instant.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats { octets: self.octets_fixed, octets_max: self.octets_max, ..Stats::default() };
+        for shard in &self.shards {
+            let writer = shard.lock();
+            stats.entries += writer.entries;
+            stats.inserts += writer.inserts;
+            stats.evictions += writer.evictions;
+            stats.octets += 8 * (writer.small.used() + writer.main.used()) as usize;
+        }
+        stats
+    }
+
+    /// Returns the shard for `hash`: its top bits.
+    pub(crate) fn shard(&self, hash: u64) -> Option<&Shard> {
+        self.shards.get(((u128::from(hash) * self.shards.len() as u128) >> 64) as usize)
+    }
+}

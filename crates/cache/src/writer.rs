@@ -1,0 +1,242 @@
+//! Storing answers, and making room for them.
+
+use crate::cache::{Cache, Shard, Writer};
+use crate::entry::{Entry, Meta, Packed, Refusal, Stored};
+use crate::key::{Key, Now};
+use crate::slots::{RingId, Slot};
+use crate::sync::{AtomicU64, MutexGuard, Ordering};
+use std::sync::PoisonError;
+
+/// Entries carried to the head of the main ring for one insertion, so that a writer is never long.
+const REINSERTIONS_MAX: u32 = 32;
+/// Words kept free in the main ring, so that an entry can be carried to the head before the tail passes it. A larger
+/// entry whose turn has come is dropped although it is in use.
+const RESERVE_WORDS_MAX: u64 = 512;
+
+/// Where an entry goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Where the policy puts it.
+    Newcomer,
+    /// In the main ring: it was there before the restart.
+    Proven,
+}
+
+impl Cache {
+    /// Remembers `entry` under `key`, in place of what was there. Makes room as needed.
+    ///
+    /// Takes one shard's mutex; readers go on.
+    pub fn insert(&self, key: &Key<'_>, entry: &Entry<'_>, now: Now) -> Stored {
+        self.insert_at(key, entry, now, now.0, Place::Newcomer)
+    }
+
+    pub(crate) fn insert_at(
+        &self,
+        key: &Key<'_>,
+        entry: &Entry<'_>,
+        now: Now,
+        stored_at: u32,
+        place: Place,
+    ) -> Stored {
+        let packed = match Packed::new(key, entry) {
+            Ok(packed) => packed,
+            Err(refusal) => return Stored::Refused(refusal),
+        };
+        match self.shard(key.hash()) {
+            Some(shard) => Edit::new(self, shard, now).insert(key, &packed, stored_at, place),
+            None => Stored::Refused(Refusal::Size),
+        }
+    }
+}
+
+impl Shard {
+    /// Takes the mutex. A writer that panicked left nothing half done that matters: slots and tails are written last.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One change to a shard, its mutex held.
+struct Edit<'c> {
+    cache: &'c Cache,
+    shard: &'c Shard,
+    writer: MutexGuard<'c, Writer>,
+    now: Now,
+    reinsertions_left: u32,
+}
+
+impl<'c> Edit<'c> {
+    fn new(cache: &'c Cache, shard: &'c Shard, now: Now) -> Self {
+        Self { cache, shard, writer: shard.lock(), now, reinsertions_left: REINSERTIONS_MAX }
+    }
+
+    fn insert(&mut self, key: &Key<'_>, packed: &Packed<'_>, stored_at: u32, place: Place) -> Stored {
+        let words = packed.words();
+        if words + self.reserve() > self.writer.main.capacity() / 2 {
+            return Stored::Refused(Refusal::Size);
+        }
+        let cache = self.cache;
+        let old = cache.find(key);
+        let was_main = old.is_some_and(|(_, slot)| slot.ring() == RingId::Main);
+        let ring = if was_main
+            || place == Place::Proven
+            || words > self.writer.small.capacity() / 4
+            || self.writer.ghosts.recall(key.hash())
+        {
+            RingId::Main
+        } else {
+            RingId::Small
+        };
+        let position = self.make_room(ring, words);
+        self.append(ring, position, words);
+        packed.write(key, stored_at, self.shard.ring(ring).words(&cache.arena, position));
+        // The old entry may have been moved or dropped to make room, but its slot is nobody else's yet.
+        let old = old.map(|(at, _)| at).filter(|at| !Slot(at.load(Ordering::Relaxed)).is_empty());
+        let new = Slot::new(Slot::tag_of(key.hash()), ring, position);
+        self.writer.inserts += 1;
+        if let Some(at) = old {
+            at.store(new.0, Ordering::Release);
+            return Stored::Replaced;
+        }
+        if let Some(at) = cache.index.bucket_of(key.hash()).iter().min_by_key(|at| worth(at)) {
+            if Slot(at.load(Ordering::Relaxed)).is_empty() {
+                self.writer.entries += 1;
+            } else {
+                self.writer.evictions += 1;
+            }
+            at.store(new.0, Ordering::Release);
+        }
+        Stored::New
+    }
+
+    fn reserve(&self) -> u64 {
+        (self.writer.main.capacity() / 16).min(RESERVE_WORDS_MAX)
+    }
+
+    /// Drops the oldest entries of a ring until `words` fit; returns where.
+    ///
+    /// Ends: every turn shortens the ring or uses up a reinsertion, and an empty ring has room.
+    fn make_room(&mut self, ring: RingId, words: u64) -> u64 {
+        let wanted = words + if ring == RingId::Main { self.reserve() } else { 0 };
+        loop {
+            if let Some(position) = self.writer.ends(ring).fit(wanted) {
+                return position;
+            }
+            match ring {
+                RingId::Small => self.retire_from_small(),
+                RingId::Main => self.retire_from_main(),
+            }
+        }
+    }
+
+    /// Takes words at a position that was found to be free, and makes them safe to write.
+    fn append(&mut self, ring: RingId, position: u64, words: u64) {
+        let ends = self.writer.ends(ring);
+        ends.take(position, words);
+        self.shard.ring(ring).forget_below(ends.tail());
+    }
+
+    /// Moves the oldest entry of the small ring to the main ring, or drops it.
+    fn retire_from_small(&mut self) {
+        let Some(oldest) = self.oldest(RingId::Small) else { return };
+        if let Some((at, slot)) = oldest.live {
+            let main_has_room = self.writer.main.fit(oldest.words + self.reserve()).is_some();
+            if !oldest.is_expired && (slot.freq() > 0 || main_has_room) {
+                let to = self.make_room(RingId::Main, oldest.words);
+                self.carry(&oldest, at, to, 0);
+            } else {
+                self.writer.ghosts.remember(oldest.hash);
+                self.drop_entry(at);
+            }
+        }
+        self.forget(RingId::Small, oldest.words);
+    }
+
+    /// Carries the oldest entry of the main ring to its head, or drops it.
+    fn retire_from_main(&mut self) {
+        let Some(oldest) = self.oldest(RingId::Main) else { return };
+        if let Some((at, slot)) = oldest.live {
+            let room = self.writer.main.fit(oldest.words);
+            match room {
+                Some(to) if slot.freq() > 0 && !oldest.is_expired && self.reinsertions_left > 0 => {
+                    self.reinsertions_left -= 1;
+                    self.carry(&oldest, at, to, slot.freq() - 1);
+                }
+                _ => self.drop_entry(at),
+            }
+        }
+        self.forget(RingId::Main, oldest.words);
+    }
+
+    /// Reads the head of the oldest entry of a ring.
+    fn oldest(&mut self, ring: RingId) -> Option<Oldest<'c>> {
+        let position = self.writer.ends(ring).oldest()?;
+        let words = self.shard.ring(ring).words(&self.cache.arena, position);
+        let meta = Meta::read(words)?;
+        let live = self.cache.index.bucket_of(meta.hash).iter().find_map(|at| {
+            let slot = Slot(at.load(Ordering::Relaxed));
+            slot.is_same_place(ring, position).then_some((at, slot))
+        });
+        let age = self.now.0.saturating_sub(meta.stored_at);
+        Some(Oldest {
+            ring,
+            position,
+            words: meta.words as u64,
+            hash: meta.hash,
+            is_expired: age >= meta.ttl && age - meta.ttl >= meta.stale,
+            live,
+        })
+    }
+
+    /// Copies an entry to the main ring and lets its slot follow.
+    fn carry(&mut self, entry: &Oldest<'c>, at: &AtomicU64, to: u64, freq: u64) {
+        self.append(RingId::Main, to, entry.words);
+        let count = entry.words as usize;
+        let from = self.shard.ring(entry.ring).words(&self.cache.arena, entry.position);
+        let into = self.shard.ring(RingId::Main).words(&self.cache.arena, to);
+        for (from, into) in from.iter().zip(into).take(count) {
+            into.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        // Ends: between two loads readers can add three uses and claim or release a refresh, no more in practice.
+        loop {
+            let slot = Slot(at.load(Ordering::Relaxed));
+            let moved = Slot::new(slot.tag(), RingId::Main, to).with_freq(freq).claimed(slot.is_claimed());
+            if at.compare_exchange(slot.0, moved.0, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn drop_entry(&mut self, at: &AtomicU64) {
+        at.store(Slot::EMPTY.0, Ordering::Relaxed);
+        self.writer.entries -= 1;
+        self.writer.evictions += 1;
+    }
+
+    fn forget(&mut self, ring: RingId, words: u64) {
+        let ends = self.writer.ends(ring);
+        ends.forget(words);
+        self.shard.ring(ring).forget_below(ends.tail());
+    }
+}
+
+/// The entry at a ring's tail.
+struct Oldest<'c> {
+    ring: RingId,
+    position: u64,
+    words: u64,
+    hash: u64,
+    is_expired: bool,
+    /// Its slot, unless it was replaced, flushed or pushed out of its bucket.
+    live: Option<(&'c AtomicU64, Slot)>,
+}
+
+/// How much a slot is worth keeping: empty ones nothing, then by use, then by ring.
+fn worth(at: &AtomicU64) -> u64 {
+    let slot = Slot(at.load(Ordering::Relaxed));
+    match slot.ring() {
+        _ if slot.is_empty() => 0,
+        RingId::Small => 1 + 2 * slot.freq(),
+        RingId::Main => 2 + 2 * slot.freq(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The cache's public face: what goes in comes out, older; what does not fit is not kept.
+
+use cache::{Ageing, Cache, Entry, Flush, Freshness, Hit, Key, KeyBits, Limits, Now, Refusal, Scope, Stored};
+use wire::{Class, EdeCode, Flags, Folded, HashKey, Name, NameBuf, Rcode, Rtype};
+
+const AGEING: Ageing = Ageing { stale_ttl: 30 };
+
+fn cache_of(octets_max: usize) -> Cache {
+    Cache::new(Limits { octets_max }, HashKey::new([0x0123_4567, 0x89ab_cdef]))
+}
+
+fn name(text: &str) -> Folded {
+    let mut name = NameBuf::root();
+    for label in text.split('.').filter(|label| !label.is_empty()) {
+        name.push_label(label.as_bytes()).expect("a good name");
+    }
+    name.as_name().to_folded()
+}
+
+fn key<'a>(cache: &Cache, name: &'a Folded) -> Key<'a> {
+    Key::new(cache.hash_key(), name, Rtype::A, Class::IN, KeyBits::NONE, 0)
+}
+
+/// One A record for the question's name.
+fn body(ttl: u32, last: u8) -> [u8; 16] {
+    let [t0, t1, t2, t3] = ttl.to_be_bytes();
+    [0xc0, 12, 0, 1, 0, 1, t0, t1, t2, t3, 0, 4, 192, 0, 2, last]
+}
+
+fn entry(body: &[u8], ttl: u32, stale: u32) -> Entry<'_> {
+    Entry {
+        body,
+        ttl_offsets: &[6],
+        rcode: Rcode::NOERROR,
+        flags: Flags::RA,
+        answers: 1,
+        authorities: 0,
+        additionals: 0,
+        ttl,
+        stale,
+        ede: None,
+    }
+}
+
+/// Looks `key` up at `now`; returns the hit and the octets.
+fn look(cache: &Cache, key: &Key<'_>, now: u32) -> Option<(Hit, Vec<u8>)> {
+    let mut out = vec![0; 70_000];
+    let hit = cache.lookup(key, Now(now), &mut out, AGEING)?;
+    out.truncate(hit.len);
+    Some((hit, out))
+}
+
+#[test]
+fn an_answer_grows_old_and_goes() {
+    let cache = cache_of(1 << 20);
+    let name = name("www.example.org");
+    let key = key(&cache, &name);
+    assert!(look(&cache, &key, 1000).is_none());
+    assert_eq!(cache.insert(&key, &entry(&body(300, 1), 300, 100), Now(1000)), Stored::New);
+
+    let (hit, octets) = look(&cache, &key, 1000).expect("fresh");
+    assert_eq!(octets, body(300, 1));
+    assert_eq!((hit.age, hit.freshness, hit.original_ttl), (0, Freshness::Fresh { left: 300 }, 300));
+    assert_eq!((hit.rcode, hit.flags, hit.answers, hit.popular), (Rcode::NOERROR, Flags::RA, 1, false));
+    assert!(hit.fits());
+
+    let (hit, octets) = look(&cache, &key, 1299).expect("fresh");
+    assert_eq!((octets.as_slice(), hit.freshness), (&body(1, 1)[..], Freshness::Fresh { left: 1 }));
+    assert!(hit.popular);
+
+    let (hit, octets) = look(&cache, &key, 1300).expect("stale");
+    assert_eq!((octets.as_slice(), hit.freshness), (&body(30, 1)[..], Freshness::Stale { since: 0 }));
+    assert!(look(&cache, &key, 1399).is_some_and(|(hit, _)| hit.is_stale()));
+    assert!(look(&cache, &key, 1400).is_none());
+
+    // A clock that was set back makes nothing younger than new.
+    let (hit, octets) = look(&cache, &key, 900).expect("fresh");
+    assert_eq!((hit.age, octets.as_slice()), (0, &body(300, 1)[..]));
+}
+
+#[test]
+fn each_record_ages_on_its_own() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    let records = [body(60, 1), body(3600, 2), body(61, 3)].concat();
+    let entry = Entry { ttl_offsets: &[6, 22, 38], answers: 3, ..entry(&records, 60, 60) };
+    let _ = cache.insert(&key, &entry, Now(0));
+    assert_eq!(look(&cache, &key, 59).expect("fresh").1, [body(1, 1), body(3541, 2), body(2, 3)].concat());
+    assert_eq!(look(&cache, &key, 60).expect("stale").1, [body(30, 1), body(30, 2), body(30, 3)].concat());
+}
+
+#[test]
+fn keys_that_differ_in_any_part_do_not_meet() {
+    let cache = cache_of(1 << 20);
+    let hash_key = cache.hash_key();
+    let (one, other) = (name("example.org"), name("example.com"));
+    let scope = Scope { address: [192, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], family: 1, prefix: 24 };
+    let base = key(&cache, &one);
+    let keys = [
+        base,
+        key(&cache, &other),
+        Key::new(hash_key, &one, Rtype::AAAA, Class::IN, KeyBits::NONE, 0),
+        Key::new(hash_key, &one, Rtype::A, Class::CH, KeyBits::NONE, 0),
+        Key::new(hash_key, &one, Rtype::A, Class::IN, KeyBits::DO, 0),
+        Key::new(hash_key, &one, Rtype::A, Class::IN, KeyBits::CD, 0),
+        Key::new(hash_key, &one, Rtype::A, Class::IN, KeyBits::FAILURE, 0),
+        Key::new(hash_key, &one, Rtype::A, Class::IN, KeyBits::NONE, 1),
+        base.with_scope(hash_key, scope),
+        base.with_scope(hash_key, Scope { prefix: 25, ..scope }),
+    ];
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(cache.insert(key, &entry(&body(60, i as u8), 60, 0), Now(0)), Stored::New);
+    }
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(look(&cache, key, 0).expect("kept").1, body(60, i as u8));
+    }
+    assert_eq!(cache.stats().entries, 10);
+}
+
+#[test]
+fn letter_case_does_not_matter() {
+    let cache = cache_of(1 << 20);
+    let (upper, lower) = (name("WWW.Example.ORG"), name("www.example.org"));
+    let _ = cache.insert(&key(&cache, &upper), &entry(&body(60, 1), 60, 0), Now(0));
+    assert!(look(&cache, &key(&cache, &lower), 0).is_some());
+}
+
+#[test]
+fn a_newer_answer_takes_the_place_of_the_older() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    assert_eq!(cache.insert(&key, &entry(&body(60, 1), 60, 0), Now(0)), Stored::New);
+    assert_eq!(cache.insert(&key, &entry(&body(60, 2), 60, 0), Now(1)), Stored::Replaced);
+    assert_eq!(look(&cache, &key, 1).expect("kept").1, body(60, 2));
+    assert_eq!(cache.stats().entries, 1);
+    assert_eq!(cache.insert(&key, &entry(&body(60, 3), 0, 0), Now(1)), Stored::Refused(Refusal::Lifetime));
+    assert_eq!(look(&cache, &key, 1).expect("kept").1, body(60, 2));
+}
+
+#[test]
+fn an_answer_without_room_is_not_copied_but_measured() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    let _ = cache.insert(&key, &entry(&body(60, 1), 60, 0), Now(0));
+    let mut out = [0xee; 15];
+    let hit = cache.lookup(&key, Now(0), &mut out, AGEING).expect("found");
+    assert_eq!((hit.len, hit.needs, hit.fits(), out), (0, 16, false, [0xee; 15]));
+    let mut out = [0xee; 16];
+    assert!(cache.lookup(&key, Now(0), &mut out, AGEING).expect("found").fits());
+    assert_eq!(out, body(60, 1));
+}
+
+#[test]
+fn an_answer_of_no_octets_is_an_answer() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name).with_bits(cache.hash_key(), KeyBits::FAILURE);
+    let failure = Entry {
+        rcode: Rcode::SERVFAIL,
+        ede: Some(EdeCode::NO_REACHABLE_AUTHORITY),
+        ttl_offsets: &[],
+        answers: 0,
+        ..entry(&[], 5, 0)
+    };
+    let _ = cache.insert(&key, &failure, Now(0));
+    let (hit, octets) = look(&cache, &key, 4).expect("kept");
+    assert!(octets.is_empty() && hit.fits());
+    assert_eq!((hit.rcode, hit.ede), (Rcode::SERVFAIL, Some(EdeCode::NO_REACHABLE_AUTHORITY)));
+    assert!(look(&cache, &key, 5).is_none());
+}
+
+#[test]
+fn a_refresh_is_claimed_once() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    assert!(!cache.try_claim_refresh(&key));
+    let _ = cache.insert(&key, &entry(&body(60, 1), 60, 0), Now(0));
+    assert!(!look(&cache, &key, 0).expect("kept").0.refresh_claimed);
+    assert!(cache.try_claim_refresh(&key));
+    assert!(!cache.try_claim_refresh(&key));
+    assert!(look(&cache, &key, 0).expect("kept").0.refresh_claimed);
+    cache.release_refresh(&key);
+    assert!(cache.try_claim_refresh(&key));
+    let _ = cache.insert(&key, &entry(&body(60, 2), 60, 0), Now(1));
+    assert!(cache.try_claim_refresh(&key));
+}
+
+#[test]
+fn flushing_takes_what_was_named_and_nothing_else() {
+    let names = ["example.org", "www.example.org", "a.www.example.org", "badexample.org", "example.com"];
+    let check = |what: Flush<'_>, count: usize, left: &[usize]| {
+        let cache = cache_of(1 << 20);
+        for (i, text) in names.iter().enumerate() {
+            let name = name(text);
+            for qtype in [Rtype::A, Rtype::AAAA] {
+                for view in [0, 1] {
+                    let key = Key::new(cache.hash_key(), &name, qtype, Class::IN, KeyBits::DO, view);
+                    let _ = cache.insert(&key, &entry(&body(60, i as u8), 60, 0), Now(0));
+                }
+            }
+        }
+        assert_eq!(cache.flush(what), count);
+        assert_eq!(cache.stats().entries as usize, 20 - count);
+        let found: Vec<usize> = (0..names.len())
+            .filter(|&i| {
+                let name = name(names[i]);
+                let key = Key::new(cache.hash_key(), &name, Rtype::A, Class::IN, KeyBits::DO, 1);
+                look(&cache, &key, 0).is_some()
+            })
+            .collect();
+        assert_eq!(found, left);
+    };
+    let org = name("EXAMPLE.org");
+    check(Flush::Name(org.as_name()), 4, &[1, 2, 3, 4]);
+    check(Flush::Type(org.as_name(), Rtype::A), 2, &[1, 2, 3, 4]);
+    check(Flush::Type(org.as_name(), Rtype::MX), 0, &[0, 1, 2, 3, 4]);
+    check(Flush::Suffix(org.as_name()), 12, &[3, 4]);
+    check(Flush::Suffix(Name::ROOT), 20, &[]);
+    check(Flush::All, 20, &[]);
+}
+
+#[test]
+fn a_flushed_cache_is_as_empty_as_a_new_one() {
+    let cache = cache_of(1 << 20);
+    let empty = cache.stats().octets;
+    for i in 0..1000 {
+        let name = name(&format!("n{i}.example.org"));
+        let _ = cache.insert(&key(&cache, &name), &entry(&body(60, 1), 60, 0), Now(0));
+    }
+    assert!(cache.stats().octets > empty + 1000 * 64);
+    assert_eq!(cache.flush(Flush::All), 1000);
+    assert_eq!(cache.stats().octets, empty);
+    let name = name("again.example.org");
+    assert_eq!(cache.insert(&key(&cache, &name), &entry(&body(60, 7), 60, 0), Now(0)), Stored::New);
+    assert_eq!(look(&cache, &key(&cache, &name), 0).expect("kept").1, body(60, 7));
+}
+
+#[test]
+fn the_largest_answer_fits_a_cache_of_256_kib() {
+    let name = name("large.example.org");
+    let large: Vec<u8> = (0..65_500_u32).map(|i| (i * 7) as u8).collect();
+    let entry = Entry { ttl_offsets: &[], ..entry(&large, 60, 0) };
+    let cache = cache_of(256 * 1024);
+    for _ in 0..20 {
+        assert!(!matches!(cache.insert(&key(&cache, &name), &entry, Now(0)), Stored::Refused(_)));
+        assert_eq!(look(&cache, &key(&cache, &name), 0).expect("kept").1, large);
+    }
+    let cache = cache_of(64 * 1024);
+    assert_eq!(cache.insert(&key(&cache, &name), &entry, Now(0)), Stored::Refused(Refusal::Size));
+}
+
+#[test]
+fn a_cache_of_nothing_answers_nothing() {
+    let name = name("example.org");
+    for octets_max in [0, 1, 100, 1000] {
+        let cache = cache_of(octets_max);
+        let key = key(&cache, &name);
+        let stored = cache.insert(&key, &entry(&body(60, 1), 60, 0), Now(0));
+        assert_eq!(stored, Stored::Refused(Refusal::Size));
+        assert!(look(&cache, &key, 0).is_none());
+        assert_eq!(cache.flush(Flush::All), 0);
+    }
+}
