@@ -1,1 +1,5 @@
-//! Holds the guard tests under `tests/`.
+//! Holds the guard tests under `tests/`: what needs more than one crate, or the built program.
+//!
+//! Never holds code of its own.
+
+#![forbid(unsafe_code)]

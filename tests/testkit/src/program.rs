@@ -1,0 +1,239 @@
+//! The built program, in a directory of its own.
+
+use crate::ask::Ask;
+use crate::client::UdpClient;
+use crate::stub::bind_both;
+use crate::{DEADLINE, client};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use wire::Rtype;
+
+/// Returns the built `gannet`: what `GANNET_BIN` names, or the one beside the test programs.
+///
+/// # Panics
+///
+/// When it was not built.
+pub fn gannet() -> PathBuf {
+    if let Some(path) = std::env::var_os("GANNET_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("a test program has a path");
+    let beside = test.parent().and_then(Path::parent).map(|target| target.join("gannet")).unwrap_or_default();
+    assert!(beside.is_file(), "{} is missing: `cargo build -p gannet-daemon` first", beside.display());
+    beside
+}
+
+/// A running server. Is killed when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    directory: TempDir,
+    child: Child,
+    lines: Receiver<String>,
+    log: Vec<String>,
+}
+
+impl Server {
+    /// Starts the program with a configuration and waits until it answers.
+    ///
+    /// In `yaml`, `@ADDRESS@` stands for a free address and port, and `@DIRECTORY@` for a directory of the test's own.
+    ///
+    /// # Panics
+    ///
+    /// When it does not answer before the deadline; the message has its log.
+    pub fn start(yaml: &str) -> Self {
+        Self::start_in(TempDir::new().expect("a temporary directory"), yaml)
+    }
+
+    /// Starts the program in a directory that an earlier one left.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_in(directory: TempDir, yaml: &str) -> Self {
+        let reserved = bind_both();
+        let address = reserved.0.local_addr().expect("a bound socket");
+        let config = directory.path().join("gannet.yaml");
+        std::fs::write(&config, filled(yaml, address, directory.path())).expect("a writable directory");
+        // From here on somebody else could take the port: it is a matter of microseconds.
+        drop(reserved);
+        let mut child = Command::new(gannet())
+            .arg("run")
+            .arg("--config")
+            .arg(&config)
+            .current_dir(directory.path())
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (sender, lines) = channel();
+        let stderr = child.stderr.take().expect("a pipe");
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut server = Self { address, directory, child, lines, log: Vec::new() };
+        server.wait_until_it_answers();
+        server
+    }
+
+    fn wait_until_it_answers(&mut self) {
+        let deadline = Instant::now() + DEADLINE;
+        let probe = Ask::new("localhost", Rtype::A);
+        loop {
+            let client = UdpClient::connect(self.address);
+            client.set_patience(Duration::from_millis(200));
+            client.send(&probe.bytes());
+            if client.try_receive().is_ok() {
+                return;
+            }
+            // Nobody there yet: the next line of the log, or its end, or a moment, and once more.
+            match self.lines.recv_timeout(Duration::from_millis(20)) {
+                Ok(line) => self.log.push(line),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the server ended at once: {:?}\n{}", self.child.wait(), self.log.join("\n"));
+                }
+            }
+            assert!(Instant::now() < deadline, "the server does not answer\n{}", self.log().join("\n"));
+        }
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the test's directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns its process ID.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Replaces the configuration file; the program is not told.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    pub fn write_config(&self, yaml: &str) {
+        let config = self.directory.path().join("gannet.yaml");
+        std::fs::write(config, filled(yaml, self.address, self.directory.path()))
+            .expect("a writable directory");
+    }
+
+    /// Runs another command of the program in the test's directory, such as `gannet reload`.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(gannet());
+        command.current_dir(self.directory.path()).args(arguments);
+        command.output().expect("the program starts")
+    }
+
+    /// Sends a signal by name, such as `HUP`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no process to send it to.
+    pub fn signal(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.pid());
+        let status = Command::new("sh").args(["-c", &kill]).status().expect("a shell");
+        assert!(status.success(), "{kill}: {status}");
+    }
+
+    /// Returns what it logged so far.
+    pub fn log(&mut self) -> &[String] {
+        self.log.extend(self.lines.try_iter());
+        &self.log
+    }
+
+    /// Waits for a line of the log that contains `text`, from the beginning of the log, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come before the deadline.
+    pub fn wait_for_log(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        let mut at = 0;
+        loop {
+            if let Some(line) = self.log.iter().skip(at).find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            at = self.log.len();
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.log.push(line),
+                Err(_) => panic!("no {text:?} in the log:\n{}", self.log.join("\n")),
+            }
+        }
+    }
+
+    /// Stops it with SIGTERM and returns how it ended, its log, and its directory.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end before the deadline.
+    pub fn stop(mut self) -> (ExitStatus, Vec<String>, TempDir) {
+        self.signal("TERM");
+        // Its log ends when it does.
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.log.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not stop\n{}", self.log.join("\n")),
+            }
+        }
+        let status = self.child.wait().expect("a child");
+        let directory =
+            std::mem::replace(&mut self.directory, TempDir::new().expect("a temporary directory"));
+        (status, std::mem::take(&mut self.log), directory)
+    }
+
+    /// Asks over UDP with a fresh socket.
+    pub fn ask(&self, ask: &Ask) -> crate::Heard {
+        UdpClient::connect(self.address).ask(ask)
+    }
+
+    /// Asks over TCP with a fresh connection.
+    pub fn ask_tcp(&self, ask: &Ask) -> crate::Heard {
+        client::TcpClient::connect(self.address).ask(ask)
+    }
+
+    /// Runs `dig` against it.
+    pub fn dig(&self, arguments: &[&str]) -> String {
+        client::dig(self.address, arguments)
+    }
+
+    /// Runs `kdig` against it.
+    pub fn kdig(&self, arguments: &[&str]) -> String {
+        client::kdig(self.address, arguments)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // By its handle, so never another process; already gone is fine.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn filled(yaml: &str, address: SocketAddr, directory: &Path) -> String {
+    yaml.replace("@ADDRESS@", &address.to_string()).replace("@DIRECTORY@", &directory.display().to_string())
+}
