@@ -1,14 +1,28 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
 //! Answers a query from memory: policy, cache and local names, in configured order.
 //!
 //! Never waits, does no I/O and reads no clock: the worker tells it the time.
 
 #![forbid(unsafe_code)]
 
+pub mod chaos;
 pub mod client;
 pub mod counters;
 pub mod desk;
+mod finish;
+pub mod gate;
+pub mod local;
+pub mod names;
+pub mod ops;
+pub mod program;
 pub mod reply;
+mod resume;
+mod run;
 pub mod snapshot;
+pub mod special;
+#[cfg(test)]
+mod testing;
 pub mod want;
 
 use std::sync::Arc;
@@ -17,8 +31,18 @@ pub use client::{Client, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
 pub use reply::Reply;
+pub use resume::{Share, Suspended};
 pub use snapshot::{Snapshot, SnapshotCell};
 pub use want::{ClientSubnet, Failure, OutQuery, Outcome, PoolId, Want};
+
+use finish::{Answer, To, finish, header_only};
+use gate::Admission;
+use gate::cookie::Proof;
+use program::Position;
+use resume::Scratch;
+use run::{Desktop, End, Run};
+use wire::query::Malformed;
+use wire::{Class, EdeCode, Flags, Header, Query, Rcode, Rtype};
 
 /// What became of one query.
 #[must_use]
@@ -31,34 +55,6 @@ pub enum Verdict {
     Defer(Box<Suspended>),
 }
 
-/// Whether this asker's outcome is the one to remember; the others that shared the fetch only read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// The first to be resumed: fills the cache.
-    First,
-    /// A later one.
-    Other,
-}
-
-/// A query put aside. Keeps its snapshot: a position means nothing in another program.
-pub struct Suspended {
-    snapshot: Arc<Snapshot>,
-    client: Client,
-    want: Want,
-}
-
-impl Suspended {
-    /// Returns what it waits for.
-    pub const fn want(&self) -> &Want {
-        &self.want
-    }
-
-    /// Returns whose query it is (for an errand: the client whose query caused it).
-    pub const fn client(&self) -> &Client {
-        &self.client
-    }
-}
-
 /// One worker's engine: its snapshot, buffers and counters.
 pub struct Engine {
     snapshot: Arc<Snapshot>,
@@ -66,24 +62,40 @@ pub struct Engine {
     generation: u64,
     counters: Arc<Counters>,
     now: Now,
+    scratch: Scratch,
+    /// Counts limited queries, so that every so many of them get a truncated reply.
+    limited: u32,
 }
 
 impl Engine {
     /// Returns an engine that runs on what `cell` holds now.
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
         let (snapshot, generation) = cell.load();
-        Self { snapshot, cell, generation, counters, now: Now::default() }
+        Self {
+            snapshot,
+            cell,
+            generation,
+            counters,
+            now: Now::default(),
+            scratch: Scratch::new(),
+            limited: 0,
+        }
     }
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.
     pub fn begin(&mut self, now: Now) {
         self.now = now;
         if self.cell.generation() != self.generation {
-            let (snapshot, generation) = self.cell.load();
-            let old = std::mem::replace(&mut self.snapshot, snapshot);
-            self.generation = generation;
-            self.cell.reclaim(old);
+            self.adopt();
         }
+    }
+
+    #[cold]
+    fn adopt(&mut self) {
+        let (snapshot, generation) = self.cell.load();
+        let old = std::mem::replace(&mut self.snapshot, snapshot);
+        self.generation = generation;
+        self.cell.reclaim(old);
     }
 
     /// Returns the generation of the snapshot in use; changes when a newer one was adopted.
@@ -91,36 +103,204 @@ impl Engine {
         self.generation
     }
 
+    /// Returns this worker's counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
     /// Answers one query from memory, or says what is missing.
     ///
     /// The same call serves every transport: they differ in `client` and in how large
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
-        let _ = (query, client, reply, &self.counters, self.now);
+        match client.transport {
+            Transport::Udp => self.counters.queries_udp.bump(),
+            Transport::Tcp => self.counters.queries_tcp.bump(),
+        }
+        let query = match Query::parse(query) {
+            Ok(query) => query,
+            Err(malformed) => return self.refuse_malformed(query, malformed, client, reply),
+        };
+        let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
+        if let Proof::Proven(_) = proof {
+            self.counters.cookies_valid.bump();
+        }
+        let to = To { query: &query, client, proof };
+        if admission != Admission::Admitted {
+            return self.turn_away(admission, &to, reply);
+        }
+        if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
+            return self.complete(&to, &answer, reply);
+        }
+        let mut run = Run {
+            query: &query,
+            client,
+            proof,
+            name_hash: self.snapshot.key.hash_name(query.question.qname),
+            at: Position::default(),
+            marks: 0,
+            fill: None,
+            answer: None,
+            errand: None,
+        };
+        let desktop =
+            Desktop { snapshot: &self.snapshot, counters: &self.counters, now: self.now, ttl_offsets: &[] };
+        match run.interpret(&desktop, reply.buffer()) {
+            End::Answer(answer) => {
+                let verdict = self.complete(&to, &answer, reply);
+                if let Some((at, fill)) = run.errand {
+                    self.begin_errand(&to, run.name_hash, run.marks, at, fill);
+                }
+                verdict
+            }
+            End::Drop => self.stay_silent(),
+            End::Wait(want) => self.defer(&run, want),
+        }
+    }
+
+    /// Completes the reply and counts it.
+    fn complete(&mut self, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> Verdict {
+        let is_cut = finish(&self.snapshot, self.now, to, answer, reply);
+        self.count(answer.rcode, is_cut);
+        if reply.is_empty() { Verdict::Drop } else { Verdict::Answered }
+    }
+
+    fn count(&self, rcode: Rcode, is_cut: bool) {
+        match rcode {
+            Rcode::NOERROR => self.counters.noerror.bump(),
+            Rcode::NXDOMAIN => self.counters.nxdomain.bump(),
+            Rcode::SERVFAIL => self.counters.servfail.bump(),
+            Rcode::REFUSED => self.counters.refused.bump(),
+            _ => self.counters.other_rcode.bump(),
+        }
+        if is_cut {
+            self.counters.truncated.bump();
+        }
+    }
+
+    fn stay_silent(&self) -> Verdict {
+        self.counters.dropped.bump();
         Verdict::Drop
     }
 
-    /// Goes on with a deferred query. May defer again.
-    pub fn resume(
+    /// What the protocol itself decides, before any policy. `None`: policy decides.
+    fn by_rule_of_protocol(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
+        let question = &query.question;
+        // RFC 6891 §6.1.3.
+        if query.edns.is_some_and(|edns| edns.version > 0) {
+            return Some(Answer::empty(Rcode::BADVERS, None));
+        }
+        if question.qclass != Class::IN {
+            return Some(self.other_class(query, reply));
+        }
+        match question.qtype.0 {
+            // Ordinary types; the common case ends here.
+            0..=127 | 256.. if question.qtype != Rtype::OPT => None,
+            255 => Some(minimal_any(query, reply)),
+            _ => Some(special_type(question.qtype)),
+        }
+    }
+
+    #[cold]
+    fn other_class(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
+        let question = &query.question;
+        if question.qclass == Class::CH
+            && let Some(text) = self.snapshot.chaos.text(question.qname, question.qtype)
+        {
+            let body_at = Header::LEN + query.question_bytes().len();
+            let written = chaos::Chaos::put(text, reply.buffer(), body_at);
+            return Answer {
+                authoritative: true,
+                octets: written.unwrap_or(0),
+                counts: [1, 0, 0],
+                is_too_large: written.is_none(),
+                ..Answer::empty(Rcode::NOERROR, None)
+            };
+        }
+        Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_SUPPORTED, "class not served")))
+    }
+
+    #[cold]
+    fn turn_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
+        match admission {
+            Admission::Denied => {
+                self.counters.denied.bump();
+                let ede = Some((EdeCode::PROHIBITED, "client not on the access list"));
+                self.complete(to, &Answer::empty(Rcode::REFUSED, ede), reply)
+            }
+            Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
+            Admission::Limited => {
+                self.counters.limited.bump();
+                // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
+                if to.proof.client_cookie().is_some() {
+                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
+                }
+                if !self.slips() {
+                    return self.stay_silent();
+                }
+                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
+                self.complete(to, &answer, reply)
+            }
+            Admission::Admitted => Verdict::Drop,
+        }
+    }
+
+    /// Returns whether this limited query is one of those that get a truncated reply.
+    fn slips(&mut self) -> bool {
+        let slip = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.slip);
+        self.limited = self.limited.wrapping_add(1);
+        slip != 0 && self.limited.is_multiple_of(slip)
+    }
+
+    #[cold]
+    fn refuse_malformed(
         &mut self,
-        suspended: Box<Suspended>,
-        outcome: Outcome<'_>,
-        share: Share,
+        bytes: &[u8],
+        malformed: Malformed,
+        client: &Client,
         reply: &mut Reply<'_>,
     ) -> Verdict {
-        let _ = (suspended, outcome, share, reply);
-        Verdict::Drop
-    }
-
-    /// Answers from the stale data that `suspended` has at hand, because its client waited long enough
-    /// (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a client.
-    pub fn answer_stale(&mut self, suspended: &Suspended, reply: &mut Reply<'_>) -> Verdict {
-        let _ = (suspended, reply);
-        Verdict::Drop
-    }
-
-    /// Returns the next piece of work that no client waits for; the worker hands it to [`Desk::errand`].
-    pub fn next_errand(&mut self) -> Option<Box<Suspended>> {
-        None
+        self.counters.malformed.bump();
+        let (Some(rcode), Some(header)) = (malformed.rcode(), Header::parse(bytes)) else {
+            return self.stay_silent();
+        };
+        if !self.snapshot.gate.admits_noise(client, self.now) {
+            return self.stay_silent();
+        }
+        header_only(header, rcode, reply);
+        self.count(rcode, false);
+        Verdict::Answered
     }
 }
+
+/// RFC 8482 §4.2: ANY gets one synthesised HINFO, whatever there is.
+#[cold]
+fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
+    /// RFC 8482 §4.2 leaves the TTL to the operator; an hour keeps the question away for a while.
+    const TTL: wire::Ttl = wire::Ttl::new(3600);
+    let body_at = Header::LEN + query.question_bytes().len();
+    let written =
+        finish::put_record(reply.buffer(), body_at, Header::LEN, Rtype::HINFO, TTL, b"\x07RFC8482\0");
+    Answer {
+        octets: written.unwrap_or(0),
+        counts: [1, 0, 0],
+        is_too_large: written.is_none(),
+        ..Answer::empty(Rcode::NOERROR, None)
+    }
+}
+
+/// Types that are no data (RFC 6895 §3.1): transfers are not served here, the others make no sense in a question.
+#[cold]
+fn special_type(qtype: Rtype) -> Answer {
+    match qtype {
+        Rtype::AXFR | Rtype::IXFR => {
+            Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_SUPPORTED, "no zone transfers here")))
+        }
+        Rtype::OPT => Answer::empty(Rcode::FORMERR, None),
+        _ => Answer::empty(Rcode::NOTIMP, Some((EdeCode::NOT_SUPPORTED, "not a data type"))),
+    }
+}
+
+const _: () = assert!(size_of::<Position>() <= 40);
+/// The flags word is copied about; it must stay a word.
+const _: () = assert!(size_of::<Flags>() == 2);

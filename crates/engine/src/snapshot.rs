@@ -4,8 +4,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use wire::HashKey;
+
+use crate::chaos::Chaos;
+use crate::gate::Gate;
+use crate::program::Program;
+
 /// Everything a query can meet.
-pub struct Snapshot {}
+pub struct Snapshot {
+    /// What names are hashed with everywhere in this process; the same in every snapshot and cache.
+    pub key: HashKey,
+    /// Who may ask.
+    pub gate: Gate,
+    /// The policy.
+    pub program: Program,
+    /// What class CHAOS and NSID tell.
+    pub chaos: Chaos,
+    /// The largest UDP reply, and the size announced in our OPT. 512 to 4096 octets.
+    pub udp_octets_max: u16,
+    /// Whether replies say RA: some way through the program resolves names that are not ours.
+    pub recursion_available: bool,
+}
 
 /// Holds the newest snapshot; workers look at its generation between batches.
 pub struct SnapshotCell {

@@ -12,9 +12,9 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// Returns a key from sixteen random octets.
+    /// Returns a key from sixteen random octets. They are stirred first: even a poor secret spreads names well.
     pub const fn new([seed, multiplier]: [u64; 2]) -> Self {
-        Self { seed, multiplier: multiplier | 1 }
+        Self { seed: stir(seed), multiplier: stir(multiplier ^ 0x5851_f42d_4c95_7f2d) | 1 }
     }
 
     /// Hashes `name`, ASCII letter case ignored, mixed with `extra` (type, class, flags, view…).
@@ -41,6 +41,13 @@ impl HashKey {
     pub const fn mix(&self, name_hash: u64, extra: u64) -> u64 {
         fold_multiply(name_hash ^ extra, self.multiplier.rotate_left(32))
     }
+}
+
+/// Spreads every bit over all others (the finaliser of SplitMix64).
+const fn stir(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
 }
 
 /// Folds the 128-bit product to 64 bits.

@@ -1,0 +1,217 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! The end of every reply: header, question, the client's own OPT, and what fits.
+
+use wire::{Class, EdeCode, Flags, Header, OptionCode, Query, Rcode, Rtype};
+
+use crate::client::{Client, Now, Transport};
+use crate::gate::cookie::{self, Proof};
+use crate::reply::Reply;
+use crate::snapshot::Snapshot;
+
+/// What stands after the question in the reply buffer, and what the header will say about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) rcode: Rcode,
+    /// AA: we speak with authority.
+    pub(crate) authoritative: bool,
+    /// AD: the data was validated by somebody we believe.
+    pub(crate) authentic: bool,
+    /// Octets after the question.
+    pub(crate) octets: usize,
+    /// Records in the answer, authority and additional sections.
+    pub(crate) counts: [u16; 3],
+    /// The Extended DNS Error and its text.
+    pub(crate) ede: Option<(EdeCode, &'static str)>,
+    /// Whether the answer did not even fit the buffer.
+    pub(crate) is_too_large: bool,
+}
+
+impl Answer {
+    /// Returns an answer without records.
+    pub(crate) const fn empty(rcode: Rcode, ede: Option<(EdeCode, &'static str)>) -> Self {
+        Self {
+            rcode,
+            authoritative: false,
+            authentic: false,
+            octets: 0,
+            counts: [0; 3],
+            ede,
+            is_too_large: false,
+        }
+    }
+}
+
+/// Whom a reply is for.
+pub(crate) struct To<'a> {
+    pub(crate) query: &'a Query<'a>,
+    pub(crate) client: &'a Client,
+    pub(crate) proof: Proof,
+}
+
+/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64.
+const OPT_OCTETS_MAX: usize = 192;
+/// Octets of text in an EDE or NSID option.
+const TEXT_OCTETS_MAX: usize = 64;
+
+/// Completes the reply whose answer already stands after the question's place. Returns whether it was cut (TC).
+pub(crate) fn finish(
+    snapshot: &Snapshot,
+    now: Now,
+    to: &To<'_>,
+    answer: &Answer,
+    reply: &mut Reply<'_>,
+) -> bool {
+    let question = to.query.question_bytes();
+    let body_at = Header::LEN + question.len();
+    let mut opt = [0; OPT_OCTETS_MAX];
+    let opt_len = write_opt(snapshot, now, to, answer, &mut opt);
+    let limit = reply_limit(snapshot, to).min(reply.buffer().len());
+    let is_cut = answer.is_too_large || body_at + answer.octets + opt_len > limit;
+    let (octets, [answers, authorities, additionals]) =
+        if is_cut { (0, [0; 3]) } else { (answer.octets, answer.counts) };
+    let asked = to.query.header.flags;
+    let mut flags = Flags::QR
+        .with(asked.only(Flags::RD.with(Flags::CD)))
+        .with_opcode(asked.opcode())
+        .with_rcode(answer.rcode);
+    if snapshot.recursion_available {
+        flags = flags.with(Flags::RA);
+    }
+    if answer.authoritative {
+        flags = flags.with(Flags::AA);
+    }
+    // RFC 6840 §5.7–5.8: AD is for clients that say they understand it.
+    if answer.authentic && (asked.has(Flags::AD) || to.query.wants_dnssec()) {
+        flags = flags.with(Flags::AD);
+    }
+    if is_cut {
+        flags = flags.with(Flags::TC);
+    }
+    let header = Header {
+        id: to.query.header.id,
+        flags,
+        questions: 1,
+        answers,
+        authorities,
+        additionals: additionals + u16::from(opt_len > 0),
+    };
+    let buffer = reply.buffer();
+    let end = body_at + octets;
+    let placed = put(buffer, 0, &header.to_bytes())
+        .and_then(|()| put(buffer, Header::LEN, question))
+        .and_then(|()| put(buffer, end, opt.get(..opt_len)?));
+    // A buffer too small for a question and an OPT is a mistake of the caller's; it gets no reply.
+    reply.set_len(if placed.is_some() { end + opt_len } else { 0 });
+    is_cut
+}
+
+/// Writes a reply of a header alone: for queries whose question cannot be used.
+pub(crate) fn header_only(header: Header, rcode: Rcode, reply: &mut Reply<'_>) {
+    let flags =
+        Flags::QR.with(header.flags.only(Flags::RD)).with_opcode(header.flags.opcode()).with_rcode(rcode);
+    let header = Header { id: header.id, flags, ..Header::default() };
+    let placed = put(reply.buffer(), 0, &header.to_bytes());
+    reply.set_len(if placed.is_some() { Header::LEN } else { 0 });
+}
+
+/// The most octets this client takes: RFC 6891 §6.2.3–6.2.5 for datagrams, else what the transport carries.
+fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
+    let transport_limit = usize::from(to.client.reply_octets_max);
+    match to.client.transport {
+        Transport::Tcp => transport_limit,
+        Transport::Udp => {
+            let told = to.query.edns.map_or(512, |edns| edns.udp_size.max(512).min(snapshot.udp_octets_max));
+            transport_limit.min(usize::from(told))
+        }
+    }
+}
+
+fn write_opt(
+    snapshot: &Snapshot,
+    now: Now,
+    to: &To<'_>,
+    answer: &Answer,
+    out: &mut [u8; OPT_OCTETS_MAX],
+) -> usize {
+    let Some(edns) = &to.query.edns else { return 0 };
+    let [s0, s1] = snapshot.udp_octets_max.to_be_bytes();
+    let wants_dnssec = if edns.wants_dnssec() { 0x80 } else { 0 };
+    let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (answer.rcode.0 >> 4) as u8, 0, wants_dnssec, 0, 0, 0];
+    let mut opt = Opt { out, len: 0 };
+    opt.put(&fixed);
+    if let (Some(secrets), Some(client_cookie)) = (&snapshot.gate.cookies, to.proof.client_cookie()) {
+        let data: [u8; cookie::FULL_OCTETS] =
+            secrets.make(client_cookie, to.client.address, now.unix_seconds);
+        opt.option(OptionCode::COOKIE, &[&data]);
+    }
+    // RFC 7828 §3.2.1: told only to a client that sent the option, and only on a connection.
+    if let Some(keepalive) = to.client.keepalive
+        && edns.option(OptionCode::TCP_KEEPALIVE).is_some()
+    {
+        opt.option(OptionCode::TCP_KEEPALIVE, &[&keepalive.to_be_bytes()]);
+    }
+    if !snapshot.chaos.nsid.is_empty() && edns.option(OptionCode::NSID).is_some() {
+        let nsid = snapshot.chaos.nsid.get(..TEXT_OCTETS_MAX).unwrap_or(&snapshot.chaos.nsid);
+        opt.option(OptionCode::NSID, &[nsid]);
+    }
+    if let Some((code, text)) = answer.ede {
+        let text = text.as_bytes();
+        opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text.get(..TEXT_OCTETS_MAX).unwrap_or(text)]);
+    }
+    let len = opt.len;
+    let [hi, lo] = (len.saturating_sub(fixed.len()) as u16).to_be_bytes();
+    if let Some(field) = out.get_mut(9..11) {
+        field.copy_from_slice(&[hi, lo]);
+    }
+    len
+}
+
+struct Opt<'a> {
+    out: &'a mut [u8; OPT_OCTETS_MAX],
+    len: usize,
+}
+
+impl Opt<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        // The buffer holds every option at its largest.
+        if put(self.out.as_mut_slice(), self.len, bytes).is_some() {
+            self.len += bytes.len();
+        }
+    }
+
+    fn option(&mut self, code: OptionCode, parts: &[&[u8]]) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        self.put(&code.0.to_be_bytes());
+        self.put(&(len as u16).to_be_bytes());
+        for part in parts {
+            self.put(part);
+        }
+    }
+}
+
+fn put(buffer: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
+    buffer.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
+    Some(())
+}
+
+/// Writes one record after the question, its owner the suffix of the name asked for that starts at `owner_at`
+/// in the message. Returns its octets, or `None` when it does not fit.
+pub(crate) fn put_record(
+    buffer: &mut [u8],
+    at: usize,
+    owner_at: usize,
+    rtype: Rtype,
+    ttl: wire::Ttl,
+    rdata: &[u8],
+) -> Option<usize> {
+    let [p0, p1] = (0xc000 | owner_at as u16).to_be_bytes();
+    let [t0, t1] = rtype.0.to_be_bytes();
+    let [c0, c1] = Class::IN.0.to_be_bytes();
+    let [s0, s1, s2, s3] = ttl.seconds().to_be_bytes();
+    let [l0, l1] = (rdata.len() as u16).to_be_bytes();
+    let fixed = [p0, p1, t0, t1, c0, c1, s0, s1, s2, s3, l0, l1];
+    put(buffer, at, &fixed)?;
+    put(buffer, at + fixed.len(), rdata)?;
+    Some(fixed.len() + rdata.len())
+}

@@ -1,0 +1,77 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Who may ask at all: access list, cookie, rate limit, in this order on every transport.
+
+pub mod cookie;
+pub mod prefixes;
+pub mod rate;
+
+use std::sync::Arc;
+
+use wire::{OptionCode, Query};
+
+use crate::client::{Client, Now};
+use cookie::Proof;
+
+/// The limits at the door.
+#[derive(Debug)]
+pub struct Gate {
+    /// Clients that may ask; all others are refused.
+    pub allowed: prefixes::PrefixSet,
+    /// Secrets for cookies; `None` ignores the option.
+    pub cookies: Option<cookie::Secrets>,
+    /// The limit for clients whose address is not proven.
+    pub rate: Option<rate::RateRule>,
+    /// What the limit counts in; shared by all workers and kept over reloads.
+    pub table: Arc<rate::RateTable>,
+}
+
+/// What the gate says about a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Let in.
+    Admitted,
+    /// Not on the access list.
+    Denied,
+    /// Over the rate limit.
+    Limited,
+    /// The COOKIE option cannot be read (RFC 7873 §5.2.2).
+    BadCookieOption,
+}
+
+impl Gate {
+    /// Judges one query; returns what its cookie proves as well.
+    pub fn admit(&self, query: &Query<'_>, client: &Client, now: Now) -> (Admission, Proof) {
+        if !self.allowed.contains(client.address) {
+            return (Admission::Denied, Proof::None);
+        }
+        let proof = match (&self.cookies, &query.edns) {
+            (Some(secrets), Some(edns)) => {
+                secrets.check(edns.option(OptionCode::COOKIE), client.address, now.unix_seconds)
+            }
+            (Some(_), None) | (None, _) => Proof::None,
+        };
+        if proof == Proof::Malformed {
+            return (Admission::BadCookieOption, proof);
+        }
+        if let Some(rule) = &self.rate
+            && !client.verified
+            && !matches!(proof, Proof::Proven(_))
+            && !rule.exempt.contains(client.address)
+            && !self.table.admit(rule, client.address, now.monotonic_ms)
+        {
+            return (Admission::Limited, proof);
+        }
+        (Admission::Admitted, proof)
+    }
+
+    /// Returns whether to answer something that is not even a query: to our own clients, and within their limit.
+    pub fn admits_noise(&self, client: &Client, now: Now) -> bool {
+        let is_limited = self.rate.as_ref().is_some_and(|rule| {
+            !client.verified
+                && !rule.exempt.contains(client.address)
+                && !self.table.admit(rule, client.address, now.monotonic_ms)
+        });
+        self.allowed.contains(client.address) && !is_limited
+    }
+}

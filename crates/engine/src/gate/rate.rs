@@ -1,0 +1,159 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A rate limit per client prefix in a fixed table that all workers share.
+//!
+//! Each cell is one atomic word: a tag of the prefix and the time until which the prefix has
+//! used up its allowance (the generic cell rate algorithm). A flood of distinct prefixes can
+//! only make the table forget, which lets queries through; it cannot make it grow.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::prefixes::PrefixSet;
+
+/// Cells two prefixes may share before one of them is forgotten.
+const WAYS: usize = 4;
+/// Bits of a cell that hold the time, in 1/16 ms: about 2,200 years.
+const TIME_BITS: u32 = 40;
+const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
+/// Time units in a second.
+const UNITS_PER_SECOND: u64 = 16_000;
+
+/// How many queries a prefix may send.
+#[derive(Clone, Debug)]
+pub struct RateRule {
+    /// Queries a second in the long run.
+    pub per_second: u32,
+    /// Queries that may come at once.
+    pub burst: u32,
+    /// Every how many limited queries one gets a truncated reply, so that an honest client can turn to TCP;
+    /// 0 never, 1 always.
+    pub slip: u32,
+    /// Leading bits of an IPv4 address that share an allowance.
+    pub ipv4_prefix: u8,
+    /// Leading bits of an IPv6 address that share an allowance.
+    pub ipv6_prefix: u8,
+    /// Clients without a limit.
+    pub exempt: PrefixSet,
+}
+
+/// The shared table.
+#[derive(Debug)]
+pub struct RateTable {
+    cells: Box<[[AtomicU64; WAYS]]>,
+    seed: u64,
+}
+
+impl RateTable {
+    /// Returns a table of about `cells` cells of eight octets; `seed` is random, so that prefixes cannot be made to collide.
+    pub fn new(cells: usize, seed: u64) -> Self {
+        let rows = (cells / WAYS).next_power_of_two();
+        Self { cells: (0..rows).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect(), seed }
+    }
+
+    /// Takes one query from the allowance of the client's prefix; returns whether there was one left.
+    pub fn admit(&self, rule: &RateRule, address: IpAddr, now_ms: u64) -> bool {
+        if rule.per_second == 0 {
+            return true;
+        }
+        let now = (now_ms * (UNITS_PER_SECOND / 1000)) & TIME_MASK;
+        let cost = UNITS_PER_SECOND / u64::from(rule.per_second).clamp(1, UNITS_PER_SECOND);
+        let allowance = cost * u64::from(rule.burst.max(1));
+        let hash = self.hash(rule, address);
+        let tag = hash >> TIME_BITS;
+        let row_at = (hash as usize) & (self.cells.len() - 1);
+        let Some(row) = self.cells.get(row_at) else { return true };
+        // The cell of this prefix, or else the one whose prefix has been quiet for longest.
+        let mut chosen: Option<(&AtomicU64, u64)> = None;
+        for cell in row {
+            let word = cell.load(Ordering::Relaxed);
+            if word >> TIME_BITS == tag {
+                chosen = Some((cell, word));
+                break;
+            }
+            if chosen.is_none_or(|(_, best)| word & TIME_MASK < best & TIME_MASK) {
+                chosen = Some((cell, word));
+            }
+        }
+        let Some((cell, word)) = chosen else { return true };
+        let used_until = if word >> TIME_BITS == tag { (word & TIME_MASK).max(now) } else { now };
+        // A clock in the past of the cell by more than the allowance: the cell is left from another time.
+        if used_until + cost > now + allowance {
+            return false;
+        }
+        // When another worker was faster, its query was counted and this one goes free: cheaper than a retry.
+        let _ = cell.compare_exchange(
+            word,
+            (tag << TIME_BITS) | ((used_until + cost) & TIME_MASK),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        true
+    }
+
+    fn hash(&self, rule: &RateRule, address: IpAddr) -> u64 {
+        let (bits, family) = match address {
+            IpAddr::V4(v4) => {
+                let kept = u32::from(rule.ipv4_prefix.min(32));
+                (u64::from(v4.to_bits()).checked_shr(32 - kept).unwrap_or(0), 4)
+            }
+            IpAddr::V6(v6) => {
+                // Finer than /64 makes no sense: a client has at least that.
+                let kept = u32::from(rule.ipv6_prefix.min(64));
+                (((v6.to_bits() >> 64) as u64).checked_shr(64 - kept).unwrap_or(0), 6)
+            }
+        };
+        let product = u128::from(bits ^ self.seed)
+            * u128::from(0x9e37_79b9_7f4a_7c15_u64 ^ family ^ self.seed.rotate_left(31) | 1);
+        // Never a tag of zero: an empty cell has that.
+        ((product as u64) ^ ((product >> 64) as u64)) | (1 << TIME_BITS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(per_second: u32, burst: u32) -> RateRule {
+        RateRule {
+            per_second,
+            burst,
+            slip: 2,
+            ipv4_prefix: 24,
+            ipv6_prefix: 56,
+            exempt: PrefixSet::default(),
+        }
+    }
+
+    fn admitted(table: &RateTable, rule: &RateRule, address: &str, at_ms: u64, queries: usize) -> usize {
+        let address = address.parse().expect("an address");
+        (0..queries).filter(|_| table.admit(rule, address, at_ms)).count()
+    }
+
+    #[test]
+    fn a_prefix_gets_its_burst_and_then_its_rate() {
+        let table = RateTable::new(1024, 0x1234_5678_9abc_def0);
+        let rule = rule(100, 20);
+        assert_eq!(admitted(&table, &rule, "192.0.2.1", 1_000, 50), 20);
+        assert_eq!(admitted(&table, &rule, "192.0.2.200", 1_000, 50), 0, "the same /24");
+        assert_eq!(admitted(&table, &rule, "198.51.100.1", 1_000, 50), 20, "another /24");
+        assert_eq!(admitted(&table, &rule, "192.0.2.1", 1_100, 50), 10, "a tenth of a second later");
+        assert_eq!(
+            admitted(&table, &rule, "192.0.2.1", 60_000, 50),
+            20,
+            "rest does not pile up beyond the burst"
+        );
+        assert_eq!(admitted(&table, &rule, "2001:db8::1", 1_000, 50), 20);
+        assert_eq!(admitted(&table, &rule, "2001:db8:0:ff::1", 1_000, 50), 0, "the same /56");
+    }
+
+    #[test]
+    fn a_flood_of_prefixes_does_not_lock_anybody_out() {
+        let table = RateTable::new(64, 99);
+        let rule = rule(10, 5);
+        for i in 0..100_000_u32 {
+            assert!(table.admit(&rule, IpAddr::V4((i << 8).into()), 5_000) || i > 64);
+        }
+        assert_eq!(admitted(&table, &rule, "203.0.113.9", 30_000, 9), 5);
+    }
+}

@@ -1,0 +1,248 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A table of names: finds a name, or the closest name above it that covers it.
+
+use wire::{HashKey, Name, NameBuf};
+
+/// Slots that one look-up should probe at most: the table is made larger until that is so.
+const PROBES_WANTED: usize = 32;
+/// Slots for each name beyond which the table is not made larger.
+const SLOTS_PER_NAME_MAX: usize = 16;
+
+/// One name of the table.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u64,
+    name_at: u32,
+    name_len: u8,
+    covers: bool,
+}
+
+/// Names, each with the number it was given: 25 octets each, and the name.
+pub struct NameTable {
+    key: HashKey,
+    slots: Box<[u32]>,
+    entries: Box<[Entry]>,
+    names: Box<[u8]>,
+    /// The longest run of full slots that a look-up may have to cross.
+    probes_max: usize,
+    /// Bit `n`: some name of `n` labels covers the names below it.
+    covering_depths: u128,
+    /// One bit for each kind of last label; most look-ups end here.
+    tops: u64,
+}
+
+/// A name found above the one looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The number of the name.
+    pub index: usize,
+    /// Octets of the name that was found.
+    pub octets: usize,
+}
+
+impl NameTable {
+    /// Builds the table from names and whether each covers what lies below it. The position of a name is its number.
+    ///
+    /// The names must differ from each other, letter case ignored.
+    pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
+        // At most half full, so that runs stay short.
+        let mut capacity = (list.len() * 2).next_power_of_two().max(2);
+        let mut names = std::vec![];
+        let mut entries = std::vec![];
+        let (mut covering_depths, mut tops) = (0, 0);
+        for (name, covers) in list {
+            let folded = name.as_name().to_folded();
+            let name = folded.as_name();
+            if *covers {
+                covering_depths |= 1_u128 << name.label_count();
+            }
+            tops |= top_bit(name);
+            entries.push(Entry {
+                hash: key.hash_name(name),
+                name_at: names.len() as u32,
+                name_len: name.len() as u8,
+                covers: *covers,
+            });
+            names.extend_from_slice(name.as_bytes());
+        }
+        let (slots, probes_max) = loop {
+            let (slots, probes) = place(&entries, capacity);
+            if probes <= PROBES_WANTED || capacity >= list.len() * SLOTS_PER_NAME_MAX {
+                break (slots, probes);
+            }
+            capacity *= 2;
+        };
+        Self {
+            key,
+            slots,
+            entries: entries.into_boxed_slice(),
+            names: names.into_boxed_slice(),
+            probes_max,
+            covering_depths,
+            tops,
+        }
+    }
+
+    /// Returns how many names the table holds.
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns whether the table is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Finds `name` itself; `hash` is that of the whole name under this table's key.
+    pub fn exact(&self, name: Name<'_>, hash: u64) -> Option<usize> {
+        if self.tops & top_bit(name) == 0 {
+            return None;
+        }
+        self.probe(name, hash)
+    }
+
+    /// Walks the covering names at or above `name`, the closest first, until `f` returns something.
+    pub fn covering<T>(&self, name: Name<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
+        if self.covering_depths == 0 || (self.tops & top_bit(name) == 0 && self.covering_depths & 1 == 0) {
+            return None;
+        }
+        let mut rest = name;
+        let mut depth = name.label_count();
+        // Ends: each step takes one label off.
+        loop {
+            if self.covering_depths & 1_u128.checked_shl(depth as u32).unwrap_or(0) != 0
+                && let Some(index) = self.probe(rest, self.key.hash_name(rest))
+                && self.entries.get(index).is_some_and(|entry| entry.covers)
+                && let Some(value) = f(Found { index, octets: rest.len() })
+            {
+                return Some(value);
+            }
+            rest = rest.parent()?;
+            depth = depth.checked_sub(1)?;
+        }
+    }
+
+    fn probe(&self, name: Name<'_>, hash: u64) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        for _ in 0..self.probes_max {
+            let index = (*self.slots.get(at)?).checked_sub(1)? as usize;
+            let entry = self.entries.get(index)?;
+            if entry.hash == hash && self.name(entry) == Some(name) {
+                return Some(index);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    fn name(&self, entry: &Entry) -> Option<Name<'_>> {
+        let bytes = self.names.get(entry.name_at as usize..)?.get(..usize::from(entry.name_len))?;
+        Name::parse(bytes).ok().map(|(name, _)| name)
+    }
+}
+
+/// Places all entries; returns the slots and the most probes that finding one takes.
+fn place(entries: &[Entry], capacity: usize) -> (Box<[u32]>, usize) {
+    let mut slots = std::vec![0_u32; capacity].into_boxed_slice();
+    let mut longest = 1;
+    for (index, entry) in entries.iter().enumerate() {
+        let mut at = entry.hash as usize & (capacity - 1);
+        let mut probes = 1;
+        // Ends: there are at least twice as many slots as entries.
+        while slots.get(at).is_some_and(|&slot| slot != 0) {
+            at = (at + 1) & (capacity - 1);
+            probes += 1;
+        }
+        longest = longest.max(probes);
+        if let Some(slot) = slots.get_mut(at) {
+            *slot = index as u32 + 1;
+        }
+    }
+    (slots, longest)
+}
+
+/// Returns one of 64 bits for the last label of a name.
+fn top_bit(name: Name<'_>) -> u64 {
+    let last = name.labels().last().unwrap_or(&[]);
+    let first_octet = last.first().map_or(0, u8::to_ascii_lowercase);
+    let last_octet = last.last().map_or(0, u8::to_ascii_lowercase);
+    1 << ((usize::from(first_octet) * 7 + usize::from(last_octet) * 3 + last.len()) & 63)
+}
+
+/// A set of names, each alone or with everything below it.
+pub struct NameSet(NameTable);
+
+impl NameSet {
+    /// Builds the set from names and whether each stands for what lies below it too.
+    pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
+        let mut unique: Vec<(NameBuf, bool)> = list.into();
+        // The covering form first: it includes the other.
+        unique.sort_by_cached_key(|(name, covers)| (name.as_name().to_folded().as_bytes().to_vec(), !covers));
+        unique.dedup_by(|next, kept| next.0 == kept.0);
+        Self(NameTable::compile(key, &unique))
+    }
+
+    /// Returns whether the set holds `name`; `hash` is that of the whole name.
+    pub fn contains(&self, name: Name<'_>, hash: u64) -> bool {
+        self.0.exact(name, hash).is_some() || self.0.covering(name, |_| Some(())).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::name;
+
+    const KEY: HashKey = HashKey::new([1, 2]);
+
+    #[test]
+    fn a_set_holds_names_and_what_lies_below_covering_ones() {
+        let set = NameSet::compile(
+            KEY,
+            &[(name("example.org"), true), (name("WWW.example.net"), false), (name("example.org"), false)],
+        );
+        for (text, expected) in [
+            ("example.org", true),
+            ("a.b.Example.ORG", true),
+            ("www.example.net", true),
+            ("x.www.example.net", false),
+            ("example.net", false),
+            ("notexample.org", false),
+            ("org", false),
+            ("", false),
+        ] {
+            let name = name(text);
+            assert_eq!(set.contains(name.as_name(), KEY.hash_name(name.as_name())), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_root_can_cover_everything() {
+        let set = NameSet::compile(KEY, &[(NameBuf::root(), true)]);
+        let name = name("example.org");
+        assert!(set.contains(name.as_name(), KEY.hash_name(name.as_name())));
+    }
+
+    #[test]
+    fn the_closest_covering_name_comes_first() {
+        let table = NameTable::compile(KEY, &[(name("org"), true), (name("example.org"), true)]);
+        let asked = name("www.example.org");
+        let mut seen = std::vec![];
+        let end: Option<()> = table.covering(asked.as_name(), |found| {
+            seen.push(found.index);
+            None
+        });
+        assert_eq!((end, seen), (None, std::vec![1, 0]));
+    }
+
+    #[test]
+    fn many_names_are_all_found() {
+        let list: Vec<_> = (0..5000).map(|i| (name(&std::format!("n{i}.example.org")), false)).collect();
+        let table = NameTable::compile(KEY, &list);
+        for (i, (name, _)) in list.iter().enumerate() {
+            assert_eq!(table.exact(name.as_name(), KEY.hash_name(name.as_name())), Some(i));
+        }
+    }
+}

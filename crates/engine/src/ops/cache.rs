@@ -1,0 +1,346 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! `cache(name)`: answers from the cache; on a miss, remembers to fill it with what the steps after it bring.
+
+use std::sync::Arc;
+
+use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Scope};
+use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
+
+use super::ttl::TtlRule;
+use crate::finish::Answer;
+use crate::want::ClientSubnet;
+
+/// A failure is remembered this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
+pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
+
+/// In `view`: the answer was given for any subnet (RFC 7871 §7.3.1, scope zero).
+const SCOPE_ZERO: u16 = 0x8000;
+
+/// How answers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheRules {
+    /// No record gets a smaller TTL.
+    pub min_ttl: Ttl,
+    /// No record gets a larger TTL.
+    pub max_ttl: Ttl,
+    /// The most seconds a negative answer is kept (RFC 2308 §5).
+    pub max_negative_ttl: Ttl,
+    /// Seconds a failure is remembered (RFC 9520); zero: not at all.
+    pub failure_ttl: Ttl,
+    /// Seconds an answer is kept beyond its TTL to be served when nobody else answers (RFC 8767); zero: not at all.
+    pub stale_seconds: u32,
+    /// The TTL of stale records (RFC 8767 §4 recommends 30).
+    pub stale_ttl: Ttl,
+    /// How long a client waits for a fresh answer before it gets the stale one; zero: not at all.
+    pub stale_client_timeout_ms: u32,
+    /// The share of its TTL, in percent, at whose end a popular answer is fetched anew; zero: never.
+    pub prefetch_percent: u8,
+    /// Whether clients' subnets keep answers apart: some group after this step is told them.
+    pub keeps_subnets_apart: bool,
+}
+
+impl Default for CacheRules {
+    fn default() -> Self {
+        Self {
+            min_ttl: Ttl::ZERO,
+            max_ttl: Ttl::new(86_400),
+            max_negative_ttl: Ttl::new(3_600),
+            failure_ttl: FAILURE_TTL_DEFAULT,
+            stale_seconds: 86_400,
+            stale_ttl: Ttl::new(30),
+            stale_client_timeout_ms: 1_800,
+            prefetch_percent: 10,
+            keeps_subnets_apart: false,
+        }
+    }
+}
+
+/// The step.
+pub struct CacheStep {
+    /// The cache, shared by all workers and kept over reloads.
+    pub cache: Arc<Cache>,
+    /// How answers are kept.
+    pub rules: CacheRules,
+    /// Keeps apart the answers of programs that share a cache; less than 32,768.
+    pub view: u16,
+}
+
+/// What a look-up means for the query.
+pub(crate) enum Found {
+    /// An answer; and whether the entry should be fetched anew behind it.
+    Answer(Answer, Outlook),
+    /// Nothing to answer with at once; `has_stale` if an old answer is at hand.
+    Nothing {
+        /// Whether a stale answer waits for the case that no fresh one comes.
+        has_stale: bool,
+    },
+}
+
+/// What kind of answer it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Fresh.
+    Fresh,
+    /// Fresh, popular and about to expire: fetch it anew. This caller alone was told so.
+    Prefetch,
+    /// Stale, answered at once; fetch it anew. This caller alone was told so.
+    Refresh,
+    /// Stale.
+    Stale,
+    /// A remembered failure.
+    Failure,
+}
+
+/// Remembers, while a query waits, that its answer goes into a cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill {
+    /// The number of the cache step in its program.
+    pub(crate) step: u16,
+    /// The subnet that is told to upstreams.
+    pub(crate) subnet: Option<ClientSubnet>,
+    /// Whether a stale answer is at hand.
+    pub(crate) has_stale: bool,
+}
+
+impl CacheStep {
+    /// Looks the query up; an answer is copied to `out`, which begins after the question.
+    pub(crate) fn look_up(
+        &self,
+        query: &Query<'_>,
+        subnet: Option<ClientSubnet>,
+        now: u32,
+        out: &mut [u8],
+    ) -> Found {
+        let folded = query.question.qname.to_folded();
+        let key = self.key(query, &folded, subnet);
+        let mut hit = self.read(&key, now, out);
+        if hit.is_none() && subnet.is_some() {
+            hit = self.read(&self.scope_zero_key(query, &folded), now, out);
+        }
+        let Some(hit) = hit else {
+            return self
+                .look_up_failure(&key, now, false)
+                .map_or(Found::Nothing { has_stale: false }, |answer| {
+                    Found::Answer(answer, Outlook::Failure)
+                });
+        };
+        match hit.freshness {
+            Freshness::Fresh { left } => {
+                let is_ending = u64::from(left) * 100
+                    <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
+                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(&key) {
+                    Outlook::Prefetch
+                } else {
+                    Outlook::Fresh
+                };
+                Found::Answer(answer_of(&hit, None), outlook)
+            }
+            Freshness::Stale { .. } => self.stale(&hit, &key, now),
+        }
+    }
+
+    /// Answers with stale data if there is any, whatever is known about failures.
+    pub(crate) fn look_up_stale(
+        &self,
+        query: &Query<'_>,
+        subnet: Option<ClientSubnet>,
+        now: u32,
+        out: &mut [u8],
+    ) -> Option<Answer> {
+        let folded = query.question.qname.to_folded();
+        let hit = self
+            .read(&self.key(query, &folded, subnet), now, out)
+            .or_else(|| subnet.and_then(|_| self.read(&self.scope_zero_key(query, &folded), now, out)))?;
+        // Another worker may have refreshed it meanwhile; then it is simply the answer.
+        let ede = match hit.freshness {
+            Freshness::Fresh { .. } => None,
+            Freshness::Stale { .. } => Some(stale_ede(hit.rcode)),
+        };
+        Some(answer_of(&hit, ede))
+    }
+
+    #[cold]
+    fn stale(&self, hit: &Hit, key: &Key<'_>, now: u32) -> Found {
+        if self.rules.stale_seconds == 0 {
+            return Found::Nothing { has_stale: false };
+        }
+        let answer = answer_of(hit, Some(stale_ede(hit.rcode)));
+        // RFC 8767 §5: after a failure, do not try again for a while.
+        if self.look_up_failure(key, now, true).is_some() {
+            return Found::Answer(answer, Outlook::Stale);
+        }
+        if self.rules.stale_client_timeout_ms == 0 {
+            let outlook = if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale };
+            return Found::Answer(answer, outlook);
+        }
+        Found::Nothing { has_stale: true }
+    }
+
+    fn look_up_failure(&self, key: &Key<'_>, now: u32, only_whether: bool) -> Option<Answer> {
+        if self.rules.failure_ttl == Ttl::ZERO {
+            return None;
+        }
+        let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
+        let hit = self.read(&key, now, &mut [])?;
+        match hit.freshness {
+            Freshness::Fresh { .. } if only_whether => Some(Answer::empty(hit.rcode, None)),
+            Freshness::Fresh { .. } => {
+                Some(Answer::empty(hit.rcode, Some((EdeCode::CACHED_ERROR, "failed a moment ago"))))
+            }
+            Freshness::Stale { .. } => None,
+        }
+    }
+
+    fn read(&self, key: &Key<'_>, now: u32, out: &mut [u8]) -> Option<Hit> {
+        self.cache.lookup(key, cache::Now(now), out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
+    }
+
+    fn key<'a>(&self, query: &Query<'_>, folded: &'a Folded, subnet: Option<ClientSubnet>) -> Key<'a> {
+        let key = self.key_in_view(query, folded, self.view & !SCOPE_ZERO);
+        match subnet {
+            None => key,
+            Some(ClientSubnet { family, prefix, address }) => {
+                key.with_scope(self.cache.hash_key(), Scope { address, family, prefix })
+            }
+        }
+    }
+
+    fn key_in_view<'a>(&self, query: &Query<'_>, folded: &'a Folded, view: u16) -> Key<'a> {
+        let question = &query.question;
+        let mut bits = if query.wants_dnssec() { KeyBits::DO } else { KeyBits::NONE };
+        if query.header.flags.has(Flags::CD) {
+            bits = bits.with(KeyBits::CD);
+        }
+        Key::new(self.cache.hash_key(), folded, question.qtype, question.qclass, bits, view)
+    }
+
+    fn scope_zero_key<'a>(&self, query: &Query<'_>, folded: &'a Folded) -> Key<'a> {
+        self.key_in_view(query, folded, self.view | SCOPE_ZERO)
+    }
+
+    /// Puts the answer that ended a fetch into the cache: `body` is what follows the question, `ttl_offsets` count
+    /// from its start. TTLs are brought within bounds first, in place: the client sees what is kept.
+    pub(crate) fn store(
+        &self,
+        query: &Query<'_>,
+        fill: &Fill,
+        now: u32,
+        answer: &Answer,
+        body: &mut [u8],
+        ttl_offsets: &[u16],
+        is_for_every_subnet: bool,
+    ) {
+        let Some((ttl, stale)) = self.lifetime(query.question.qtype, answer, body, ttl_offsets) else {
+            return;
+        };
+        let folded = query.question.qname.to_folded();
+        let key = match fill.subnet {
+            Some(_) if is_for_every_subnet => self.scope_zero_key(query, &folded),
+            subnet => self.key(query, &folded, subnet),
+        };
+        let [answers, authorities, additionals] = answer.counts;
+        let flags = if answer.authentic { Flags::AD } else { Flags::default() };
+        let entry = Entry {
+            body,
+            ttl_offsets,
+            rcode: answer.rcode,
+            flags,
+            answers,
+            authorities,
+            additionals,
+            ttl: ttl.seconds(),
+            stale,
+            ede: None,
+        };
+        // A refusal (too large, lifetime zero) leaves the cache as it was, which is all there is to do.
+        let _ = self.cache.insert(&key, &entry, cache::Now(now));
+    }
+
+    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is.
+    pub(crate) fn store_failure(&self, query: &Query<'_>, fill: &Fill, now: u32, rcode: Rcode) {
+        let folded = query.question.qname.to_folded();
+        let key = self.key(query, &folded, fill.subnet);
+        self.cache.release_refresh(&key);
+        if self.rules.failure_ttl == Ttl::ZERO {
+            return;
+        }
+        let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
+        let entry = Entry {
+            body: &[],
+            ttl_offsets: &[],
+            rcode,
+            flags: Flags::default(),
+            answers: 0,
+            authorities: 0,
+            additionals: 0,
+            ttl: self.rules.failure_ttl.seconds(),
+            stale: 0,
+            ede: None,
+        };
+        let _ = self.cache.insert(&key, &entry, cache::Now(now));
+    }
+
+    /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is kept after that.
+    /// `None`: it must not be kept.
+    fn lifetime(
+        &self,
+        qtype: Rtype,
+        answer: &Answer,
+        body: &mut [u8],
+        ttl_offsets: &[u16],
+    ) -> Option<(Ttl, u32)> {
+        let rules = &self.rules;
+        let answer_count = usize::from(answer.counts[0]);
+        let has_wanted =
+            ttl_offsets.iter().take(answer_count).any(|&at| rtype_before(body, at) == Some(qtype));
+        let is_negative = answer.rcode == Rcode::NXDOMAIN || !has_wanted;
+        let mut most = rules.max_ttl;
+        if is_negative {
+            // RFC 2308 §5: kept for the smaller of the SOA's own TTL and its MINIMUM; without an SOA, not at all.
+            let soa_at = ttl_offsets
+                .iter()
+                .skip(answer_count)
+                .copied()
+                .find(|&at| rtype_before(body, at) == Some(Rtype::SOA))?;
+            most = most.min(rules.max_negative_ttl).min(soa_minimum(body, soa_at)?);
+        }
+        let bounds = TtlRule::Clamped { min: rules.min_ttl.min(most), max: most };
+        let ttl = bounds.rewrite(body, ttl_offsets)?;
+        if ttl == Ttl::ZERO { None } else { Some((ttl, rules.stale_seconds)) }
+    }
+}
+
+fn answer_of(hit: &Hit, ede: Option<(EdeCode, &'static str)>) -> Answer {
+    Answer {
+        rcode: hit.rcode,
+        authoritative: false,
+        authentic: hit.flags.has(Flags::AD),
+        octets: hit.len,
+        counts: [hit.answers, hit.authorities, hit.additionals],
+        ede,
+        is_too_large: !hit.fits(),
+    }
+}
+
+/// RFC 8914 §4.4, §4.20.
+const fn stale_ede(rcode: Rcode) -> (EdeCode, &'static str) {
+    match rcode {
+        Rcode::NXDOMAIN => (EdeCode::STALE_NXDOMAIN_ANSWER, "upstream did not answer"),
+        _ => (EdeCode::STALE_ANSWER, "upstream did not answer"),
+    }
+}
+
+/// Returns the type of the record whose TTL field is at `ttl_at`: type and class stand right before it.
+fn rtype_before(body: &[u8], ttl_at: u16) -> Option<Rtype> {
+    let field = body.get(usize::from(ttl_at).checked_sub(4)?..)?.first_chunk::<2>()?;
+    Some(Rtype(u16::from_be_bytes(*field)))
+}
+
+/// Returns MINIMUM of the SOA whose TTL field is at `ttl_at`: the last four octets of its data.
+fn soa_minimum(body: &[u8], ttl_at: u16) -> Option<Ttl> {
+    let at = usize::from(ttl_at);
+    let length = usize::from(u16::from_be_bytes(*body.get(at + 4..)?.first_chunk::<2>()?));
+    let data = body.get(at + 6..at + 6 + length)?;
+    data.last_chunk::<4>().map(|minimum| Ttl::new(u32::from_be_bytes(*minimum)))
+}

@@ -1,0 +1,110 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! `forward(group)`: asks an upstream group, waits, and goes on with its answer.
+
+use wire::{Flags, HashKey, OptionCode, Query};
+
+use crate::program::Position;
+use crate::want::{ClientSubnet, OutQuery, PoolId, Want};
+
+/// What the step needs to know about its group.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardStep {
+    /// The group.
+    pub pool: PoolId,
+    /// Whether the client's EDNS client subnet is passed on; otherwise upstreams learn nothing about clients.
+    pub forwards_client_subnet: bool,
+    /// Whether an AD bit from this group is believed and passed on (RFC 6840 §5.8): only for groups that validate
+    /// and are reached over a path nobody can forge on.
+    pub trusts_ad: bool,
+}
+
+impl ForwardStep {
+    /// Returns what to fetch for `query` before going on at `at`.
+    pub(crate) fn want(
+        &self,
+        key: &HashKey,
+        query: &Query<'_>,
+        name_hash: u64,
+        at: &Position,
+        stale_after_ms: Option<u32>,
+    ) -> Want {
+        let client_subnet = if self.forwards_client_subnet { client_subnet(query) } else { None };
+        let question = &query.question;
+        let checking_disabled = query.header.flags.has(Flags::CD);
+        let wants_dnssec = query.wants_dnssec();
+        let continuation = at.fingerprint();
+        let flags = u64::from(wants_dnssec) | u64::from(checking_disabled) << 1;
+        let mut hash = key.mix(
+            name_hash,
+            u64::from(question.qtype.0)
+                | u64::from(question.qclass.0) << 16
+                | u64::from(self.pool.0) << 32
+                | flags << 48,
+        );
+        hash = key.mix(hash, u64::from(continuation));
+        if let Some(subnet) = client_subnet {
+            let bits = subnet.address_bits();
+            hash = key.mix(key.mix(hash, bits as u64), (bits >> 64) as u64 ^ u64::from(subnet.prefix));
+        }
+        Want {
+            pool: self.pool,
+            query: OutQuery {
+                qname: question.qname.to_buf(),
+                qtype: question.qtype,
+                qclass: question.qclass,
+                checking_disabled,
+                wants_dnssec,
+                client_subnet,
+                continuation,
+                hash,
+            },
+            stale_after_ms,
+        }
+    }
+}
+
+/// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client opted out (prefix 0).
+pub(crate) fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
+    let data = query.edns?.option(OptionCode::CLIENT_SUBNET)?;
+    ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
+}
+
+impl ClientSubnet {
+    /// Reads the data of the option in a query (RFC 7871 §6): address bits beyond the source prefix are cut off.
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let (&[0, family @ (1 | 2), prefix, _scope], octets) = data.split_first_chunk::<4>()? else {
+            return None;
+        };
+        let bits_max = if family == 1 { 32 } else { 128 };
+        if prefix > bits_max || octets.len() != usize::from(prefix).div_ceil(8) {
+            return None;
+        }
+        let mut address = [0; 16];
+        for (to, from) in address.iter_mut().zip(octets) {
+            *to = *from;
+        }
+        let kept = if prefix == 0 { 0 } else { u128::MAX << (128 - u32::from(prefix)) };
+        Some(Self { family, prefix, address: (u128::from_be_bytes(address) & kept).to_be_bytes() })
+    }
+
+    pub(crate) const fn address_bits(&self) -> u128 {
+        u128::from_be_bytes(self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_keeps_only_its_prefix() {
+        let subnet = ClientSubnet::parse(&[0, 1, 20, 0, 192, 0, 0xff]).expect("well formed");
+        assert_eq!((subnet.prefix, &subnet.address[..4]), (20, &[192, 0, 0xf0, 0][..]));
+        for malformed in
+            [&[0, 1, 33, 0, 1, 2, 3, 4, 5][..], &[0, 1, 24, 0, 1, 2], &[0, 3, 8, 0, 1], &[0, 1], &[]]
+        {
+            assert_eq!(ClientSubnet::parse(malformed), None, "{malformed:?}");
+        }
+    }
+}

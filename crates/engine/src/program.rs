@@ -1,0 +1,333 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query ends.
+
+use wire::{EdeCode, Rcode, Rtype};
+
+use crate::gate::prefixes::PrefixSet;
+use crate::names::NameSet;
+use crate::ops::cache::CacheStep;
+use crate::ops::forward::ForwardStep;
+use crate::ops::ttl::TtlRule;
+
+/// Steps that one query may take, calls included; longer programs are refused when they are loaded.
+pub const STEPS_MAX: u32 = 65_536;
+/// Calls that may be open at once.
+pub const CALLS_MAX: usize = 16;
+
+/// One step of a compiled policy. Targets are steps of the same program.
+pub enum Op {
+    /// Skips the next so many steps unless the matcher holds.
+    SkipUnless(Matcher, u16),
+    /// Skips the next so many steps if the matcher holds.
+    SkipIf(Matcher, u16),
+    /// Skips the next so many steps.
+    Skip(u16),
+    /// Goes on at a step further on or back, and comes back at [`Op::Return`].
+    Call(u16),
+    /// Ends the innermost call; outside of one, ends the program.
+    Return,
+    /// Ends the program with the answer there is.
+    Accept,
+    /// Ends the program without a reply.
+    Drop,
+    /// Sets a mark, 0 to 63.
+    Mark(u8),
+    /// Answers from local names, if the name is there.
+    Local(std::sync::Arc<crate::local::LocalData>),
+    /// Answers from the cache, or remembers to fill it with what the steps after it bring.
+    Cache(CacheStep),
+    /// Answers with an rcode and nothing else.
+    Reject(Rcode, Option<EdeCode>),
+    /// Asks an upstream group, waits, and goes on with its answer.
+    Forward(ForwardStep),
+    /// Changes the TTLs of the answer there is.
+    Ttl(TtlRule),
+}
+
+/// A condition on the query.
+pub enum Matcher {
+    /// The name is in a set.
+    Qname(NameSet),
+    /// The type is one of these.
+    Qtype(Box<[Rtype]>),
+    /// The client's address is in a set.
+    Client(PrefixSet),
+    /// A mark is set.
+    Mark(u8),
+}
+
+/// Where a query is in a program. Small and copyable: this is all that a waiting query keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    next: u16,
+    depth: u8,
+    returns: [u16; CALLS_MAX],
+}
+
+impl Position {
+    /// Returns the position before step `next`.
+    pub const fn at(next: u16) -> Self {
+        Self { next, depth: 0, returns: [0; CALLS_MAX] }
+    }
+
+    /// Returns the number of the next step.
+    pub const fn next(self) -> u16 {
+        self.next
+    }
+
+    /// Takes the next step's number and moves past it.
+    pub(crate) fn advance(&mut self) -> usize {
+        let at = self.next;
+        self.next = at.saturating_add(1);
+        usize::from(at)
+    }
+
+    pub(crate) fn skip(&mut self, steps: u16) {
+        self.next = self.next.saturating_add(steps);
+    }
+
+    pub(crate) fn call(&mut self, target: u16) {
+        // Programs that nest deeper are refused by `Program::new`.
+        if let Some(slot) = self.returns.get_mut(usize::from(self.depth)) {
+            *slot = self.next;
+            self.depth += 1;
+            self.next = target;
+        }
+    }
+
+    /// Returns false outside of any call.
+    pub(crate) fn pop(&mut self) -> bool {
+        let Some(depth) = self.depth.checked_sub(1) else { return false };
+        self.depth = depth;
+        self.next = self.returns.get(usize::from(depth)).copied().unwrap_or(u16::MAX);
+        true
+    }
+
+    /// Folds the whole position into one number: equal positions give equal numbers.
+    pub(crate) fn fingerprint(&self) -> u32 {
+        let mut hash = u32::from(self.next);
+        for target in self.returns.iter().take(usize::from(self.depth)) {
+            hash = hash.rotate_left(7).wrapping_mul(0x9e37_79b1) ^ u32::from(*target);
+        }
+        hash
+    }
+}
+
+/// Why steps are not a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramError {
+    /// More steps than a position can name.
+    TooLong,
+    /// A skip or call leads out of the program.
+    Target {
+        /// The step.
+        at: usize,
+    },
+    /// A call leads back to itself.
+    Cycle {
+        /// The step.
+        at: usize,
+    },
+    /// Calls nest deeper than [`CALLS_MAX`].
+    Depth {
+        /// The step.
+        at: usize,
+    },
+    /// The longest way through takes more than [`STEPS_MAX`] steps.
+    Steps,
+}
+
+/// A checked program.
+pub struct Program {
+    ops: Box<[Op]>,
+    longest: u32,
+}
+
+/// What is known about the longest way from a step to its end.
+#[derive(Clone, Copy)]
+enum Way {
+    Unknown,
+    UnderWay,
+    Known { steps: u32, depth: usize },
+}
+
+impl Program {
+    /// Checks that every way through the steps ends, and how long the longest is.
+    pub fn new(ops: Vec<Op>) -> Result<Self, ProgramError> {
+        if ops.len() >= usize::from(u16::MAX) {
+            return Err(ProgramError::TooLong);
+        }
+        let mut ways = std::vec![Way::Unknown; ops.len() + 1];
+        let (longest, _) = measure(&ops, 0, &mut ways)?;
+        if longest > STEPS_MAX {
+            return Err(ProgramError::Steps);
+        }
+        Ok(Self { ops: ops.into_boxed_slice(), longest })
+    }
+
+    /// Returns the steps.
+    pub const fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Returns how many steps the longest way through takes.
+    pub const fn longest(&self) -> u32 {
+        self.longest
+    }
+}
+
+/// Returns the steps and the call depth of the longest way from `start`. Works backwards over the routine that
+/// `start` begins, so that only calls recurse, and those at most [`CALLS_MAX`] deep.
+fn measure(ops: &[Op], start: usize, ways: &mut [Way]) -> Result<(u32, usize), ProgramError> {
+    measure_routine(ops, start, ways, 0)
+}
+
+fn measure_routine(
+    ops: &[Op],
+    start: usize,
+    ways: &mut [Way],
+    open: usize,
+) -> Result<(u32, usize), ProgramError> {
+    if start >= ops.len() {
+        return Ok((0, 0));
+    }
+    match ways.get(start) {
+        Some(Way::Known { steps, depth }) => return Ok((*steps, *depth)),
+        Some(Way::UnderWay) => return Err(ProgramError::Cycle { at: start }),
+        Some(Way::Unknown) | None => {}
+    }
+    // The steps of this routine: everything reachable by skips, which only lead forward.
+    let mut reach = std::vec![false; ops.len() + 1];
+    if let Some(first) = reach.get_mut(start) {
+        *first = true;
+    }
+    let mut end = start;
+    for at in start..ops.len() {
+        if !reach.get(at).copied().unwrap_or(false) {
+            continue;
+        }
+        end = at;
+        for next in followers(ops, at)?.into_iter().flatten() {
+            if let Some(slot) = reach.get_mut(next) {
+                *slot = true;
+            }
+        }
+    }
+    if let Some(way) = ways.get_mut(start) {
+        *way = Way::UnderWay;
+    }
+    let mut longest = std::vec![(0_u32, 0_usize); ops.len() + 2];
+    for at in (start..=end.min(ops.len().saturating_sub(1))).rev() {
+        if !reach.get(at).copied().unwrap_or(false) {
+            continue;
+        }
+        let (mut steps, mut depth) = (0, 0);
+        for next in followers(ops, at)?.into_iter().flatten() {
+            let &(further, deep) = longest.get(next).unwrap_or(&(0, 0));
+            steps = steps.max(further);
+            depth = depth.max(deep);
+        }
+        if let Some(Op::Call(target)) = ops.get(at) {
+            if open + 1 > CALLS_MAX {
+                return Err(ProgramError::Depth { at });
+            }
+            if usize::from(*target) >= ops.len() {
+                return Err(ProgramError::Target { at });
+            }
+            let (called, deep) = match measure_routine(ops, usize::from(*target), ways, open + 1) {
+                Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
+                other => other?,
+            };
+            steps = steps.saturating_add(called);
+            depth = depth.max(deep + 1);
+            if open + depth > CALLS_MAX {
+                return Err(ProgramError::Depth { at });
+            }
+        }
+        if let Some(slot) = longest.get_mut(at) {
+            *slot = (steps.saturating_add(1), depth);
+        }
+    }
+    let &(steps, depth) = longest.get(start).unwrap_or(&(0, 0));
+    if let Some(way) = ways.get_mut(start) {
+        *way = Way::Known { steps, depth };
+    }
+    Ok((steps, depth))
+}
+
+/// Returns the steps that may come after `at` in the same routine.
+fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> {
+    let target = |skip: u16| {
+        let target = at + 1 + usize::from(skip);
+        if target > ops.len() { Err(ProgramError::Target { at }) } else { Ok(Some(target)) }
+    };
+    Ok(match ops.get(at) {
+        Some(Op::SkipUnless(_, skip) | Op::SkipIf(_, skip)) => [Some(at + 1), target(*skip)?],
+        Some(Op::Skip(skip)) => [target(*skip)?, None],
+        Some(Op::Return | Op::Accept | Op::Drop | Op::Reject(..)) | None => [None, None],
+        Some(Op::Call(_) | Op::Mark(_) | Op::Local(_) | Op::Cache(_) | Op::Forward(_) | Op::Ttl(_)) => {
+            [Some(at + 1), None]
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ops: Vec<Op>, expected: Result<u32, ProgramError>) {
+        assert_eq!(Program::new(ops).map(|program| program.longest()), expected);
+    }
+
+    fn marked() -> Matcher {
+        Matcher::Mark(0)
+    }
+
+    #[test]
+    fn the_longest_way_is_known_when_the_program_is_loaded() {
+        check(std::vec![], Ok(0));
+        check(std::vec![Op::Mark(1), Op::Accept], Ok(2));
+        check(std::vec![Op::SkipUnless(marked(), 1), Op::Mark(1), Op::Accept], Ok(3));
+        check(std::vec![Op::Skip(1), Op::Mark(1), Op::Accept], Ok(2));
+        // Two calls of a routine of two steps.
+        check(std::vec![Op::Call(3), Op::Call(3), Op::Accept, Op::Mark(1), Op::Return], Ok(7));
+    }
+
+    #[test]
+    fn programs_that_could_go_astray_are_refused() {
+        check(std::vec![Op::Skip(1)], Err(ProgramError::Target { at: 0 }));
+        check(std::vec![Op::Call(1)], Err(ProgramError::Target { at: 0 }));
+        check(std::vec![Op::Call(0)], Err(ProgramError::Cycle { at: 0 }));
+        check(
+            std::vec![Op::Call(2), Op::Accept, Op::Call(4), Op::Return, Op::Call(2), Op::Return],
+            Err(ProgramError::Cycle { at: 0 }),
+        );
+    }
+
+    #[test]
+    fn calls_nest_only_so_deep() {
+        let chain = |routines: u16| {
+            let mut ops = std::vec![];
+            for i in 0..routines {
+                ops.push(Op::Call((i + 1) * 2));
+                ops.push(Op::Return);
+            }
+            ops.push(Op::Return);
+            Program::new(ops).map(|program| program.longest())
+        };
+        assert!(chain(16).is_ok());
+        assert!(matches!(chain(17), Err(ProgramError::Depth { .. })));
+    }
+
+    #[test]
+    fn programs_that_double_at_every_call_are_refused() {
+        let mut ops = std::vec![];
+        for i in 0..16_u16 {
+            let next = (i + 1) * 4;
+            ops.extend([Op::Call(next), Op::Call(next), Op::Call(next), Op::Return]);
+        }
+        ops.push(Op::Return);
+        check(ops, Err(ProgramError::Steps));
+    }
+}
