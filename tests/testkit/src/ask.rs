@@ -210,7 +210,7 @@ impl Heard {
     /// Returns the Extended DNS Errors: code and text.
     pub fn errors(&self) -> Vec<(u16, String)> {
         let mut found = Vec::new();
-        for option in self.message().edns.iter().flat_map(|edns| edns.options()) {
+        for option in self.message().edns.iter().flat_map(wire::Edns::options) {
             if let (OptionCode::EDE, Some((code, text))) = (option.code, option.data.split_first_chunk()) {
                 found.push((u16::from_be_bytes(*code), String::from_utf8_lossy(text).into_owned()));
             }

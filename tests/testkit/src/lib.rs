@@ -6,15 +6,29 @@
 
 pub mod ask;
 pub mod client;
+pub mod corpus;
 pub mod program;
 pub mod stub;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, dig, kdig};
-pub use program::Server;
+pub use program::{Server, forwarding};
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up on it. Generous: it is only ever waited for when something is wrong.
 pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Tries again until `holds` says yes.
+///
+/// # Panics
+///
+/// When it does not before the deadline.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never happened: {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::ask::Ask;
 use crate::client::UdpClient;
-use crate::stub::bind_both;
+use crate::stub::{Stub, bind_both};
 use crate::{DEADLINE, client};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -26,6 +26,15 @@ pub fn gannet() -> PathBuf {
     let beside = test.parent().and_then(Path::parent).map(|target| target.join("gannet")).unwrap_or_default();
     assert!(beside.is_file(), "{} is missing: `cargo build -p gannet-daemon` first", beside.display());
     beside
+}
+
+/// Returns a configuration with one listener that asks these upstreams, and `more` settings.
+pub fn forwarding(upstreams: &[&Stub], more: &str) -> String {
+    let servers: Vec<_> = upstreams.iter().map(|stub| format!("\"{}\"", stub.address())).collect();
+    format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\nupstreams: {{default: {{servers: [{}]}}}}\n{more}\n",
+        servers.join(", ")
+    )
 }
 
 /// A running server. Is killed when it is dropped.
