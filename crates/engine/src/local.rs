@@ -37,6 +37,7 @@ pub enum Below {
     Same,
 }
 
+// Once per configuration.
 impl LocalBuilder {
     /// Returns a builder without names.
     pub fn new() -> Self {
@@ -176,6 +177,7 @@ impl LocalBuilder {
 }
 
 /// Returns the name under in-addr.arpa or ip6.arpa (RFC 1035 §3.5, RFC 3596 §2.5).
+// Once per configuration.
 pub fn reverse_name(address: IpAddr) -> NameBuf {
     let mut name = NameBuf::root();
     let mut push = |label: &[u8]| {

@@ -45,6 +45,7 @@ impl NameTable {
     /// Builds the table from names and whether each covers what lies below it. The position of a name is its number.
     ///
     /// The names must differ from each other, letter case ignored.
+    // Once per configuration.
     pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
         // At most half full, so that runs stay short.
         let mut capacity = (list.len() * 2).next_power_of_two().max(2);
@@ -144,6 +145,7 @@ impl NameTable {
 }
 
 /// Places all entries; returns the slots and the most probes that finding one takes.
+// Once per configuration.
 fn place(entries: &[Entry], capacity: usize) -> (Box<[u32]>, usize) {
     let mut slots = std::vec![0_u32; capacity].into_boxed_slice();
     let mut longest = 1;
@@ -176,6 +178,7 @@ pub struct NameSet(NameTable);
 
 impl NameSet {
     /// Builds the set from names and whether each stands for what lies below it too.
+    // Once per configuration.
     pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
         let mut unique: Vec<(NameBuf, bool)> = list.into();
         // The covering form first: it includes the other.

@@ -154,6 +154,7 @@ enum Way {
 
 impl Program {
     /// Checks that every way through the steps ends, and how long the longest is.
+    // Once per configuration.
     pub fn new(ops: Vec<Op>) -> Result<Self, ProgramError> {
         if ops.len() >= usize::from(u16::MAX) {
             return Err(ProgramError::TooLong);
@@ -183,6 +184,7 @@ fn measure(ops: &[Op], start: usize, ways: &mut [Way]) -> Result<(u32, usize), P
     measure_routine(ops, start, ways, 0)
 }
 
+// Once per configuration.
 fn measure_routine(
     ops: &[Op],
     start: usize,

@@ -1,4 +1,7 @@
 //! What files of the hot path must not do: allocate, lock, wait, panic.
+//!
+//! What such a file does when a configuration is compiled is marked `// Once per configuration.`;
+//! that, and functions marked `#[cold]`, may allocate. Neither may panic.
 
 use super::Finding;
 use super::source::Source;
@@ -151,6 +154,14 @@ mod tests {
     #[test]
     fn cold_functions_may_allocate_but_not_panic() {
         check("#[cold]\nfn f() {\n    a.clone();\n    b.unwrap();\n}", &[(5, "`.unwrap()`")]);
+    }
+
+    #[test]
+    fn compiling_a_configuration_may_allocate() {
+        check(
+            "// Once per configuration.\nfn compile() {\n    vec![0];\n}\nfn f() {\n    vec![0];\n}",
+            &[(7, "`vec!`")],
+        );
     }
 
     #[test]

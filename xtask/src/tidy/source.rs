@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// The comment before a function or `impl` that only runs when a configuration is compiled.
+pub(crate) const ONCE: &str = "// Once per configuration.\n";
+
 /// One Rust file.
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
@@ -19,13 +22,19 @@ impl<'a> Source<'a> {
         let code = blank(text);
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect::<Vec<_>>();
-        let mut tests = items_after(&code, &["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test", "#[test]"]);
+        let mut tests = items_after(
+            &code,
+            &["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test", "#[test]", "#[cfg(loom)]"],
+        );
         let is_test_file = path.ends_with("/tests.rs")
             || path.split('/').rev().skip(1).any(|directory| directory == "tests" || directory == "benches");
         if is_test_file {
             tests.push(0..text.len());
         }
-        let cold = items_after(&code, &["#[cold]"]);
+        let mut cold = items_after(&code, &["#[cold]"]);
+        for (start, _) in text.match_indices(ONCE) {
+            cold.push(start..item_end(&code, start));
+        }
         Self { path, text, code, line_starts, tests, cold }
     }
 
@@ -39,7 +48,7 @@ impl<'a> Source<'a> {
         self.tests.iter().any(|range| range.contains(&at))
     }
 
-    /// Returns whether the code at `at` is in a function marked `#[cold]`.
+    /// Returns whether the code at `at` is in a function marked `#[cold]`, or in an item marked [`ONCE`].
     pub(crate) fn is_cold(&self, at: usize) -> bool {
         self.cold.iter().any(|range| range.contains(&at))
     }
@@ -237,6 +246,15 @@ mod tests {
         let at = |what: &str| source.code.find(what).unwrap_or(usize::MAX);
         assert!(!source.is_test(at("fn a")) && source.is_test(at("fn b")) && !source.is_test(at("fn c")));
         assert!(source.is_cold(at("e()")) && !source.is_cold(at("fn c")));
+    }
+
+    #[test]
+    fn what_runs_once_per_configuration_is_cold() {
+        let text =
+            "fn a() {}\n/// Compiles.\n// Once per configuration.\nimpl B {\n    fn c() {}\n}\nfn d() {}\n";
+        let source = Source::read("crates/engine/src/x.rs", text);
+        let at = |what: &str| source.code.find(what).unwrap_or(usize::MAX);
+        assert!(!source.is_cold(at("fn a")) && source.is_cold(at("fn c")) && !source.is_cold(at("fn d")));
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub struct PrefixSet {
 
 impl PrefixSet {
     /// Builds the set; order and overlaps do not matter.
+    // Once per configuration.
     pub fn compile(prefixes: impl IntoIterator<Item = Prefix>) -> Self {
         let (mut v4, mut v6) = (std::vec![], std::vec![]);
         for prefix in prefixes {

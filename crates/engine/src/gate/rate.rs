@@ -46,6 +46,7 @@ pub struct RateTable {
 
 impl RateTable {
     /// Returns a table of about `cells` cells of eight octets; `seed` is random, so that prefixes cannot be made to collide.
+    // Once per configuration.
     pub fn new(cells: usize, seed: u64) -> Self {
         let rows = (cells / WAYS).next_power_of_two();
         Self { cells: (0..rows).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect(), seed }

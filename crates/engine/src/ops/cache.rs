@@ -291,7 +291,8 @@ impl CacheStep {
         ttl_offsets: &[u16],
     ) -> Option<(Ttl, u32)> {
         let rules = &self.rules;
-        let answer_count = usize::from(answer.counts[0]);
+        let [answer_count, ..] = answer.counts;
+        let answer_count = usize::from(answer_count);
         let has_wanted =
             ttl_offsets.iter().take(answer_count).any(|&at| rtype_before(body, at) == Some(qtype));
         let is_negative = answer.rcode == Rcode::NXDOMAIN || !has_wanted;
