@@ -1,2 +1,420 @@
-//! The benchmark tool.
-fn main() {}
+//! The command line of `gannet-bench`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
+
+use std::env;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use gannet_bench::load::{self, Expect, Plan, Tally, Until};
+use gannet_bench::queries::{self, Extras, Packets};
+use gannet_bench::rival::Rival;
+use gannet_bench::session::{self, Generator, Plans};
+use gannet_bench::{echo, install, report, scenario, stub, sys};
+
+/// Measures DNS servers side by side.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Echo datagrams with QR set: the physical limit of this machine.
+    Echo(EchoArguments),
+    /// Serve as an upstream with chosen faults.
+    Stub(StubArguments),
+    /// Ask a server as fast as it answers, or at a rate.
+    Load(LoadArguments),
+    /// Run scenarios against servers and write a report.
+    Run(RunArguments),
+    /// List scenarios and servers.
+    List(Places),
+}
+
+#[derive(Args)]
+struct EchoArguments {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:5399")]
+    listen: SocketAddr,
+    /// Send replies of one size to one address as one segmented datagram, and receive likewise.
+    #[arg(long)]
+    gso: bool,
+}
+
+#[derive(Args)]
+struct StubArguments {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:5398")]
+    listen: SocketAddr,
+    /// Keep every reply back for this long.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    delay_ms: u64,
+    /// Share of queries that get no reply.
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    loss: f64,
+    /// Response code of every reply; 0 gives answers.
+    #[arg(long, default_value_t = 0)]
+    rcode: u16,
+    /// Set TC and leave the answer out.
+    #[arg(long)]
+    truncate: bool,
+    /// Reply with a wrong ID.
+    #[arg(long)]
+    wrong_id: bool,
+}
+
+#[derive(Args, Clone, Copy)]
+struct ExtrasArguments {
+    /// Send an OPT record with this UDP size.
+    #[arg(long, value_name = "OCTETS")]
+    edns: Option<u16>,
+    /// Ask for DNSSEC records (implies --edns 1232).
+    #[arg(long)]
+    dnssec: bool,
+    /// Give the names' letters changing case.
+    #[arg(long)]
+    mixed_case: bool,
+}
+
+impl ExtrasArguments {
+    fn extras(self) -> Extras {
+        let edns_size = self.edns.or(self.dnssec.then_some(1232));
+        Extras { edns_size, wants_dnssec: self.dnssec, mixed_case: self.mixed_case }
+    }
+}
+
+#[derive(Args)]
+struct LoadArguments {
+    /// Whom to ask.
+    #[arg(long)]
+    server: SocketAddr,
+    /// Names and types, one pair per line, as dnsperf reads them.
+    #[arg(long)]
+    queries: PathBuf,
+    /// Length of the run.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Sockets, each with its own port.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Loopback addresses the clients are spread over.
+    #[arg(long, default_value_t = 1)]
+    client_addresses: usize,
+    /// Queries in flight.
+    #[arg(long, default_value_t = 128)]
+    outstanding: usize,
+    /// Queries per second; as many as are answered without it.
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Ask in random order.
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+    /// Ask each query once, again if lost, and stop.
+    #[arg(long)]
+    once: bool,
+    /// Response code of right answers.
+    #[arg(long, default_value_t = 0)]
+    rcode: u8,
+    /// Right answers may be empty.
+    #[arg(long)]
+    allow_empty: bool,
+    /// Right answers are the queries with QR set.
+    #[arg(long)]
+    echo: bool,
+    /// Time after which a query counts as lost.
+    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    timeout_ms: u64,
+    /// Core to run on.
+    #[arg(long)]
+    core: Option<usize>,
+    #[command(flatten)]
+    extras: ExtrasArguments,
+}
+
+#[derive(Args)]
+struct Places {
+    /// Directory of the rivals' files.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/rivals"))]
+    rivals: PathBuf,
+    /// Directory of programs that --install built; looked into before PATH.
+    #[arg(long, default_value = "/usr/local/lib/gannet-bench/bin")]
+    programs: PathBuf,
+}
+
+#[derive(Args)]
+struct RunArguments {
+    /// Scenarios: names, families such as `latency`, or `all`.
+    #[arg(long, value_delimiter = ',', default_value = "local,cache,forward")]
+    scenario: Vec<String>,
+    /// Servers in order; `all` means every rival. The echo always runs.
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    server: Vec<String>,
+    /// Timed runs per server and scenario.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Length of a timed run.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Clients (sockets) in the throughput scenarios.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Loopback addresses the clients are spread over.
+    #[arg(long, default_value_t = 1)]
+    client_addresses: usize,
+    /// Queries in flight in the throughput scenarios.
+    #[arg(long, default_value_t = 128)]
+    outstanding: usize,
+    /// The server's core.
+    #[arg(long, default_value_t = 1)]
+    server_core: usize,
+    /// The core of load and stubs.
+    #[arg(long, default_value_t = 0)]
+    load_core: usize,
+    /// Let servers, load and stubs share both cores.
+    #[arg(long)]
+    same_core: bool,
+    /// Let dnsperf make the load.
+    #[arg(long)]
+    dnsperf: bool,
+    /// Only start every server, ask, and judge the answers.
+    #[arg(long)]
+    smoke: bool,
+    /// The `gannet` program (or GANNET_BENCH_GANNET, or in PATH).
+    #[arg(long)]
+    gannet: Option<PathBuf>,
+    /// Fetch missing rivals: from Debian by apt-get, by go or by cargo, at pinned versions.
+    #[arg(long)]
+    install: bool,
+    /// Directory of the results; a new one by date goes in.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results"))]
+    out: PathBuf,
+    #[command(flatten)]
+    extras: ExtrasArguments,
+    #[command(flatten)]
+    places: Places,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Task::Echo(arguments) => serve_echo(&arguments),
+        Task::Stub(arguments) => serve_stub(&arguments),
+        Task::Load(arguments) => make_load(&arguments),
+        Task::Run(arguments) => run_session(&arguments),
+        Task::List(places) => list(&places),
+    };
+    match result {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<UdpSocket, String> {
+    UdpSocket::bind(address).map_err(|error| format!("cannot listen on {address}: {error}"))
+}
+
+fn serve_echo(arguments: &EchoArguments) -> Result<ExitCode, String> {
+    let mode = if arguments.gso { echo::Mode::Segmented } else { echo::Mode::Plain };
+    echo::serve(&bind(arguments.listen)?, mode).map_err(|error| format!("echo: {error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn serve_stub(arguments: &StubArguments) -> Result<ExitCode, String> {
+    let behaviour = stub::Behaviour {
+        delay: Duration::from_millis(arguments.delay_ms),
+        loss_percent: arguments.loss,
+        rcode: arguments.rcode,
+        truncates: arguments.truncate,
+        lies_about_id: arguments.wrong_id,
+    };
+    stub::serve(&bind(arguments.listen)?, &behaviour).map_err(|error| format!("stub: {error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
+    if let Some(core) = arguments.core {
+        sys::pin_thread(&[core]).map_err(|error| format!("core {core}: {error}"))?;
+    }
+    let time = Duration::from_secs_f64(arguments.seconds);
+    let plan = Plan {
+        server: arguments.server,
+        clients: arguments.clients,
+        client_addresses: arguments.client_addresses,
+        outstanding: arguments.outstanding,
+        rate: arguments.rate,
+        until: if arguments.once { Until::EachAnswered(time) } else { Until::Elapsed(time) },
+        timeout: Duration::from_millis(arguments.timeout_ms),
+        expect: if arguments.echo {
+            Expect::Echo
+        } else {
+            Expect::Answer { rcode: arguments.rcode, records: !arguments.allow_empty }
+        },
+        shuffle: arguments.shuffle,
+    };
+    let packets = Packets::new(&queries::parse_file(&arguments.queries)?, arguments.extras.extras())?;
+    let tally = load::run(&plan, &packets).map_err(|error| format!("load: {error}"))?;
+    print_tally(&tally);
+    Ok(if tally.wrong() == 0 && tally.answered > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print_tally(tally: &Tally) {
+    let latency = &tally.latency;
+    println!("sent            {}", tally.sent);
+    println!("answered        {}", tally.answered);
+    println!("lost            {} ({:.3} %)", tally.lost, tally.loss_percent());
+    println!("wrong           {} content, {} question", tally.wrong_content, tally.wrong_question);
+    println!("unexpected      {}", tally.unexpected);
+    println!("elapsed         {:.3} s", tally.elapsed.as_secs_f64());
+    println!("queries/second  {:.0}", tally.qps());
+    println!(
+        "latency mean    {:.1} µs, standard deviation {:.1} µs",
+        latency.mean_us(),
+        latency.deviation_us()
+    );
+    println!(
+        "latency         p50 {:.1}, p95 {:.1}, p99 {:.1}, max {:.1} µs",
+        latency.quantile_us(0.5),
+        latency.quantile_us(0.95),
+        latency.quantile_us(0.99),
+        latency.max_us()
+    );
+    println!(
+        "generator       {:.2} µs CPU a query",
+        tally.own_cpu.as_secs_f64() * 1e6 / tally.answered.max(1) as f64
+    );
+}
+
+fn list(places: &Places) -> Result<ExitCode, String> {
+    println!("scenarios:");
+    for scenario in &scenario::SCENARIOS {
+        println!("  {:18} {}", scenario.name, scenario.about);
+    }
+    for (name, needs) in scenario::PENDING {
+        println!("  {name:18} pending: needs {needs}");
+    }
+    println!("servers:");
+    for rival in Rival::read_all(&places.rivals)? {
+        let found = match rival.find(std::slice::from_ref(&places.programs)) {
+            Ok(program) => rival.version_line(&program),
+            Err(reason) => reason,
+        };
+        println!("  {:18} {}; {found}", rival.name, rival.about);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Servers to run, and those that cannot be had with the reason.
+type Choice = (Vec<(Rival, PathBuf)>, Vec<(String, String)>);
+
+fn choose(arguments: &RunArguments) -> Result<Choice, String> {
+    let mut rivals = Rival::read_all(&arguments.places.rivals)?;
+    let mut wanted: Vec<String> = Vec::new();
+    for name in ["echo".to_owned()].iter().chain(&arguments.server) {
+        if name == "all" {
+            wanted.extend(rivals.iter().map(|rival| rival.name.clone()));
+        } else {
+            wanted.push(name.clone());
+        }
+    }
+    let mut chosen = Vec::new();
+    let mut skipped = Vec::new();
+    for name in wanted {
+        let Some(at) = rivals.iter().position(|rival| rival.name == name) else {
+            if chosen.iter().any(|(rival, _): &(Rival, PathBuf)| rival.name == name)
+                || skipped.iter().any(|(n, _)| *n == name)
+            {
+                continue;
+            }
+            return Err(format!("unknown server \"{name}\"; `list` names them all"));
+        };
+        let rival = rivals.remove(at);
+        match program_of(&rival, arguments) {
+            Ok(program) => chosen.push((rival, program)),
+            Err(reason) => {
+                eprintln!("skipped: {}: {reason}", rival.name);
+                skipped.push((rival.name, reason));
+            }
+        }
+    }
+    Ok((chosen, skipped))
+}
+
+fn program_of(rival: &Rival, arguments: &RunArguments) -> Result<PathBuf, String> {
+    if rival.name == "gannet"
+        && let Some(path) = &arguments.gannet
+    {
+        return std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    }
+    let mut extra = vec![arguments.places.programs.clone()];
+    if rival.name == "gannet" {
+        // A release build of this checkout lies beside this tool.
+        let beside = env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned));
+        extra.extend(beside);
+    }
+    match rival.find(&extra) {
+        Err(reason) if arguments.install => {
+            install::install(rival, &arguments.places.programs)
+                .map_err(|error| format!("{reason}; {error}"))?;
+            rival.find(&extra)
+        }
+        found => found,
+    }
+}
+
+fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
+    let (date, directory) = report::date_now();
+    let out = arguments.out.join(directory);
+    let scenarios = scenario::select(&arguments.scenario)?;
+    let (servers, skipped) = choose(arguments)?;
+    let versions =
+        servers.iter().map(|(rival, program)| (rival.name.clone(), rival.version_line(program))).collect();
+    let both = vec![arguments.load_core, arguments.server_core];
+    let work = env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
+    let facts = report::Facts {
+        environment: report::environment(),
+        command: env::args().collect::<Vec<_>>().join(" "),
+        skipped,
+        versions,
+        date,
+    };
+    let plans = Plans {
+        scenarios,
+        servers,
+        runs: arguments.runs.max(1),
+        time: Duration::from_secs_f64(arguments.seconds),
+        clients: arguments.clients,
+        client_addresses: arguments.client_addresses,
+        outstanding: arguments.outstanding,
+        extras: arguments.extras.extras(),
+        server_cores: if arguments.same_core { both.clone() } else { vec![arguments.server_core] },
+        load_cores: if arguments.same_core { both } else { vec![arguments.load_core] },
+        generator: if arguments.dnsperf { Generator::Dnsperf } else { Generator::Own },
+        is_smoke: arguments.smoke,
+        work,
+    };
+    let findings = session::run(&plans, &mut |line| eprintln!("{line}"))?;
+    if !plans.is_smoke {
+        report::write(&out, &plans, &findings, &facts)?;
+        println!("{}", out.join("report.md").display());
+    }
+    let ours_failed = findings.failures.iter().any(|failure| failure.server == "gannet");
+    for remark in &findings.failures {
+        eprintln!("not timed: {} in {}: {}", remark.server, remark.scenario, remark.text);
+    }
+    if findings.failures.is_empty() {
+        // Logs and configurations are only of use when something went wrong.
+        let _ = std::fs::remove_dir_all(&plans.work);
+    } else {
+        eprintln!("configurations and logs are in {}", plans.work.display());
+    }
+    Ok(if ours_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

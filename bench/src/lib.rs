@@ -1,0 +1,17 @@
+//! Measures DNS servers side by side: an echo, a stub upstream, a load generator, scenarios, reports.
+//!
+//! Never prints a figure of a server whose answers were not found right first.
+
+pub mod echo;
+pub mod histogram;
+pub mod install;
+pub mod load;
+pub mod probe;
+pub mod process;
+pub mod queries;
+pub mod report;
+pub mod rival;
+pub mod scenario;
+pub mod session;
+pub mod stub;
+pub mod sys;

@@ -1,0 +1,241 @@
+//! What is asked: names and types as text, and the same as ready datagrams.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use wire::{Flags, Header, NameBuf, Rtype};
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The name, without the final dot.
+    pub name: String,
+    /// The type.
+    pub rtype: Rtype,
+}
+
+impl Ask {
+    /// Asks for `name` and `rtype`.
+    pub fn new(name: impl Into<String>, rtype: Rtype) -> Self {
+        Self { name: name.into(), rtype }
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match TYPES.iter().find(|(_, rtype)| *rtype == self.rtype) {
+            Some((text, _)) => write!(out, "{} {text}", self.name),
+            None => write!(out, "{} TYPE{}", self.name, self.rtype.0),
+        }
+    }
+}
+
+const TYPES: [(&str, Rtype); 13] = [
+    ("A", Rtype::A),
+    ("AAAA", Rtype::AAAA),
+    ("NS", Rtype::NS),
+    ("CNAME", Rtype::CNAME),
+    ("SOA", Rtype::SOA),
+    ("PTR", Rtype::PTR),
+    ("MX", Rtype::MX),
+    ("TXT", Rtype::TXT),
+    ("SRV", Rtype::SRV),
+    ("HTTPS", Rtype::HTTPS),
+    ("ANY", Rtype::ANY),
+    ("DNSKEY", Rtype::DNSKEY),
+    ("CAA", Rtype(257)),
+];
+
+/// Reads a type's mnemonic or `TYPEnnn`.
+pub fn parse_type(text: &str) -> Option<Rtype> {
+    let upper = text.to_ascii_uppercase();
+    if let Some(number) = upper.strip_prefix("TYPE") {
+        return number.parse().ok().map(Rtype);
+    }
+    TYPES.iter().find(|(name, _)| *name == upper).map(|(_, rtype)| *rtype)
+}
+
+/// Reads a query file of dnsperf: a name and a type per line, `;` and `#` begin a comment.
+pub fn parse_file(path: &Path) -> Result<Vec<Ask>, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse_text(&text).map_err(|error| format!("{}:{error}", path.display()))
+}
+
+/// Like [`parse_file`], from text.
+pub fn parse_text(text: &str) -> Result<Vec<Ask>, String> {
+    let mut asks = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.split([';', '#']).next().unwrap_or("").trim();
+        let mut words = line.split_whitespace();
+        let (name, rtype) = match (words.next(), words.next(), words.next()) {
+            (None, ..) => continue,
+            (Some(name), Some(rtype), None) => (name, rtype),
+            _ => return Err(format!("{}: expected a name and a type, found \"{line}\"", at + 1)),
+        };
+        let rtype = parse_type(rtype).ok_or_else(|| format!("{}: unknown type \"{rtype}\"", at + 1))?;
+        asks.push(Ask::new(name.trim_end_matches('.'), rtype));
+    }
+    if asks.is_empty() { Err("0: no queries".to_owned()) } else { Ok(asks) }
+}
+
+/// Writes `asks` as a query file of dnsperf.
+pub fn write_file(path: &Path, asks: &[Ask]) -> Result<(), String> {
+    let text: String = asks.iter().map(|ask| format!("{ask}\n")).collect();
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns `name` in wire form.
+pub fn parse_name(name: &str) -> Result<NameBuf, String> {
+    let mut buf = NameBuf::root();
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        buf.push_label(label.as_bytes()).map_err(|_| format!("\"{name}\" is not a name"))?;
+    }
+    Ok(buf)
+}
+
+/// What a query carries besides its question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The UDP size of an OPT record; no OPT without it.
+    pub edns_size: Option<u16>,
+    /// Ask for DNSSEC records (needs EDNS).
+    pub wants_dnssec: bool,
+    /// Give the letters of the name changing case.
+    pub mixed_case: bool,
+}
+
+/// Queries as datagrams, one behind the other; their IDs are zero.
+pub struct Packets {
+    bytes: Vec<u8>,
+    /// Start and octets of each, and the octets of its question.
+    spans: Vec<(u32, u16, u16)>,
+}
+
+impl Packets {
+    /// Encodes `asks`, each with RD and `extras`.
+    pub fn new(asks: &[Ask], extras: Extras) -> Result<Self, String> {
+        let mut packets =
+            Self { bytes: Vec::with_capacity(asks.len() * 48), spans: Vec::with_capacity(asks.len()) };
+        for ask in asks {
+            let start = packets.bytes.len();
+            let question = packets.push(ask, extras)?;
+            let len = packets.bytes.len() - start;
+            packets.spans.push((start as u32, len as u16, question as u16));
+        }
+        Ok(packets)
+    }
+
+    fn push(&mut self, ask: &Ask, extras: Extras) -> Result<usize, String> {
+        let header = Header {
+            flags: Flags::RD,
+            questions: 1,
+            additionals: u16::from(extras.edns_size.is_some()),
+            ..Header::default()
+        };
+        self.bytes.extend(header.to_bytes());
+        let name = parse_name(&ask.name)?;
+        let name = name.as_name().as_bytes();
+        let mut upper = false;
+        for &octet in name {
+            upper ^= octet.is_ascii_alphabetic();
+            self.bytes.push(if extras.mixed_case && upper { octet.to_ascii_uppercase() } else { octet });
+        }
+        self.bytes.extend(ask.rtype.0.to_be_bytes());
+        self.bytes.extend([0, 1]);
+        if let Some(size) = extras.edns_size {
+            let [high, low] = size.to_be_bytes();
+            let flags = if extras.wants_dnssec { 0x80 } else { 0 };
+            self.bytes.extend([0, 0, 41, high, low, 0, 0, flags, 0, 0, 0]);
+        }
+        Ok(name.len() + 4)
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Returns packet `i`.
+    pub fn packet(&self, i: usize) -> &[u8] {
+        let (start, len, _) = self.spans[i];
+        &self.bytes[start as usize..][..usize::from(len)]
+    }
+
+    /// Returns the question section of packet `i`.
+    pub fn question(&self, i: usize) -> &[u8] {
+        let (start, _, question) = self.spans[i];
+        &self.bytes[start as usize + Header::LEN..][..usize::from(question)]
+    }
+}
+
+/// A small generator of numbers (xorshift64*), for orders and losses that a seed repeats.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Begins with `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Returns the next number.
+    pub fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Returns a number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.roll()) * bound as u128) >> 64) as usize
+    }
+
+    /// Shuffles `items`.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            let other = self.below(i + 1);
+            items.swap(i, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_file_is_read_as_dnsperf_reads_it() {
+        let asks =
+            parse_text("; names\nwww.example.org A\n\nexample.org. type257 # last\n").expect("well-formed");
+        assert_eq!(asks, [Ask::new("www.example.org", Rtype::A), Ask::new("example.org", Rtype(257))]);
+        assert_eq!(asks[1].to_string(), "example.org CAA");
+        assert_eq!(parse_text("www.example.org").unwrap_err().split(':').next(), Some("1"));
+        assert!(parse_text("www.example.org FOO").unwrap_err().contains("FOO"));
+    }
+
+    #[test]
+    fn packets_are_queries() {
+        let extras = Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true };
+        let packets = Packets::new(&[Ask::new("www.example.org", Rtype::AAAA)], extras).expect("encodes");
+        let query = wire::Query::parse(packets.packet(0)).expect("parses");
+        assert_eq!(query.question.qtype, Rtype::AAAA);
+        assert!(query.wants_dnssec());
+        assert_eq!(query.question_bytes(), packets.question(0));
+        assert_eq!(&packets.question(0)[..5], b"\x03WwW\x07");
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_item() {
+        let mut items: Vec<u32> = (0..1000).collect();
+        Dice::new(7).shuffle(&mut items);
+        assert_ne!(items[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        items.sort_unstable();
+        assert!(items.iter().copied().eq(0..1000));
+    }
+}

@@ -1,0 +1,233 @@
+//! An upstream on loopback whose answers follow from the name, and whose faults are chosen.
+//!
+//! Never resolves anything: A and AAAA are hashes of the name, so that anybody can tell a right answer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use wire::{Class, Flags, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
+
+use crate::queries::Dice;
+use crate::sys::{self, Batch, Sender, Wait};
+
+/// Datagrams per system call.
+const BATCH: usize = 64;
+/// Octets of a datagram buffer.
+const DATAGRAM_OCTETS: usize = 2048;
+/// Octets of a reply at most.
+const REPLY_OCTETS_MAX: usize = 1232;
+/// Octets of socket buffer asked for.
+const SOCKET_OCTETS: i32 = 4 << 20;
+/// Replies kept back at most while their delay runs; more are lost.
+const DELAYED_MAX: usize = 1 << 18;
+/// The name (class CH, type TXT) whose answer says how many other queries have come.
+pub const COUNTER_NAME: &str = "count.stub";
+/// Time to live of everything the stub says.
+pub const TTL_SECONDS: u32 = 3600;
+
+/// How the stub behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Behaviour {
+    /// How long a reply is kept back.
+    pub delay: Duration,
+    /// The share of queries that get no reply.
+    pub loss_percent: f64,
+    /// The response code of every reply; 0 gives answers.
+    pub rcode: u16,
+    /// Set TC and leave the answer out.
+    pub truncates: bool,
+    /// Reply with another ID than the query's.
+    pub lies_about_id: bool,
+}
+
+/// Returns the address that an A query for `name` yields, letter case ignored: one of 198.18.0.0/15.
+pub fn ipv4_of(name: Name<'_>) -> Ipv4Addr {
+    let [_, b, c, d] = (hash(name) as u32).to_be_bytes();
+    Ipv4Addr::new(198, 18 | (b & 1), c, d)
+}
+
+/// Returns the address that an AAAA query for `name` yields: one of 2001:db8::/64.
+pub fn ipv6_of(name: Name<'_>) -> Ipv6Addr {
+    Ipv6Addr::from(0x2001_0db8_u128 << 96 | u128::from(hash(name)))
+}
+
+/// FNV-1a of the lower-case name.
+fn hash(name: Name<'_>) -> u64 {
+    name.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A reply whose time has not come.
+struct Delayed {
+    due: Instant,
+    to: Sender,
+    bytes: Vec<u8>,
+}
+
+/// Answers until an error.
+pub fn serve(socket: &UdpSocket, behaviour: &Behaviour) -> io::Result<()> {
+    sys::set_buffers(socket, SOCKET_OCTETS)?;
+    let mut input = Batch::new(BATCH, DATAGRAM_OCTETS);
+    let mut out = Batch::new(BATCH, DATAGRAM_OCTETS);
+    let mut delayed: VecDeque<Delayed> = VecDeque::new();
+    let mut dice = Dice::new(u64::from(std::process::id()));
+    let mut received: u64 = 0;
+    loop {
+        if let Some(first) = delayed.front() {
+            let left = first.due.saturating_duration_since(Instant::now());
+            sys::wait_readable(socket, left)?;
+        }
+        let wait = if delayed.is_empty() { Wait::ForOne } else { Wait::Not };
+        let count = input.receive(socket, BATCH, wait)?;
+        let mut replies = 0;
+        let due = Instant::now() + behaviour.delay;
+        for i in 0..count {
+            let query = input.received(i);
+            let is_counter = is_counter(query);
+            let is_lost = dice.below(1_000_000) < (behaviour.loss_percent * 10_000.0) as usize;
+            let len = if is_counter {
+                answer_counter(query, received, out.buffer(replies))
+            } else {
+                received += 1;
+                if is_lost { 0 } else { answer(query, behaviour, out.buffer(replies)) }
+            };
+            if len == 0 {
+                continue;
+            }
+            if behaviour.delay.is_zero() || is_counter {
+                out.address_back(replies, len, &input, i);
+                replies += 1;
+            } else if delayed.len() < DELAYED_MAX {
+                let bytes = out.buffer(replies).get(..len).unwrap_or(&[]).to_vec();
+                delayed.push_back(Delayed { due, to: input.sender(i), bytes });
+            }
+        }
+        out.send(socket, replies)?;
+        release(socket, &mut delayed, &mut out)?;
+    }
+}
+
+/// Sends the replies whose time has come.
+fn release(socket: &UdpSocket, delayed: &mut VecDeque<Delayed>, out: &mut Batch) -> io::Result<()> {
+    let now = Instant::now();
+    loop {
+        let mut count = 0;
+        while count < BATCH
+            && let Some(reply) = delayed.pop_front_if(|reply| reply.due <= now)
+        {
+            out.buffer(count)[..reply.bytes.len()].copy_from_slice(&reply.bytes);
+            out.address_to(count, reply.bytes.len(), &reply.to);
+            count += 1;
+        }
+        out.send(socket, count)?;
+        if count < BATCH {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes the reply to `query` into `out`; returns its octets, 0 to stay silent.
+fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
+    let Ok(query) = Query::parse(query) else { return 0 };
+    let id = query.header.id ^ u16::from(behaviour.lies_about_id);
+    let mut flags = Flags::QR.with(query.header.flags.only(Flags::RD.with(Flags::CD))).with(Flags::RA);
+    flags = flags.with_rcode(Rcode(behaviour.rcode));
+    if behaviour.truncates {
+        flags = flags.with(Flags::TC);
+    }
+    let mut writer = Writer::new(out, REPLY_OCTETS_MAX, id, flags);
+    let question = &query.question;
+    // A reply of ours is far below the limit: one question, at most one record, an OPT.
+    if writer.question(question).is_err() {
+        return 0;
+    }
+    if behaviour.rcode == 0 && !behaviour.truncates {
+        let ttl = Ttl::new(TTL_SECONDS);
+        let written = match question.qtype {
+            Rtype::A => writer.record(Section::Answer, question.qname, Rtype::A, Class::IN, ttl, |w| {
+                w.bytes(&ipv4_of(question.qname).octets())
+            }),
+            Rtype::AAAA => writer.record(Section::Answer, question.qname, Rtype::AAAA, Class::IN, ttl, |w| {
+                w.bytes(&ipv6_of(question.qname).octets())
+            }),
+            _ => writer.record(Section::Authority, Name::ROOT, Rtype::SOA, Class::IN, ttl, |w| {
+                w.bytes(&[0, 0])?;
+                for number in [1, 3600, 600, 86_400, TTL_SECONDS] {
+                    w.bytes(&number.to_be_bytes())?;
+                }
+                Ok(())
+            }),
+        };
+        if written.is_err() {
+            return 0;
+        }
+    }
+    if query.edns.is_some() && writer.opt(1232, Rcode::NOERROR, query.wants_dnssec(), |_| Ok(())).is_err() {
+        return 0;
+    }
+    writer.finish()
+}
+
+fn is_counter(query: &[u8]) -> bool {
+    // Class CH in the last octets of a query without EDNS; everything else is checked when it is answered.
+    query.ends_with(&[0, 16, 0, 3])
+}
+
+fn answer_counter(query: &[u8], received: u64, out: &mut [u8]) -> usize {
+    let Ok(query) = Query::parse(query) else { return 0 };
+    let mut writer = Writer::new(out, REPLY_OCTETS_MAX, query.header.id, Flags::QR);
+    let text = received.to_string();
+    let written = writer.question(&query.question).and_then(|()| {
+        writer.record(Section::Answer, query.question.qname, Rtype::TXT, Class::CH, Ttl::ZERO, |w| {
+            w.bytes(&[text.len() as u8])?;
+            w.bytes(text.as_bytes())
+        })
+    });
+    if written.is_ok() { writer.finish() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queries::{Ask, Extras, Packets};
+    use wire::Message;
+
+    fn check(rtype: Rtype, behaviour: &Behaviour, expect: impl FnOnce(&Message<'_>, Name<'_>)) {
+        let extras = Extras { edns_size: Some(1232), mixed_case: true, ..Extras::default() };
+        let packets = Packets::new(&[Ask::new("www.example.org", rtype)], extras).expect("encodes");
+        let mut out = [0; DATAGRAM_OCTETS];
+        let len = answer(packets.packet(0), behaviour, &mut out);
+        let message = Message::parse(&out[..len]).expect("a well-formed reply");
+        let name = message.question.expect("a question").qname;
+        expect(&message, name);
+    }
+
+    #[test]
+    fn answers_follow_from_the_name() {
+        check(Rtype::A, &Behaviour::default(), |message, name| {
+            let record = message.records().next().expect("an answer");
+            assert_eq!(record.rdata, ipv4_of(name.to_folded().as_name()).octets());
+            assert_eq!(record.ttl().seconds(), TTL_SECONDS);
+        });
+        check(Rtype::AAAA, &Behaviour::default(), |message, name| {
+            assert_eq!(message.records().next().expect("an answer").rdata, ipv6_of(name).octets());
+        });
+    }
+
+    #[test]
+    fn faults_are_chosen() {
+        check(Rtype::A, &Behaviour { lies_about_id: true, ..Behaviour::default() }, |message, _| {
+            assert_eq!(message.header.id, 1);
+        });
+        check(Rtype::A, &Behaviour { truncates: true, ..Behaviour::default() }, |message, _| {
+            assert!(message.header.flags.has(Flags::TC));
+            assert_eq!(message.header.answers, 0);
+        });
+        check(Rtype::A, &Behaviour { rcode: 2, ..Behaviour::default() }, |message, _| {
+            assert_eq!(message.rcode(), Rcode::SERVFAIL);
+        });
+    }
+}
