@@ -14,6 +14,7 @@ pub mod query;
 pub mod rdata;
 pub mod reply;
 pub mod rtypes;
+pub mod text;
 pub mod write;
 
 pub use edns::{Edns, EdnsOption};
@@ -24,4 +25,5 @@ pub use name::{Folded, Name, NameBuf};
 pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate};
+pub use text::{TextError, Token, Tokens};
 pub use write::{Full, Writer};

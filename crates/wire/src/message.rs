@@ -147,6 +147,11 @@ impl<'a> NameRef<'a> {
         Self { message, at }
     }
 
+    /// Returns the message the name stands in.
+    pub const fn message(self) -> &'a [u8] {
+        self.message
+    }
+
     /// Returns whether the name is written as the root label alone.
     pub fn is_root(self) -> bool {
         self.message.get(self.at) == Some(&0)

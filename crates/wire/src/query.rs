@@ -6,7 +6,7 @@ use crate::edns::Edns;
 use crate::header::{Flags, Header};
 use crate::message::{self, Section};
 use crate::name::Name;
-use crate::numbers::{Class, Opcode, Rcode, Rtype};
+use crate::numbers::{Class, Opcode, OptionCode, Rcode, Rtype};
 
 /// Why bytes are not a query we can work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,20 @@ impl<'a> Query<'a> {
     pub fn wants_dnssec(&self) -> bool {
         self.edns.is_some_and(|edns| edns.wants_dnssec())
     }
+}
+
+/// Reads a message that asks for nothing but a server cookie: no question, and an OPT with a COOKIE option
+/// (RFC 7873 §5.4). [`Query::parse`] calls such a message [`Malformed::Question`].
+#[cold]
+pub fn cookie_only(bytes: &[u8]) -> Option<(Header, Edns<'_>)> {
+    let header = Header::parse(bytes)?;
+    let is_query = !header.flags.has(Flags::QR) && header.flags.opcode() == Opcode::QUERY;
+    if !is_query || header.questions != 0 {
+        return None;
+    }
+    let edns = sections(bytes, Header::LEN, &header).ok()??;
+    edns.option(OptionCode::COOKIE)?;
+    Some((header, edns))
 }
 
 /// Walks all records of a message and returns its OPT.
