@@ -89,6 +89,15 @@ impl Answer {
         self
     }
 
+    /// Returns the reply to a query, as it would come over TCP.
+    ///
+    /// # Panics
+    ///
+    /// When `query` is not a query.
+    pub fn to(&self, query: &[u8]) -> Vec<u8> {
+        write(&Query::parse(query).expect("a query"), self, true, false)
+    }
+
     /// Adds an Extended DNS Error, if the query has EDNS.
     #[must_use]
     pub fn with_ede(mut self, code: u16) -> Self {

@@ -27,6 +27,9 @@ pub(crate) fn root(source: &Source<'_>, findings: &mut Vec<Finding>) {
         findings.push(Finding::error(source.path, 1, message));
     }
     let opening = source.opening();
+    let opening = opening
+        .strip_prefix("Hot path: no allocation, no locks, no waiting, no panics.\n\n")
+        .unwrap_or(&opening);
     let identity = opening.lines().next().unwrap_or("");
     if identity.is_empty() || !identity.ends_with(['.', ':']) {
         findings.push(Finding::error(
