@@ -28,6 +28,19 @@ pub fn gannet() -> PathBuf {
     beside
 }
 
+/// Returns the program, told to keep to `directory` and unaware of any other `gannet` on this machine.
+pub fn program(directory: &Path) -> Command {
+    let mut command = Command::new(gannet());
+    command.current_dir(directory).stdin(Stdio::null());
+    let foreign =
+        ["JOURNAL_STREAM", "NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "RUNTIME_DIRECTORY"];
+    for name in foreign {
+        command.env_remove(name);
+    }
+    command.env("GANNET_SOCKET", directory.join("control.sock")).env("NO_COLOR", "1");
+    command
+}
+
 /// Returns a configuration with one listener that asks these upstreams, and `more` settings.
 pub fn forwarding(upstreams: &[&Stub], more: &str) -> String {
     let servers: Vec<_> = upstreams.iter().map(|stub| format!("\"{}\"", stub.address())).collect();
@@ -70,13 +83,9 @@ impl Server {
         std::fs::write(&config, filled(yaml, address, directory.path())).expect("a writable directory");
         // From here on somebody else could take the port: it is a matter of microseconds.
         drop(reserved);
-        let mut child = Command::new(gannet())
-            .arg("run")
-            .arg("--config")
+        let mut child = program(directory.path())
+            .args(["run", "-c"])
             .arg(&config)
-            .current_dir(directory.path())
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -149,9 +158,7 @@ impl Server {
     ///
     /// When it cannot be started.
     pub fn command(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(gannet());
-        command.current_dir(self.directory.path()).args(arguments);
-        command.output().expect("the program starts")
+        program(self.directory.path()).args(arguments).output().expect("the program starts")
     }
 
     /// Sends a signal by name, such as `HUP`.
