@@ -60,6 +60,13 @@ impl Server {
         lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
 
+    /// Puts all its threads and children on `cores` again: some servers choose their own.
+    pub fn confine(&self, cores: &[usize]) {
+        for pid in tree(self.pid()) {
+            sys::pin_process(pid, cores);
+        }
+    }
+
     /// Returns what the process and its children have used so far.
     pub fn usage(&self) -> Usage {
         usage(self.pid())

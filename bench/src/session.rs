@@ -284,6 +284,7 @@ impl<'a> Bench<'a> {
         let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
         let first = self.probes.first().ok_or("no probes")?;
         let start = probe::until_ready(address, rival.kind(), first, &mut server, started)?;
+        server.confine(&self.plans.server_cores);
         let mut judgement = probe::judge(address, rival.kind(), &self.probes);
         if !judgement.faults.is_empty() {
             return Err(format!("wrong answers: {}", judgement.faults.join("; ")));

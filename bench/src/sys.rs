@@ -465,6 +465,19 @@ pub fn confine(command: &mut Command, cores: &[usize]) {
     }
 }
 
+/// Moves every thread of process `pid` to `cores`, those that chose a core themselves too.
+pub fn pin_process(pid: u32, cores: &[usize]) {
+    let set = core_set(cores);
+    for entry in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        if let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) {
+            // SAFETY: `set` is a valid CPU set. A thread that has ended meanwhile is an error without harm.
+            unsafe {
+                libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set);
+            }
+        }
+    }
+}
+
 /// Asks process `pid` to end.
 pub fn terminate(pid: u32) {
     // SAFETY: no memory is involved; `pid` is a child of ours that has not been waited for.
