@@ -103,6 +103,7 @@ fn check(files: &[File]) -> Vec<Finding> {
         if file.has_extension("rs") {
             let source = Source::read(&file.path, &file.text);
             crates::root(&source, &mut findings);
+            crates::unsafe_code(&source, &mut findings);
             code::file(&source, &mut findings);
             hot::file(&source, &mut findings);
             layers::source(&source, &mut findings);
