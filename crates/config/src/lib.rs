@@ -1,1 +1,21 @@
-//! Placeholder.
+//! Turns text into settings and settings into what the server runs on; says everything that is wrong at once.
+//!
+//! Never touches a socket, and never guesses: a value it does not understand is an error with a place.
+
+#![forbid(unsafe_code)]
+
+pub mod diagnostic;
+mod link;
+pub mod load;
+mod lower;
+pub mod policy;
+pub mod schema;
+pub mod settings;
+pub mod source;
+mod suggest;
+pub mod values;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};
+pub use settings::Settings;

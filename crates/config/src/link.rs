@@ -1,0 +1,310 @@
+//! Names to what they stand for: groups, caches, sets and policies, and how policies hang together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::diagnostic::Problem;
+use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
+use crate::settings::{Policy, Settings};
+use crate::source::{At, Span};
+use crate::suggest::nearest;
+
+/// Names of one kind and where each is defined.
+struct Defined<'s> {
+    noun: &'static str,
+    names: BTreeMap<&'s str, Span>,
+}
+
+impl<'s> Defined<'s> {
+    fn new(noun: &'static str, names: impl Iterator<Item = &'s At<String>>) -> Self {
+        Self { noun, names: names.map(|name| (name.value.as_str(), name.span)).collect() }
+    }
+
+    /// Checks a reference; says what it was probably meant to be.
+    fn check(&self, name: &str, span: Span, problems: &mut Vec<Problem>) -> bool {
+        if self.names.contains_key(name) {
+            return true;
+        }
+        let problem = Problem::error(span, format!("unknown {} \"{name}\"", self.noun));
+        let near = nearest(name, self.names.keys().copied());
+        problems.push(match near.and_then(|near| Some((near, *self.names.get(near)?))) {
+            Some((near, at)) if at != Span::BUILT_IN => {
+                problem.hint_at(format!("did you mean \"{near}\" ("), at, ")?")
+            }
+            Some((near, _)) => problem.hint(format!("did you mean \"{near}\"?")),
+            None if self.names.is_empty() => problem.hint(format!("no {} is defined", self.noun)),
+            None => {
+                let known: Vec<String> = self.names.keys().map(|name| format!("\"{name}\"")).collect();
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                problem.expected(crate::suggest::one_of(&known))
+            }
+        });
+        false
+    }
+}
+
+/// Checks every reference. Fits the built-in policy to the groups and caches that there are.
+pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
+    if !settings.policy_is_given {
+        fit_built_in_policy(settings, problems);
+    }
+    let groups = Defined::new("upstream group", settings.upstreams.iter().map(|group| &group.name));
+    let caches = Defined::new("cache", settings.caches.iter().map(|cache| &cache.name));
+    let policies = Defined::new("policy", settings.policies.iter().map(|policy| &policy.name));
+    let sets = Defined::new("set", settings.sets.iter().map(|set| &set.name));
+    let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
+
+    for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
+        for action in &rule.actions {
+            let reference = match &action.value {
+                Action::Cache(name) => Some((&caches, name)),
+                Action::Forward(name) => Some((&groups, name)),
+                Action::Call(name) => Some((&policies, name)),
+                Action::Hosts
+                | Action::Local
+                | Action::Accept
+                | Action::Reject(_)
+                | Action::Drop
+                | Action::Mark(_)
+                | Action::Return
+                | Action::Ttl(_) => None,
+            };
+            if let Some((defined, name)) = reference
+                && defined.check(&name.value, name.span, problems)
+            {
+                used.insert((defined.noun, name.value.as_str()));
+            }
+        }
+        if let Some(condition) = &rule.condition {
+            check_sets(&condition.value, settings, &sets, &mut used, problems);
+        }
+    }
+    // What a mistake hides may well be used.
+    let is_right = !problems.iter().any(Problem::is_error);
+    for defined in [&groups, &caches, &sets].into_iter().filter(|_| is_right) {
+        for (name, &span) in &defined.names {
+            if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
+                problems.push(Problem::warning(
+                    span,
+                    format!("{} \"{name}\" is ignored: no rule uses it", defined.noun),
+                ));
+            }
+        }
+    }
+    check_flow(settings, problems, is_right);
+}
+
+/// Without a policy there is one group to forward to and one cache to use: the default ones, or the only ones.
+fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
+    let choose = |wanted: &str, names: Vec<&At<String>>| -> Option<String> {
+        let found = names.iter().find(|name| name.value == wanted).or(match names.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        });
+        found.map(|name| name.value.clone())
+    };
+    let group = choose("default", settings.upstreams.iter().map(|group| &group.name).collect());
+    let cache = choose("main", settings.caches.iter().map(|cache| &cache.name).collect());
+    let ambiguous = [
+        (group.is_none(), settings.upstreams.first().map(|group| &group.name), "upstream group", "default"),
+        (cache.is_none(), settings.caches.first().map(|cache| &cache.name), "cache", "main"),
+    ];
+    for (is_unknown, first, noun, wanted) in ambiguous {
+        if let (true, Some(first)) = (is_unknown, first) {
+            problems.push(
+                Problem::error(first.span, format!("nothing says which {noun} queries go to"))
+                    .expected(format!("one named \"{wanted}\", only one, or a \"policy\"")),
+            );
+        }
+    }
+    for action in
+        settings.policies.iter_mut().flat_map(|policy| &mut policy.rules).flat_map(|rule| &mut rule.actions)
+    {
+        match &mut action.value {
+            Action::Cache(name) => name.value = cache.clone().unwrap_or_default(),
+            Action::Forward(name) => name.value = group.clone().unwrap_or_default(),
+            _ => {}
+        }
+    }
+    // What could not be chosen was reported above, or there is none.
+    for rule in settings.policies.iter_mut().flat_map(|policy| &mut policy.rules) {
+        rule.actions.retain(
+            |action| !matches!(&action.value, Action::Cache(name) | Action::Forward(name) if name.value.is_empty()),
+        );
+    }
+}
+
+/// Checks the sets that a condition names.
+fn check_sets<'s>(
+    condition: &'s Condition,
+    settings: &Settings,
+    sets: &Defined<'s>,
+    used: &mut BTreeSet<(&'static str, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut check = |name: &'s str, span: Span, what: &str, has: &dyn Fn(&crate::settings::Set) -> bool| {
+        if !sets.names.contains_key(name) && what == "names" && name.contains('.') {
+            problems.push(
+                Problem::error(span, format!("unknown set \"{name}\""))
+                    .hint(format!("a name is written \"suffix:{name}\" or \"exact:{name}\"")),
+            );
+        } else if sets.check(name, span, problems) {
+            used.insert((sets.noun, name));
+            if let Some(set) = settings.sets.iter().find(|set| set.name.value == name)
+                && !has(set)
+            {
+                problems.push(Problem::error(span, format!("set \"{name}\" holds no {what}")).hint_at(
+                    "it is defined on ",
+                    set.name.span,
+                    "",
+                ));
+            }
+        }
+    };
+    match condition {
+        Condition::All(parts) | Condition::Any(parts) => {
+            for part in parts {
+                check_sets(part, settings, sets, used, problems);
+            }
+        }
+        Condition::Not(inside) => check_sets(inside, settings, sets, used, problems),
+        Condition::Test(Test::Qname(terms)) => {
+            for term in terms {
+                if let NameTerm::Set(name) = &term.value {
+                    check(name, term.span, "names", &|set| !set.names.is_empty());
+                }
+            }
+        }
+        Condition::Test(Test::Client(terms)) => {
+            for term in terms {
+                if let ClientTerm::Set(name) = &term.value {
+                    check(name, term.span, "clients", &|set| !set.clients.is_empty());
+                }
+            }
+        }
+        Condition::Test(Test::Qtype(_) | Test::Mark(_)) => {}
+    }
+}
+
+/// Where the walk over a policy is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    Open,
+    Done,
+}
+
+/// Checks that calls form no circle, that every rule can be reached and every policy is called.
+fn check_flow(settings: &Settings, problems: &mut Vec<Problem>, is_right: bool) {
+    let by_name: BTreeMap<&str, &Policy> =
+        settings.policies.iter().map(|policy| (policy.name.value.as_str(), policy)).collect();
+    if !by_name.contains_key(ENTRY) {
+        if let Some(first) = settings.policies.first() {
+            let problem = Problem::error(
+                first.name.span,
+                format!("there is no policy \"{ENTRY}\", in which queries begin"),
+            );
+            let near = nearest(ENTRY, by_name.keys().copied());
+            problems.push(match near {
+                Some(near) => problem.hint(format!("rename \"{near}\"?")),
+                None => problem,
+            });
+        } else {
+            problems.push(Problem::error(Span::BUILT_IN, format!("there is no policy \"{ENTRY}\"")));
+        }
+    }
+    let mut visits = BTreeMap::new();
+    let mut path = Vec::new();
+    for name in by_name.keys() {
+        find_circles(name, &by_name, &mut visits, &mut path, problems);
+    }
+    let mut called = BTreeSet::new();
+    let mut waiting = vec![ENTRY];
+    while let Some(name) = waiting.pop() {
+        if let Some(policy) = by_name.get(name)
+            && called.insert(name)
+        {
+            waiting.extend(calls(policy).map(|target| target.value.as_str()));
+        }
+    }
+    for policy in &settings.policies {
+        if is_right && !called.contains(policy.name.value.as_str()) && by_name.contains_key(ENTRY) {
+            problems.push(Problem::warning(
+                policy.name.span,
+                format!("policy \"{}\" is ignored: nothing calls it", policy.name.value),
+            ));
+        }
+        check_reachable(policy, problems);
+    }
+}
+
+fn calls(policy: &Policy) -> impl Iterator<Item = &At<String>> {
+    policy.rules.iter().flat_map(|rule| &rule.actions).filter_map(|action| match &action.value {
+        Action::Call(name) => Some(name),
+        _ => None,
+    })
+}
+
+/// How deep calls may nest here; the compiler's bound on steps is reached much earlier.
+const CALL_DEPTH_MAX: usize = 200;
+
+fn find_circles<'s>(
+    name: &'s str,
+    by_name: &BTreeMap<&'s str, &'s Policy>,
+    visits: &mut BTreeMap<&'s str, Visit>,
+    path: &mut Vec<&'s str>,
+    problems: &mut Vec<Problem>,
+) {
+    let Some(policy) = by_name.get(name) else { return };
+    if visits.contains_key(name) || path.len() >= CALL_DEPTH_MAX {
+        return;
+    }
+    visits.insert(name, Visit::Open);
+    path.push(name);
+    for target in calls(policy) {
+        if visits.get(target.value.as_str()) == Some(&Visit::Open) {
+            let from = path.iter().position(|other| *other == target.value).unwrap_or(0);
+            let circle = [&path[from..], &[target.value.as_str()]].concat().join(" -> ");
+            problems.push(
+                Problem::error(target.span, format!("policies call each other in a circle: {circle}"))
+                    .hint("every query must come to an end"),
+            );
+        } else {
+            find_circles(&target.value, by_name, visits, path, problems);
+        }
+    }
+    path.pop();
+    visits.insert(name, Visit::Done);
+}
+
+/// Reports what stands after the end.
+fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
+    let mut end: Option<Span> = None;
+    for rule in &policy.rules {
+        if let Some(end) = end {
+            let what =
+                rule.name.as_ref().map_or("this rule".to_owned(), |name| format!("rule \"{}\"", name.value));
+            problems.push(Problem::error(rule.span, format!("{what} is never reached")).hint_at(
+                "every query ends at the rule on ",
+                end,
+                "",
+            ));
+            return;
+        }
+        let mut ended: Option<Span> = None;
+        for action in &rule.actions {
+            if let Some(at) = ended {
+                problems.push(Problem::error(action.span, "this action is never reached").hint_at(
+                    "the rule ends with the action before it, on ",
+                    at,
+                    "",
+                ));
+                break;
+            }
+            if action.value.ends() {
+                ended = Some(action.span);
+            }
+        }
+        if ended.is_some() && rule.condition.is_none() {
+            end = Some(rule.span);
+        }
+    }
+}

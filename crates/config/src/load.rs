@@ -1,0 +1,496 @@
+//! Files to settings: reading, includes, merging, checking.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use crate::link;
+use crate::lower::{Lowering, io_text};
+use crate::schema::{self, Kind};
+use crate::settings::Settings;
+use crate::source::{FileId, Sources, Span};
+use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
+
+/// How deep files may include files.
+const INCLUDE_DEPTH_MAX: usize = 8;
+/// Files of one configuration.
+const FILES_MAX: usize = 1000;
+
+/// What a configuration is read in: the file system and the environment.
+pub trait Surroundings {
+    /// Returns the value of an environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// Reads a file; may stop after 16 MiB and one octet, which is too large.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Returns the names in a directory, in any order.
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
+
+    /// Returns where the system's resolver configuration is.
+    fn resolv_conf(&self) -> PathBuf;
+
+    /// Returns where the system's hosts file is.
+    fn hosts_file(&self) -> PathBuf;
+}
+
+/// The machine we run on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct System;
+
+impl Surroundings for System {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut octets = Vec::new();
+        std::fs::File::open(path)?.take(FILE_OCTETS_MAX as u64 + 1).read_to_end(&mut octets)?;
+        Ok(octets)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        // A name that is not UTF-8 cannot be asked for in a configuration.
+        std::fs::read_dir(directory)?
+            .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
+            .collect()
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        PathBuf::from("/etc/resolv.conf")
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        PathBuf::from("/etc/hosts")
+    }
+}
+
+/// A configuration without mistakes.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub settings: Settings,
+    /// What it probably should not say.
+    pub warnings: Vec<Diagnostic>,
+    /// The files it was read from.
+    pub sources: Sources,
+    /// All files' settings as one tree.
+    pub(crate) tree: Node,
+}
+
+/// Reads the configuration that begins in the file `path`; errors are all mistakes of all files, in file order.
+pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    load_in(path, &System)
+}
+
+/// Like [`load`], in other surroundings.
+pub fn load_in(path: &Path, surroundings: &dyn Surroundings) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loader = Loader::new(surroundings);
+    let file = loader.sources.add(path, String::new());
+    match loader.read_text(path) {
+        Ok(text) => {
+            loader.sources = Sources::default();
+            let file = loader.sources.add(path, text);
+            loader.finish(file)
+        }
+        Err(message) => {
+            let problems = vec![Problem::of_file(file, message)];
+            Err(diagnostics(problems, &loader.sources))
+        }
+    }
+}
+
+/// Returns the configuration of a server that nobody configured.
+pub fn built_in() -> Result<Loaded, Vec<Diagnostic>> {
+    load_text(Path::new("built-in configuration"), "", &System)
+}
+
+/// Reads a configuration from memory; `path` is what diagnostics call it and what includes are relative to.
+pub fn load_text(
+    path: &Path,
+    text: &str,
+    surroundings: &dyn Surroundings,
+) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loader = Loader::new(surroundings);
+    let file = loader.sources.add(path, text.to_owned());
+    loader.finish(file)
+}
+
+struct Loader<'a> {
+    surroundings: &'a dyn Surroundings,
+    sources: Sources,
+    problems: Vec<Problem>,
+    /// Every file read, and where it was asked for.
+    seen: BTreeMap<PathBuf, Option<Span>>,
+    broken: bool,
+}
+
+impl<'a> Loader<'a> {
+    fn new(surroundings: &'a dyn Surroundings) -> Self {
+        Self {
+            surroundings,
+            sources: Sources::default(),
+            problems: Vec::new(),
+            seen: BTreeMap::new(),
+            broken: false,
+        }
+    }
+
+    fn read_text(&self, path: &Path) -> Result<String, String> {
+        let octets =
+            self.surroundings.read(path).map_err(|error| format!("cannot read it: {}", io_text(&error)))?;
+        if octets.len() > FILE_OCTETS_MAX {
+            return Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20));
+        }
+        String::from_utf8(octets).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            format!("not UTF-8 text (line {line})")
+        })
+    }
+
+    fn finish(mut self, main: FileId) -> Result<Loaded, Vec<Diagnostic>> {
+        let path = self.sources.file(main).map(|source| source.path.clone()).unwrap_or_default();
+        self.seen.insert(path, None);
+        let (root_span, mut entries) = self.parse(main);
+        self.includes(main, &mut entries, 0);
+        let nothing = entries.is_empty() && !self.broken;
+        let value = if nothing { Value::Null } else { Value::Map(entries) };
+        let tree = match root_span {
+            Some(node) => node,
+            None => Node { span: Span { file: main, start: 0, end: 0 }, value },
+        };
+        let surroundings = self.surroundings;
+        let read_file = |path: &Path| surroundings.read(path);
+        let mut lowering = Lowering {
+            sources: &self.sources,
+            problems: &mut self.problems,
+            read_file: &read_file,
+            touched: std::cell::RefCell::default(),
+        };
+        let mut settings = lowering.settings(&tree);
+        // What a file that cannot be read to its end would still have said is not known.
+        if !self.broken {
+            link::link(&mut settings, &mut self.problems);
+        }
+        let failed = self.problems.iter().any(Problem::is_error);
+        let found = diagnostics(self.problems, &self.sources);
+        if failed {
+            Err(found)
+        } else {
+            Ok(Loaded { settings, warnings: found, sources: self.sources, tree })
+        }
+    }
+
+    /// Returns the settings of one file; the first part is the whole tree if that is not a mapping.
+    fn parse(&mut self, file: FileId) -> (Option<Node>, Vec<Entry>) {
+        let text = self.sources.file(file).map(|source| source.text.clone()).unwrap_or_default();
+        let surroundings = self.surroundings;
+        let parsed = yaml::parse(file, &text, &|name| surroundings.variable(name), &mut self.problems);
+        self.broken |= parsed.broken;
+        match parsed.root.value {
+            Value::Map(entries) => (None, entries),
+            Value::Null => (None, Vec::new()),
+            Value::Scalar(_) | Value::List(_) => (Some(parsed.root), Vec::new()),
+        }
+    }
+
+    /// Reads the files that `entries` of `file` include, and puts their settings beside them.
+    fn includes(&mut self, file: FileId, entries: &mut Vec<Entry>, depth: usize) {
+        let Some(at) = entries.iter().position(|entry| entry.key == "include") else { return };
+        let include = entries.remove(at);
+        let patterns = match include.node.value {
+            Value::List(nodes) => nodes,
+            Value::Null => Vec::new(),
+            Value::Scalar(_) | Value::Map(_) => vec![include.node],
+        };
+        for pattern in patterns {
+            let Value::Scalar(scalar) = &pattern.value else {
+                self.problems.push(Problem::error(pattern.head(), "this is not a file").expected("a path"));
+                continue;
+            };
+            if depth >= INCLUDE_DEPTH_MAX {
+                self.problems.push(Problem::error(
+                    pattern.span,
+                    format!("files include files more than {INCLUDE_DEPTH_MAX} levels deep"),
+                ));
+                continue;
+            }
+            let base =
+                self.sources.file(file).and_then(|source| source.path.parent()).unwrap_or(Path::new(""));
+            let wanted = base.join(&scalar.text);
+            for path in self.matching(&wanted, &scalar.text, pattern.span) {
+                self.include(&path, pattern.span, entries, depth);
+            }
+        }
+    }
+
+    fn include(&mut self, path: &Path, asked: Span, entries: &mut Vec<Entry>, depth: usize) {
+        let name = path.display();
+        if let Some(first) = self.seen.get(path) {
+            let problem = Problem::error(asked, format!("\"{name}\" is already part of this configuration"));
+            self.problems.push(match first {
+                Some(first) => problem.hint_at("included on ", *first, ""),
+                None => problem.hint("it is the file that everything begins with"),
+            });
+            return;
+        }
+        if self.seen.len() >= FILES_MAX {
+            self.problems.push(Problem::error(asked, format!("more than {FILES_MAX} files")));
+            return;
+        }
+        self.seen.insert(path.to_owned(), Some(asked));
+        let text = match self.read_text(path) {
+            Ok(text) => text,
+            Err(message) => {
+                self.problems.push(Problem::error(asked, format!("\"{name}\": {message}")));
+                return;
+            }
+        };
+        let file = self.sources.add(path, text);
+        let (other, mut added) = self.parse(file);
+        if let Some(node) = other {
+            self.problems.push(
+                Problem::error(node.head(), "this file holds no settings").expected("\"key: value\" lines"),
+            );
+        }
+        self.includes(file, &mut added, depth + 1);
+        merge(entries, added, "", &mut self.problems);
+    }
+
+    /// Returns the files that a pattern stands for, sorted by name.
+    fn matching(&mut self, wanted: &Path, written: &str, asked: Span) -> Vec<PathBuf> {
+        let is_pattern = |text: &str| text.contains(['*', '?']);
+        if !is_pattern(written) {
+            return vec![wanted.to_owned()];
+        }
+        let directory = wanted.parent().unwrap_or(Path::new(""));
+        let last = wanted.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if is_pattern(&directory.to_string_lossy()) {
+            let problem =
+                Problem::error(asked, format!("\"{written}\" has \"*\" or \"?\" in the name of a directory"));
+            self.problems.push(problem.expected("them only after the last \"/\""));
+            return Vec::new();
+        }
+        match self.surroundings.list(directory) {
+            Ok(mut names) => {
+                // A pattern does not find hidden files unless it says so, as in a shell.
+                names.retain(|name| matches(last, name) && (last.starts_with('.') || !name.starts_with('.')));
+                names.sort();
+                names.iter().map(|name| directory.join(name)).collect()
+            }
+            Err(error) => {
+                let message =
+                    format!("cannot read the directory \"{}\": {}", directory.display(), io_text(&error));
+                self.problems.push(Problem::error(asked, message));
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Returns whether `name` fits `pattern`, in which `*` is any text and `?` any character.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    // Where the last star was, and how much of the name it has taken so far.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    n = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+/// Puts the settings of another file beside those we have; what both say is an error.
+fn merge(into: &mut Vec<Entry>, from: Vec<Entry>, path: &str, problems: &mut Vec<Problem>) {
+    let mut known: BTreeMap<String, usize> =
+        into.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect();
+    for entry in from {
+        let child = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        let Some(&at) = known.get(&entry.key) else {
+            known.insert(entry.key.clone(), into.len());
+            into.push(entry);
+            continue;
+        };
+        let groups =
+            schema::find(&child).is_some_and(|row| matches!(row.kind, Kind::Section | Kind::Named(_)));
+        let first = &mut into[at];
+        match (&mut first.node.value, entry.node.value) {
+            (_, Value::Null) if groups => {}
+            (Value::Null, value) if groups => first.node.value = value,
+            (Value::Map(into), Value::Map(from)) if groups => {
+                let is_named = schema::find(&child).is_some_and(|row| matches!(row.kind, Kind::Named(_)));
+                // What a name stands for is said in one place.
+                merge(into, from, if is_named { "\0" } else { &child }, problems);
+            }
+            _ => problems.push(
+                Problem::error(entry.key_span, format!("\"{}\" is set in two files", entry.key)).hint_at(
+                    "the first time is in ",
+                    first.key_span,
+                    "",
+                ),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Files and variables that a test makes up.
+    #[derive(Default)]
+    pub(crate) struct Memory {
+        pub(crate) files: HashMap<PathBuf, Vec<u8>>,
+        pub(crate) variables: HashMap<String, String>,
+    }
+
+    impl Memory {
+        pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+            let files =
+                files.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
+            Self { files, ..Self::default() }
+        }
+    }
+
+    impl Surroundings for Memory {
+        fn variable(&self, name: &str) -> Option<String> {
+            self.variables.get(name).cloned()
+        }
+
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            self.files.get(path).cloned().ok_or_else(|| io::Error::from_raw_os_error(2))
+        }
+
+        fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+            let names = self.files.keys().filter(|path| path.parent() == Some(directory));
+            Ok(names.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect())
+        }
+
+        fn resolv_conf(&self) -> PathBuf {
+            PathBuf::from("/etc/resolv.conf")
+        }
+
+        fn hosts_file(&self) -> PathBuf {
+            PathBuf::from("/etc/hosts")
+        }
+    }
+
+    fn check(files: &[(&str, &str)], expect: &[&str]) {
+        let memory = Memory::new(files);
+        let found = match load_in(Path::new("/etc/g.yaml"), &memory) {
+            Ok(loaded) => loaded.warnings,
+            Err(found) => found,
+        };
+        let lines: Vec<String> = found
+            .iter()
+            .map(|found| match &found.hint {
+                Some(hint) => format!("{}; {hint}", found.line()),
+                None => found.line(),
+            })
+            .collect();
+        assert_eq!(lines, expect);
+    }
+
+    #[test]
+    fn included_files_are_put_beside_each_other() {
+        let memory = Memory::new(&[
+            ("/etc/g.yaml", "include: conf.d/*.yaml\nedns: {udp-size: 1400}\n"),
+            ("/etc/conf.d/a.yaml", "local: {a.example: 192.0.2.1}\n"),
+            (
+                "/etc/conf.d/b.yaml",
+                "include: c.yaml.in\nlocal: {b.example: 192.0.2.2}\nserver: {workers: 2}\n",
+            ),
+            ("/etc/conf.d/c.yaml.in", "server: {version: x}\n"),
+            ("/etc/conf.d/.hidden.yaml", "nonsense: 1\n"),
+        ]);
+        let settings = load_in(Path::new("/etc/g.yaml"), &memory).expect("no mistakes").settings;
+        assert_eq!(settings.local.len(), 2);
+        assert_eq!(settings.startup.workers, Some(2));
+        assert_eq!(settings.presentation.version.as_deref(), Some("x"));
+        assert_eq!(settings.udp_size, 1400);
+    }
+
+    #[test]
+    fn what_two_files_say_is_an_error_that_names_both() {
+        check(
+            &[
+                ("/etc/g.yaml", "include: [a.yaml, b.yaml]\nedns: {udp-size: 1400}\n"),
+                ("/etc/a.yaml", "cache: {main: {size: 1GiB}}\nallow: any\n"),
+                ("/etc/b.yaml", "edns:\n  udp-size: 1232\ncache: {main: {max-ttl: 1h}}\nallow: lan\n"),
+            ],
+            &[
+                "/etc/b.yaml:2:3: error: \"udp-size\" is set in two files; the first time is in /etc/g.yaml line 2",
+                "/etc/b.yaml:3:9: error: \"main\" is set in two files; the first time is in /etc/a.yaml line 1",
+                "/etc/b.yaml:4:1: error: \"allow\" is set in two files; the first time is in /etc/a.yaml line 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn includes_end() {
+        check(
+            &[("/etc/g.yaml", "include: a.yaml\n"), ("/etc/a.yaml", "include: g.yaml\n")],
+            &[
+                "/etc/a.yaml:1:10: error: \"/etc/g.yaml\" is already part of this configuration; it is the file that everything begins with",
+            ],
+        );
+        check(
+            &[("/etc/g.yaml", "include: [none.yaml, \"conf.d/*.yaml\"]\n")],
+            &["/etc/g.yaml:1:11: error: \"/etc/none.yaml\": cannot read it: no such file or directory"],
+        );
+        let files: Vec<(String, String)> =
+            (0..12).map(|n| (format!("/etc/{n}.yaml"), format!("include: {}.yaml\n", n + 1))).collect();
+        let mut files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        files.push(("/etc/g.yaml", "include: 0.yaml\n"));
+        check(&files, &["/etc/7.yaml:1:10: error: files include files more than 8 levels deep"]);
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        check(&[], &["/etc/g.yaml: error: cannot read it: no such file or directory"]);
+        check(
+            &[("/etc/g.yaml", "- a\n")],
+            &["/etc/g.yaml:1:1: error: this file holds no settings: expected \"key: value\" lines"],
+        );
+        let mut memory = Memory::default();
+        memory.files.insert("/etc/g.yaml".into(), b"a: 1\nb: \xff\n".to_vec());
+        let found = load_in(Path::new("/etc/g.yaml"), &memory).expect_err("not text");
+        assert_eq!(found[0].line(), "/etc/g.yaml: error: not UTF-8 text (line 2)");
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expect) in [
+            ("*.yaml", "a.yaml", true),
+            ("*.yaml", "a.yaml.bak", false),
+            ("a?c", "abc", true),
+            ("a*b*c", "aXbYbc", true),
+            ("*", "", true),
+            ("?", "", false),
+        ] {
+            assert_eq!(matches(pattern, name), expect, "{pattern} {name}");
+        }
+    }
+}

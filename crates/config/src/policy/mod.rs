@@ -1,0 +1,35 @@
+//! The policy language as written: rules of one condition and some actions.
+//!
+//! Conditions and actions are tables ([`condition::FIELDS`], [`action::ACTIONS`]): a new one is a row, a variant and
+//! its lines in the compiler.
+
+pub mod action;
+pub mod condition;
+
+use crate::source::{At, Span};
+
+pub use action::{Action, TtlChange};
+pub use condition::{ClientTerm, Condition, NameTerm, Test};
+
+/// The policy in which every query begins.
+pub const ENTRY: &str = "main";
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The whole rule.
+    pub span: Span,
+    /// What the user calls it.
+    pub name: Option<At<String>>,
+    /// When to act; `None`: always.
+    pub condition: Option<At<Condition>>,
+    /// What to do, in order.
+    pub actions: Vec<At<Action>>,
+}
+
+/// Two rules are equal when they say the same, wherever they say it.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.condition == other.condition && self.actions == other.actions
+    }
+}

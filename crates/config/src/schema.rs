@@ -1,0 +1,705 @@
+//! Every setting, once: what it is called, what it takes, what it is if nothing is said, and why.
+//!
+//! The checker, the manual page, the commented default file and the JSON Schema for editors all read this table.
+//! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
+
+use crate::settings::{ClientSubnetUse, LogFormat, LogLevel, TransportWord};
+
+/// When a changed setting takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// With `gannet reload`.
+    Reload,
+    /// When the server is started again; a reload says so.
+    Restart,
+}
+
+/// The shape of a setting.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A mapping whose keys are rows of this table.
+    Section,
+    /// A mapping from names that the user chooses to what the rows below `path.*` describe.
+    Named(&'static str),
+    /// A list of mappings, described by the rows below `path[]`; the first of them may stand alone in place of the
+    /// mapping, and one item in place of the list.
+    Items,
+    /// A list of values; one value may stand alone.
+    List(Value),
+    /// One value.
+    One(Value),
+}
+
+/// What a single value may be. A `word` stands for what no value can say, such as `off`.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Whole {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A duration, in milliseconds.
+    Duration {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A size, in octets.
+    Size {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A percentage.
+    Percent {
+        /// The smallest.
+        min: u8,
+        /// The largest.
+        max: u8,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any text.
+    Text {
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A file or directory, relative to the file that says it.
+    Path,
+    /// A pattern for files.
+    Glob,
+    /// An IP address.
+    Address,
+    /// An IP address and perhaps a port.
+    Socket {
+        /// The port if none is written.
+        port: u16,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// An address prefix, or one of [`PREFIX_WORDS`].
+    Prefix,
+    /// An upstream server.
+    Server,
+    /// How to choose among servers.
+    Pick,
+    /// When to ask a second server.
+    Hedge {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A response code.
+    Rcode,
+    /// A key of 128 bits as 32 hexadecimal digits, or `file:` and a path. Never printed.
+    Secret {
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A name, alone or with everything below it.
+    NamePattern,
+    /// A condition of the policy language.
+    Condition,
+    /// An action of the policy language.
+    Action,
+    /// A name for something in this file.
+    Label,
+}
+
+/// Words that stand for prefixes.
+pub const PREFIX_WORDS: [&str; 4] = ["loopback", "private", "lan", "any"];
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Where it stands.
+    pub path: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Its value if nothing is said, as YAML; `None` if it is not set then.
+    pub default: Option<&'static str>,
+    /// Why that is the default.
+    pub reason: &'static str,
+    /// When a change takes effect.
+    pub apply: Apply,
+    /// What it does.
+    pub text: &'static str,
+    /// The directives of `unbound.conf` that do the same.
+    pub unbound: &'static [&'static str],
+}
+
+impl Row {
+    /// Returns the last part of the path: the key in the file.
+    pub fn key(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path).trim_end_matches("[]")
+    }
+
+    /// Returns the path of what it is a part of; empty for the top level.
+    pub fn parent(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
+    }
+}
+
+/// Returns the row of a path.
+pub fn find(path: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.path == path)
+}
+
+/// Returns the rows directly below `parent`, in the order of the manual.
+pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.parent() == parent)
+}
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+const fn duration(min: u64, max: u64) -> Kind {
+    Kind::One(Value::Duration { min, max, word: None })
+}
+
+const fn duration_or(min: u64, max: u64, word: &'static str) -> Kind {
+    Kind::One(Value::Duration { min, max, word: Some(word) })
+}
+
+const fn whole(min: u64, max: u64) -> Kind {
+    Kind::One(Value::Whole { min, max, word: None })
+}
+
+const fn whole_or(min: u64, max: u64, word: &'static str) -> Kind {
+    Kind::One(Value::Whole { min, max, word: Some(word) })
+}
+
+const fn text_or(word: &'static str) -> Kind {
+    Kind::One(Value::Text { word: Some(word) })
+}
+
+const fn word(words: &'static [&'static str]) -> Kind {
+    Kind::One(Value::Word(words))
+}
+
+/// Builds a row that a reload applies.
+const fn row(
+    path: &'static str,
+    kind: Kind,
+    default: &'static str,
+    reason: &'static str,
+    text: &'static str,
+) -> Row {
+    Row { path, kind, default: Some(default), reason, apply: Apply::Reload, text, unbound: &[] }
+}
+
+/// Builds a row that has no default.
+const fn unset(path: &'static str, kind: Kind, text: &'static str) -> Row {
+    Row { path, kind, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+}
+
+/// Builds a row that only groups others.
+const fn section(path: &'static str, text: &'static str) -> Row {
+    Row { path, kind: Kind::Section, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+}
+
+impl Row {
+    const fn restart(self) -> Self {
+        Self { apply: Apply::Restart, ..self }
+    }
+
+    const fn unbound(self, unbound: &'static [&'static str]) -> Self {
+        Self { unbound, ..self }
+    }
+}
+
+/// All settings, in the order of the manual.
+pub const ROWS: &[Row] = &[
+    unset(
+        "include",
+        Kind::List(Value::Glob),
+        "Other files to read, relative to this one; `*` and `?` match within one directory. Their settings are put \
+         beside those of this file; what two files both say is an error.",
+    )
+    .unbound(&["include", "include-toplevel"]),
+    section("server", "The process and how it presents itself."),
+    row(
+        "server.workers",
+        whole_or(1, 1024, "auto"),
+        "auto",
+        "one for each processor that the process may use",
+        "Threads that answer queries. Each has its own sockets and does everything for its queries.",
+    )
+    .restart()
+    .unbound(&["num-threads"]),
+    row(
+        "server.user",
+        text_or("auto"),
+        "auto",
+        "the user `gannet` if the server is started as root and that user exists, else nobody else",
+        "The user to become once the sockets are open. `root` stays root.",
+    )
+    .restart()
+    .unbound(&["username"]),
+    row(
+        "server.state-directory",
+        Kind::One(Value::Path),
+        "/var/lib/gannet",
+        "where packages put the state of services",
+        "Where the server keeps what should outlive it. Files named elsewhere without a directory are here.",
+    )
+    .restart()
+    .unbound(&["directory"]),
+    row(
+        "server.shutdown-timeout",
+        duration(0, 5 * MINUTE),
+        "5s",
+        "as long as a client waits for a reply",
+        "How long a stopping server goes on with the queries that wait for an upstream.",
+    ),
+    row(
+        "server.version",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `version.bind` and `version.server` in class CHAOS; `hidden` refuses.",
+    )
+    .unbound(&["version", "hide-version"]),
+    row(
+        "server.hostname",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `hostname.bind` in class CHAOS; `hidden` refuses.",
+    )
+    .unbound(&["identity", "hide-identity"]),
+    row(
+        "server.identity",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `id.server` in class CHAOS; `hidden` refuses.",
+    )
+    .unbound(&["identity", "hide-identity"]),
+    Row {
+        path: "listen",
+        kind: Kind::Items,
+        default: Some("auto"),
+        reason: "a server that nobody configured answers nobody but this machine",
+        apply: Apply::Restart,
+        text: "Where clients' queries are taken. `auto` is 127.0.0.1 and ::1, on port 53 if that may be had and on \
+               5300 otherwise. An item is an address, or a mapping with the settings below.",
+        unbound: &["interface", "port"],
+    },
+    unset(
+        "listen[].at",
+        Kind::One(Value::Socket { port: 53, word: Some("auto") }),
+        "The address and port, such as `192.0.2.1`, `192.0.2.1:5300`, `[2001:db8::1]:53` or `0.0.0.0:53`.",
+    )
+    .restart(),
+    row(
+        "listen[].transport",
+        Kind::List(Value::Word(TransportWord::WORDS)),
+        "[udp, tcp]",
+        "RFC 7766: a DNS server speaks both",
+        "What to speak there.",
+    )
+    .restart()
+    .unbound(&["do-udp", "do-tcp"]),
+    row(
+        "listen[].proxy-protocol-from",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a client could claim any address",
+        "Proxies that send the client's address in a PROXY protocol header, version 2. Everybody else at this address \
+         is taken for what he seems to be.",
+    )
+    .restart()
+    .unbound(&["proxy-protocol-port"]),
+    row(
+        "allow",
+        Kind::List(Value::Prefix),
+        "[loopback, private]",
+        "a resolver that answers everybody is used to attack others",
+        "Clients that may ask; all others are refused. Prefixes, or `loopback`, `private` (RFC 1918, RFC 4193, RFC 6598, \
+         link-local), `lan` (both) and `any`.",
+    )
+    .unbound(&["access-control"]),
+    Row {
+        path: "upstreams",
+        kind: Kind::Named("upstream group"),
+        default: Some("{default: {servers: [system]}}"),
+        reason: "the resolvers that this machine already uses",
+        apply: Apply::Reload,
+        text: "Groups of servers that queries can be forwarded to, by name.",
+        unbound: &["forward-zone", "stub-zone"],
+    },
+    unset(
+        "upstreams.*.servers",
+        Kind::Items,
+        "The servers: `system` (those of /etc/resolv.conf), addresses, `udp://` and `tcp://` addresses, or host names.",
+    )
+    .unbound(&["forward-addr", "forward-host"]),
+    unset(
+        "upstreams.*.servers[].address",
+        Kind::One(Value::Server),
+        "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `dns.quad9.net` or `system`. \
+         Without `tcp://`, UDP is used, and TCP for answers that do not fit.",
+    ),
+    row(
+        "upstreams.*.pick",
+        Kind::One(Value::Pick),
+        "fastest",
+        "the answer comes soonest, and slow servers are tried again now and then",
+        "Which server to ask: `ordered` (the first that works), `fastest`, `balanced` (in turn), or `race(2)` (that many \
+         at once; the first usable answer counts).",
+    ),
+    row(
+        "upstreams.*.timeout",
+        duration(100, MINUTE),
+        "5s",
+        "as long as a client waits for a reply",
+        "How long to try altogether before the client gets SERVFAIL.",
+    ),
+    row(
+        "upstreams.*.hedge",
+        Kind::One(Value::Hedge { min: 1, max: 10 * SECOND }),
+        "auto",
+        "a lost packet then costs milliseconds",
+        "When to ask a second server although the first has not failed: `auto` (when it takes longer than it usually \
+         does), a duration, or `off`.",
+    ),
+    row(
+        "upstreams.*.fallback-on",
+        Kind::List(Value::Rcode),
+        "[servfail, refused, notimp]",
+        "these say that this server cannot help",
+        "Response codes after which the next server is asked.",
+    ),
+    row(
+        "upstreams.*.bootstrap",
+        Kind::List(Value::Socket { port: 53, word: Some("system") }),
+        "[system]",
+        "whoever the machine itself would ask",
+        "Who is asked for the addresses of servers given as host names.",
+    ),
+    row(
+        "upstreams.*.client-subnet",
+        word(ClientSubnetUse::WORDS),
+        "strip",
+        "RFC 7871 §11.1: where the client lives is its own affair",
+        "What to do with the EDNS client subnet in a query: `strip` it or `forward` it.",
+    )
+    .unbound(&["send-client-subnet"]),
+    Row {
+        path: "cache",
+        kind: Kind::Named("cache"),
+        default: Some("{main: {}}"),
+        reason: "one cache for everything",
+        apply: Apply::Reload,
+        text: "Caches, by name. A policy step `cache(name)` answers from one and fills it.",
+        unbound: &[],
+    },
+    row(
+        "cache.*.size",
+        Kind::One(Value::Size { min: 1 << 20, max: 1 << 42 }),
+        "64MiB",
+        "room for some 300,000 answers",
+        "Memory that the cache may use. It never uses more.",
+    )
+    .restart()
+    .unbound(&["msg-cache-size", "rrset-cache-size"]),
+    row(
+        "cache.*.min-ttl",
+        duration(0, DAY),
+        "0s",
+        "the owner of a name decides how long it may be kept",
+        "Answers are kept at least this long.",
+    )
+    .unbound(&["cache-min-ttl"]),
+    row(
+        "cache.*.max-ttl",
+        duration(SECOND, 30 * DAY),
+        "1d",
+        "RFC 8767 §4 suggests days; a mistake of the owner ends within one",
+        "Answers are kept at most this long.",
+    )
+    .unbound(&["cache-max-ttl"]),
+    row(
+        "cache.*.max-negative-ttl",
+        duration(0, 7 * DAY),
+        "1h",
+        "RFC 2308 §5 suggests one to three hours",
+        "Answers that say that there is nothing are kept at most this long.",
+    )
+    .unbound(&["cache-max-negative-ttl"]),
+    row(
+        "cache.*.failure-ttl",
+        duration(SECOND, 5 * MINUTE),
+        "5s",
+        "RFC 9520 §3.2 asks for at least one second and at most five minutes",
+        "How long a failure to get an answer is remembered.",
+    ),
+    row(
+        "cache.*.stale",
+        duration_or(SECOND, 30 * DAY, "off"),
+        "1d",
+        "RFC 8767 §5 suggests one to three days",
+        "How long after its end an answer may still be given while no fresh one can be had; `off` for never.",
+    )
+    .unbound(&["serve-expired", "serve-expired-ttl"]),
+    row(
+        "cache.*.stale-client-timeout",
+        duration(0, MINUTE),
+        "1800ms",
+        "RFC 8767 §5: just below the two seconds after which clients ask again",
+        "How long a client waits for a fresh answer when a stale one is at hand. `0s` gives the stale one at once.",
+    )
+    .unbound(&["serve-expired-client-timeout"]),
+    row(
+        "cache.*.stale-ttl",
+        duration(SECOND, HOUR),
+        "30s",
+        "RFC 8767 §4",
+        "The TTL of records in a stale answer.",
+    )
+    .unbound(&["serve-expired-reply-ttl"]),
+    row(
+        "cache.*.prefetch",
+        Kind::One(Value::Percent { min: 1, max: 50, word: Some("off") }),
+        "10%",
+        "popular names are then always answered from memory",
+        "An answer that is asked for when less than this part of its time is left is fetched anew in the background.",
+    )
+    .unbound(&["prefetch"]),
+    section("cache.*.dump", "Keeps the cache's content over restarts."),
+    unset(
+        "cache.*.dump.file",
+        Kind::One(Value::Path),
+        "The file. It is written when the server stops and read when it starts; without it nothing is kept.",
+    ),
+    row(
+        "cache.*.dump.every",
+        duration_or(MINUTE, 7 * DAY, "off"),
+        "off",
+        "a stopping server writes it anyway",
+        "How often to write it in between, in case the machine loses power.",
+    ),
+    section("hosts", "Names from files in the form of /etc/hosts."),
+    row(
+        "hosts.system",
+        Kind::One(Value::Bool),
+        "false",
+        "what is in there is often meant for this machine alone",
+        "Whether to answer from the system's own hosts file.",
+    ),
+    row("hosts.files", Kind::List(Value::Path), "[]", "none is known", "Other hosts files."),
+    row(
+        "hosts.ttl",
+        duration(0, 7 * DAY),
+        "1h",
+        "a change in the file is seen within the hour",
+        "The TTL of names from hosts files and from `local`.",
+    ),
+    Row {
+        path: "local",
+        kind: Kind::Named("name"),
+        default: Some("{}"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Names of your own and their addresses: `nas.home.arpa: 192.168.1.10`. Reverse names follow by themselves.",
+        unbound: &["local-data", "local-data-ptr"],
+    },
+    unset("local.*", Kind::List(Value::Address), "The addresses of the name."),
+    section("limits", "What protects the server from too much."),
+    section("limits.rate", "Queries a client may send when nothing proves its address (UDP without a cookie)."),
+    row(
+        "limits.rate.per-second",
+        whole_or(1, 1_000_000, "off"),
+        "off",
+        "clients are limited by `allow` already",
+        "Queries a second for each client prefix, in the long run.",
+    )
+    .unbound(&["ip-ratelimit"]),
+    row(
+        "limits.rate.burst",
+        whole(1, 10_000_000),
+        "100",
+        "a browser opening a page asks for dozens of names at once",
+        "Queries that may come at once.",
+    ),
+    row(
+        "limits.rate.slip",
+        whole(0, 100),
+        "2",
+        "as other servers do",
+        "Every how many queries over the limit one gets a truncated reply, so that an honest client can turn to TCP. 0: \
+         never.",
+    )
+    .unbound(&["ip-ratelimit-factor"]),
+    row(
+        "limits.rate.ipv4-prefix",
+        whole(8, 32),
+        "24",
+        "the smallest network that is routed",
+        "Leading bits of an IPv4 address that share one allowance.",
+    ),
+    row(
+        "limits.rate.ipv6-prefix",
+        whole(16, 128),
+        "56",
+        "what a household gets",
+        "Leading bits of an IPv6 address that share one allowance.",
+    ),
+    row(
+        "limits.rate.exempt",
+        Kind::List(Value::Prefix),
+        "[loopback]",
+        "this machine can do worse than ask",
+        "Clients without a limit.",
+    ),
+    section("limits.tcp", "Connections of clients."),
+    row(
+        "limits.tcp.connections",
+        whole(1, 1_000_000),
+        "1000",
+        "about 30 MB when each is in use",
+        "Connections in all. One more closes the one that has been idle for longest.",
+    )
+    .unbound(&["incoming-num-tcp"]),
+    row(
+        "limits.tcp.connections-per-client",
+        whole(1, 1_000_000),
+        "50",
+        "a household behind one address",
+        "Connections of one address.",
+    ),
+    row(
+        "limits.tcp.idle-timeout",
+        duration(SECOND, HOUR),
+        "10s",
+        "RFC 7766 §6.2.3: in the order of seconds",
+        "How long a connection may be quiet; announced with edns-tcp-keepalive (RFC 7828).",
+    )
+    .unbound(&["tcp-idle-timeout"]),
+    row(
+        "limits.tcp.first-query-timeout",
+        duration(100, MINUTE),
+        "3s",
+        "a client connects because it has a query",
+        "How long after connecting the first query must be there.",
+    ),
+    row(
+        "limits.tcp.pipeline",
+        whole(1, 10_000),
+        "100",
+        "one client cannot fill the table of waiting queries",
+        "Queries of one connection that may wait for replies at once; more are read later.",
+    ),
+    row(
+        "limits.waiting",
+        whole(16, 10_000_000),
+        "20000",
+        "about 20 MB when all are in use",
+        "Queries that may wait for upstreams at once. One more is answered with SERVFAIL.",
+    )
+    .unbound(&["num-queries-per-thread"]),
+    section("cookies", "DNS cookies (RFC 7873): proof that a client's address is its own."),
+    row(
+        "cookies.enabled",
+        Kind::One(Value::Bool),
+        "true",
+        "it costs nothing and spares honest clients the rate limit",
+        "Whether to use them.",
+    )
+    .unbound(&["answer-cookie"]),
+    row(
+        "cookies.secret",
+        Kind::One(Value::Secret { word: Some("random") }),
+        "random",
+        "nobody has to keep it",
+        "The key they are made with: `random`, 32 hexadecimal digits, or `file:` and a path. Servers that share an address \
+         share the key.",
+    )
+    .unbound(&["cookie-secret", "cookie-secret-file"]),
+    unset(
+        "cookies.other-secret",
+        Kind::One(Value::Secret { word: None }),
+        "A second key whose cookies are accepted too, while a set of servers goes from one key to the next (RFC 9018 §5).",
+    ),
+    section("edns", "Sizes of messages."),
+    row(
+        "edns.udp-size",
+        whole(512, 4096),
+        "1232",
+        "fits the smallest IPv6 packet: never fragmented",
+        "Octets of the largest UDP message that is sent or asked for.",
+    )
+    .unbound(&["edns-buffer-size", "max-udp-size"]),
+    section("log", "The log. Queries are not logged."),
+    row(
+        "log.format",
+        word(LogFormat::WORDS),
+        "auto",
+        "each place gets what it can show",
+        "`text`, `json`, `journald`, or `auto`: journald under systemd, else text.",
+    )
+    .restart(),
+    row(
+        "log.level",
+        word(LogLevel::WORDS),
+        "info",
+        "changes of state, and what may need a person",
+        "The least important messages to log.",
+    )
+    .unbound(&["verbosity"]),
+    Row {
+        path: "sets",
+        kind: Kind::Named("set"),
+        default: Some("{}"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Sets of names and of clients that conditions can name: `qname in video`, `client in kids`.",
+        unbound: &[],
+    },
+    row(
+        "sets.*.names",
+        Kind::List(Value::NamePattern),
+        "[]",
+        "a set may hold clients only",
+        "Names: `suffix:example.org` (or `example.org`) with everything below it, `exact:example.org` alone.",
+    ),
+    row("sets.*.clients", Kind::List(Value::Prefix), "[]", "a set may hold names only", "Clients, as in `allow`."),
+    Row {
+        path: "policy",
+        kind: Kind::Named("policy"),
+        default: Some("{main: [{do: [hosts, local, \"cache(main)\", \"forward(default)\"]}]}"),
+        reason: "own names first, then memory, then the upstreams",
+        apply: Apply::Reload,
+        text: "What happens to a query: rules that run from top to bottom until one ends it. `main` is where every query \
+               begins; `call(name)` runs another policy.",
+        unbound: &[],
+    },
+    Row {
+        path: "policy.*",
+        kind: Kind::Items,
+        default: None,
+        reason: "",
+        apply: Apply::Reload,
+        text: "The rules. An action alone stands for a rule without a condition.",
+        unbound: &[],
+    },
+    unset("policy.*[].do", Kind::List(Value::Action), "What to do: one action or a list of them, in order."),
+    unset("policy.*[].if", Kind::One(Value::Condition), "When to do it; without it, always."),
+    unset("policy.*[].name", Kind::One(Value::Label), "What to call the rule."),
+];

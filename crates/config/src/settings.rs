@@ -1,0 +1,402 @@
+//! The configuration as written: checked, complete with defaults, not yet resolved.
+//!
+//! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile) resolves them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wire::Rcode;
+
+use crate::policy::Rule;
+use crate::source::At;
+use crate::values::{Domain, Prefix, Secret};
+
+/// Declares a closed choice and the words it is written with, once.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_meta])* $variant,)* }
+
+        impl $name {
+            /// The words, in the order of the variants.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// Returns the choice that `word` stands for.
+            pub fn parse(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Returns the word for it.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// What a listener speaks.
+    TransportWord {
+        /// Datagrams.
+        Udp = "udp",
+        /// Connections.
+        Tcp = "tcp",
+    }
+}
+
+words! {
+    /// What becomes of a client's EDNS client subnet.
+    ClientSubnetUse {
+        /// Upstreams do not see it.
+        Strip = "strip",
+        /// Upstreams see it, and the cache keeps answers apart by it.
+        Forward = "forward",
+    }
+}
+
+words! {
+    /// How log lines look.
+    LogFormat {
+        /// By where they go.
+        Auto = "auto",
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+        /// The journal's own protocol.
+        Journald = "journald",
+    }
+}
+
+words! {
+    /// The least important messages to log.
+    LogLevel {
+        /// What needs a person.
+        Error = "error",
+        /// What may need one.
+        Warn = "warn",
+        /// Changes of state.
+        Info = "info",
+        /// For finding mistakes.
+        Debug = "debug",
+        /// Everything, also what happens for every query.
+        Trace = "trace",
+    }
+}
+
+words! {
+    /// How to choose among servers, without the number that a race takes.
+    PickWord {
+        /// The first that works.
+        Ordered = "ordered",
+        /// The one with the shortest round trip.
+        Fastest = "fastest",
+        /// Each in turn.
+        Balanced = "balanced",
+        /// Several at once.
+        Race = "race",
+    }
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What is fixed until the server is started again.
+    pub startup: Startup,
+    /// How long a stopping server goes on with waiting queries.
+    pub shutdown_timeout: Duration,
+    /// What the server says about itself.
+    pub presentation: Presentation,
+    /// Clients that may ask.
+    pub allow: Vec<Prefix>,
+    /// Upstream groups, in the order of the file.
+    pub upstreams: Vec<Group>,
+    /// Caches, in the order of the file.
+    pub caches: Vec<CacheSettings>,
+    /// Hosts files.
+    pub hosts: Hosts,
+    /// Names and their addresses.
+    pub local: Vec<LocalName>,
+    /// What protects the server.
+    pub limits: Limits,
+    /// DNS cookies.
+    pub cookies: Cookies,
+    /// Octets of the largest UDP message.
+    pub udp_size: u16,
+    /// The least important messages to log.
+    pub log_level: LogLevel,
+    /// Sets of names and clients.
+    pub sets: Vec<Set>,
+    /// Policies, in the order of the file.
+    pub policies: Vec<Policy>,
+    /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.
+    pub policy_is_given: bool,
+}
+
+/// What only a new start changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Startup {
+    /// Threads that answer queries; `None`: one for each processor.
+    pub workers: Option<u16>,
+    /// The user to become; `None`: `gannet` if there is one and we are root.
+    pub user: Option<String>,
+    /// Where state is kept.
+    pub state_directory: PathBuf,
+    /// Where clients' queries are taken; `None`: 127.0.0.1 and ::1 on port 53, or else on 5300.
+    pub listen: Option<Vec<Listener>>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// The memory of each cache, in octets.
+    pub cache_sizes: Vec<(String, u64)>,
+}
+
+/// One address at which queries are taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// The address and port.
+    pub at: At<SocketAddr>,
+    /// Datagrams.
+    pub udp: bool,
+    /// Connections.
+    pub tcp: bool,
+    /// Proxies that tell the client's address.
+    pub proxy_protocol_from: Vec<Prefix>,
+}
+
+/// What the server says about itself; `None`: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// `version.bind`, `version.server`.
+    pub version: Option<String>,
+    /// `hostname.bind`.
+    pub hostname: Option<String>,
+    /// `id.server`.
+    pub identity: Option<String>,
+}
+
+/// A group of upstream servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name.
+    pub name: At<String>,
+    /// Its servers.
+    pub servers: Vec<At<Server>>,
+    /// How to choose among them.
+    pub pick: Pick,
+    /// How long to try altogether.
+    pub timeout: Duration,
+    /// When to ask a second one.
+    pub hedge: Hedge,
+    /// Response codes after which the next one is asked.
+    pub fallback_on: Vec<Rcode>,
+    /// Who knows the addresses of servers given by name.
+    pub bootstrap: Vec<At<Bootstrap>>,
+    /// What becomes of a client's EDNS client subnet.
+    pub client_subnet: ClientSubnetUse,
+}
+
+/// An upstream server as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// The servers of `resolv.conf`.
+    System,
+    /// One server.
+    One {
+        /// Whether only connections are used.
+        tcp_only: bool,
+        /// Where it is.
+        host: Host,
+    },
+}
+
+/// Where an upstream server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// At an address.
+    Address(SocketAddr),
+    /// At the addresses of a name.
+    Name {
+        /// The name.
+        name: Domain,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// Who is asked for the addresses of upstream servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bootstrap {
+    /// The servers of `resolv.conf`.
+    System,
+    /// A server.
+    Address(SocketAddr),
+}
+
+/// How to choose among servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The first that works.
+    Ordered,
+    /// The one with the shortest round trip.
+    Fastest,
+    /// Each in turn.
+    Balanced,
+    /// This many at once.
+    Race(u8),
+}
+
+/// When to ask a second server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hedge {
+    /// When the first takes longer than it usually does.
+    Auto,
+    /// Only when the first has failed.
+    Off,
+    /// After this time.
+    After(Duration),
+}
+
+/// A cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSettings {
+    /// Its name.
+    pub name: At<String>,
+    /// Its memory, in octets.
+    pub size: u64,
+    /// Answers are kept at least this long.
+    pub min_ttl: Duration,
+    /// Answers are kept at most this long.
+    pub max_ttl: Duration,
+    /// Negative answers are kept at most this long.
+    pub max_negative_ttl: Duration,
+    /// How long a failure is remembered.
+    pub failure_ttl: Duration,
+    /// How long an answer may be used after its end.
+    pub stale: Option<Duration>,
+    /// How long a client waits when a stale answer is at hand.
+    pub stale_client_timeout: Duration,
+    /// The TTL in stale answers.
+    pub stale_ttl: Duration,
+    /// The part of an answer's time, in percent, in which asking for it renews it.
+    pub prefetch: Option<u8>,
+    /// Where its content is kept over restarts.
+    pub dump_file: Option<PathBuf>,
+    /// How often it is written in between.
+    pub dump_every: Option<Duration>,
+}
+
+/// Hosts files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hosts {
+    /// Whether the system's own is one.
+    pub system: bool,
+    /// The others.
+    pub files: Vec<At<PathBuf>>,
+    /// The TTL of their names and of local names.
+    pub ttl: Duration,
+}
+
+/// A name and its addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalName {
+    /// The name.
+    pub name: At<Domain>,
+    /// Its addresses.
+    pub addresses: Vec<std::net::IpAddr>,
+}
+
+/// What protects the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Queries of one client prefix.
+    pub rate: Rate,
+    /// Connections.
+    pub tcp: Tcp,
+    /// Queries that may wait for upstreams at once.
+    pub waiting: u32,
+}
+
+/// Queries that one client prefix may send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// In the long run; `None`: any number.
+    pub per_second: Option<u32>,
+    /// At once.
+    pub burst: u32,
+    /// Every how many over the limit get a truncated reply; zero: none.
+    pub slip: u32,
+    /// Leading bits of an IPv4 address that share one allowance.
+    pub ipv4_prefix: u8,
+    /// Leading bits of an IPv6 address that share one allowance.
+    pub ipv6_prefix: u8,
+    /// Clients without a limit.
+    pub exempt: Vec<Prefix>,
+}
+
+/// Limits for connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// In all.
+    pub connections: u32,
+    /// Of one address.
+    pub connections_per_client: u32,
+    /// How long one may be quiet.
+    pub idle_timeout: Duration,
+    /// How long after connecting the first query must be there.
+    pub first_query_timeout: Duration,
+    /// Queries of one connection that may wait at once.
+    pub pipeline: u32,
+}
+
+/// DNS cookies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookies {
+    /// Whether they are used.
+    pub enabled: bool,
+    /// The key; `None`: a random one.
+    pub secret: Option<Secret>,
+    /// Another key whose cookies are accepted.
+    pub other_secret: Option<Secret>,
+}
+
+/// A set of names and clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// Its name.
+    pub name: At<String>,
+    /// Names.
+    pub names: Vec<NamePattern>,
+    /// Clients.
+    pub clients: Vec<Prefix>,
+}
+
+/// A name, alone or with what lies below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern {
+    /// The name.
+    pub name: Domain,
+    /// Whether names below it count too.
+    pub covers_below: bool,
+}
+
+/// A policy: rules in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Its name.
+    pub name: At<String>,
+    /// Its rules.
+    pub rules: Vec<Rule>,
+}
+
+/// A settings change that a running server cannot take up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeedsRestart {
+    /// The setting.
+    pub path: String,
+    /// Its value in the running server.
+    pub old: String,
+    /// Its value in the file.
+    pub new: String,
+}
