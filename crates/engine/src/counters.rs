@@ -14,6 +14,11 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Adds `n`, under the same condition.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
     /// Returns the count.
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,0 +1,386 @@
+//! Opens the sockets of all workers, once, before privileges are dropped.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::holder::{self, Holder};
+use crate::plan::{ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
+use crate::sys::{self, Activated, Kind};
+use crate::tcp::Places;
+
+/// Ports tried when the system chooses one (port 0) and another transport has it already.
+const PORT_ATTEMPTS_MAX: u32 = 16;
+
+/// Whether sockets of one address share what comes among them. Elsewhere all workers read the same socket.
+const BALANCES: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// The open sockets of all workers.
+#[derive(Debug)]
+pub struct Sockets {
+    workers: Vec<WorkerSockets>,
+    bound: Vec<Bound>,
+    unused: Vec<Activated>,
+}
+
+/// Where one listener listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The address, with the port in use.
+    pub address: SocketAddr,
+    /// What is offered there.
+    pub transports: Transports,
+}
+
+/// The sockets of one worker, and what it needs to serve them.
+#[derive(Debug)]
+pub struct WorkerSockets {
+    pub(crate) udp: Vec<Opened<OwnedFd>>,
+    pub(crate) tcp: Vec<Opened<TcpListener>>,
+    pub(crate) places: Arc<Places>,
+    pub(crate) udp_plan: UdpPlan,
+    pub(crate) tcp_plan: TcpPlan,
+    /// This worker's share of the memory for connections.
+    pub(crate) buffered_octets_max: usize,
+}
+
+/// An open socket.
+#[derive(Debug)]
+pub(crate) struct Opened<T> {
+    pub(crate) socket: T,
+    pub(crate) address: SocketAddr,
+    pub(crate) proxies: Arc<[Prefix]>,
+}
+
+impl Sockets {
+    /// Returns where it listens, in the order of the plan.
+    pub fn addresses(&self) -> &[Bound] {
+        &self.bound
+    }
+
+    /// Returns the sockets of the service manager that no listener asked for.
+    pub fn unused(&self) -> &[Activated] {
+        &self.unused
+    }
+
+    /// Returns each worker's sockets.
+    pub fn into_workers(self) -> Vec<WorkerSockets> {
+        self.workers
+    }
+}
+
+/// Why a socket could not be opened.
+#[derive(Debug)]
+pub struct BindError {
+    /// The address as configured.
+    pub address: SocketAddr,
+    /// The transport.
+    pub kind: Kind,
+    /// What the system said.
+    pub source: io::Error,
+    /// Who has the port, if that is the reason and could be found out.
+    pub holder: Option<Holder>,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.kind {
+            Kind::Datagrams => "UDP",
+            Kind::Connections => "TCP",
+        };
+        write!(f, "cannot listen on {} over {transport}: ", self.address)?;
+        match self.source.kind() {
+            io::ErrorKind::AddrInUse => match &self.holder {
+                Some(holder) => {
+                    write!(f, "the port is taken by {} (process {})", holder.program, holder.process)
+                }
+                None => f.write_str("the port is taken by another program"),
+            },
+            io::ErrorKind::PermissionDenied => f.write_str(
+                "ports below 1024 need root or CAP_NET_BIND_SERVICE; a port such as 5300 does not",
+            ),
+            io::ErrorKind::AddrNotAvailable => f.write_str("no interface of this machine has this address"),
+            _ if self.source.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+                f.write_str("this machine does not have this address family")
+            }
+            _ => write!(f, "{}", self.source),
+        }
+    }
+}
+
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl BindError {
+    fn new(address: SocketAddr, kind: Kind, source: io::Error) -> Self {
+        let holder = match source.kind() {
+            io::ErrorKind::AddrInUse => holder::find(address, kind),
+            _ => None,
+        };
+        Self { address, kind, source, holder }
+    }
+}
+
+/// Opens what `plan` lists, for `workers` workers.
+///
+/// Sockets in `activated` (see [`sys::activation`](crate::activation)) stand in for listeners of the same address and
+/// transport; if the plan lists none, they are the listeners. All workers read the same activated socket, because the
+/// kernel shares out only among sockets that were opened for that: each packet may wake several workers. Where that
+/// matters, let the server open its own.
+pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Result<Sockets, BindError> {
+    let workers = workers.max(1);
+    let listeners = if plan.listeners.is_empty() { listeners_of(&activated) } else { plan.listeners.clone() };
+    let places = Places::new(&plan.tcp);
+    let mut sockets: Vec<_> = (0..workers)
+        .map(|_| WorkerSockets {
+            udp: Vec::new(),
+            tcp: Vec::new(),
+            places: Arc::clone(&places),
+            udp_plan: plan.udp,
+            tcp_plan: plan.tcp,
+            buffered_octets_max: plan.tcp.buffered_octets_max / workers,
+        })
+        .collect();
+    // All ports are tried before any is taken: our own sockets on a wildcard address would be in the way of a
+    // specific one.
+    let mut opened = Vec::with_capacity(listeners.len());
+    for listener in &listeners {
+        opened.push(Opening::begin(listener, &mut activated)?);
+    }
+    let mut bound = Vec::with_capacity(listeners.len());
+    for (listener, opening) in listeners.iter().zip(opened) {
+        bound.push(Bound { address: opening.address, transports: listener.transports });
+        opening.finish(listener, plan, &mut sockets)?;
+    }
+    Ok(Sockets { workers: sockets, bound, unused: activated })
+}
+
+/// Turns activated sockets into listeners; both transports of an address make one.
+fn listeners_of(activated: &[Activated]) -> Vec<ListenerPlan> {
+    let mut listeners: Vec<ListenerPlan> = Vec::new();
+    for socket in activated {
+        let transports = match socket.kind {
+            Kind::Datagrams => Transports::Udp,
+            Kind::Connections => Transports::Tcp,
+        };
+        match listeners.iter_mut().find(|listener| listener.address == socket.address) {
+            Some(listener) if listener.transports == transports => {}
+            Some(listener) => listener.transports = Transports::UdpAndTcp,
+            None => listeners.push(ListenerPlan { transports, ..ListenerPlan::new(socket.address) }),
+        }
+    }
+    listeners
+}
+
+/// One listener, with its port known to be free.
+struct Opening {
+    address: SocketAddr,
+    udp: Option<Activated>,
+    tcp: Option<Activated>,
+}
+
+impl Opening {
+    /// Takes what was activated for `listener`, and tries the rest.
+    fn begin(listener: &ListenerPlan, activated: &mut Vec<Activated>) -> Result<Self, BindError> {
+        let mut take = |kind| {
+            let fits = |socket: &Activated| socket.kind == kind && socket.address == listener.address;
+            activated.iter().position(fits).map(|at| activated.remove(at))
+        };
+        let udp = if listener.transports.udp() { take(Kind::Datagrams) } else { None };
+        let tcp = if listener.transports.tcp() { take(Kind::Connections) } else { None };
+        let mut kinds = Vec::new();
+        if listener.transports.udp() && udp.is_none() {
+            kinds.push(Kind::Datagrams);
+        }
+        if listener.transports.tcp() && tcp.is_none() {
+            kinds.push(Kind::Connections);
+        }
+        Ok(Self { address: probe(listener.address, &kinds)?, udp, tcp })
+    }
+
+    /// Opens each worker's sockets.
+    fn finish(
+        self,
+        listener: &ListenerPlan,
+        plan: &Plan,
+        workers: &mut [WorkerSockets],
+    ) -> Result<(), BindError> {
+        let Self { address, udp, tcp } = self;
+        let proxies: Arc<[Prefix]> = listener.proxies.iter().copied().collect();
+        let opened = |socket| Opened { socket, address, proxies: Arc::clone(&proxies) };
+        if listener.transports.udp() {
+            let fail = |error| BindError::new(listener.address, Kind::Datagrams, error);
+            for (socket, worker) in open_all(address, Kind::Datagrams, udp, workers.len())
+                .map_err(fail)?
+                .into_iter()
+                .zip(&mut *workers)
+            {
+                sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
+                worker.udp.push(opened(OwnedFd::from(socket)));
+            }
+        }
+        let opened = |socket| Opened { socket, address, proxies: Arc::clone(&proxies) };
+        if listener.transports.tcp() {
+            let fail = |error| BindError::new(listener.address, Kind::Connections, error);
+            for (socket, worker) in open_all(address, Kind::Connections, tcp, workers.len())
+                .map_err(fail)?
+                .into_iter()
+                .zip(workers)
+            {
+                // Replies are written whole; waiting to fill packets would only delay them.
+                let _ = socket.set_tcp_nodelay(true);
+                socket.listen(plan.tcp.backlog).map_err(fail)?;
+                worker.tcp.push(opened(TcpListener::from(socket)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns `address` with a port that is free on all `kinds`.
+///
+/// A socket of its own, closed at once: one that may share its port (`SO_REUSEPORT`) would also share it with another
+/// server of the same user, and each would get half of the queries.
+fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<SocketAddr, BindError> {
+    let mut attempts = 0;
+    'attempt: loop {
+        attempts += 1;
+        let mut chosen = address;
+        for &kind in kinds {
+            let tried = open(chosen, kind, Sharing::Alone).and_then(|socket| socket.local_addr());
+            match tried {
+                Ok(local) => {
+                    if let Some(local) = local.as_socket() {
+                        chosen.set_port(local.port());
+                    }
+                }
+                Err(error)
+                    if error.kind() == io::ErrorKind::AddrInUse
+                        && address.port() == 0
+                        && attempts < PORT_ATTEMPTS_MAX =>
+                {
+                    continue 'attempt;
+                }
+                Err(error) => return Err(BindError::new(address, kind, error)),
+            }
+        }
+        return Ok(chosen);
+    }
+}
+
+/// Whether a port may be bound more than once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    WithOthers,
+}
+
+/// Opens a socket for each of `count` workers.
+fn open_all(
+    address: SocketAddr,
+    kind: Kind,
+    activated: Option<Activated>,
+    count: usize,
+) -> io::Result<Vec<Socket>> {
+    if activated.is_none() && BALANCES {
+        let sharing = if count > 1 { Sharing::WithOthers } else { Sharing::Alone };
+        return (0..count).map(|_| open(address, kind, sharing)).collect();
+    }
+    let first = match activated {
+        Some(activated) => Socket::from(activated.socket),
+        None => open(address, kind, Sharing::Alone)?,
+    };
+    first.set_nonblocking(true)?;
+    let mut all = Vec::with_capacity(count);
+    for _ in 1..count {
+        all.push(first.try_clone()?);
+    }
+    all.push(first);
+    Ok(all)
+}
+
+/// Opens and binds one socket.
+fn open(address: SocketAddr, kind: Kind, sharing: Sharing) -> io::Result<Socket> {
+    let (kind, protocol) = match kind {
+        Kind::Datagrams => (Type::DGRAM, Protocol::UDP),
+        Kind::Connections => (Type::STREAM, Protocol::TCP),
+    };
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    if kind == Type::STREAM {
+        // Connections of a former run that still linger are no reason not to listen.
+        socket.set_reuse_address(true)?;
+    }
+    if sharing == Sharing::WithOthers {
+        socket.set_reuse_port(true)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(addresses: &[&str]) -> Plan {
+        let listeners =
+            addresses.iter().map(|text| ListenerPlan::new(text.parse().expect("an address"))).collect();
+        Plan { listeners, ..Plan::default() }
+    }
+
+    #[test]
+    fn all_workers_and_transports_share_a_port_the_system_chose() {
+        let sockets =
+            bind(&plan(&["127.0.0.1:0", "[::1]:0"]), 3, Vec::new()).expect("loopback has free ports");
+        let addresses: Vec<_> = sockets.addresses().iter().map(|bound| bound.address).collect();
+        assert!(addresses.iter().all(|address| address.port() != 0), "{addresses:?}");
+        for worker in sockets.into_workers() {
+            let tcp: Vec<_> =
+                worker.tcp.iter().map(|opened| opened.socket.local_addr().expect("bound")).collect();
+            assert_eq!(tcp, addresses);
+            assert_eq!(worker.udp.iter().map(|opened| opened.address).collect::<Vec<_>>(), addresses);
+        }
+    }
+
+    #[test]
+    fn wildcard_and_specific_addresses_go_together() {
+        let first = bind(&plan(&["127.0.0.1:0"]), 1, Vec::new()).expect("loopback has free ports");
+        let port = first.addresses()[0].address.port();
+        drop(first);
+        let texts = [format!("0.0.0.0:{port}"), format!("127.0.0.1:{port}"), format!("[::]:{port}")];
+        let sockets = bind(&plan(&texts.each_ref().map(String::as_str)), 2, Vec::new()).expect("all free");
+        assert_eq!(sockets.addresses().len(), 3);
+    }
+
+    #[test]
+    fn a_taken_port_is_refused_by_name_even_if_its_owner_would_share() {
+        let first = bind(&plan(&["127.0.0.1:0"]), 2, Vec::new()).expect("loopback has free ports");
+        let text = first.addresses()[0].address.to_string();
+        let error = bind(&plan(&[&text]), 2, Vec::new()).expect_err("it is taken");
+        assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+        if cfg!(target_os = "linux") {
+            let holder = error.holder.as_ref().expect("we may look into our own process");
+            assert_eq!(holder.process, std::process::id());
+            assert!(error.to_string().ends_with(&format!("(process {})", std::process::id())), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_others_are_refused_with_a_reason() {
+        let error = bind(&plan(&["192.0.2.1:0"]), 1, Vec::new()).expect_err("not ours");
+        assert_eq!(
+            error.to_string(),
+            "cannot listen on 192.0.2.1:0 over UDP: no interface of this machine has this address"
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! What to listen on and how much to allow: the settings as resolved.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Everything `listen` needs to know. Fixed until restart.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Where to listen. If empty, the sockets handed over by the service manager are the listeners.
+    pub listeners: Vec<ListenerPlan>,
+    /// What holds for all datagram sockets.
+    pub udp: UdpPlan,
+    /// What holds for all connections.
+    pub tcp: TcpPlan,
+}
+
+/// Which transports a listener offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transports {
+    /// Both, as RFC 7766 §5 requires of a server.
+    #[default]
+    UdpAndTcp,
+    /// Datagrams only.
+    Udp,
+    /// Connections only.
+    Tcp,
+}
+
+impl Transports {
+    /// Returns whether datagrams are among them.
+    pub const fn udp(self) -> bool {
+        matches!(self, Self::UdpAndTcp | Self::Udp)
+    }
+
+    /// Returns whether connections are among them.
+    pub const fn tcp(self) -> bool {
+        matches!(self, Self::UdpAndTcp | Self::Tcp)
+    }
+}
+
+/// One address to listen on.
+#[derive(Clone, Debug)]
+pub struct ListenerPlan {
+    /// The address; port 0 lets the system choose one that is free on all transports. An IPv6 address stands for
+    /// IPv6 only, so that `0.0.0.0` and `::` can be had side by side; a zone is given as its scope.
+    pub address: SocketAddr,
+    /// What to offer there.
+    pub transports: Transports,
+    /// Peers that must begin with a PROXY protocol header (version 2). What others send is DNS.
+    pub proxies: Vec<Prefix>,
+}
+
+impl ListenerPlan {
+    /// Returns a listener for UDP and TCP without proxies.
+    pub const fn new(address: SocketAddr) -> Self {
+        Self { address, transports: Transports::UdpAndTcp, proxies: Vec::new() }
+    }
+}
+
+/// An address prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    /// The address; bits beyond `bits` are zero.
+    address: IpAddr,
+    /// Leading bits that count.
+    bits: u8,
+}
+
+impl Prefix {
+    /// Returns the prefix of `address` with `bits` leading bits (at most all of them). IPv4-mapped addresses count
+    /// as IPv4.
+    pub fn new(address: IpAddr, bits: u8) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let bits = bits.min(32);
+                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+                Self { address: Ipv4Addr::from_bits(address.to_bits() & mask).into(), bits }
+            }
+            IpAddr::V6(address) => {
+                let bits = bits.min(128);
+                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+                Self { address: Ipv6Addr::from_bits(address.to_bits() & mask).into(), bits }
+            }
+        }
+    }
+
+    /// Returns whether `address` is inside.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4() && Self::new(address, self.bits) == *self
+    }
+}
+
+/// What is done with several datagrams of one client that have the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// Each is a message of its own.
+    Apart,
+    /// They pass between us and the kernel as one message (`UDP_GRO`, `UDP_SEGMENT`).
+    Together,
+}
+
+/// Limits of datagram sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpPlan {
+    /// Octets the kernel may queue for us per socket, as far as the system allows it (`SO_RCVBUF`).
+    pub receive_buffer_octets: usize,
+    /// Octets the kernel may queue for the network per socket (`SO_SNDBUF`).
+    pub send_buffer_octets: usize,
+    /// The most octets of a reply, whatever the client's EDNS says; not below 512.
+    pub reply_octets_max: u16,
+    /// How queries are received.
+    pub receiving: Grouping,
+    /// How replies are sent.
+    pub sending: Grouping,
+}
+
+impl UdpPlan {
+    /// A burst of some 2,000 queries; at full load they wait about as long as 10 ms.
+    pub const RECEIVE_BUFFER_OCTETS: usize = 2 << 20;
+    /// Replies are sent at once, the buffer only bridges a busy interface.
+    pub const SEND_BUFFER_OCTETS: usize = 1 << 20;
+    /// What fits every path without fragments (DNS flag day 2020).
+    pub const REPLY_OCTETS_MAX: u16 = 1232;
+    /// The least any client takes (RFC 1035 §2.3.4).
+    pub const REPLY_OCTETS_MIN: u16 = 512;
+}
+
+impl Default for UdpPlan {
+    fn default() -> Self {
+        Self {
+            receive_buffer_octets: Self::RECEIVE_BUFFER_OCTETS,
+            send_buffer_octets: Self::SEND_BUFFER_OCTETS,
+            reply_octets_max: Self::REPLY_OCTETS_MAX,
+            receiving: Grouping::Apart,
+            sending: Grouping::Together,
+        }
+    }
+}
+
+/// Limits of connections.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpPlan {
+    /// Connections open at a time, of all workers together.
+    pub connections_max: usize,
+    /// Connections open at a time from one client prefix. A proxy counts as the client it speaks for.
+    pub connections_per_client_max: usize,
+    /// Leading bits of an IPv4 address that make a client.
+    pub client_bits_v4: u8,
+    /// Leading bits of an IPv6 address that make a client.
+    pub client_bits_v6: u8,
+    /// Queries of one connection that may wait for an upstream at a time; further ones are not read.
+    pub waiting_max: u32,
+    /// Queries after which a connection is closed; `None` for any number.
+    pub queries_max: Option<u64>,
+    /// How long a connection may be quiet, while there is room for others (RFC 7766 §6.2.3). Announced to clients that
+    /// ask (RFC 7828).
+    pub idle_timeout: Duration,
+    /// How long it may be quiet when nearly all connections are taken. From half of them on the time goes down to this.
+    pub idle_timeout_min: Duration,
+    /// How long a new connection may take to send its first octet.
+    pub first_timeout: Duration,
+    /// How long a query may take to arrive, from its first octet (or a PROXY header to its end).
+    pub query_timeout: Duration,
+    /// How long a client may take no octet of a reply that waits for it.
+    pub write_timeout: Duration,
+    /// Octets of replies that may wait for a client to take them; beyond that no more of its queries are read.
+    pub output_octets_max: usize,
+    /// Octets of half queries and waiting replies, of all connections together; the one that needs more is closed.
+    pub buffered_octets_max: usize,
+    /// Connections the kernel may hold before we accept them.
+    pub backlog: i32,
+}
+
+impl TcpPlan {
+    /// About 3 KB each while they are quiet.
+    pub const CONNECTIONS_MAX: usize = 10_000;
+    /// Enough for a household or a busy forwarder, and 1/50 of all.
+    pub const CONNECTIONS_PER_CLIENT_MAX: usize = 200;
+    /// A single address.
+    pub const CLIENT_BITS_V4: u8 = 32;
+    /// What one customer is usually given.
+    pub const CLIENT_BITS_V6: u8 = 56;
+    /// More than any stub keeps in flight.
+    pub const WAITING_MAX: u32 = 256;
+    /// The usual order of magnitude (RFC 7766 §6.2.3 says "a few seconds").
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+    /// Two slow round trips.
+    pub const IDLE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+    /// Whoever connects has a question at hand.
+    pub const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+    /// A query is one packet; this survives a few retransmissions.
+    pub const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+    /// As long as the other way.
+    pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+    /// Two of the largest replies.
+    pub const OUTPUT_OCTETS_MAX: usize = 128 << 10;
+    /// 6 KB for each of the most connections.
+    pub const BUFFERED_OCTETS_MAX: usize = 64 << 20;
+    /// The kernel's own default bound (`somaxconn`).
+    pub const BACKLOG: i32 = 4096;
+}
+
+impl Default for TcpPlan {
+    fn default() -> Self {
+        Self {
+            connections_max: Self::CONNECTIONS_MAX,
+            connections_per_client_max: Self::CONNECTIONS_PER_CLIENT_MAX,
+            client_bits_v4: Self::CLIENT_BITS_V4,
+            client_bits_v6: Self::CLIENT_BITS_V6,
+            waiting_max: Self::WAITING_MAX,
+            queries_max: None,
+            idle_timeout: Self::IDLE_TIMEOUT,
+            idle_timeout_min: Self::IDLE_TIMEOUT_MIN,
+            first_timeout: Self::FIRST_TIMEOUT,
+            query_timeout: Self::QUERY_TIMEOUT,
+            write_timeout: Self::WRITE_TIMEOUT,
+            output_octets_max: Self::OUTPUT_OCTETS_MAX,
+            buffered_octets_max: Self::BUFFERED_OCTETS_MAX,
+            backlog: Self::BACKLOG,
+        }
+    }
+}
+
+impl TcpPlan {
+    /// Returns how long a connection may be quiet when `open` are open.
+    pub fn idle_timeout(&self, open: usize) -> Duration {
+        let free = self.connections_max.saturating_sub(open);
+        let half = self.connections_max.div_ceil(2).max(1);
+        let shorter = self.idle_timeout_min.min(self.idle_timeout);
+        if free >= half {
+            return self.idle_timeout;
+        }
+        let share = u32::try_from(free.saturating_mul(1000) / half).unwrap_or(1000);
+        shorter + (self.idle_timeout - shorter) * share / 1000
+    }
+
+    /// Returns what of an address makes a client.
+    pub fn client(&self, address: IpAddr) -> Prefix {
+        let address = address.to_canonical();
+        Prefix::new(address, if address.is_ipv4() { self.client_bits_v4 } else { self.client_bits_v6 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(prefix: (&str, u8), address: &str, inside: bool) {
+        let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let (text, bits) = prefix;
+        assert_eq!(
+            Prefix::new(parse(text), bits).contains(parse(address)),
+            inside,
+            "{text}/{bits} {address}"
+        );
+    }
+
+    #[test]
+    fn prefixes_compare_leading_bits_of_the_same_family() {
+        check(("192.0.2.77", 24), "192.0.2.1", true);
+        check(("192.0.2.77", 24), "192.0.3.1", false);
+        check(("192.0.2.77", 24), "::ffff:192.0.2.9", true);
+        check(("192.0.2.77", 32), "192.0.2.77", true);
+        check(("192.0.2.77", 99), "192.0.2.78", false);
+        check(("0.0.0.0", 0), "203.0.113.1", true);
+        check(("0.0.0.0", 0), "2001:db8::1", false);
+        check(("::", 0), "2001:db8::1", true);
+        check(("2001:db8:0:100::", 56), "2001:db8:0:1ff::1", true);
+        check(("2001:db8:0:100::", 56), "2001:db8:0:200::1", false);
+    }
+
+    #[test]
+    fn quiet_connections_get_less_time_the_more_there_are() {
+        let plan = TcpPlan { connections_max: 100, ..TcpPlan::default() };
+        assert_eq!(plan.idle_timeout(0), TcpPlan::IDLE_TIMEOUT);
+        assert_eq!(plan.idle_timeout(50), TcpPlan::IDLE_TIMEOUT);
+        assert_eq!(plan.idle_timeout(75), Duration::from_millis(5500));
+        assert_eq!(plan.idle_timeout(100), TcpPlan::IDLE_TIMEOUT_MIN);
+        assert_eq!(plan.idle_timeout(1000), TcpPlan::IDLE_TIMEOUT_MIN);
+    }
+}

@@ -1,0 +1,126 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What answers the queries that listeners read, as they see it.
+
+use std::cell::RefMut;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use engine::{Client, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Worker};
+
+/// Answers from memory.
+pub trait Answer {
+    /// A query that has to wait.
+    type Deferred;
+
+    /// Begins a batch.
+    fn begin(&mut self, now: Now);
+
+    /// Answers one query into `room`.
+    fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Self::Deferred>;
+
+    /// Returns the next piece of work that no client waits for.
+    fn next_errand(&mut self) -> Option<Self::Deferred>;
+}
+
+/// What became of a query.
+#[derive(Debug)]
+#[must_use]
+pub enum Answered<D> {
+    /// The reply has so many octets.
+    Reply(usize),
+    /// Say nothing.
+    Nothing,
+    /// The reply comes later.
+    Deferred(D),
+}
+
+/// A worker, as its listeners see it. The one that serves is [`Local`]; benchmarks and tests bring their own.
+pub trait Service {
+    /// What answers from memory.
+    type Engine: Answer;
+
+    /// Borrows the engine; once per batch, and not while a desk is called.
+    fn engine(&self) -> RefMut<'_, Self::Engine>;
+
+    /// Reads the clock.
+    fn now(&self) -> Now;
+
+    /// Takes a deferred query. May deliver its reply before it returns.
+    fn take(&self, deferred: <Self::Engine as Answer>::Deferred, to: ReplyTo);
+
+    /// Takes work that no client waits for.
+    fn errand(&self, errand: <Self::Engine as Answer>::Deferred);
+
+    /// Says that the batch is over.
+    fn flush(&self);
+}
+
+impl Answer for Engine {
+    type Deferred = Box<Suspended>;
+
+    fn begin(&mut self, now: Now) {
+        Self::begin(self, now);
+    }
+
+    fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Box<Suspended>> {
+        let mut reply = Reply::new(room);
+        match Self::answer(self, query, client, &mut reply) {
+            Verdict::Answered => Answered::Reply(reply.len()),
+            Verdict::Drop => Answered::Nothing,
+            Verdict::Defer(suspended) => Answered::Deferred(suspended),
+        }
+    }
+
+    fn next_errand(&mut self) -> Option<Box<Suspended>> {
+        Self::next_errand(self)
+    }
+}
+
+/// A worker's engine and desk.
+#[derive(Clone)]
+pub struct Local {
+    /// The worker.
+    pub worker: Rc<Worker>,
+    /// What carries out its fetches.
+    pub desk: Rc<dyn Desk>,
+}
+
+impl Service for Local {
+    type Engine = Engine;
+
+    fn engine(&self) -> RefMut<'_, Engine> {
+        self.worker.engine.borrow_mut()
+    }
+
+    fn now(&self) -> Now {
+        Now::new(SystemTime::now(), self.worker.started.elapsed())
+    }
+
+    fn take(&self, deferred: Box<Suspended>, to: ReplyTo) {
+        self.desk.take(deferred, to);
+    }
+
+    fn errand(&self, errand: Box<Suspended>) {
+        self.desk.errand(errand);
+    }
+
+    fn flush(&self) {
+        self.desk.flush();
+    }
+}
+
+/// Errands handed over per batch, so that a flood of them cannot keep the clients waiting; the rest follows after
+/// the next one.
+const ERRANDS_MAX: usize = 64;
+
+/// Ends a batch: hands over the errands it caused and lets the desk send.
+pub(crate) fn finish<S: Service>(service: &S) {
+    for _ in 0..ERRANDS_MAX {
+        // A statement of its own: the engine must be free again when the desk is called.
+        let errand = service.engine().next_errand();
+        let Some(errand) = errand else { break };
+        service.errand(errand);
+    }
+    service.flush();
+}

@@ -1,0 +1,103 @@
+//! System calls that std, socket2 and tokio lack: whole batches of datagrams with the address they came to,
+//! socket options, descriptors handed over by systemd.
+//!
+//! The only module of this crate with `unsafe` code. Memory the kernel reads or writes is allocated once per
+//! socket and never moves; everything that interprets bytes is safe code.
+#![allow(unsafe_code)]
+
+mod activation;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod control;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux;
+#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
+mod portable;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+pub use activation::{Activated, Kind, activation};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use linux::{Inbox, Outbox, prepare_datagrams, set_buffers};
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use portable::{Inbox, Outbox, prepare_datagrams, set_buffers};
+
+/// The address and interface index a datagram came to.
+pub(crate) type Local = Option<(IpAddr, u32)>;
+
+/// How a socket's batches are shaped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Messages per call.
+    pub(crate) messages: usize,
+    /// The most octets one received datagram may have; longer ones are cut and dropped.
+    pub(crate) query_octets_max: usize,
+    /// The most octets one reply may have.
+    pub(crate) reply_octets_max: usize,
+    /// Whether several datagrams of one sender may arrive as one message (`UDP_GRO`).
+    pub(crate) coalesced: bool,
+    /// Whether replies to one client may leave as one message (`UDP_SEGMENT`).
+    pub(crate) segmented: bool,
+}
+
+/// One received message: a datagram, or several of the same sender back to back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message<'a> {
+    /// The octets.
+    pub(crate) bytes: &'a [u8],
+    /// The sender, as the socket's own address family writes it.
+    pub(crate) peer: SocketAddr,
+    /// Where it was sent to; `None` unless the socket is bound to a wildcard address.
+    pub(crate) local: Local,
+    /// Octets per datagram (the last may have fewer); `bytes.len()` or more when it is only one.
+    pub(crate) datagram_octets: usize,
+}
+
+/// What [`Inbox::message`] found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Received<'a> {
+    /// A message.
+    Message(Message<'a>),
+    /// A datagram that was longer than the buffer, or whose sender cannot be read.
+    Unusable,
+}
+
+/// What became of a batch of replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// Replies handed to the kernel.
+    pub(crate) replies: u64,
+    /// Replies the kernel did not take.
+    pub(crate) dropped: u64,
+    /// Messages that held more than one reply.
+    pub(crate) grouped: u64,
+}
+
+/// How many times a full send buffer is tried again at once before the rest of the batch is dropped:
+/// waiting would keep every other client of the worker waiting too.
+pub(crate) const SEND_RETRIES: u32 = 2;
+
+/// Returns the index of a network interface by its name, for IPv6 zones such as `fe80::1%eth0`.
+pub fn interface_index(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: `name` ends with a NUL and lives until the call returns.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index != 0).then_some(index)
+}
+
+/// What holds one descriptor and closes it only when dropped.
+pub(crate) trait Owner: AsRawFd {}
+impl Owner for OwnedFd {}
+impl Owner for TcpListener {}
+impl Owner for TcpStream {}
+
+/// Lets the runtime watch a socket. Must be called inside it.
+pub(crate) fn watch<T: Owner>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    // SAFETY: an `Owner` names the same open descriptor for as long as it lives, and nothing here hands out
+    // `&mut` access by which it could be exchanged.
+    unsafe { AsyncFd::register_with_interest(socket, interest) }.map_err(io::Error::from)
+}

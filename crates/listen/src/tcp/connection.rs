@@ -1,0 +1,311 @@
+//! One connection as the outside sees it: late replies are delivered to it, and it can be told to end.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use engine::{Address, Outlet};
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+
+use super::buffer::{Buffer, Pool};
+use super::places::Place;
+use crate::counters::Counters;
+
+/// How far late replies may go over the limit of waiting output. They cannot be held back as queries can, so a client
+/// that asks much and takes nothing is cut off here.
+const LATE_OUTPUT_FACTOR: usize = 4;
+
+/// The most octets of a message (RFC 1035 §4.2.2).
+pub(super) const MESSAGE_OCTETS_MAX: usize = 65_535;
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The client closed it.
+    Client,
+    /// It failed.
+    Error,
+    /// It was quiet for too long.
+    Idle,
+    /// It was quiet and another needed the place.
+    Evicted,
+    /// A query took too long to arrive.
+    SlowWriter,
+    /// Replies were not taken.
+    SlowReader,
+    /// What came is not DNS.
+    Malformed,
+    /// What came from a proxy is not a PROXY header.
+    MalformedProxy,
+    /// The client behind a proxy has too many connections.
+    ClientFull,
+    /// It had as many queries as it may.
+    Finished,
+    /// The server stops.
+    Stopping,
+}
+
+impl Ending {
+    /// Counts it.
+    pub(super) fn count(self, counters: &Counters) {
+        let counter = match self {
+            Self::Client => &counters.tcp_closed_client,
+            Self::Error => &counters.tcp_closed_error,
+            Self::Idle => &counters.tcp_closed_idle,
+            Self::Evicted => &counters.tcp_closed_evicted,
+            Self::SlowWriter => &counters.tcp_closed_slow_writer,
+            Self::SlowReader => &counters.tcp_closed_slow_reader,
+            Self::Malformed => &counters.tcp_closed_malformed,
+            Self::MalformedProxy => &counters.proxy_malformed,
+            Self::ClientFull => &counters.tcp_refused_client,
+            Self::Finished => &counters.tcp_closed_finished,
+            Self::Stopping => &counters.tcp_closed_stopping,
+        };
+        counter.bump();
+    }
+}
+
+/// The shared part of a connection.
+pub(crate) struct Connection {
+    pub(super) socket: AsyncFd<TcpStream>,
+    output: RefCell<Buffer>,
+    output_octets_max: usize,
+    /// Since when the client has taken nothing, while there is something to take.
+    stalled_since: Cell<Option<Instant>>,
+    /// Queries whose replies come later.
+    waiting: Cell<u32>,
+    ending: Cell<Option<Ending>>,
+    is_stopping: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+    place: RefCell<Option<Place>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        socket: AsyncFd<TcpStream>,
+        pool: Rc<Pool>,
+        output_octets_max: usize,
+        place: Place,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            socket,
+            output: RefCell::new(Buffer::new(pool)),
+            output_octets_max,
+            stalled_since: Cell::new(None),
+            waiting: Cell::new(0),
+            ending: Cell::new(None),
+            is_stopping: Cell::new(false),
+            waker: RefCell::new(None),
+            place: RefCell::new(Some(place)),
+            counters,
+        }
+    }
+
+    /// Returns why it has to end, if it has to.
+    pub(super) const fn ending(&self) -> Option<Ending> {
+        self.ending.get()
+    }
+
+    /// Ends it. The first reason counts.
+    pub(super) fn end(&self, ending: Ending) {
+        if self.ending.get().is_none() {
+            self.ending.set(Some(ending));
+        }
+        self.wake();
+    }
+
+    /// Ends it and gives its place to another at once.
+    pub(super) fn evict(&self) {
+        drop(self.place.take());
+        self.end(Ending::Evicted);
+    }
+
+    /// Runs `f` on the place; `None` when it was given away.
+    pub(super) fn with_place<T>(&self, f: impl FnOnce(&mut Place) -> T) -> Option<T> {
+        self.place.borrow_mut().as_mut().map(f)
+    }
+
+    /// Asks it to end when nothing waits any more.
+    pub(super) fn stop(&self) {
+        self.is_stopping.set(true);
+        self.wake();
+    }
+
+    /// Returns whether it was asked to end when nothing waits any more.
+    pub(super) const fn is_stopping(&self) -> bool {
+        self.is_stopping.get()
+    }
+
+    /// Returns how many queries wait for their replies.
+    pub(super) const fn waiting(&self) -> u32 {
+        self.waiting.get()
+    }
+
+    /// Returns how many octets wait to be taken by the client.
+    pub(super) fn output_octets(&self) -> usize {
+        self.output.borrow().len()
+    }
+
+    /// Returns since when the client has taken nothing; `None` when there is nothing to take.
+    pub(super) const fn stalled_since(&self) -> Option<Instant> {
+        self.stalled_since.get()
+    }
+
+    /// Makes changes from outside wake the task that polls.
+    pub(super) fn watch(&self, context: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        match waker.as_mut() {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *waker = Some(context.waker().clone()),
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Returns an outlet for one query that waits.
+    pub(super) fn ticket(self: &Rc<Self>) -> Rc<dyn Outlet> {
+        self.waiting.set(self.waiting.get() + 1);
+        Rc::new(Ticket { connection: Rc::clone(self) })
+    }
+
+    /// Sends `bytes` after what is already waiting; keeps what the client does not take now.
+    pub(super) fn send(&self, bytes: &[u8]) {
+        let mut output = self.output.borrow_mut();
+        let sent = if output.is_empty() { self.write(bytes) } else { 0 };
+        let rest = bytes.get(sent..).unwrap_or(&[]);
+        if rest.is_empty() {
+            return;
+        }
+        if output.append(rest).is_err() {
+            self.end(Ending::SlowReader);
+        }
+        if sent > 0 || self.stalled_since.get().is_none() {
+            self.stalled_since.set(Some(Instant::now()));
+        }
+    }
+
+    /// Writes until everything is written or the client takes no more; returns how much.
+    fn write(&self, bytes: &[u8]) -> usize {
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match (&mut self.socket.get_ref()).write(rest) {
+                Ok(0) => break,
+                Ok(octets) => sent += octets,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.end(Ending::Error);
+                    break;
+                }
+            }
+        }
+        sent
+    }
+
+    /// Sends what waits and asks to be woken when the client takes more.
+    pub(super) fn poll_send(&self, context: &mut Context<'_>) {
+        let mut output = self.output.borrow_mut();
+        while !output.is_empty() && self.ending.get().is_none() {
+            let Poll::Ready(ready) = self.socket.poll_write_ready(context) else { return };
+            let Ok(mut guard) = ready else {
+                self.end(Ending::Error);
+                return;
+            };
+            self.send_waiting(&mut output);
+            if !output.is_empty() {
+                guard.clear_ready();
+            }
+        }
+    }
+
+    fn send_waiting(&self, output: &mut Buffer) {
+        let sent = self.write(output.bytes());
+        output.consume(sent);
+        if output.is_empty() {
+            self.stalled_since.set(None);
+        } else if sent > 0 || self.stalled_since.get().is_none() {
+            self.stalled_since.set(Some(Instant::now()));
+        }
+    }
+
+    /// Queues a reply that comes later.
+    fn deliver(&self, reply: &[u8]) {
+        let Ok(len) = u16::try_from(reply.len()) else { return };
+        if self.ending.get().is_some() {
+            return;
+        }
+        let mut output = self.output.borrow_mut();
+        if output.append(&len.to_be_bytes()).and_then(|()| output.append(reply)).is_err() {
+            self.end(Ending::SlowReader);
+            return;
+        }
+        self.counters.tcp_replies.bump();
+        if output.len() > self.output_octets_max {
+            self.send_waiting(&mut output);
+            if output.len() > self.output_octets_max.saturating_mul(LATE_OUTPUT_FACTOR) {
+                self.end(Ending::SlowReader);
+            }
+        }
+    }
+
+    /// Sends what was delivered.
+    fn flush(&self) {
+        if self.ending.get().is_some() {
+            return;
+        }
+        let mut output = self.output.borrow_mut();
+        if !output.is_empty() {
+            self.send_waiting(&mut output);
+            if !output.is_empty() {
+                self.wake();
+            }
+        }
+    }
+
+    /// Forgets everything that waits: nobody will take it.
+    pub(super) fn close(&self) {
+        if self.ending.get().is_none() {
+            self.ending.set(Some(Ending::Error));
+        }
+        self.output.borrow_mut().clear();
+        drop(self.place.take());
+        drop(self.waker.take());
+    }
+}
+
+/// One waiting query of a connection. Dropping it means that no reply will come (any more).
+struct Ticket {
+    connection: Rc<Connection>,
+}
+
+impl Outlet for Ticket {
+    fn deliver(&self, _address: &Address, reply: &[u8]) {
+        self.connection.deliver(reply);
+    }
+
+    fn flush(&self) {
+        self.connection.flush();
+    }
+
+    fn reply_octets_max(&self) -> usize {
+        MESSAGE_OCTETS_MAX
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.connection.waiting.set(self.connection.waiting.get().saturating_sub(1));
+        // It may read again, be idle, or end; and what was delivered without a flush leaves.
+        self.connection.wake();
+    }
+}

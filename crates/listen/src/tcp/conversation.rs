@@ -1,0 +1,406 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! The life of a connection: read, answer, write, rest.
+
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use engine::{Address, Client, ReplyTo, Transport};
+use tokio::time::{Instant, Sleep};
+
+use super::Shared;
+use super::buffer::Buffer;
+use super::connection::{Connection, Ending, MESSAGE_OCTETS_MAX};
+use crate::proxy::{self, Source, Unread};
+use crate::service::{self, Answer, Answered, Service};
+
+/// Octets read at once.
+pub(super) const INPUT_OCTETS: usize = 16 << 10;
+
+/// Octets of replies to one read that are written at once: at least two of any size.
+pub(super) const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
+
+/// Queries of one connection answered before others get their turn.
+const QUERIES_PER_TURN_MAX: u32 = 64;
+
+/// Queries of one turn that wait for an upstream before they are handed over.
+pub(super) const LATE_MAX: usize = 64;
+
+/// Turns of one connection before others get theirs.
+const TURNS_MAX: u32 = 4;
+
+/// The shortest message: a header. Whoever sends less does not speak DNS.
+const QUERY_OCTETS_MIN: usize = 12;
+
+/// What a worker has once for all its connections.
+pub(super) struct Scratch<D> {
+    pub(super) input: Box<[u8]>,
+    pub(super) output: Box<[u8]>,
+    pub(super) late: Vec<D>,
+}
+
+impl<D> Scratch<D> {
+    pub(super) fn new() -> Self {
+        Self {
+            input: vec![0; INPUT_OCTETS].into_boxed_slice(),
+            output: vec![0; OUTPUT_OCTETS].into_boxed_slice(),
+            late: Vec::with_capacity(LATE_MAX),
+        }
+    }
+}
+
+/// What one turn came to.
+enum Turn {
+    /// There may be more to do.
+    More,
+    /// Nothing to do until something happens.
+    Wait,
+}
+
+/// Whether a connection begins with a PROXY header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// The header has still to come.
+    Header,
+    /// Queries only.
+    Queries,
+}
+
+/// Serves one connection.
+pub(super) struct Conversation<S: Service> {
+    pub(super) shared: Rc<Shared<S>>,
+    pub(super) connection: Rc<Connection>,
+    key: usize,
+    client: Client,
+    opening: Opening,
+    /// What was read and not answered: part of a query, or queries that have to wait for their turn.
+    input: Buffer,
+    /// When the first octet of an incomplete query came.
+    input_since: Option<Instant>,
+    /// When something was last done.
+    active_at: Instant,
+    is_eof: bool,
+    /// Whether replies were still to come when it was last looked at.
+    was_busy: bool,
+    queries: u64,
+}
+
+impl<S: Service> Conversation<S> {
+    pub(super) fn new(
+        shared: Rc<Shared<S>>,
+        connection: Rc<Connection>,
+        key: usize,
+        peer: (IpAddr, u16),
+        opening: Opening,
+    ) -> Self {
+        let (address, port) = peer;
+        let input = Buffer::new(Rc::clone(&shared.pool));
+        let client = Client {
+            address,
+            port,
+            transport: Transport::Tcp,
+            verified: true,
+            reply_octets_max: u16::MAX,
+            keepalive: None,
+        };
+        Self {
+            shared,
+            connection,
+            key,
+            client,
+            opening,
+            input,
+            input_since: None,
+            active_at: Instant::now(),
+            is_eof: false,
+            was_busy: false,
+            queries: 0,
+        }
+    }
+
+    /// Goes on with the conversation; ready when it is over.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, sleep: Pin<&mut Sleep>) -> Poll<Ending> {
+        self.connection.watch(context);
+        for _ in 0..TURNS_MAX {
+            self.connection.poll_send(context);
+            if let Some(ending) = self.connection.ending() {
+                return Poll::Ready(ending);
+            }
+            match self.turn(context) {
+                Ok(Turn::More) => {}
+                Ok(Turn::Wait) => return self.rest(context, sleep),
+                Err(ending) => return Poll::Ready(ending),
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Does one thing, if there is one to do.
+    fn turn(&mut self, context: &mut Context<'_>) -> Result<Turn, Ending> {
+        if !self.may_read() {
+            return Ok(Turn::Wait);
+        }
+        let shared = Rc::clone(&self.shared);
+        let mut scratch = shared.scratch.borrow_mut();
+        if self.opening == Opening::Queries && has_message(self.input.bytes()) {
+            self.work_on_input(&mut scratch)?;
+            return Ok(Turn::More);
+        }
+        if self.is_eof {
+            return Ok(Turn::Wait);
+        }
+        let connection = Rc::clone(&self.connection);
+        let Poll::Ready(ready) = connection.socket.poll_read_ready(context) else { return Ok(Turn::Wait) };
+        let mut guard = ready.map_err(|_| Ending::Error)?;
+        match (&mut connection.socket.get_ref()).read(&mut scratch.input) {
+            Ok(0) => self.is_eof = true,
+            Ok(octets) => {
+                if octets < scratch.input.len() {
+                    // The queue is empty; what comes next wakes us again.
+                    guard.clear_ready();
+                }
+                self.take_in(&mut scratch, octets)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(Ending::Error),
+        }
+        Ok(Turn::More)
+    }
+
+    /// Returns whether the client's next query may be looked at now.
+    fn may_read(&self) -> bool {
+        !self.is_finishing()
+            && self.connection.waiting() < self.shared.plan.waiting_max.max(1)
+            && self.connection.output_octets() <= self.shared.plan.output_octets_max
+    }
+
+    /// Returns whether no further queries are answered.
+    fn is_finishing(&self) -> bool {
+        self.connection.is_stopping() || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max)
+    }
+
+    /// Works on `octets` new octets.
+    fn take_in(&mut self, scratch: &mut Scratch<Deferred<S>>, octets: usize) -> Result<(), Ending> {
+        self.active_at = Instant::now();
+        if !self.input.is_empty() {
+            let new = scratch.input.get(..octets).unwrap_or(&[]);
+            // A client that fills all our memory with half queries is a slow writer.
+            self.input.append(new).map_err(|_| Ending::SlowWriter)?;
+            return self.work_on_input(scratch);
+        }
+        // The common case: whole queries, answered where they were read.
+        let input = std::mem::take(&mut scratch.input);
+        let new = input.get(..octets).unwrap_or(&[]);
+        let done = self.work(scratch, new).and_then(|consumed| {
+            let rest = new.get(consumed..).unwrap_or(&[]);
+            if !rest.is_empty() {
+                self.input.append(rest).map_err(|_| Ending::SlowWriter)?;
+            }
+            self.note_input(consumed);
+            Ok(())
+        });
+        scratch.input = input;
+        done
+    }
+
+    /// Works on what was put aside.
+    fn work_on_input(&mut self, scratch: &mut Scratch<Deferred<S>>) -> Result<(), Ending> {
+        let empty = Buffer::new(Rc::clone(&self.shared.pool));
+        let mut input = std::mem::replace(&mut self.input, empty);
+        let done = self.work(scratch, input.bytes());
+        if let Ok(consumed) = done {
+            input.consume(consumed);
+        }
+        self.input = input;
+        self.note_input(done?);
+        Ok(())
+    }
+
+    /// Notes since when there is part of a query.
+    fn note_input(&mut self, consumed: usize) {
+        if self.input.is_empty() {
+            self.input_since = None;
+        } else if consumed > 0 || self.input_since.is_none() {
+            self.input_since = Some(self.active_at);
+        }
+    }
+
+    /// Answers the whole queries in `bytes`, as many as a turn allows; returns how many octets are done.
+    fn work(&mut self, scratch: &mut Scratch<Deferred<S>>, bytes: &[u8]) -> Result<usize, Ending> {
+        let mut rest = bytes;
+        if self.opening == Opening::Header {
+            match proxy::parse(bytes) {
+                Ok((source, after)) => {
+                    self.opening = Opening::Queries;
+                    rest = after;
+                    self.speaks_for(source)?;
+                }
+                Err(Unread::Incomplete) => return Ok(0),
+                Err(Unread::Malformed) => return Err(Ending::MalformedProxy),
+            }
+        }
+        self.client.keepalive = Some(self.keepalive());
+        let Scratch { output, late, .. } = scratch;
+        let mut used = 0;
+        let mut replies = 0;
+        let mut queries = 0;
+        let is_malformed = {
+            let now = self.shared.service.now();
+            let mut engine = self.shared.service.engine();
+            engine.begin(now);
+            loop {
+                let waiting = self.connection.waiting() as usize + late.len();
+                let is_over = queries >= QUERIES_PER_TURN_MAX
+                    || late.len() >= LATE_MAX
+                    || waiting >= self.shared.plan.waiting_max.max(1) as usize
+                    || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max);
+                if is_over {
+                    break false;
+                }
+                let Some((query, after)) = split_message(rest) else { break false };
+                let Some(room) = output.get_mut(used..).and_then(|room| room.split_at_mut_checked(2)) else {
+                    break false;
+                };
+                let (head, Some(body)) = (room.0, room.1.get_mut(..MESSAGE_OCTETS_MAX)) else { break false };
+                if query.len() < QUERY_OCTETS_MIN {
+                    break true;
+                }
+                rest = after;
+                queries += 1;
+                self.queries += 1;
+                match engine.answer(query, &self.client, body) {
+                    Answered::Reply(len) => {
+                        let len = u16::try_from(len).unwrap_or(u16::MAX);
+                        head.copy_from_slice(&len.to_be_bytes());
+                        used += 2 + usize::from(len);
+                        replies += 1;
+                    }
+                    Answered::Nothing => {}
+                    Answered::Deferred(deferred) => late.push(deferred),
+                }
+            }
+        };
+        let counters = &self.connection.counters;
+        counters.tcp_queries.add(u64::from(queries));
+        counters.tcp_replies.add(replies);
+        if let Some(output) = output.get(..used).filter(|output| !output.is_empty()) {
+            self.connection.send(output);
+        }
+        for (stream, deferred) in (self.queries..).zip(late.drain(..)) {
+            let outlet = self.connection.ticket();
+            let address =
+                Address { peer: (self.client.address, self.client.port).into(), local: None, stream };
+            self.shared.service.take(deferred, ReplyTo { outlet, address });
+        }
+        if queries > 0 {
+            service::finish(&*self.shared.service);
+        }
+        if is_malformed { Err(Ending::Malformed) } else { Ok(bytes.len() - rest.len()) }
+    }
+
+    /// Takes the client's address from a PROXY header.
+    fn speaks_for(&mut self, source: Source) -> Result<(), Ending> {
+        let Source::Client { address, port, stream } = source else { return Ok(()) };
+        self.client = Client { address, port, verified: stream, ..self.client };
+        let client = self.shared.plan.client(address);
+        match self.connection.with_place(|place| place.charge(client)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Ending::ClientFull),
+            None => Err(Ending::Evicted),
+        }
+    }
+
+    /// Returns the idle timeout to announce, in units of 100 ms (RFC 7828 §3.1).
+    fn keepalive(&self) -> u16 {
+        let timeout = self.shared.plan.idle_timeout(self.shared.places.taken());
+        u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX)
+    }
+
+    /// Waits for what may come, but not for ever.
+    fn rest(&mut self, context: &mut Context<'_>, mut sleep: Pin<&mut Sleep>) -> Poll<Ending> {
+        let is_busy = self.connection.waiting() > 0 || self.connection.output_octets() > 0;
+        if !is_busy {
+            if self.connection.is_stopping() {
+                return Poll::Ready(Ending::Stopping);
+            }
+            if self.is_finishing() {
+                return Poll::Ready(Ending::Finished);
+            }
+            if self.is_eof {
+                return Poll::Ready(Ending::Client);
+            }
+        }
+        if self.was_busy && !is_busy {
+            // The reply to the last query counts as activity (RFC 7766 §6.2.3).
+            self.active_at = Instant::now();
+        }
+        self.was_busy = is_busy;
+        let mut table = self.shared.table.borrow_mut();
+        if is_busy || !self.input.is_empty() {
+            table.busy(self.key);
+        } else {
+            table.quiet(self.key);
+        }
+        drop(table);
+        let Some((at, ending)) = self.deadline(is_busy) else { return Poll::Pending };
+        if at <= Instant::now() {
+            return Poll::Ready(ending);
+        }
+        // A deadline that moved further away is not worth setting the timer: it rings once too early instead.
+        if at < sleep.deadline() || sleep.is_elapsed() {
+            sleep.as_mut().reset(at);
+        }
+        if sleep.as_mut().poll(context).is_ready() {
+            sleep.as_mut().reset(at);
+            if sleep.poll(context).is_ready() {
+                return Poll::Ready(ending);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Returns until when something has to happen, and why the connection ends if it does not.
+    fn deadline(&self, is_busy: bool) -> Option<(Instant, Ending)> {
+        let plan = &self.shared.plan;
+        let output =
+            self.connection.stalled_since().map(|since| (since + plan.write_timeout, Ending::SlowReader));
+        let input = match self.input_since {
+            // While we do not read, it is not the client who is slow.
+            Some(_) if !self.may_read() => None,
+            Some(since) => Some((since + plan.query_timeout, Ending::SlowWriter)),
+            None if is_busy => None,
+            None if self.queries == 0 => Some((self.active_at + plan.first_timeout, Ending::Idle)),
+            None => {
+                let timeout = plan.idle_timeout(self.shared.places.taken());
+                Some((self.active_at + timeout, Ending::Idle))
+            }
+        };
+        [output, input].into_iter().flatten().min_by_key(|&(at, _)| at)
+    }
+}
+
+impl<S: Service> Drop for Conversation<S> {
+    fn drop(&mut self) {
+        self.connection.close();
+        drop(self.shared.table.borrow_mut().remove(self.key));
+    }
+}
+
+/// What waits for an upstream.
+pub(super) type Deferred<S> = <<S as Service>::Engine as Answer>::Deferred;
+
+/// Splits off the first message, which follows its length (RFC 1035 §4.2.2).
+fn split_message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&len, rest) = bytes.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(len)))
+}
+
+/// Returns whether `bytes` begin with a whole message.
+fn has_message(bytes: &[u8]) -> bool {
+    split_message(bytes).is_some()
+}

@@ -1,0 +1,311 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Datagrams: receive a batch, answer each, send a batch.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::{Address, Client, Outlet, ReplyTo, Transport};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::counters::Counters;
+use crate::plan::{Grouping, Prefix, UdpPlan};
+use crate::proxy::{self, Source};
+use crate::service::{self, Answer, Answered, Service};
+use crate::sys::{self, Inbox, Local, Message, Outbox, Received, Shape};
+
+/// Datagrams per system call. More gains nothing: at 64 the call itself is a few percent of the cost.
+const BATCH_MESSAGES: usize = 64;
+
+/// Messages per system call where one may hold 64 KB of datagrams.
+const COALESCED_MESSAGES: usize = 16;
+
+/// The largest query worth reading, a PROXY header included. Real ones have less than 100 octets; nothing that we
+/// answer over UDP needs more than this.
+const QUERY_OCTETS_MAX: usize = 4096;
+
+/// Full batches from one socket before the worker's other tasks get their turn.
+const BATCHES_MAX: usize = 4;
+
+/// Datagrams of one batch that wait for an upstream before they are handed over.
+const DEFERRED_MAX: usize = 64;
+
+/// One worker's socket for one address. What replies go out through, now or later.
+pub(crate) struct Port {
+    pub(crate) socket: AsyncFd<OwnedFd>,
+    outbox: RefCell<Outbox>,
+    counters: Arc<Counters>,
+    reply_octets_max: u16,
+}
+
+impl Port {
+    /// Sends what is queued.
+    fn send(&self, outbox: &mut Outbox) {
+        if outbox.is_empty() {
+            return;
+        }
+        let sent = outbox.send(self.socket.get_ref().as_fd());
+        self.counters.udp_replies.add(sent.replies);
+        if sent.grouped != 0 {
+            self.counters.udp_grouped.add(sent.grouped);
+        }
+        if sent.dropped != 0 {
+            self.counters.udp_unsent.add(sent.dropped);
+        }
+    }
+}
+
+impl Outlet for Port {
+    fn deliver(&self, address: &Address, reply: &[u8]) {
+        // Only a batch in progress holds the outbox, and it does not call anybody who delivers.
+        let Ok(mut outbox) = self.outbox.try_borrow_mut() else {
+            self.counters.udp_unsent.bump();
+            return;
+        };
+        if outbox.is_full() {
+            self.send(&mut outbox);
+        }
+        match outbox.room().get_mut(..reply.len()) {
+            Some(room) => {
+                room.copy_from_slice(reply);
+                outbox.push(reply.len(), &address.peer, &address.local);
+            }
+            None => self.counters.udp_unsent.bump(),
+        }
+    }
+
+    fn flush(&self) {
+        if let Ok(mut outbox) = self.outbox.try_borrow_mut() {
+            self.send(&mut outbox);
+        }
+    }
+
+    fn reply_octets_max(&self) -> usize {
+        usize::from(self.reply_octets_max)
+    }
+}
+
+/// A deferred query of the batch at hand.
+struct Late<D> {
+    deferred: D,
+    peer: SocketAddr,
+    local: Local,
+}
+
+/// Reads one socket.
+pub(crate) struct Reader<S: Service> {
+    service: Rc<S>,
+    port: Rc<Port>,
+    inbox: Inbox,
+    proxies: Rc<[Prefix]>,
+    late: Vec<Late<<S::Engine as Answer>::Deferred>>,
+    /// The last value of the kernel's count of lost datagrams.
+    lost: u32,
+}
+
+/// Where in a batch the work goes on.
+#[derive(Default)]
+struct Cursor {
+    message: usize,
+    /// Octets of that message that are done.
+    octets: usize,
+}
+
+impl<S: Service> Reader<S> {
+    /// Takes over a bound socket. Must be called inside the worker's runtime.
+    pub(crate) fn new(
+        service: Rc<S>,
+        socket: OwnedFd,
+        address: SocketAddr,
+        plan: &UdpPlan,
+        proxies: Rc<[Prefix]>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        let coalesced = sys::prepare_datagrams(
+            socket.as_fd(),
+            address.is_ipv6(),
+            address.ip().is_unspecified(),
+            plan.receiving == Grouping::Together,
+        )?;
+        let reply_octets_max = plan.reply_octets_max.max(UdpPlan::REPLY_OCTETS_MIN);
+        let outgoing = Shape {
+            messages: BATCH_MESSAGES,
+            query_octets_max: QUERY_OCTETS_MAX,
+            reply_octets_max: usize::from(reply_octets_max),
+            coalesced,
+            segmented: plan.sending == Grouping::Together,
+        };
+        let incoming =
+            Shape { messages: if coalesced { COALESCED_MESSAGES } else { BATCH_MESSAGES }, ..outgoing };
+        let port = Port {
+            socket: sys::watch(socket, Interest::READABLE)?,
+            outbox: RefCell::new(Outbox::new(&outgoing)),
+            counters,
+            reply_octets_max,
+        };
+        Ok(Self {
+            service,
+            port: Rc::new(port),
+            inbox: Inbox::new(&incoming),
+            proxies,
+            late: Vec::with_capacity(DEFERRED_MAX),
+            lost: 0,
+        })
+    }
+
+    /// Returns the socket.
+    pub(crate) fn port(&self) -> Rc<Port> {
+        Rc::clone(&self.port)
+    }
+
+    /// Returns whether queries of this socket still wait for their replies.
+    pub(crate) fn is_waiting(&self) -> bool {
+        // Each of them holds the port as its outlet.
+        Rc::strong_count(&self.port) > 1
+    }
+
+    /// Answers what is there, up to a bound; returns whether that was all.
+    pub(crate) fn drain(&mut self) -> bool {
+        for _ in 0..BATCHES_MAX {
+            match self.inbox.receive(self.port.socket.get_ref().as_fd()) {
+                Ok(count) => {
+                    self.batch();
+                    if count < self.inbox.capacity() {
+                        return true;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                // A pending error of the socket (an ICMP message, a lack of memory): reported once, then gone.
+                Err(_) => self.port.counters.udp_errors.bump(),
+            }
+        }
+        false
+    }
+
+    /// Answers the batch in the inbox.
+    fn batch(&mut self) {
+        let service = Rc::clone(&self.service);
+        let now = service.now();
+        let mut cursor = Cursor::default();
+        let port = Rc::clone(&self.port);
+        port.counters.udp_batches.bump();
+        let mut is_first = true;
+        loop {
+            let is_over = {
+                let mut engine = service.engine();
+                let mut outbox = port.outbox.borrow_mut();
+                if is_first {
+                    engine.begin(now);
+                    is_first = false;
+                }
+                let is_over = self.answer(&mut *engine, &mut outbox, &mut cursor);
+                port.send(&mut outbox);
+                is_over
+            };
+            for late in self.late.drain(..) {
+                let address = Address { peer: late.peer, local: late.local, stream: 0 };
+                service.take(late.deferred, ReplyTo { outlet: Rc::clone(&port) as _, address });
+            }
+            if is_over {
+                break;
+            }
+        }
+        service::finish(&*service);
+        port.flush();
+        if let Some(lost) = self.inbox.lost() {
+            port.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
+            self.lost = lost;
+        }
+    }
+
+    /// Answers from `cursor` on until the batch is over (true) or there is no room for another reply or deferred query.
+    fn answer(&mut self, engine: &mut S::Engine, outbox: &mut Outbox, cursor: &mut Cursor) -> bool {
+        let counters = &self.port.counters;
+        let mut datagrams = 0;
+        let is_over = loop {
+            let Some(received) = self.inbox.message(cursor.message) else { break true };
+            let Received::Message(message) = received else {
+                counters.udp_unusable.bump();
+                cursor.message += 1;
+                continue;
+            };
+            if outbox.is_full() || self.late.len() == DEFERRED_MAX {
+                break false;
+            }
+            let datagram = next_datagram(&message, cursor);
+            datagrams += 1;
+            let Some((client, query)) = self.client(&message, datagram) else { continue };
+            match engine.answer(query, &client, outbox.room()) {
+                Answered::Reply(len) => outbox.push(len, &message.peer, &message.local),
+                Answered::Nothing => {}
+                Answered::Deferred(deferred) => {
+                    self.late.push(Late { deferred, peer: message.peer, local: message.local });
+                }
+            }
+        };
+        counters.udp_datagrams.add(datagrams);
+        is_over
+    }
+
+    /// Returns who asks and the query itself; `None` to drop the datagram.
+    fn client<'a>(&self, message: &Message<'_>, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
+        if message.peer.port() == 0 {
+            // Nothing can be sent there.
+            self.port.counters.udp_unusable.bump();
+            return None;
+        }
+        let client = Client {
+            address: message.peer.ip().to_canonical(),
+            port: message.peer.port(),
+            transport: Transport::Udp,
+            verified: false,
+            reply_octets_max: self.port.reply_octets_max,
+            keepalive: None,
+        };
+        if self.proxies.is_empty() { Some((client, datagram)) } else { self.proxied(client, datagram) }
+    }
+
+    /// Reads the PROXY header if the peer is one that must send it.
+    #[cold]
+    fn proxied<'a>(&self, peer: Client, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
+        if !is_proxy(&self.proxies, peer.address) {
+            return Some((peer, datagram));
+        }
+        match proxy::parse(datagram) {
+            Ok((Source::Peer, query)) => Some((peer, query)),
+            Ok((Source::Client { address, port, .. }, query)) => {
+                Some((Client { address, port, ..peer }, query))
+            }
+            Err(_) => {
+                self.port.counters.proxy_malformed.bump();
+                None
+            }
+        }
+    }
+}
+
+/// Returns whether `address` is a peer that must send a PROXY header.
+pub(crate) fn is_proxy(proxies: &[Prefix], address: IpAddr) -> bool {
+    proxies.iter().any(|prefix| prefix.contains(address))
+}
+
+/// Returns the next datagram of a message and moves the cursor behind it.
+fn next_datagram<'a>(message: &Message<'a>, cursor: &mut Cursor) -> &'a [u8] {
+    let rest = message.bytes.get(cursor.octets..).unwrap_or(&[]);
+    match rest.split_at_checked(message.datagram_octets) {
+        Some((datagram, after)) if !after.is_empty() && !datagram.is_empty() => {
+            cursor.octets += datagram.len();
+            datagram
+        }
+        Some(_) | None => {
+            cursor.message += 1;
+            cursor.octets = 0;
+            rest
+        }
+    }
+}
