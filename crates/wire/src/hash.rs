@@ -2,7 +2,7 @@
 //!
 //! Keyed hashing of names without regard to letter case.
 
-use crate::name::Name;
+use crate::name::{Folded, Name};
 
 /// A secret that makes hashes of attacker-chosen names unpredictable.
 #[derive(Clone, Copy)]
@@ -48,6 +48,14 @@ const fn stir(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
+}
+
+impl HashKey {
+    /// fold.
+    pub fn fold(&self, name: Name<'_>, extra: u64, folded: &mut Folded) -> u64 {
+        *folded = name.to_folded();
+        self.hash(name, extra)
+    }
 }
 
 /// Folds the 128-bit product to 64 bits.

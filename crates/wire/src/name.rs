@@ -195,6 +195,11 @@ impl Eq for NameBuf {}
 pub struct Folded(NameBuf);
 
 impl Folded {
+    /// Returns the root: room for a name to be folded into.
+    pub const fn root() -> Self {
+        Self(NameBuf::root())
+    }
+
     /// Returns the lower-case name.
     pub fn as_name(&self) -> Name<'_> {
         self.0.as_name()
