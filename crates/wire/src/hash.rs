@@ -25,16 +25,38 @@ impl HashKey {
     /// Hashes `name` alone, ASCII letter case ignored.
     pub fn hash_name(&self, name: Name<'_>) -> u64 {
         let bytes = name.as_bytes();
-        let mut state = self.seed ^ (bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let (words, tail) = bytes.as_chunks::<8>();
+        let mut state = self.begin(bytes.len());
+        let (words, _) = bytes.as_chunks::<8>();
         for word in words {
-            state = fold_multiply(state ^ lower(u64::from_le_bytes(*word)), self.multiplier);
+            state = self.absorb(state, lower(u64::from_le_bytes(*word)));
         }
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(tail) {
-            *to = *from;
+        self.absorb(state, lower(last_word(bytes)))
+    }
+
+    /// Copies `name` in lower case over `folded` and returns what [`HashKey::hash_name`] does, in one pass.
+    pub fn fold(&self, name: Name<'_>, folded: &mut Folded) -> u64 {
+        let bytes = name.as_bytes();
+        let mut state = self.begin(bytes.len());
+        let (words, tail) = bytes.as_chunks::<8>();
+        let out = folded.room(bytes.len());
+        let (out_words, out_tail) = out.as_chunks_mut::<8>();
+        for (word, out) in words.iter().zip(out_words) {
+            let word = lower(u64::from_le_bytes(*word));
+            *out = word.to_le_bytes();
+            state = self.absorb(state, word);
         }
-        fold_multiply(state ^ lower(u64::from_le_bytes(last)), self.multiplier)
+        for (octet, out) in tail.iter().zip(out_tail) {
+            *out = octet.to_ascii_lowercase();
+        }
+        self.absorb(state, lower(last_word(bytes)))
+    }
+
+    const fn begin(&self, len: usize) -> u64 {
+        self.seed ^ (len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    const fn absorb(&self, state: u64, word: u64) -> u64 {
+        fold_multiply(state ^ word, self.multiplier)
     }
 
     /// Mixes the hash of a name with `extra`.
@@ -50,11 +72,16 @@ const fn stir(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-impl HashKey {
-    /// fold.
-    pub fn fold(&self, name: Name<'_>, extra: u64, folded: &mut Folded) -> u64 {
-        *folded = name.to_folded();
-        self.hash(name, extra)
+/// Returns the last eight octets; of shorter names all, so that each octet has its place given the length.
+fn last_word(bytes: &[u8]) -> u64 {
+    if let Some(last) = bytes.last_chunk::<8>() {
+        return u64::from_le_bytes(*last);
+    }
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | (u64::from(u32::from_le_bytes(*last)) << 32)
+        }
+        _ => bytes.iter().fold(0, |word, &octet| (word << 8) | u64::from(octet)),
     }
 }
 
@@ -73,4 +100,46 @@ const fn lower(word: u64) -> u64 {
     let is_ascii = !word & (0x80 * ONES);
     let upper = is_ascii & (from_a ^ above_z);
     word | (upper >> 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::NameBuf;
+
+    #[test]
+    fn eight_octets_are_lowered_like_one() {
+        for octet in 0..=u8::MAX {
+            let mut word = [b'A', b'z', b'@', b'[', b'`', b'{', 0xc1, octet];
+            let lowered = lower(u64::from_le_bytes(word)).to_le_bytes();
+            word.make_ascii_lowercase();
+            assert_eq!(lowered, word);
+        }
+    }
+
+    #[test]
+    fn the_hash_ignores_case_and_nothing_else() {
+        let key = HashKey::new([3, 5]);
+        let mut folded = Folded::root();
+        for text in
+            ["", "a", "AB", "a.B", "abc.d", "abc.de.", "Ab-Cd.Ef", "www.Example.org", "a.b.c.d.E.f.g.h.i.j.k"]
+        {
+            let name =
+                if text.is_empty() { NameBuf::root() } else { NameBuf::from_text(text).expect("a name") };
+            let lower = name.as_name().to_folded();
+            let hash = key.hash(lower.as_name(), 9);
+            assert_eq!(key.hash(name.as_name(), 9), hash, "{text}");
+            assert_eq!(key.mix(key.fold(name.as_name(), &mut folded), 9), hash, "{text}");
+            assert_eq!(folded.as_bytes(), lower.as_bytes(), "{text}");
+            assert_ne!(key.hash(name.as_name(), 8), hash, "{text}");
+            assert_ne!(HashKey::new([4, 5]).hash(name.as_name(), 9), hash, "{text}");
+            assert_ne!(HashKey::new([3, 7]).hash(name.as_name(), 9), hash, "{text}");
+            // Every octet counts.
+            for at in 0..lower.as_bytes().len() {
+                let mut other = lower.as_bytes().to_vec();
+                other[at] ^= 0x80;
+                assert_ne!(key.hash(Name::trusted(&other), 9), hash, "{text} {at}");
+            }
+        }
+    }
 }

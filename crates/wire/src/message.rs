@@ -90,7 +90,8 @@ impl<'a> Message<'a> {
 
     /// Walks the records of all sections; none is an error, [`Message::parse`] saw to that.
     pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
-        records(self.bytes, self.records_at, &self.header).map_while(Result::ok)
+        let walk = Records { is_checked: true, ..records(self.bytes, self.records_at, &self.header) };
+        walk.map_while(Result::ok)
     }
 }
 
@@ -160,55 +161,60 @@ impl<'a> NameRef<'a> {
     /// Returns the name without compression.
     pub fn expand(self) -> Result<NameBuf, Malformed> {
         let mut name = NameBuf::root();
-        self.for_each_label(|label| name.push_label(label))?;
+        self.walk(|row| name.push_row(row))?;
         Ok(name)
     }
 
-    /// Returns where the octets after this name start, pointers not followed but checked.
+    /// Returns where the octets after this name start; the whole name is checked, pointers included.
     pub fn skip(self) -> Result<usize, Malformed> {
+        self.walk(|_| Ok(()))
+    }
+
+    /// Returns where the octets after this name start, if the name has been checked before.
+    fn skip_checked(self) -> Option<usize> {
         let mut at = self.at;
         loop {
-            let &len = self.message.get(at).ok_or(Malformed::Name)?;
-            match len >> 6 {
-                0 if len == 0 => return Ok(at + 1),
-                0 => at += 1 + usize::from(len),
-                3 => {
-                    self.for_each_label(|_| Ok(()))?;
-                    return Ok(at + 2);
-                }
-                _ => return Err(Malformed::Name),
+            match *self.message.get(at)? {
+                0 => return Some(at + 1),
+                0xc0.. => return Some(at + 2),
+                len => at += 1 + usize::from(len),
             }
         }
     }
 
-    fn for_each_label(self, mut f: impl FnMut(&[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
+    /// Checks the name, hands over its labels in rows as they stand in the message (length octets included, root
+    /// label excluded), and returns where the octets after it start.
+    fn walk(self, mut f: impl FnMut(&[u8]) -> Result<(), Malformed>) -> Result<usize, Malformed> {
         let mut at = self.at;
-        let mut floor = self.at;
+        let mut row_at = at;
         let mut total = 1;
-        // Ends: each label adds to `total`, which is bounded, and each pointer must go below `floor`.
+        let mut end = None;
+        // Ends: each label adds to `total`, which is bounded, and each pointer must lead below the row it ends.
         loop {
             let &len = self.message.get(at).ok_or(Malformed::Name)?;
-            if len == 0 {
-                return Ok(());
-            }
-            if usize::from(len) <= LABEL_OCTETS_MAX {
-                let label = self.message.get(at + 1..at + 1 + usize::from(len)).ok_or(Malformed::Name)?;
-                total += 1 + label.len();
+            if usize::from(len) <= LABEL_OCTETS_MAX && len > 0 {
+                let next = at + 1 + usize::from(len);
+                total += next - at;
                 if total > NAME_OCTETS_MAX {
                     return Err(Malformed::Name);
                 }
-                f(label)?;
-                at += 1 + label.len();
+                at = next;
                 continue;
+            }
+            // Also finds a last label that overruns the message.
+            f(self.message.get(row_at..at).ok_or(Malformed::Name)?)?;
+            if len == 0 {
+                return Ok(end.unwrap_or(at + 1));
             }
             let &low = self.message.get(at + 1).ok_or(Malformed::Name)?;
             let target = (usize::from(len & 0x3f) << 8) | usize::from(low);
             // RFC 1035 §4.1.4: a pointer names a prior occurrence; anything else could loop.
-            if len < 0xc0 || target >= floor || target < Header::LEN {
+            if len < 0xc0 || target >= row_at || target < Header::LEN {
                 return Err(Malformed::Name);
             }
-            floor = target;
+            end.get_or_insert(at + 2);
             at = target;
+            row_at = target;
         }
     }
 }
@@ -220,8 +226,11 @@ pub(crate) struct Records<'a> {
     answers: u16,
     authorities: u16,
     additionals: u16,
+    has_question: bool,
+    is_checked: bool,
 }
 
+/// Walks the records from `at` on.
 pub(crate) fn records<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Records<'a> {
     Records {
         bytes,
@@ -229,6 +238,8 @@ pub(crate) fn records<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Record
         answers: header.answers,
         authorities: header.authorities,
         additionals: header.additionals,
+        has_question: header.questions > 0,
+        is_checked: false,
     }
 }
 
@@ -240,7 +251,12 @@ impl<'a> Records<'a> {
     fn read(&mut self, section: Section) -> Result<Record<'a>, Malformed> {
         let at = self.at;
         let owner = NameRef::new(self.bytes, at);
-        let fixed_at = owner.skip()?;
+        let fixed_at = match self.bytes.get(at..) {
+            // Most owners are the question's name, which was checked when the question was read.
+            Some([0xc0, 12, ..]) if self.has_question => at + 2,
+            _ if self.is_checked => owner.skip_checked().ok_or(Malformed::Name)?,
+            _ => owner.skip()?,
+        };
         let tail = self.bytes.get(fixed_at..).ok_or(Malformed::Record)?;
         let (&[t0, t1, c0, c1, s0, s1, s2, s3, l0, l1], rest) =
             tail.split_first_chunk::<10>().ok_or(Malformed::Record)?;

@@ -42,6 +42,12 @@ impl<'a> Name<'a> {
         }
     }
 
+    /// Takes octets that are known to be a name.
+    #[cfg(test)]
+    pub(crate) const fn trusted(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     /// Returns the wire form, root label included.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
@@ -111,9 +117,18 @@ impl<'a> Name<'a> {
 
     /// Returns an owned copy with ASCII letters in lower case.
     pub fn to_folded(self) -> Folded {
-        let mut buf = self.to_buf();
-        buf.bytes.make_ascii_lowercase();
-        Folded(buf)
+        let mut folded = Folded::root();
+        self.fold_into(&mut folded);
+        folded
+    }
+
+    /// Copies the name in lower case over `folded`; [`HashKey::fold`] hashes it in the same pass.
+    ///
+    /// [`HashKey::fold`]: crate::HashKey::fold
+    pub fn fold_into(self, folded: &mut Folded) {
+        let room = folded.room(self.0.len());
+        room.copy_from_slice(self.0);
+        room.make_ascii_lowercase();
     }
 }
 
@@ -162,6 +177,19 @@ impl NameBuf {
         Name(self.bytes.get(..usize::from(self.len)).unwrap_or(&[0]))
     }
 
+    /// Puts labels that stand in a row in a message in place of the root label and a new root label after them.
+    ///
+    /// The caller has checked that they are labels and at most 254 octets in all.
+    pub(crate) fn push_row(&mut self, labels: &[u8]) -> Result<(), Malformed> {
+        let end = usize::from(self.len) - 1;
+        let new_end = end + labels.len();
+        let room = self.bytes.get_mut(end..new_end).ok_or(Malformed::Name)?;
+        room.copy_from_slice(labels);
+        *self.bytes.get_mut(new_end).ok_or(Malformed::Name)? = 0;
+        self.len = (new_end + 1) as u8;
+        Ok(())
+    }
+
     /// Puts `label` in place of the root label and a new root label after it.
     ///
     /// Errors when the label is empty or too long, or the name would be.
@@ -198,6 +226,13 @@ impl Folded {
     /// Returns the root: room for a name to be folded into.
     pub const fn root() -> Self {
         Self(NameBuf::root())
+    }
+
+    /// Returns room for a name of `len` octets in place of the one before; the caller writes all of it.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+        let len = len.min(NAME_OCTETS_MAX);
+        self.0.len = len as u8;
+        self.0.bytes.get_mut(..len).unwrap_or(&mut [])
     }
 
     /// Returns the lower-case name.

@@ -84,10 +84,17 @@ impl<'a> Query<'a> {
             qtype: Rtype(u16::from_be_bytes([t0, t1])),
             qclass: Class(u16::from_be_bytes([c0, c1])),
         };
-        let edns = if rest.is_empty() && header.answers | header.authorities | header.additionals == 0 {
-            None
-        } else {
-            sections(bytes, bytes.len() - rest.len(), &header)?
+        let others = [header.answers, header.authorities, header.additionals];
+        let edns = match (rest, others) {
+            ([], [0, 0, 0]) => None,
+            // Nearly all queries end in an OPT at the root and have nothing else.
+            (&[0, 0, 41, s0, s1, e0, e1, e2, e3, l0, l1, ref options @ ..], [0, 0, 1])
+                if options.len() == usize::from(u16::from_be_bytes([l0, l1])) =>
+            {
+                let (size, ttl) = (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([e0, e1, e2, e3]));
+                Some(Edns::parse(size, ttl, options).ok_or(Malformed::Edns)?)
+            }
+            _ => sections(bytes, bytes.len() - rest.len(), &header)?,
         };
         Ok(Self { header, question, edns, bytes })
     }
@@ -123,6 +130,7 @@ pub fn cookie_only(bytes: &[u8]) -> Option<(Header, Edns<'_>)> {
 }
 
 /// Walks all records of a message and returns its OPT.
+#[cold]
 fn sections<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Result<Option<Edns<'a>>, Malformed> {
     let mut edns = None;
     let mut records = message::records(bytes, at, header);

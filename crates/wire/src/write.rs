@@ -45,6 +45,7 @@ pub struct Writer<'b> {
     targets: [Target; TARGETS_MAX],
     target_count: u8,
     searches_left: u16,
+    question_len: u8,
 }
 
 impl<'b> Writer<'b> {
@@ -60,6 +61,7 @@ impl<'b> Writer<'b> {
             targets: [Target { at: 0, parent: 0, tag: 0 }; TARGETS_MAX],
             target_count: 0,
             searches_left: SEARCHES_MAX,
+            question_len: 0,
         }
     }
 
@@ -95,6 +97,10 @@ impl<'b> Writer<'b> {
             w.bytes(&question.qtype.0.to_be_bytes())?;
             w.bytes(&question.qclass.0.to_be_bytes())
         })?;
+        // A name in full only if nothing before it could be pointed at.
+        if self.header.questions == 0 && self.len == Header::LEN + question.qname.len() + 4 {
+            self.question_len = question.qname.len() as u8;
+        }
         self.header.questions += 1;
         Ok(())
     }
@@ -111,11 +117,11 @@ impl<'b> Writer<'b> {
     ) -> Result<(), Full> {
         self.atomically(|w| {
             w.name(owner)?;
-            w.bytes(&rtype.0.to_be_bytes())?;
-            w.bytes(&class.0.to_be_bytes())?;
-            w.bytes(&ttl.seconds().to_be_bytes())?;
-            let length_at = w.len;
-            w.bytes(&[0, 0])?;
+            let [t0, t1] = rtype.0.to_be_bytes();
+            let [c0, c1] = class.0.to_be_bytes();
+            let [s0, s1, s2, s3] = ttl.seconds().to_be_bytes();
+            w.bytes(&[t0, t1, c0, c1, s0, s1, s2, s3, 0, 0])?;
+            let length_at = w.len - 2;
             rdata(w)?;
             let length = u16::try_from(w.len - length_at - 2).map_err(|_| Full)?;
             w.patch(length_at, &length.to_be_bytes());
@@ -173,6 +179,16 @@ impl<'b> Writer<'b> {
     /// Writes a name, its known suffix as a pointer.
     pub fn name(&mut self, name: Name<'_>) -> Result<(), Full> {
         let bytes = name.as_bytes();
+        // Most owners are the question's name.
+        if bytes.len() == usize::from(self.question_len)
+            && self
+                .buf
+                .get(Header::LEN..Header::LEN + bytes.len())
+                .is_some_and(|it| it.eq_ignore_ascii_case(bytes))
+            && bytes.len() > 1
+        {
+            return self.bytes(&[0xc0, Header::LEN as u8]);
+        }
         let mut starts = [0_u8; LABELS_MAX];
         let mut count = 0;
         let mut at = 0;
