@@ -1,0 +1,96 @@
+//! What does one query cost from its bytes to the reply's bytes?
+//!
+//! `cached` is the case that Numa's suite calls `round_trip_cached`: parse a one-question query, look it up, build
+//! the reply. Each case asserts its answer first.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use engine::ops::cache::CacheRules;
+use engine::{Engine, Reply, Verdict};
+use wire::{Flags, Rcode, Rtype};
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+use common::{Ask, Server, gate, header, seen, usual, with_address};
+
+fn answer_all(engine: &mut Engine, client: &engine::Client, queries: &[Vec<u8>], buf: &mut [u8]) {
+    for query in queries {
+        let mut reply = Reply::new(buf);
+        let verdict = engine.answer(black_box(query), client, &mut reply);
+        assert!(matches!(verdict, Verdict::Answered));
+        black_box(reply.bytes());
+    }
+}
+
+fn filled(names: u32) -> (Server, Vec<Vec<u8>>) {
+    let rules = CacheRules { prefetch_percent: 0, ..CacheRules::default() };
+    let mut server = Server::with_cache(gate(), 256 << 20, |cache| usual(cache, rules));
+    let mut queries = vec![];
+    for i in 0..names {
+        let mut ask = Ask::new(&format!("domain-{i}.example.com"), Rtype::A);
+        ask.flags = Flags::RD;
+        server.fetch(&ask, &with_address(&ask, 3600, i.to_be_bytes()));
+        queries.push(ask.bytes());
+    }
+    // A fixed shuffle: neighbours in memory are not neighbours in time.
+    let mut state = 1_u64;
+    for i in (1..queries.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        queries.swap(i, (state >> 33) as usize % (i + 1));
+    }
+    (server, queries)
+}
+
+fn cached(c: &mut Criterion) {
+    let mut group = c.benchmark_group("round_trip");
+    for names in [1_u32, 1_000, 1_000_000] {
+        let (mut server, queries) = filled(names);
+        let reply = server.ask(&Ask::new("domain-0.example.com", Rtype::A)).answered();
+        assert_eq!(seen(&reply).answers, [(1, 3600, vec![0, 0, 0, 0])]);
+        let mut buf = [0; 1232];
+        let mut at = 0;
+        let client = server.client;
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(format!("cached/{names}"), |b| {
+            b.iter(|| {
+                at = if at + 1 < queries.len() { at + 1 } else { 0 };
+                answer_all(&mut server.engine, &client, &queries[at..=at], &mut buf);
+            });
+        });
+    }
+    for batch in [1_usize, 10, 100] {
+        let (mut server, queries) = filled(100);
+        let client = server.client;
+        let mut buf = [0; 1232];
+        group.throughput(Throughput::Elements(batch as u64));
+        group.bench_function(format!("throughput/{batch}"), |b| {
+            b.iter(|| answer_all(&mut server.engine, &client, &queries[..batch], &mut buf));
+        });
+    }
+    group.finish();
+}
+
+fn others(c: &mut Criterion) {
+    let mut group = c.benchmark_group("round_trip");
+    let mut server = Server::new(CacheRules::default());
+    let client = server.client;
+    let mut buf = [0; 1232];
+    for (case, ask, rcode) in [
+        ("local", Ask::new("nas.home.arpa", Rtype::A), Rcode::NOERROR),
+        ("local_nxdomain", Ask::new("no.such.invalid", Rtype::A), Rcode::NXDOMAIN),
+        ("any", Ask::new("example.org", Rtype::ANY), Rcode::NOERROR),
+        ("local_edns", Ask::new("nas.home.arpa", Rtype::A).edns(1232), Rcode::NOERROR),
+    ] {
+        assert_eq!(header(&server.ask(&ask).answered()).flags.rcode(), rcode);
+        let query = [ask.bytes()];
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(case, |b| {
+            b.iter(|| answer_all(&mut server.engine, &client, &query, &mut buf));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, cached, others);
+criterion_main!(benches);
