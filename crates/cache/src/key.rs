@@ -90,6 +90,19 @@ impl<'a> Key<'a> {
         bits: KeyBits,
         view: u16,
     ) -> Self {
+        Self::with_name_hash(hash_key, name, hash_key.hash_name(name.as_name()), qtype, qclass, bits, view)
+    }
+
+    /// Returns the same key without hashing the name again: `name_hash` is what [`HashKey::hash_name`] made of it.
+    pub fn with_name_hash(
+        hash_key: &HashKey,
+        name: &'a Folded,
+        name_hash: u64,
+        qtype: Rtype,
+        qclass: Class,
+        bits: KeyBits,
+        view: u16,
+    ) -> Self {
         let name = name.as_name();
         // A name has at most 255 octets, so its length fits the top octet.
         let identity = u64::from(qtype.0)
@@ -97,7 +110,7 @@ impl<'a> Key<'a> {
             | u64::from(view) << 32
             | u64::from(bits.0 & KeyBits::ALL) << 48
             | (name.len() as u64) << 56;
-        Self { hash: hash_key.hash(name, identity), identity, name, scope: None }
+        Self { hash: hash_key.mix(name_hash, identity), identity, name, scope: None }
     }
 
     /// Returns the key for the same question with the answer meant for one network only.

@@ -42,9 +42,18 @@ fn filled(names: u32) -> (Server, Vec<Vec<u8>>) {
     (server, queries)
 }
 
+/// Filling a million names takes a while: not for a case that the command line leaves out.
+fn is_left_out(case: &str) -> bool {
+    let filter = std::env::args().skip(1).find(|word| word.contains('/') && !word.contains('.'));
+    filter.is_some_and(|filter| !format!("round_trip/{case}").contains(filter.trim_end_matches('$')))
+}
+
 fn cached(c: &mut Criterion) {
     let mut group = c.benchmark_group("round_trip");
     for names in [1_u32, 1_000, 1_000_000] {
+        if is_left_out(&format!("cached/{names}")) {
+            continue;
+        }
         let (mut server, queries) = filled(names);
         let reply = server.ask(&Ask::new("domain-0.example.com", Rtype::A)).answered();
         assert_eq!(seen(&reply).answers, [(1, 3600, vec![0, 0, 0, 0])]);

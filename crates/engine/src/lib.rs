@@ -136,16 +136,21 @@ impl Engine {
             query: &query,
             client,
             proof,
-            name_hash: self.snapshot.key.hash_name(query.question.qname),
+            name_hash: self.snapshot.key.fold(query.question.qname, &mut self.scratch.folded),
             at: Position::default(),
             marks: 0,
             fill: None,
             answer: None,
             errand: None,
         };
-        let desktop =
-            Desktop { snapshot: &self.snapshot, counters: &self.counters, now: self.now, ttl_offsets: &[] };
-        match run.interpret(&desktop, reply.buffer()) {
+        let desktop = Desktop {
+            snapshot: &self.snapshot,
+            counters: &self.counters,
+            now: self.now,
+            folded: &self.scratch.folded,
+            ttl_offsets: &[],
+        };
+        match run.interpret(desktop, reply.buffer()) {
             End::Answer(answer) => {
                 let verdict = self.complete(&to, &answer, reply);
                 if let Some((at, fill)) = run.errand {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use wire::reply::normalise;
-use wire::{EdeCode, Flags, Header, Message, Query, Rcode};
+use wire::{EdeCode, Flags, Folded, Header, Message, Query, Rcode};
 
 use crate::client::Client;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
-use crate::ops::cache::Fill;
+use crate::ops::cache::{Asked, Fill};
 use crate::program::{Op, Position};
 use crate::reply::Reply;
 use crate::run::{Desktop, End, Run};
@@ -62,6 +62,8 @@ pub(crate) struct Scratch {
     message: Box<[u8]>,
     ttl_offsets: Box<[u16]>,
     errands: Vec<Box<Suspended>>,
+    /// A name in lower case: the one that is being looked up.
+    pub(crate) folded: Folded,
 }
 
 impl Scratch {
@@ -70,6 +72,7 @@ impl Scratch {
             message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             errands: Vec::with_capacity(ERRANDS_MAX),
+            folded: Folded::root(),
         }
     }
 }
@@ -139,10 +142,11 @@ impl Engine {
             answer: Some(brought.answer),
             errand: None,
         };
-        let Scratch { message, ttl_offsets, .. } = &mut self.scratch;
+        query.question.qname.fold_into(&mut self.scratch.folded);
+        let Scratch { message, ttl_offsets, folded, .. } = &mut self.scratch;
         let ttl_offsets = ttl_offsets.get(..brought.ttl_count).unwrap_or(&[]);
-        let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, ttl_offsets };
-        let answer = match run.interpret(&desktop, message) {
+        let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, folded, ttl_offsets };
+        let answer = match run.interpret(desktop, message) {
             End::Answer(answer) => answer,
             End::Drop => {
                 self.counters.dropped.bump();
@@ -162,8 +166,9 @@ impl Engine {
             && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
             && let Some(body) = message.get_mut(body_at..body_at + answer.octets)
         {
-            let now = self.now.unix_seconds;
-            cache.store(&query, &fill, now, &answer, body, ttl_offsets, brought.is_for_every_subnet);
+            let asked = Asked { query: &query, folded, name_hash: run.name_hash, subnet: fill.subnet };
+            let is_for_all = brought.is_for_every_subnet;
+            cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets, is_for_all);
         }
         self.send_scratch(snapshot, &to, &answer, reply)
     }
@@ -205,9 +210,14 @@ impl Engine {
             answer: None,
             errand: None,
         };
-        let desktop =
-            Desktop { snapshot: &self.snapshot, counters: &self.counters, now: self.now, ttl_offsets: &[] };
-        if let End::Wait(want) = run.interpret(&desktop, &mut self.scratch.message) {
+        let desktop = Desktop {
+            snapshot: &self.snapshot,
+            counters: &self.counters,
+            now: self.now,
+            folded: &self.scratch.folded,
+            ttl_offsets: &[],
+        };
+        if let End::Wait(want) = run.interpret(desktop, &mut self.scratch.message) {
             self.counters.prefetches.bump();
             if let Verdict::Defer(suspended) = self.defer(&run, want) {
                 self.scratch.errands.push(suspended);
@@ -230,7 +240,14 @@ impl Engine {
             && share == Share::First
             && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
         {
-            cache.store_failure(to.query, fill, self.now.unix_seconds, failure.rcode);
+            let folded = to.query.question.qname.to_folded();
+            let asked = Asked {
+                query: to.query,
+                folded: &folded,
+                name_hash: suspended.name_hash,
+                subnet: fill.subnet,
+            };
+            cache.store_failure(&asked, self.now.unix_seconds, failure.rcode);
         }
         match self.stale(suspended, to.query) {
             Some(answer) => {
@@ -249,7 +266,9 @@ impl Engine {
         };
         let body_at = Header::LEN + query.question_bytes().len();
         let out = self.scratch.message.get_mut(body_at..)?;
-        cache.look_up_stale(query, fill.subnet, self.now.unix_seconds, out)
+        let folded = query.question.qname.to_folded();
+        let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet: fill.subnet };
+        cache.look_up_stale(&asked, self.now.unix_seconds, out)
     }
 
     /// Completes the reply in the scratch message and copies it out.

@@ -2,14 +2,14 @@
 //!
 //! The interpreter: takes a query through its program until there is an answer or something to wait for.
 
-use wire::{EdeCode, Flags, Header, Query, Rcode, Rtype};
+use wire::{EdeCode, Flags, Folded, Header, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now};
 use crate::counters::Counters;
 use crate::finish::{Answer, put_record};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
-use crate::ops::cache::{Fill, Found, Outlook};
+use crate::ops::cache::{Asked, Fill, Found, Outlook};
 use crate::ops::forward::client_subnet;
 use crate::program::{Matcher, Op, Position};
 use crate::snapshot::Snapshot;
@@ -44,15 +44,17 @@ pub(crate) struct Desktop<'w> {
     pub(crate) snapshot: &'w Snapshot,
     pub(crate) counters: &'w Counters,
     pub(crate) now: Now,
+    /// The name asked for, in lower case.
+    pub(crate) folded: &'w Folded,
     /// Where the TTL fields of an upstream's answer are, counted from the end of the question.
     pub(crate) ttl_offsets: &'w [u16],
 }
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `message` after the question's place.
-    pub(crate) fn interpret(&mut self, desktop: &Desktop<'_>, message: &mut [u8]) -> End {
+    pub(crate) fn interpret(&mut self, desktop: Desktop<'_>, message: &mut [u8]) -> End {
         let body_at = Header::LEN + self.query.question_bytes().len();
-        let Desktop { snapshot, counters, now, ttl_offsets } = desktop;
+        let Desktop { snapshot, counters, now, folded, ttl_offsets } = desktop;
         let ops = snapshot.program.ops();
         // Ends: skips lead forward and calls are acyclic; `Program::new` saw to that.
         loop {
@@ -93,7 +95,9 @@ impl Run<'_> {
                         if cache.rules.keeps_subnets_apart { client_subnet(self.query) } else { None };
                     let out = message.get_mut(body_at..).unwrap_or(&mut []);
                     let fill = |has_stale| Fill { step: step as u16, subnet, has_stale };
-                    match cache.look_up(self.query, subnet, now.unix_seconds, out) {
+
+                    let asked = Asked { query: self.query, folded, name_hash: self.name_hash, subnet };
+                    match cache.look_up(&asked, now.unix_seconds, out) {
                         Found::Answer(answer, outlook) => {
                             match outlook {
                                 Outlook::Fresh => counters.cache_hits.bump(),

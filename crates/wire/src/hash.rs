@@ -92,7 +92,7 @@ const fn fold_multiply(a: u64, b: u64) -> u64 {
 }
 
 /// Turns the ASCII upper-case letters among eight octets into lower case.
-const fn lower(word: u64) -> u64 {
+pub(crate) const fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let heptets = word & (0x7f * ONES);
     let above_z = heptets.wrapping_add((0x7f - b'Z' as u64) * ONES);

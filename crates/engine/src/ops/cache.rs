@@ -92,6 +92,18 @@ pub(crate) enum Outlook {
     Failure,
 }
 
+/// What a look-up is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) query: &'a Query<'a>,
+    /// The name asked for, in lower case.
+    pub(crate) folded: &'a Folded,
+    /// The keyed hash of the name.
+    pub(crate) name_hash: u64,
+    /// The subnet that keeps answers apart, if any does.
+    pub(crate) subnet: Option<ClientSubnet>,
+}
+
 /// Remembers, while a query waits, that its answer goes into a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill {
@@ -105,18 +117,11 @@ pub(crate) struct Fill {
 
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
-    pub(crate) fn look_up(
-        &self,
-        query: &Query<'_>,
-        subnet: Option<ClientSubnet>,
-        now: u32,
-        out: &mut [u8],
-    ) -> Found {
-        let folded = query.question.qname.to_folded();
-        let key = self.key(query, &folded, subnet);
+    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Found {
+        let key = self.key(asked);
         let mut hit = self.read(&key, now, out);
-        if hit.is_none() && subnet.is_some() {
-            hit = self.read(&self.scope_zero_key(query, &folded), now, out);
+        if hit.is_none() && asked.subnet.is_some() {
+            hit = self.read(&self.scope_zero_key(asked), now, out);
         }
         let Some(hit) = hit else {
             return self
@@ -141,17 +146,10 @@ impl CacheStep {
     }
 
     /// Answers with stale data if there is any, whatever is known about failures.
-    pub(crate) fn look_up_stale(
-        &self,
-        query: &Query<'_>,
-        subnet: Option<ClientSubnet>,
-        now: u32,
-        out: &mut [u8],
-    ) -> Option<Answer> {
-        let folded = query.question.qname.to_folded();
+    pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Option<Answer> {
         let hit = self
-            .read(&self.key(query, &folded, subnet), now, out)
-            .or_else(|| subnet.and_then(|_| self.read(&self.scope_zero_key(query, &folded), now, out)))?;
+            .read(&self.key(asked), now, out)
+            .or_else(|| asked.subnet.and_then(|_| self.read(&self.scope_zero_key(asked), now, out)))?;
         // Another worker may have refreshed it meanwhile; then it is simply the answer.
         let ede = match hit.freshness {
             Freshness::Fresh { .. } => None,
@@ -196,9 +194,9 @@ impl CacheStep {
         self.cache.lookup(key, cache::Now(now), out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
     }
 
-    fn key<'a>(&self, query: &Query<'_>, folded: &'a Folded, subnet: Option<ClientSubnet>) -> Key<'a> {
-        let key = self.key_in_view(query, folded, self.view & !SCOPE_ZERO);
-        match subnet {
+    fn key<'a>(&self, asked: &Asked<'a>) -> Key<'a> {
+        let key = self.key_in_view(asked, self.view & !SCOPE_ZERO);
+        match asked.subnet {
             None => key,
             Some(ClientSubnet { family, prefix, address }) => {
                 key.with_scope(self.cache.hash_key(), Scope { address, family, prefix })
@@ -206,38 +204,38 @@ impl CacheStep {
         }
     }
 
-    fn key_in_view<'a>(&self, query: &Query<'_>, folded: &'a Folded, view: u16) -> Key<'a> {
-        let question = &query.question;
-        let mut bits = if query.wants_dnssec() { KeyBits::DO } else { KeyBits::NONE };
-        if query.header.flags.has(Flags::CD) {
-            bits = bits.with(KeyBits::CD);
-        }
-        Key::new(self.cache.hash_key(), folded, question.qtype, question.qclass, bits, view)
+    fn scope_zero_key<'a>(&self, asked: &Asked<'a>) -> Key<'a> {
+        self.key_in_view(asked, self.view | SCOPE_ZERO)
     }
 
-    fn scope_zero_key<'a>(&self, query: &Query<'_>, folded: &'a Folded) -> Key<'a> {
-        self.key_in_view(query, folded, self.view | SCOPE_ZERO)
+    fn key_in_view<'a>(&self, asked: &Asked<'a>, view: u16) -> Key<'a> {
+        let question = &asked.query.question;
+        let mut bits = if asked.query.wants_dnssec() { KeyBits::DO } else { KeyBits::NONE };
+        if asked.query.header.flags.has(Flags::CD) {
+            bits = bits.with(KeyBits::CD);
+        }
+        let (folded, hash) = (asked.folded, asked.name_hash);
+        let hash_key = self.cache.hash_key();
+        Key::with_name_hash(hash_key, folded, hash, question.qtype, question.qclass, bits, view)
     }
 
     /// Puts the answer that ended a fetch into the cache: `body` is what follows the question, `ttl_offsets` count
     /// from its start. TTLs are brought within bounds first, in place: the client sees what is kept.
     pub(crate) fn store(
         &self,
-        query: &Query<'_>,
-        fill: &Fill,
+        asked: &Asked<'_>,
         now: u32,
         answer: &Answer,
         body: &mut [u8],
         ttl_offsets: &[u16],
         is_for_every_subnet: bool,
     ) {
-        let Some((ttl, stale)) = self.lifetime(query.question.qtype, answer, body, ttl_offsets) else {
+        let Some((ttl, stale)) = self.lifetime(asked.query.question.qtype, answer, body, ttl_offsets) else {
             return;
         };
-        let folded = query.question.qname.to_folded();
-        let key = match fill.subnet {
-            Some(_) if is_for_every_subnet => self.scope_zero_key(query, &folded),
-            subnet => self.key(query, &folded, subnet),
+        let key = match asked.subnet {
+            Some(_) if is_for_every_subnet => self.scope_zero_key(asked),
+            Some(_) | None => self.key(asked),
         };
         let [answers, authorities, additionals] = answer.counts;
         let flags = if answer.authentic { Flags::AD } else { Flags::default() };
@@ -258,9 +256,8 @@ impl CacheStep {
     }
 
     /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is.
-    pub(crate) fn store_failure(&self, query: &Query<'_>, fill: &Fill, now: u32, rcode: Rcode) {
-        let folded = query.question.qname.to_folded();
-        let key = self.key(query, &folded, fill.subnet);
+    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: u32, rcode: Rcode) {
+        let key = self.key(asked);
         self.cache.release_refresh(&key);
         if self.rules.failure_ttl == Ttl::ZERO {
             return;

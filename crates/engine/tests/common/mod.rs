@@ -1,6 +1,6 @@
 //! A server in memory: an engine on a small program, and an upstream made of bytes.
 
-#![allow(dead_code, reason = "each test and bench uses a part of it")]
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test and bench uses a part of it")]
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,10 @@ use engine::local::LocalBuilder;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
-use engine::{Client, Counters, Engine, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Suspended, Transport, Verdict};
+use engine::{
+    Client, Counters, Engine, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Suspended,
+    Transport, Verdict,
+};
 use wire::{Class, Flags, HashKey, Header, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 /// What everything here hashes with.
@@ -80,11 +83,7 @@ impl Ask {
 }
 
 /// Writes an upstream's reply.
-pub fn upstream(
-    ask: &Ask,
-    rcode: Rcode,
-    records: impl FnOnce(&mut Writer<'_>),
-) -> Vec<u8> {
+pub fn upstream(ask: &Ask, rcode: Rcode, records: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut buf = [0; 4096];
     let flags = Flags::QR.with(Flags::RD).with(Flags::RA).with_rcode(rcode);
     let mut writer = Writer::new(&mut buf, 4096, 7, flags);
@@ -99,8 +98,10 @@ pub fn upstream(
 /// Returns an upstream's reply with one address.
 pub fn with_address(ask: &Ask, ttl: u32, octets: [u8; 4]) -> Vec<u8> {
     upstream(ask, Rcode::NOERROR, |w| {
-        w.record(Section::Answer, ask.name.as_name(), Rtype::A, Class::IN, Ttl::new(ttl), |w| w.bytes(&octets))
-            .expect("room");
+        w.record(Section::Answer, ask.name.as_name(), Rtype::A, Class::IN, Ttl::new(ttl), |w| {
+            w.bytes(&octets)
+        })
+        .expect("room");
     })
 }
 

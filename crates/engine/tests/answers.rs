@@ -1,0 +1,461 @@
+//! What one query gets: protocol rules, local names, cache, failures, and what the gate says.
+
+use std::sync::Arc;
+
+use engine::gate::Gate;
+use engine::gate::cookie::Secrets;
+use engine::gate::prefixes::{Prefix, PrefixSet};
+use engine::gate::rate::RateRule;
+use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::forward::ForwardStep;
+use engine::ops::ttl::TtlRule;
+use engine::program::{Matcher, Op};
+use engine::{Client, Failure, PoolId, Reply, Transport, Verdict};
+use wire::{Class, Flags, OptionCode, Rcode, Rtype, Section, Ttl};
+
+mod common;
+use common::{Ask, Asked, Server, client, gate, header, name, negative, seen, upstream, usual, with_address};
+
+fn server() -> Server {
+    Server::new(CacheRules::default())
+}
+
+fn www() -> Ask {
+    Ask::new("www.example.org", Rtype::A)
+}
+
+#[test]
+fn what_strangers_send_gets_the_right_rcode_or_silence() {
+    let mut server = server();
+    let mut check = |bytes: &[u8], expected: Option<Rcode>| {
+        let mut buf = [0; 512];
+        let mut reply = Reply::new(&mut buf);
+        let verdict = server.engine.answer(bytes, &client("192.0.2.1"), &mut reply);
+        let got = matches!(verdict, Verdict::Answered).then(|| header(reply.bytes()).flags.rcode());
+        assert_eq!(got, expected, "{bytes:02x?}");
+        if got.is_some() {
+            assert_eq!(reply.bytes()[..2], bytes[..2], "the identifier");
+        }
+    };
+    let good = www().bytes();
+    let changed = |change: fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        bytes
+    };
+    check(&[], None);
+    check(&good[..11], None);
+    check(&changed(|b| b[2] |= 0x80), None);
+    check(&changed(|b| b[5] = 0), Some(Rcode::FORMERR));
+    check(&changed(|b| b[5] = 2), Some(Rcode::FORMERR));
+    check(&changed(|b| b[2] |= 0x10), Some(Rcode::NOTIMP));
+    check(&changed(|b| b.push(0)), Some(Rcode::FORMERR));
+    check(&changed(|b| b[12] = 0xc0), Some(Rcode::FORMERR));
+    check(&changed(|b| b[12] = 60), Some(Rcode::FORMERR));
+    check(&good[..20], Some(Rcode::FORMERR));
+    let mut two_opts = www().edns(1232).bytes();
+    two_opts[11] = 2;
+    two_opts.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
+    check(&two_opts, Some(Rcode::FORMERR));
+}
+
+#[test]
+fn an_edns_version_we_do_not_know_gets_badvers() {
+    let mut server = server();
+    let mut bytes = www().edns(1232).bytes();
+    let version_at = bytes.len() - 5;
+    bytes[version_at] = 1;
+    let mut buf = [0; 512];
+    let mut reply = Reply::new(&mut buf);
+    assert!(matches!(server.engine.answer(&bytes, &client("192.0.2.1"), &mut reply), Verdict::Answered));
+    assert_eq!(seen(reply.bytes()).rcode, Rcode::BADVERS);
+}
+
+#[test]
+fn edns_is_in_the_reply_if_and_only_if_it_was_in_the_query() {
+    let mut server = server();
+    let plain = server.ask(&Ask::new("localhost", Rtype::A)).answered();
+    assert!(wire::Message::parse(&plain).expect("well formed").edns.is_none());
+    let reply =
+        server.ask(&Ask::new("localhost", Rtype::A).edns(4096).dnssec().option(65001, b"x")).answered();
+    let edns = wire::Message::parse(&reply).expect("well formed").edns.expect("an OPT");
+    assert_eq!(
+        (edns.udp_size, edns.version, edns.wants_dnssec(), edns.options().count()),
+        (1232, 0, true, 0)
+    );
+}
+
+#[test]
+fn the_case_of_the_question_comes_back_on_every_way() {
+    let mut server = server();
+    let mixed = Ask::new("wWw.ExAmPlE.oRg", Rtype::A);
+    let fetched = server.fetch(&mixed, &with_address(&www(), 300, [192, 0, 2, 7]));
+    let hit = server.ask(&Ask::new("WWW.example.ORG", Rtype::A)).answered();
+    for (reply, ask) in [(&fetched, &mixed), (&hit, &Ask::new("WWW.example.ORG", Rtype::A))] {
+        assert_eq!(&reply[12..12 + 17], ask.name.as_name().as_bytes());
+        assert_eq!(seen(reply).answers.len(), 1);
+    }
+    let local = server.ask(&Ask::new("LocalHost", Rtype::A)).answered();
+    assert_eq!(&local[12..23], b"\x09LocalHost\0");
+}
+
+#[test]
+fn any_gets_one_hinfo_and_transfers_are_refused() {
+    let mut server = server();
+    let mut check = |qtype, rcode, answers: usize| {
+        let got = seen(&server.ask(&Ask::new("example.org", qtype)).answered());
+        assert_eq!((got.rcode, got.answers.len()), (rcode, answers), "{qtype:?}");
+    };
+    check(Rtype::ANY, Rcode::NOERROR, 1);
+    check(Rtype::AXFR, Rcode::REFUSED, 0);
+    check(Rtype::IXFR, Rcode::REFUSED, 0);
+    check(Rtype::MAILA, Rcode::NOTIMP, 0);
+    check(Rtype::OPT, Rcode::FORMERR, 0);
+}
+
+#[test]
+fn chaos_is_hidden_unless_told() {
+    let mut server = server();
+    let ask = Ask { qclass: Class::CH, ..Ask::new("version.bind", Rtype::TXT) };
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+    let ask = Ask { qclass: Class::HS, ..www() };
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+}
+
+#[test]
+fn records_age_one_by_one() {
+    let mut server = server();
+    let ask = www();
+    let reply = upstream(&ask, Rcode::NOERROR, |w| {
+        for (ttl, last) in [(300, 1), (200, 2)] {
+            w.record(Section::Answer, ask.name.as_name(), Rtype::A, Class::IN, Ttl::new(ttl), |w| {
+                w.bytes(&[192, 0, 2, last])
+            })
+            .expect("room");
+        }
+    });
+    server.fetch(&ask, &reply);
+    server.wait(50);
+    let answers = seen(&server.ask(&ask).answered()).answers;
+    assert_eq!(answers.iter().map(|answer| answer.1).collect::<Vec<_>>(), [250, 150]);
+    assert_eq!(server.counters.cache_hits.read(), 1);
+    server.wait(150);
+    assert!(matches!(server.ask(&ask), Asked::Deferred(_)), "expired with its first record");
+}
+
+#[test]
+fn nothing_of_the_first_asker_leaks_to_the_second() {
+    let mut server = server();
+    let first = Ask { id: 1, ..www().edns(4096) };
+    server.fetch(&first, &with_address(&first, 300, [192, 0, 2, 7]));
+    let second = Ask { id: 2, flags: Flags::RD.with(Flags::AD), ..www() };
+    let reply = server.ask(&second).answered();
+    assert_eq!(header(&reply).id, 2);
+    assert_eq!(header(&reply).additionals, 0, "no OPT");
+    // DO, CD and class keep answers apart.
+    assert!(matches!(server.ask(&www().dnssec()), Asked::Deferred(_)));
+    assert!(matches!(server.ask(&Ask { flags: Flags::RD.with(Flags::CD), ..www() }), Asked::Deferred(_)));
+}
+
+#[test]
+fn ttls_are_brought_within_bounds_and_the_client_sees_it() {
+    let rules = CacheRules { min_ttl: Ttl::new(60), max_ttl: Ttl::new(600), ..CacheRules::default() };
+    let mut server = Server::new(rules);
+    for (text, ttl, expected) in
+        [("a.example.org", 5, 60), ("b.example.org", 9000, 600), ("c.example.org", 0, 60)]
+    {
+        let ask = Ask::new(text, Rtype::A);
+        let reply = server.fetch(&ask, &with_address(&ask, ttl, [192, 0, 2, 7]));
+        assert_eq!(seen(&reply).answers[0].1, expected, "{text}");
+        assert_eq!(seen(&server.ask(&ask).answered()).answers[0].1, expected, "{text} again");
+    }
+}
+
+#[test]
+fn negative_answers_are_kept_as_rfc_2308_says() {
+    let mut server = server();
+    for (text, rcode, soa_ttl, minimum, kept) in [
+        ("a.example.org", Rcode::NXDOMAIN, 900, 300, 300),
+        ("b.example.org", Rcode::NXDOMAIN, 200, 300, 200),
+        ("c.example.org", Rcode::NOERROR, 900, 300, 300),
+        ("d.example.org", Rcode::NXDOMAIN, 90_000, 90_000, 3_600),
+    ] {
+        let ask = Ask::new(text, Rtype::A);
+        let reply = server.fetch(&ask, &negative(&ask, rcode, soa_ttl, minimum));
+        assert_eq!(seen(&reply).authorities, [(6, kept)], "{text}");
+        let again = seen(&server.ask(&ask).answered());
+        assert_eq!((again.rcode, again.authorities), (rcode, vec![(6, kept)]), "{text} again");
+    }
+    // Without an SOA there is no TTL to keep it for.
+    let ask = Ask::new("e.example.org", Rtype::A);
+    server.fetch(&ask, &upstream(&ask, Rcode::NXDOMAIN, |_| {}));
+    assert!(matches!(server.ask(&ask), Asked::Deferred(_)));
+}
+
+#[test]
+fn failures_are_remembered_for_a_moment() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    let reply = server.resume(suspended, Err(Failure::Timeout));
+    assert_eq!(seen(&reply).rcode, Rcode::SERVFAIL);
+    let again = seen(&server.ask(&www().edns(1232)).answered());
+    assert_eq!((again.rcode, again.ede), (Rcode::SERVFAIL, Some(13)));
+    server.wait(5);
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
+}
+
+#[test]
+fn every_failure_says_why() {
+    let rules = CacheRules { failure_ttl: Ttl::ZERO, ..CacheRules::default() };
+    let mut server = Server::new(rules);
+    for (failure, ede) in [
+        (Failure::Timeout, 22),
+        (Failure::Network, 23),
+        (Failure::BadReply(Rcode::FORMERR), 24),
+        (Failure::Overloaded, 0),
+        (Failure::NoUpstream, 22),
+        (Failure::Stopping, 14),
+    ] {
+        let suspended = server.ask(&www().edns(1232)).deferred();
+        let reply = seen(&server.resume(suspended, Err(failure)));
+        assert_eq!((reply.rcode, reply.ede), (Rcode::SERVFAIL, Some(ede)), "{failure:?}");
+    }
+}
+
+#[test]
+fn stale_answers_wait_for_the_client_timer_or_a_failure() {
+    let mut server = server();
+    let ask = www().edns(1232);
+    server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
+    server.wait(61);
+    let suspended = server.ask(&ask).deferred();
+    assert_eq!(suspended.want().stale_after_ms, Some(1800));
+    // The timer runs out.
+    let mut buf = [0; 1232];
+    let mut reply = Reply::new(&mut buf);
+    assert!(matches!(server.engine.answer_stale(&suspended, &mut reply), Verdict::Answered));
+    let stale = seen(reply.bytes());
+    assert_eq!((stale.rcode, stale.answers[0].1, stale.ede), (Rcode::NOERROR, 30, Some(3)));
+    // The fetch fails after all.
+    let stale = seen(&server.resume(suspended, Err(Failure::Timeout)));
+    assert_eq!((stale.rcode, stale.answers[0].1, stale.ede), (Rcode::NOERROR, 30, Some(3)));
+    // For a while nobody asks again; then somebody does, and the upstream is back.
+    assert_eq!(seen(&server.ask(&ask).answered()).ede, Some(3));
+    server.wait(6);
+    let fresh = seen(&server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 8])));
+    assert_eq!((fresh.answers[0].2.as_slice(), fresh.ede), (&[192, 0, 2, 8][..], None));
+    assert_eq!(seen(&server.ask(&ask).answered()).answers[0].1, 60);
+}
+
+#[test]
+fn a_servfail_from_upstream_does_not_beat_a_stale_answer() {
+    let mut server = server();
+    let ask = Ask::new("no.example.org", Rtype::A).edns(1232);
+    server.fetch(&ask, &negative(&ask, Rcode::NXDOMAIN, 60, 60));
+    server.wait(61);
+    let stale = seen(&server.fetch(&ask, &upstream(&ask, Rcode::SERVFAIL, |_| {})));
+    assert_eq!((stale.rcode, stale.ede), (Rcode::NXDOMAIN, Some(19)));
+}
+
+#[test]
+fn data_older_than_the_stale_window_is_gone() {
+    let mut server = Server::new(CacheRules { stale_seconds: 100, ..CacheRules::default() });
+    server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));
+    server.wait(161);
+    assert_eq!(server.ask(&www()).deferred().want().stale_after_ms, None);
+}
+
+#[test]
+fn without_patience_a_stale_answer_comes_at_once_and_is_refreshed_once() {
+    let mut server = Server::new(CacheRules { stale_client_timeout_ms: 0, ..CacheRules::default() });
+    server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));
+    server.wait(61);
+    assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 30);
+    let errand = server.engine.next_errand().expect("a refresh");
+    assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 30);
+    assert!(server.engine.next_errand().is_none(), "one refresh is enough");
+    server.resume(errand, Ok(&with_address(&www(), 60, [192, 0, 2, 8])));
+    assert_eq!(seen(&server.ask(&www()).answered()).answers[0].2, [192, 0, 2, 8]);
+}
+
+#[test]
+fn popular_answers_are_fetched_before_they_expire() {
+    let mut server = server();
+    server.fetch(&www(), &with_address(&www(), 100, [192, 0, 2, 7]));
+    let _ = server.ask(&www()).answered();
+    server.wait(89);
+    let _ = server.ask(&www()).answered();
+    assert!(server.engine.next_errand().is_none(), "too early");
+    server.wait(2);
+    let _ = server.ask(&www()).answered();
+    let errand = server.engine.next_errand().expect("a prefetch");
+    let _ = server.ask(&www()).answered();
+    assert!(server.engine.next_errand().is_none(), "one is enough");
+    server.resume(errand, Ok(&with_address(&www(), 100, [192, 0, 2, 7])));
+    assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 100);
+}
+
+#[test]
+fn queries_without_rd_learn_nothing_from_the_cache() {
+    let mut server = server();
+    server.fetch(&www(), &with_address(&www(), 100, [192, 0, 2, 7]));
+    let ask = Ask { flags: Flags::default(), ..www() };
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+    let local = Ask { flags: Flags::default(), ..Ask::new("localhost", Rtype::A) };
+    assert_eq!(seen(&server.ask(&local).answered()).rcode, Rcode::NOERROR);
+}
+
+#[test]
+fn replies_that_do_not_fit_are_cut_and_still_kept() {
+    let mut server = server();
+    let ask = www();
+    let large = upstream(&ask, Rcode::NOERROR, |w| {
+        for i in 0..60 {
+            w.record(Section::Answer, ask.name.as_name(), Rtype::A, Class::IN, Ttl::new(60), |w| {
+                w.bytes(&[192, 0, 2, i])
+            })
+            .expect("room");
+        }
+    });
+    let cut = server.fetch(&ask, &large);
+    assert!(header(&cut).flags.has(Flags::TC));
+    assert_eq!((header(&cut).answers, cut.len()), (0, 33));
+    let tcp = Client { transport: Transport::Tcp, verified: true, ..client("192.0.2.1") };
+    server.client = tcp;
+    assert_eq!(seen(&server.ask(&ask).answered()).answers.len(), 60);
+    server.client = client("192.0.2.1");
+    assert!(!header(&server.ask(&www().edns(1232)).answered()).flags.has(Flags::TC));
+}
+
+#[test]
+fn ad_is_believed_only_where_the_operator_says_so() {
+    for (trusts_ad, asked, expected) in [(true, true, true), (true, false, false), (false, true, false)] {
+        let mut server = Server::with(gate(), |cache| {
+            let rules = CacheRules::default();
+            vec![
+                Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0 }),
+                Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad }),
+            ]
+        });
+        let flags = if asked { Flags::RD.with(Flags::AD) } else { Flags::RD };
+        let ask = Ask { flags, ..www() };
+        let mut reply = with_address(&ask, 60, [192, 0, 2, 7]);
+        reply[3] |= 0x20;
+        for got in [server.fetch(&ask, &reply), server.ask(&ask).answered()] {
+            assert_eq!(header(&got).flags.has(Flags::AD), expected, "{trusts_ad} {asked}");
+        }
+    }
+}
+
+#[test]
+fn subnets_keep_answers_apart_where_they_are_told_upstream() {
+    let mut server = Server::with(gate(), |cache| {
+        let rules = CacheRules { keeps_subnets_apart: true, ..CacheRules::default() };
+        vec![
+            Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0 }),
+            Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: true, trusts_ad: false }),
+        ]
+    });
+    let from = |third: u8| www().option(8, &[0, 1, 24, 0, 198, 51, third]);
+    let suspended = server.ask(&from(1)).deferred();
+    assert_eq!(suspended.want().query.client_subnet.map(|subnet| subnet.prefix), Some(24));
+    server.resume(suspended, Ok(&with_address(&www(), 60, [192, 0, 2, 1])));
+    assert_eq!(seen(&server.ask(&from(1)).answered()).answers[0].2, [192, 0, 2, 1]);
+    assert!(matches!(server.ask(&from(2)), Asked::Deferred(_)));
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
+    // Prefix zero: the client opted out (RFC 7871 §7.1.2).
+    let suspended = server.ask(&www().option(8, &[0, 1, 0, 0])).deferred();
+    assert_eq!(suspended.want().query.client_subnet, None);
+}
+
+fn gate_with(change: impl FnOnce(&mut Gate)) -> Gate {
+    let mut gate = gate();
+    change(&mut gate);
+    gate
+}
+
+#[test]
+fn strangers_are_refused() {
+    let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 24).expect("a prefix");
+    let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    assert_eq!(seen(&server.ask(&Ask::new("localhost", Rtype::A)).answered()).rcode, Rcode::NOERROR);
+    server.client = client("198.51.100.1");
+    let refused = seen(&server.ask(&Ask::new("localhost", Rtype::A).edns(1232)).answered());
+    assert_eq!((refused.rcode, refused.ede), (Rcode::REFUSED, Some(18)));
+    let mut buf = [0; 512];
+    let mut reply = Reply::new(&mut buf);
+    let verdict = server.engine.answer(&[0; 12], &server.client, &mut reply);
+    assert!(matches!(verdict, Verdict::Drop), "noise from strangers gets nothing");
+}
+
+#[test]
+fn a_cookie_lifts_the_rate_limit() {
+    let gate = gate_with(|gate| {
+        gate.cookies = Some(Secrets { active: [9; 16], staging: None });
+        gate.rate = Some(RateRule {
+            per_second: 1,
+            burst: 2,
+            slip: 2,
+            ipv4_prefix: 24,
+            ipv6_prefix: 56,
+            exempt: PrefixSet::default(),
+        });
+    });
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    let plain = Ask::new("localhost", Rtype::A);
+    let cookie_of = |reply: &[u8]| {
+        let edns = wire::Message::parse(reply).expect("well formed").edns.expect("an OPT");
+        edns.option(OptionCode::COOKIE).expect("a cookie").to_vec()
+    };
+    let with_client_cookie = Ask::new("localhost", Rtype::A).option(10, b"clientck");
+    let full = cookie_of(&server.ask(&with_client_cookie).answered());
+    assert_eq!(full.len(), 24);
+    assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
+    // Now the burst is used up: silence, then a cut reply, in turn.
+    assert!(server.ask(&plain).is_dropped());
+    let slipped = server.ask(&plain).answered();
+    assert!(header(&slipped).flags.has(Flags::TC) && header(&slipped).answers == 0);
+    let bad = server.ask(&with_client_cookie).answered();
+    assert_eq!(seen(&bad).rcode, Rcode::BADCOOKIE);
+    assert_eq!(cookie_of(&bad).len(), 24);
+    // The cookie proves the address, and so does a connection.
+    let proven = Ask::new("localhost", Rtype::A).option(10, &full);
+    assert_eq!(seen(&server.ask(&proven).answered()).rcode, Rcode::NOERROR);
+    server.client = Client { transport: Transport::Tcp, verified: true, ..server.client };
+    assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
+    let malformed = Ask::new("localhost", Rtype::A).option(10, b"short");
+    assert_eq!(seen(&server.ask(&malformed).answered()).rcode, Rcode::FORMERR);
+}
+
+#[test]
+fn rules_mark_skip_call_and_rewrite() {
+    let only =
+        |text: &str| Matcher::Qname(engine::names::NameSet::compile(common::KEY, &[(name(text), true)]));
+    let mut server = Server::with(gate(), |_| {
+        vec![
+            Op::SkipUnless(only("blocked.example.org"), 1),
+            Op::Call(8),
+            Op::SkipIf(Matcher::Mark(3), 2),
+            Op::Forward(ForwardStep { pool: PoolId(1), forwards_client_subnet: false, trusts_ad: false }),
+            Op::Skip(1),
+            Op::Reject(Rcode::NXDOMAIN, Some(wire::EdeCode::BLOCKED)),
+            Op::Ttl(TtlRule::Fixed(Ttl::new(5))),
+            Op::Accept,
+            Op::Mark(3),
+            Op::Return,
+        ]
+    });
+    let blocked = seen(&server.ask(&Ask::new("x.blocked.example.org", Rtype::A).edns(1232)).answered());
+    assert_eq!((blocked.rcode, blocked.ede), (Rcode::NXDOMAIN, Some(15)));
+    let suspended = server.ask(&www()).deferred();
+    assert_eq!(suspended.want().pool, PoolId(1));
+    let reply = seen(&server.resume(suspended, Ok(&with_address(&www(), 300, [192, 0, 2, 7]))));
+    assert_eq!(reply.answers[0].1, 5);
+}
+
+#[test]
+fn a_policy_that_knows_no_answer_refuses() {
+    let mut server = Server::with(gate(), |_| vec![]);
+    assert_eq!(seen(&server.ask(&www()).answered()).rcode, Rcode::REFUSED);
+}
