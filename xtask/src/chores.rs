@@ -155,7 +155,8 @@ fn deny() -> Result<(), String> {
 /// Returns the packages with a file that differs from `main`, or that is not committed.
 fn changed_packages() -> Result<Vec<String>, String> {
     let git = |arguments: &[&str]| output(Command::new("git").current_dir(root()).args(arguments));
-    let base = git(&["merge-base", "HEAD", "main"]).unwrap_or_else(|_| "HEAD".to_string());
+    let base = ["origin/main", "main"].into_iter().find_map(|main| git(&["merge-base", "HEAD", main]).ok());
+    let base = base.unwrap_or_else(|| "HEAD".to_string());
     let mut files = git(&["diff", "--name-only", base.trim()])?;
     files.push_str(&git(&["ls-files", "--others", "--exclude-standard"])?);
     Ok(packages_of(files.lines()))
