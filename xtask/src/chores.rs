@@ -1,12 +1,9 @@
 //! The chores, one function each.
 
 use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched};
-use crate::{tidy, tools};
+use crate::{fuzz, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
-
-/// Executions per fuzz target when nobody says otherwise: seconds, not hours.
-const FUZZ_EXECUTIONS: u64 = 100_000;
 
 /// What a developer runs before a commit.
 pub(crate) fn check() -> Result<(), String> {
@@ -51,7 +48,7 @@ pub(crate) fn test() -> Result<(), String> {
                 }
             })
         });
-        steps.step("fuzz seeds", || fuzz_targets(&["--seeds-only".to_string()]));
+        steps.step("fuzz seeds", fuzz::replay_seeds);
     }
     steps.step("lints", lints);
     steps.step("licences and advisories", deny);
@@ -107,23 +104,6 @@ pub(crate) fn tidy() -> Result<(), String> {
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     run(&mut cargo(["build", "--release", "--package", "gannet-daemon", "--package", "gannet-bench"]))?;
     run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
-}
-
-/// Runs the fuzz targets.
-pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
-    if arguments.is_empty() {
-        return fuzz_targets(&["--executions".to_string(), FUZZ_EXECUTIONS.to_string()]);
-    }
-    fuzz_targets(arguments)
-}
-
-fn fuzz_targets(arguments: &[String]) -> Result<(), String> {
-    if !root().join("fuzz/Cargo.toml").is_file() {
-        println!("skipped: there is no fuzz/Cargo.toml");
-        return Ok(());
-    }
-    let mut command = cargo(["run", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--"]);
-    run(command.args(arguments))
 }
 
 /// Writes the generated pages anew.

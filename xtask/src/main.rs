@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool talks to the person who runs it")]
 
 mod chores;
+mod fuzz;
 mod run;
 mod tidy;
 mod tools;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         ("test", []) => chores::test(),
         ("tidy", []) => chores::tidy(),
         ("bench", rest) => chores::bench(rest),
-        ("fuzz", rest) => chores::fuzz(rest),
+        ("fuzz", rest) => fuzz::fuzz(rest),
         ("docs", []) => chores::docs(),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");
