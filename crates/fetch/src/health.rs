@@ -1,0 +1,165 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Whether an upstream is worth asking: a circuit breaker that is tried again every second or two for ever.
+
+use crate::time::{Moment, Span};
+
+/// Unanswered attempts in a row that open the circuit.
+const SILENCES_MAX: u8 = 4;
+/// Time to the first probe of an upstream that went down, before jitter.
+const PROBE_FIRST: Span = Span::from_ms(700);
+/// Time between later probes, before jitter: recovery is noticed within this, however long the outage was.
+const PROBE_LAST: Span = Span::from_ms(1600);
+
+/// What we know about one upstream's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It answers, as far as we know.
+    Up,
+    /// It does not; asked only when all others are down too, and probed.
+    Down {
+        /// Since when.
+        since: Moment,
+        /// The time between probes, before jitter.
+        wait: Span,
+    },
+}
+
+/// The circuit breaker of one upstream.
+#[derive(Clone, Copy, Debug)]
+pub struct Health {
+    state: State,
+    silences: u8,
+    heard: Moment,
+}
+
+/// What an event did to the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// The upstream went down: arm its first probe.
+    WentDown,
+    /// The upstream is back.
+    CameUp,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { state: State::Up, silences: 0, heard: Moment(0) }
+    }
+}
+
+impl Health {
+    /// Returns whether queries go here.
+    pub fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// Returns the state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Returns when it was last heard.
+    pub const fn heard_at(&self) -> Moment {
+        self.heard
+    }
+
+    /// Notes a reply: whatever it says, somebody is there.
+    pub fn heard(&mut self, now: Moment) -> Change {
+        self.heard = now;
+        self.silences = 0;
+        match self.state {
+            State::Up => Change::None,
+            State::Down { .. } => {
+                self.state = State::Up;
+                Change::CameUp
+            }
+        }
+    }
+
+    /// Notes that the attempt sent at `sent` is overdue.
+    ///
+    /// Counts only if nothing at all came since: a slow name does not make a dead server.
+    pub fn silence(&mut self, sent: Moment, now: Moment) -> Change {
+        if self.heard >= sent && self.heard > Moment(0) {
+            return Change::None;
+        }
+        self.silences = self.silences.saturating_add(1);
+        if self.silences >= SILENCES_MAX { self.fail(now) } else { Change::None }
+    }
+
+    /// Notes that the network said no (refused, unreachable): no need to wait for more of that.
+    pub fn fail(&mut self, now: Moment) -> Change {
+        match self.state {
+            State::Up => {
+                self.state = State::Down { since: now, wait: PROBE_FIRST };
+                Change::WentDown
+            }
+            State::Down { .. } => Change::None,
+        }
+    }
+
+    /// Returns when to probe next, and lengthens the time after that; `None` if it is up.
+    ///
+    /// `jitter` is any random number: workers and servers must not probe in step.
+    pub fn next_probe(&mut self, now: Moment, jitter: u32) -> Option<Moment> {
+        let State::Down { wait, .. } = &mut self.state else { return None };
+        // 3/4 to 5/4 of the wait.
+        let at = now + Span(wait.0 * 3 / 4 + wait.0 / 2 * u64::from(jitter & 0xffff) / 0xffff);
+        *wait = Span(wait.0 * 3 / 2).min(PROBE_LAST);
+        Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_silence_opens_the_circuit_and_one_reply_closes_it() {
+        let mut health = Health::default();
+        for _ in 1..SILENCES_MAX {
+            assert_eq!(health.silence(Moment(10), Moment(20)), Change::None);
+        }
+        assert_eq!(health.silence(Moment(10), Moment(20)), Change::WentDown);
+        assert!(!health.is_up());
+        assert_eq!(health.silence(Moment(10), Moment(20)), Change::None);
+        assert_eq!(health.heard(Moment(30)), Change::CameUp);
+        assert!(health.is_up());
+    }
+
+    #[test]
+    fn a_slow_name_does_not_take_a_talking_server_down() {
+        let mut health = Health::default();
+        for step in 1..100 {
+            let sent = Moment(step * 100);
+            health.heard(sent + Span(1));
+            assert_eq!(health.silence(sent, sent + Span(50)), Change::None);
+        }
+        assert!(health.is_up());
+    }
+
+    #[test]
+    fn a_network_error_opens_the_circuit_at_once() {
+        let mut health = Health::default();
+        assert_eq!(health.fail(Moment(5)), Change::WentDown);
+        assert_eq!(health.fail(Moment(6)), Change::None);
+    }
+
+    #[test]
+    fn probes_never_stop_and_never_lie_more_than_two_seconds_apart() {
+        let mut health = Health::default();
+        health.fail(Moment(0));
+        let mut now = Moment(0);
+        for jitter in (0..200_000u32).step_by(977) {
+            let next = health.next_probe(now, jitter).expect("still down");
+            assert!(next.since(now) >= Span::from_ms(500), "no busy probing");
+            assert!(next.since(now) <= Span::from_ms(2000), "recovery within two seconds");
+            now = next;
+        }
+        health.heard(now);
+        assert_eq!(health.next_probe(now, 0), None);
+    }
+}

@@ -1,0 +1,1039 @@
+//! Every fetch of one worker as one state machine without I/O: it is told what happened and when,
+//! and tells its [`Network`] what to send.
+//!
+//! Never waits, reads no clock, and calls nobody back: what has ended is taken out as [`Event`]s.
+
+mod links;
+mod names;
+mod pools;
+mod replies;
+mod sockets;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use engine::{Failure, OutQuery, PoolId, Want};
+use hashbrown::HashTable;
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt};
+use slab::Slab;
+use wire::{Class, HashKey, Message, NameBuf, Rcode, Rtype};
+
+use crate::clients::{ClientCell, Clients};
+use crate::counters::Counters;
+use crate::health::Change;
+use crate::network::{LinkKey, Network, SocketKey};
+use crate::packet::{CaseSeed, Dress, QUERY_OCTETS_MAX};
+use crate::pick::{self, Candidate};
+use crate::plan::{Hedge, Limits, Pick, Protocol, RcodeSet};
+use crate::rtt::RETRY_MAX;
+use crate::time::{Moment, Span};
+use crate::upstream::Upstream;
+use crate::wheel::{TimerKey, Wheel};
+use links::Link;
+use names::Named;
+use pools::Pool;
+use sockets::Socket;
+
+/// Sends one fetch may cause, so that a lossy or lying network costs a bounded number of packets.
+const ATTEMPTS_MAX: usize = 8;
+/// Wrong replies to one fetch after which it goes on over TCP: somebody may be guessing.
+const WRONG_MAX: u8 = 4;
+/// Time for an answer over a connection that is open, at least; the kernel retransmits there.
+const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
+/// Time to connect before another server is asked.
+const CONNECT_PATIENCE: Span = Span::from_ms(700);
+/// Time for the answer to a probe.
+const PROBE_TIMEOUT: Span = Span::from_ms(900);
+/// Time a query waits for a pool to learn its first address.
+const PARKED_MAX: Span = Span::from_ms(3000);
+/// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
+const HEDGE_COST: u32 = 10;
+/// Credit that can be saved up.
+const HEDGE_CREDIT_MAX: u32 = 100;
+
+const NIL: u32 = u32::MAX;
+
+/// A query that waits, as far as the machine must know it.
+pub(crate) trait Waiter {
+    /// Returns what it waits for.
+    fn want(&self) -> &Want;
+    /// Returns whose query it is; `None` for work that no client waits for.
+    fn client(&self) -> Option<IpAddr>;
+}
+
+/// Something for the owner of the machine to do.
+pub(crate) enum Event<W> {
+    /// A fetch ended.
+    Finished(Finished<'static>),
+    /// A query was not taken.
+    Rejected(W, Failure),
+    /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch goes on.
+    Impatient(u32),
+}
+
+/// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
+pub(crate) struct Finished<'b> {
+    waiters: u32,
+    pub(crate) ending: Ending<'b>,
+}
+
+/// How a fetch ended.
+pub(crate) enum Ending<'b> {
+    /// With the reply that is at hand.
+    Reply(Message<'b>),
+    /// With an unusable reply that came earlier.
+    Held(Box<[u8]>),
+    /// With nothing.
+    Failed(Failure),
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    /// The next step of a fetch.
+    Fetch(u32),
+    /// The patience of a client that could have a stale answer.
+    Waiter(u32),
+    /// A probe of an upstream that is down.
+    Probe(u32),
+    /// The end of an idle connection.
+    Link(u32),
+    /// The refresh of an upstream's addresses: its name, and whether of IPv6.
+    Name(u32, names::Family),
+}
+
+/// Why we ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// For clients (and refreshes).
+    Clients,
+    /// To see whether an upstream is back.
+    Probe { upstream: u32 },
+    /// To learn addresses of an upstream.
+    Resolve { named: u32, family: names::Family },
+}
+
+struct Fetch {
+    purpose: Purpose,
+    /// The pool; `NIL` for probes.
+    pool: u32,
+    query: OutQuery,
+    question: u32,
+    /// First and last waiter, and how many.
+    waiters: (u32, u32, u32),
+    attempts: [Attempt; ATTEMPTS_MAX],
+    attempt_count: u8,
+    /// Times that we had to send again because of silence.
+    resends: u8,
+    wrong: u8,
+    /// Whether only TCP is to be trusted.
+    is_stream_only: bool,
+    /// The upstream that did not echo our letter case, until TCP shows whether it is to blame.
+    case_suspect: Option<u32>,
+    /// Whether a dying connection has cost this fetch a second attempt already.
+    is_relinked: bool,
+    /// Whether all servers were down at the start.
+    is_last_resort: bool,
+    /// Whether it waits for the pool's first address.
+    is_parked: bool,
+    /// Whether it ended, and only waits to measure the servers that have not answered yet.
+    is_lingering: bool,
+    hedge_at: Moment,
+    retry_at: Moment,
+    deadline: Moment,
+    timer: TimerKey,
+    held: Option<Held>,
+    last_failure: Failure,
+}
+
+/// An unusable reply, kept in case nothing better comes.
+struct Held {
+    rank: u8,
+    bytes: Box<[u8]>,
+}
+
+#[derive(Clone, Copy)]
+struct Attempt {
+    upstream: u32,
+    via: Via,
+    id: u16,
+    state: AttemptState,
+    has_edns: bool,
+    case: Option<CaseSeed>,
+    sent: Moment,
+    /// When it counts as unanswered.
+    due: Moment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Via {
+    Socket(SocketKey),
+    Link(LinkKey),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AttemptState {
+    /// On the wire.
+    Waiting,
+    /// Still on the wire, but given up on.
+    Overdue,
+    /// Answered, and the answer did not end the fetch; or taken back.
+    Done,
+    /// The network refused.
+    Failed,
+}
+
+impl Attempt {
+    const UNUSED: Self = Self {
+        upstream: NIL,
+        via: Via::Socket(SocketKey(NIL)),
+        id: 0,
+        state: AttemptState::Done,
+        has_edns: false,
+        case: None,
+        sent: Moment(0),
+        due: Moment(0),
+    };
+
+    /// Returns whether a reply to it would be taken.
+    fn is_open(&self) -> bool {
+        matches!(self.state, AttemptState::Waiting | AttemptState::Overdue)
+    }
+}
+
+impl Fetch {
+    fn attempts(&self) -> &[Attempt] {
+        self.attempts.get(..usize::from(self.attempt_count)).unwrap_or(&[])
+    }
+
+    fn attempts_mut(&mut self) -> &mut [Attempt] {
+        self.attempts.get_mut(..usize::from(self.attempt_count)).unwrap_or(&mut [])
+    }
+
+    fn has_tried(&self, upstream: u32) -> bool {
+        self.attempts().iter().any(|attempt| attempt.upstream == upstream)
+    }
+
+    fn any(&self, state: AttemptState) -> bool {
+        self.attempts().iter().any(|attempt| attempt.state == state)
+    }
+}
+
+struct WaiterEntry<W> {
+    who: W,
+    next: u32,
+    stale: TimerKey,
+    cell: Option<ClientCell>,
+}
+
+/// How to send, where it is not the upstream's usual way.
+#[derive(Clone, Copy, Debug, Default)]
+struct How {
+    /// Over TCP whatever the protocol.
+    stream: bool,
+    /// Without EDNS.
+    plain: bool,
+    /// Even while connecting is backed off.
+    force: bool,
+}
+
+/// All fetches of one worker.
+pub(crate) struct Machine<N, W> {
+    pub(crate) network: N,
+    rng: StdRng,
+    question_key: HashKey,
+    limits: Limits,
+    counters: Arc<Counters>,
+    pools: Slab<Pool>,
+    /// Runtime pool by [`PoolId`]; `NIL` where there is none.
+    by_id: Vec<u32>,
+    upstreams: Slab<Upstream>,
+    named: Slab<Named>,
+    sockets: Slab<Socket>,
+    links: Slab<Link>,
+    fetches: Slab<Fetch>,
+    /// Fetches that clients wait for; the others linger or are our own.
+    active: u32,
+    index: HashTable<u32>,
+    waiters: Slab<WaiterEntry<W>>,
+    clients: Clients,
+    wheel: Wheel<Token>,
+    events: VecDeque<Event<W>>,
+    /// Upstreams with a socket chosen for this burst.
+    bursts: Vec<u32>,
+    /// Sockets that are drained and can be closed at the next flush.
+    closing: Vec<SocketKey>,
+    failed: Vec<SocketKey>,
+    candidates: Vec<Candidate>,
+    has_garbage: bool,
+    is_stopping: bool,
+}
+
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Returns a machine without pools (see [`Machine::adopt`]) that stands at `now`.
+    pub(crate) fn new(network: N, mut rng: StdRng, counters: Arc<Counters>, now: Moment) -> Self {
+        let question_key = HashKey::new([rng.next_u64(), rng.next_u64()]);
+        let clients = Clients::new(HashKey::new([rng.next_u64(), rng.next_u64()]));
+        Self {
+            network,
+            rng,
+            question_key,
+            limits: Limits::default(),
+            counters,
+            pools: Slab::new(),
+            by_id: Vec::new(),
+            upstreams: Slab::new(),
+            named: Slab::new(),
+            sockets: Slab::new(),
+            links: Slab::new(),
+            fetches: Slab::new(),
+            active: 0,
+            index: HashTable::new(),
+            waiters: Slab::new(),
+            clients,
+            wheel: Wheel::new(now),
+            events: VecDeque::new(),
+            bursts: Vec::new(),
+            closing: Vec::new(),
+            failed: Vec::new(),
+            candidates: Vec::new(),
+            has_garbage: false,
+            is_stopping: false,
+        }
+    }
+
+    /// Returns how many fetches clients wait for.
+    pub(crate) fn active(&self) -> usize {
+        self.active as usize
+    }
+
+    /// Returns how many queries wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Returns the next thing to do.
+    pub(crate) fn next_event(&mut self) -> Option<Event<W>> {
+        self.events.pop_front()
+    }
+
+    /// Takes the next waiter of a fetch that ended; `None` when there are no more.
+    pub(crate) fn next_waiter(&mut self, finished: &mut Finished<'_>) -> Option<W> {
+        let entry = self.waiters.try_remove(finished.waiters as usize)?;
+        finished.waiters = entry.next;
+        self.wheel.cancel(entry.stale);
+        if let Some(cell) = entry.cell {
+            self.clients.leave(cell);
+        }
+        Some(entry.who)
+    }
+
+    /// Returns a waiter whose patience ended.
+    pub(crate) fn waiter(&mut self, key: u32) -> Option<&mut W> {
+        self.waiters.get_mut(key as usize).map(|entry| &mut entry.who)
+    }
+
+    /// Takes a query: joins the fetch it needs or begins it.
+    pub(crate) fn take(&mut self, who: W, now: Moment) {
+        let want = who.want();
+        let is_errand = who.client().is_none();
+        let pool = self.pool_of(want.pool);
+        let query = &want.query;
+        let found = self.index.find(query.hash, |&fetch| {
+            self.fetches.get(fetch as usize).is_some_and(|other| other.pool == pool && other.query == *query)
+        });
+        if let Some(&fetch) = found {
+            // What an errand would bring is on its way already.
+            if !is_errand {
+                self.counters.coalesced.bump();
+                match self.admit(fetch, &who) {
+                    Ok(cell) => self.attach(fetch, who, cell, now),
+                    Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+                }
+            }
+            return;
+        }
+        match self.begin(pool, query.clone(), now) {
+            Ok(fetch) => match self.admit(fetch, &who) {
+                Ok(cell) => {
+                    self.attach(fetch, who, cell, now);
+                    self.start(fetch, now);
+                }
+                Err(failure) => {
+                    self.remove(fetch);
+                    self.events.push_back(Event::Rejected(who, failure));
+                }
+            },
+            Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+        }
+    }
+
+    /// Ends all fetches, and takes no more.
+    pub(crate) fn stop(&mut self, now: Moment) {
+        self.is_stopping = true;
+        let all: Vec<u32> = self.fetches.iter().map(|(fetch, _)| fetch as u32).collect();
+        for fetch in all {
+            self.finish_later(fetch, Ending::Failed(Failure::Stopping), now);
+        }
+    }
+
+    /// Returns when to call [`Machine::due`] next.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        self.wheel.next()
+    }
+
+    /// Does what is due by `now`.
+    pub(crate) fn due(&mut self, now: Moment) {
+        while let Some(token) = self.wheel.pop(now) {
+            match token {
+                Token::Fetch(fetch) => self.fetch_due(fetch, now),
+                Token::Waiter(waiter) => {
+                    if let Some(entry) = self.waiters.get_mut(waiter as usize) {
+                        entry.stale = TimerKey::NONE;
+                        self.counters.impatient.bump();
+                        self.events.push_back(Event::Impatient(waiter));
+                    }
+                }
+                Token::Probe(upstream) => self.probe_due(upstream, now),
+                Token::Link(link) => self.link_due(LinkKey(link), now),
+                Token::Name(named, family) => self.name_due(named, family, now),
+            }
+        }
+    }
+
+    fn pool_of(&self, id: PoolId) -> u32 {
+        self.by_id.get(usize::from(id.0)).copied().unwrap_or(NIL)
+    }
+
+    /// Decides whether one more query may wait for `fetch`.
+    fn admit(&self, fetch: u32, who: &W) -> Result<Option<ClientCell>, Failure> {
+        let waiting = self.waiters.len() as u32;
+        let on_fetch = self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.2);
+        if waiting >= self.limits.waiting_max || on_fetch >= self.limits.waiting_per_fetch_max {
+            self.counters.shed_waiting.bump();
+            return Err(Failure::Overloaded);
+        }
+        let Some(client) = who.client() else { return Ok(None) };
+        let cell = self.clients.cell(client);
+        // While there is room for all, nobody is limited.
+        if waiting >= self.limits.waiting_max / 2
+            && self.clients.waiting(cell) >= self.limits.waiting_per_client_max
+        {
+            self.counters.shed_client.bump();
+            return Err(Failure::Overloaded);
+        }
+        Ok(Some(cell))
+    }
+
+    fn attach(&mut self, fetch: u32, who: W, cell: Option<ClientCell>, now: Moment) {
+        let stale_after_ms = who.want().stale_after_ms;
+        if let Some(cell) = cell {
+            self.clients.enter(cell);
+        }
+        let key = self.waiters.insert(WaiterEntry { who, next: NIL, stale: TimerKey::NONE, cell }) as u32;
+        let timer = stale_after_ms
+            .filter(|_| cell.is_some())
+            .map(|ms| self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Waiter(key)));
+        if let (Some(timer), Some(entry)) = (timer, self.waiters.get_mut(key as usize)) {
+            entry.stale = timer;
+        }
+        let Some(fetch) = self.fetches.get_mut(fetch as usize) else { return };
+        let (_, last, count) = &mut fetch.waiters;
+        *count += 1;
+        let before = std::mem::replace(last, key);
+        match self.waiters.get_mut(before as usize) {
+            Some(before) => before.next = key,
+            None => fetch.waiters.0 = key,
+        }
+    }
+
+    /// Makes a fetch for clients, which equal queries can join.
+    fn begin(&mut self, pool: u32, query: OutQuery, now: Moment) -> Result<u32, Failure> {
+        if self.is_stopping {
+            return Err(Failure::Stopping);
+        }
+        let runtime = self.pools.get(pool as usize).ok_or(Failure::NoUpstream)?;
+        if self.active >= self.limits.fetching_max || runtime.fetching >= runtime.plan.fetching_max {
+            self.counters.shed_fetching.bump();
+            return Err(Failure::Overloaded);
+        }
+        let timeout = runtime.give_up_after();
+        let hash = query.hash;
+        let fetch = self.insert(Purpose::Clients, pool, query, now + timeout);
+        self.active += 1;
+        self.counters.fetches.bump();
+        let fetches = &self.fetches;
+        self.index.insert_unique(hash, fetch, |&other| {
+            fetches.get(other as usize).map_or(0, |other| other.query.hash)
+        });
+        Ok(fetch)
+    }
+
+    fn insert(&mut self, purpose: Purpose, pool: u32, query: OutQuery, deadline: Moment) -> u32 {
+        let question = self.question_key.hash(query.qname.as_name(), u64::from(query.qtype.0)) as u32;
+        if let Some(pool) = self.pools.get_mut(pool as usize) {
+            pool.fetching += 1;
+            pool.hedge_credit = (pool.hedge_credit + 1).min(HEDGE_CREDIT_MAX);
+        }
+        self.fetches.insert(Fetch {
+            purpose,
+            pool,
+            query,
+            question,
+            waiters: (NIL, NIL, 0),
+            attempts: [Attempt::UNUSED; ATTEMPTS_MAX],
+            attempt_count: 0,
+            resends: 0,
+            wrong: 0,
+            is_stream_only: false,
+            case_suspect: None,
+            is_relinked: false,
+            is_last_resort: false,
+            is_parked: false,
+            is_lingering: false,
+            hedge_at: Moment::NEVER,
+            retry_at: Moment::NEVER,
+            deadline,
+            timer: TimerKey::NONE,
+            held: None,
+            last_failure: Failure::Timeout,
+        }) as u32
+    }
+
+    /// Begins a fetch of our own, which nobody can join.
+    fn begin_own(&mut self, purpose: Purpose, pool: u32, question: (NameBuf, Rtype), deadline: Moment) -> u32 {
+        let (qname, qtype) = question;
+        let query = OutQuery {
+            qname,
+            qtype,
+            qclass: Class::IN,
+            checking_disabled: false,
+            wants_dnssec: false,
+            client_subnet: None,
+            continuation: 0,
+            hash: 0,
+        };
+        self.insert(purpose, pool, query, deadline)
+    }
+
+    /// Collects the members of a fetch's pool that `keep` wants into `self.candidates`.
+    fn gather(&mut self, pool: u32, keep: impl Fn(u32) -> bool) {
+        self.candidates.clear();
+        let Some(pool) = self.pools.get(pool as usize) else { return };
+        for member in &pool.members {
+            if let Some(upstream) = self.upstreams.get(member.upstream as usize)
+                && keep(member.upstream)
+            {
+                self.candidates.push(Candidate {
+                    upstream: member.upstream,
+                    weight: member.weight,
+                    is_up: upstream.health.is_up(),
+                    score: upstream.rtt.score(),
+                    heard: upstream.health.heard_at(),
+                });
+            }
+        }
+    }
+
+    /// Sends a fetch's first queries.
+    fn start(&mut self, key: u32, now: Moment) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let Some(pool) = self.pools.get_mut(fetch.pool as usize) else {
+            return self.finish_later(key, Ending::Failed(Failure::NoUpstream), now);
+        };
+        let (pick, hedge) = (pool.plan.pick, pool.plan.hedge);
+        if pool.members.is_empty() {
+            if !pool.awaits_addresses() {
+                return self.finish_later(key, Ending::Failed(Failure::NoUpstream), now);
+            }
+            fetch.is_parked = true;
+            fetch.last_failure = Failure::NoUpstream;
+            fetch.deadline = fetch.deadline.min(now + PARKED_MAX);
+            pool.parked.push(key);
+            return self.arm(key);
+        }
+        fetch.is_parked = false;
+        fetch.last_failure = Failure::Timeout;
+        let pool = fetch.pool;
+        self.gather(pool, |_| true);
+        let chosen = pick::first(pick, &self.candidates, &mut self.rng);
+        let can_hedge = self.candidates.iter().filter(|candidate| candidate.is_up).count() > 1;
+        if let Some(fetch) = self.fetches.get_mut(key as usize) {
+            fetch.is_last_resort = chosen.is_last_resort;
+        }
+        let mut has_sent = false;
+        for &upstream in chosen.as_slice() {
+            has_sent |= self.send(key, upstream, How::default(), now);
+        }
+        if let Some(other) = chosen.explored
+            && self.send(key, other, How::default(), now)
+        {
+            self.counters.explored.bump();
+        }
+        if !has_sent {
+            return self.advance(key, now);
+        }
+        if can_hedge && !matches!(pick, Pick::Race(_)) {
+            self.plan_hedge(key, hedge, now);
+        }
+        self.arm(key);
+    }
+
+    /// Decides when a second server is asked.
+    fn plan_hedge(&mut self, key: u32, hedge: Hedge, now: Moment) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let after = match hedge {
+            Hedge::Off => None,
+            Hedge::AfterMs(ms) => Some(Span::from_ms(u64::from(ms))),
+            Hedge::Auto => fetch
+                .attempts()
+                .first()
+                .and_then(|attempt| self.upstreams.get(attempt.upstream as usize))
+                .and_then(|upstream| upstream.rtt.hedge_after()),
+        };
+        if let Some(after) = after {
+            fetch.hedge_at = now + after;
+        }
+    }
+
+    /// Sends one query to one upstream. On failure the attempt is noted as such; says whether it left.
+    fn send(&mut self, key: u32, to: u32, how: How, now: Moment) -> bool {
+        let Some(fetch) = self.fetches.get(key as usize) else { return false };
+        let Some(upstream) = self.upstreams.get_mut(to as usize) else { return false };
+        let attempt = fetch.attempt_count;
+        if usize::from(attempt) >= ATTEMPTS_MAX {
+            return false;
+        }
+        let over_stream = how.stream || fetch.is_stream_only || upstream.remote.protocol == Protocol::Tcp;
+        let pool = self.pools.get(fetch.pool as usize).map(|pool| &pool.plan);
+        let wants_case = pool.is_some_and(|plan| plan.case_randomisation);
+        let dress = Dress {
+            recursion_desired: pool.is_none_or(|plan| plan.recursion_desired),
+            edns: (!how.plain && now >= upstream.plain_until).then(|| pool.map_or(1232, |plan| plan.udp_size)),
+            // Over TCP there is nothing to guess.
+            case: (wants_case && !over_stream && now >= upstream.caseless_until)
+                .then(|| CaseSeed(self.rng.next_u32())),
+        };
+        let question = fetch.question;
+        let base = upstream.rtt.retry_after();
+        let (via, patience) = if over_stream {
+            let Some((link, is_open)) = self.link_for(to, how.force, now) else {
+                self.note_failed_attempt(key, to, now);
+                return false;
+            };
+            let connecting = if is_open { Span::ZERO } else { CONNECT_PATIENCE };
+            (Via::Link(link), Span(base.max(STREAM_PATIENCE_MIN).0 + connecting.0))
+        } else {
+            let Some(socket) = self.socket_for(to, now) else {
+                self.note_failed_attempt(key, to, now);
+                return false;
+            };
+            (Via::Socket(socket), base)
+        };
+        let transactions = match via {
+            Via::Socket(socket) => {
+                self.sockets.get_mut(socket.0 as usize).map(|socket| &mut socket.transactions)
+            }
+            Via::Link(link) => self.links.get_mut(link.0 as usize).map(|link| &mut link.transactions),
+        };
+        // The waiter is registered before the packet leaves: no reply can be too early.
+        let id = transactions.and_then(|table| table.begin(&mut self.rng, key, attempt, question));
+        let (Some(id), Some(fetch)) = (id, self.fetches.get_mut(key as usize)) else {
+            self.note_failed_attempt(key, to, now);
+            return false;
+        };
+        let shift = fetch.resends.min(3);
+        let due = now + Span(patience.0 << shift).min(Span(RETRY_MAX.0.max(patience.0)));
+        if let Some(room) = fetch.attempts.get_mut(usize::from(attempt)) {
+            *room = Attempt {
+                upstream: to,
+                via,
+                id,
+                state: AttemptState::Waiting,
+                has_edns: dress.edns.is_some(),
+                case: dress.case,
+                sent: now,
+                due,
+            };
+        }
+        fetch.attempt_count += 1;
+        // In a race the fastest server's patience counts; later sends start it anew.
+        fetch.retry_at = if fetch.retry_at > now { fetch.retry_at.min(due) } else { due };
+        let mut packet = [0; QUERY_OCTETS_MAX];
+        let len = crate::packet::write(&mut packet, id, &fetch.query, dress);
+        let packet = packet.get(..len).unwrap_or(&[]);
+        match via {
+            Via::Socket(socket) => {
+                if let Some(socket) = self.sockets.get_mut(socket.0 as usize) {
+                    socket.sent += 1;
+                }
+                self.network.queue(socket, packet);
+                self.counters.sent_udp.bump();
+            }
+            Via::Link(link) => {
+                self.network.write(link, packet);
+                self.counters.sent_tcp.bump();
+            }
+        }
+        if let Some(upstream) = self.upstreams.get_mut(to as usize) {
+            upstream.outstanding += 1;
+            upstream.tally.queries += 1;
+        }
+        true
+    }
+
+    /// Notes that `to` could not be asked, so that it is not tried again.
+    fn note_failed_attempt(&mut self, key: u32, to: u32, now: Moment) {
+        self.counters.network_errors.bump();
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let count = usize::from(fetch.attempt_count);
+        if let Some(room) = fetch.attempts.get_mut(count) {
+            *room = Attempt { upstream: to, state: AttemptState::Failed, sent: now, ..Attempt::UNUSED };
+            fetch.attempt_count += 1;
+        }
+        fetch.last_failure = Failure::Network;
+    }
+
+    /// Sets a fetch's timer to its next step.
+    fn arm(&mut self, key: u32) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        self.wheel.cancel(fetch.timer);
+        let at = fetch.hedge_at.min(fetch.retry_at).min(fetch.deadline);
+        fetch.timer = self.wheel.set(at, Token::Fetch(key));
+    }
+
+    /// Does the next step of a fetch whose timer ran out.
+    fn fetch_due(&mut self, key: u32, now: Moment) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        fetch.timer = TimerKey::NONE;
+        if fetch.is_lingering {
+            self.expire(key, now);
+            return self.remove(key);
+        }
+        if now >= fetch.deadline {
+            self.expire(key, now);
+            return self.give_up(key, now);
+        }
+        if now >= fetch.hedge_at {
+            fetch.hedge_at = Moment::NEVER;
+            self.hedge(key, now);
+        }
+        if self.fetches.get(key as usize).is_some_and(|fetch| now >= fetch.retry_at) {
+            self.retry(key, now);
+        }
+        // It may have ended, and its place may even be taken; then the timer is merely set again.
+        if self.fetches.contains(key as usize) {
+            self.arm(key);
+        }
+    }
+
+    /// Asks a second server because the first is slower than usual.
+    fn hedge(&mut self, key: u32, now: Moment) {
+        let Some((pool, pick)) = self.untried(key) else { return };
+        let Some(next) = pick::next(pick, &self.candidates, false) else { return };
+        let Some(pool) = self.pools.get_mut(pool as usize) else { return };
+        if pool.hedge_credit < HEDGE_COST {
+            return;
+        }
+        pool.hedge_credit -= HEDGE_COST;
+        if self.send(key, next, How::default(), now) {
+            self.counters.hedged.bump();
+        }
+    }
+
+    /// Sends again because nothing came in time.
+    fn retry(&mut self, key: u32, now: Moment) {
+        self.expire(key, now);
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        fetch.retry_at = Moment::NEVER;
+        if matches!(fetch.purpose, Purpose::Probe { .. }) || fetch.is_last_resort {
+            return self.give_up(key, now);
+        }
+        fetch.resends = fetch.resends.saturating_add(1);
+        let has_held = fetch.held.is_some();
+        let is_tired = fetch.attempt_count >= 3;
+        let Some((pool, pick)) = self.untried(key) else { return };
+        // Ends: each round uses up one attempt.
+        while let Some(next) = pick::next(pick, &self.candidates, false) {
+            if self.send(key, next, How::default(), now) {
+                self.counters.retransmitted.bump();
+                return;
+            }
+            self.candidates.retain(|candidate| candidate.upstream != next);
+        }
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        if has_held {
+            // There is something to pass on once the others have had their time.
+            let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
+            match waiting.map(|attempt| attempt.due).min() {
+                Some(due) => fetch.retry_at = due,
+                None => self.give_up(key, now),
+            }
+            return;
+        }
+        // Servers that were silent may be asked again; over TCP the kernel does that.
+        let silent = |upstream: u32| {
+            let last = fetch.attempts().iter().rev().find(|attempt| attempt.upstream == upstream);
+            last.is_none_or(|last| last.is_open() && matches!(last.via, Via::Socket(_)))
+        };
+        let again: [Option<u32>; ATTEMPTS_MAX] = std::array::from_fn(|i| {
+            fetch.attempts().get(i).map(|attempt| attempt.upstream).filter(|&upstream| silent(upstream))
+        });
+        let tried: [Option<u32>; ATTEMPTS_MAX] =
+            std::array::from_fn(|i| fetch.attempts().get(i).map(|attempt| attempt.upstream));
+        self.gather(pool, |upstream| again.contains(&Some(upstream)) || !tried.contains(&Some(upstream)));
+        let any_up = self.candidates.iter().any(|candidate| candidate.is_up);
+        if !any_up && is_tired && !self.candidates.is_empty() {
+            // All went down meanwhile: fail now rather than pile up.
+            return self.give_up(key, now);
+        }
+        // The one asked least recently, so that one bad server does not get all the retries.
+        let next = self
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.is_up || !any_up)
+            .min_by_key(|candidate| tried.iter().rposition(|&upstream| upstream == Some(candidate.upstream)))
+            .map(|candidate| candidate.upstream);
+        if let Some(next) = next
+            && self.send(key, next, How::default(), now)
+        {
+            self.counters.retransmitted.bump();
+        }
+    }
+
+    /// Collects the members of a fetch's pool that it has not tried yet; returns the pool and how it picks.
+    fn untried(&mut self, key: u32) -> Option<(u32, Pick)> {
+        let fetch = self.fetches.get(key as usize)?;
+        let pool = fetch.pool;
+        let pick = self.pools.get(pool as usize)?.plan.pick;
+        let tried: [u32; ATTEMPTS_MAX] =
+            std::array::from_fn(|i| fetch.attempts().get(i).map_or(NIL, |attempt| attempt.upstream));
+        self.gather(pool, |upstream| !tried.contains(&upstream));
+        Some((pool, pick))
+    }
+
+    /// Goes on after a reply that cannot be used or an attempt that failed: next server, or wait, or end.
+    fn advance(&mut self, key: u32, now: Moment) {
+        let Some(fetch) = self.fetches.get(key as usize) else { return };
+        if fetch.is_lingering {
+            if !fetch.any(AttemptState::Waiting) {
+                self.remove(key);
+            }
+            return;
+        }
+        let has_held = fetch.held.is_some();
+        let is_waiting = fetch.any(AttemptState::Waiting);
+        let is_last_resort = fetch.is_last_resort;
+        let Some((_, pick)) = self.untried(key) else { return self.give_up(key, now) };
+        // In a race the others may still answer; only when all have answered or failed is it the next one's turn.
+        let may_wait = is_waiting && matches!(pick, Pick::Race(_));
+        if !may_wait && !is_last_resort {
+            // Ends: each round uses up one attempt or one candidate.
+            while let Some(next) = pick::next(pick, &self.candidates, !has_held) {
+                if self.send(key, next, How::default(), now) {
+                    self.counters.fallbacks.bump();
+                    return self.arm(key);
+                }
+                self.candidates.retain(|candidate| candidate.upstream != next);
+            }
+        }
+        let Some(fetch) = self.fetches.get(key as usize) else { return };
+        let may_still_come = is_waiting || (!has_held && fetch.any(AttemptState::Overdue));
+        if may_still_come { self.arm(key) } else { self.give_up(key, now) }
+    }
+
+    /// Ends a fetch with what there is.
+    fn give_up(&mut self, key: u32, now: Moment) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let ending = match fetch.held.take() {
+            Some(held) => Ending::Held(held.bytes),
+            None => Ending::Failed(fetch.last_failure),
+        };
+        self.finish_later(key, ending, now);
+    }
+
+    /// Counts the attempts that are due as unanswered.
+    fn expire(&mut self, key: u32, now: Moment) {
+        // Ends: one round per attempt.
+        for i in 0..ATTEMPTS_MAX {
+            let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+            let deadline = fetch.deadline;
+            let Some(attempt) = fetch.attempts_mut().get_mut(i) else { return };
+            if attempt.state != AttemptState::Waiting || now < attempt.due.min(deadline) {
+                continue;
+            }
+            attempt.state = AttemptState::Overdue;
+            let (to, sent) = (attempt.upstream, attempt.sent);
+            if let Some(upstream) = self.upstreams.get_mut(to as usize) {
+                let change = upstream.silent(sent, now);
+                self.changed(to, change, now);
+            }
+        }
+    }
+
+    /// Ends a fetch from where its ending cannot be handed out directly.
+    fn finish_later(&mut self, key: u32, ending: Ending<'static>, now: Moment) {
+        if let Some(finished) = self.finish(key, ending, now) {
+            self.events.push_back(Event::Finished(finished));
+        }
+    }
+
+    /// Ends a fetch; returns what its waiters get, if it had any.
+    fn finish<'b>(&mut self, key: u32, ending: Ending<'b>, now: Moment) -> Option<Finished<'b>> {
+        let fetch = self.fetches.get_mut(key as usize)?;
+        if fetch.is_lingering {
+            return None;
+        }
+        let waiters = fetch.waiters.0;
+        fetch.waiters = (NIL, NIL, 0);
+        let purpose = fetch.purpose;
+        match purpose {
+            Purpose::Clients => {
+                match ending {
+                    Ending::Failed(Failure::Timeout) => self.counters.timeouts.bump(),
+                    Ending::Failed(_) => self.counters.failures.bump(),
+                    Ending::Reply(_) | Ending::Held(_) => (),
+                }
+                self.active -= 1;
+                let hash = fetch.query.hash;
+                if let Ok(entry) = self.index.find_entry(hash, |&other| other == key) {
+                    entry.remove();
+                }
+                self.linger(key);
+                Some(Finished { waiters, ending })
+            }
+            Purpose::Probe { .. } => {
+                self.remove(key);
+                None
+            }
+            Purpose::Resolve { named, family } => {
+                self.linger(key);
+                match ending {
+                    Ending::Reply(message) => self.resolved(named, family, Some(&message), now),
+                    Ending::Held(_) | Ending::Failed(_) => self.resolved(named, family, None, now),
+                }
+                None
+            }
+        }
+    }
+
+    /// Keeps an ended fetch while servers that were asked may still show how fast they are.
+    fn linger(&mut self, key: u32) {
+        let room = self.fetches.len() < 2 * self.limits.fetching_max as usize;
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
+        match waiting.map(|attempt| attempt.due).max() {
+            Some(last) if room && !self.is_stopping => {
+                fetch.is_lingering = true;
+                fetch.is_parked = false;
+                (fetch.hedge_at, fetch.retry_at, fetch.deadline) = (Moment::NEVER, Moment::NEVER, last);
+                self.arm(key);
+            }
+            _ => self.remove(key),
+        }
+    }
+
+    /// Forgets a fetch and everything of it that is still on the wire.
+    fn remove(&mut self, key: u32) {
+        let Some(fetch) = self.fetches.try_remove(key as usize) else { return };
+        self.wheel.cancel(fetch.timer);
+        for attempt in fetch.attempts().iter().filter(|attempt| attempt.is_open()) {
+            self.end_transaction(attempt);
+        }
+        if fetch.purpose == Purpose::Clients && !fetch.is_lingering && fetch.waiters.0 == NIL {
+            // Shed before it began, or finished and not lingering.
+            if let Ok(entry) = self.index.find_entry(fetch.query.hash, |&other| other == key) {
+                entry.remove();
+                self.active -= 1;
+            }
+        }
+        if let Some(pool) = self.pools.get_mut(fetch.pool as usize) {
+            pool.fetching -= 1;
+            self.has_garbage |= pool.is_retired;
+        }
+    }
+
+    /// Takes an attempt off the wire.
+    fn end_transaction(&mut self, attempt: &Attempt) {
+        match attempt.via {
+            Via::Socket(key) => {
+                if let Some(socket) = self.sockets.get_mut(key.0 as usize) {
+                    socket.transactions.end(attempt.id);
+                    if socket.is_retiring && socket.transactions.is_empty() {
+                        self.closing.push(key);
+                    }
+                }
+            }
+            Via::Link(key) => {
+                if let Some(link) = self.links.get_mut(key.0 as usize) {
+                    link.transactions.end(attempt.id);
+                }
+            }
+        }
+        if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
+            upstream.outstanding -= 1;
+            self.has_garbage |= upstream.users == 0;
+        }
+    }
+
+    /// Acts on an upstream's change of state.
+    fn changed(&mut self, key: u32, change: Change, now: Moment) {
+        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
+        match change {
+            Change::None => (),
+            Change::WentDown => {
+                self.counters.upstreams_down.bump();
+                let at = upstream.health.next_probe(now, self.rng.next_u32()).unwrap_or(now);
+                self.wheel.cancel(upstream.probe);
+                upstream.probe = self.wheel.set(at, Token::Probe(key));
+                // Our address or route may have changed: the next packets leave through new sockets.
+                self.retire_sockets(key);
+            }
+            Change::CameUp => {
+                self.counters.upstreams_up.bump();
+                self.wheel.cancel(upstream.probe);
+                upstream.probe = TimerKey::NONE;
+            }
+        }
+    }
+
+    /// Asks an upstream that is down whether it is back.
+    fn probe_due(&mut self, key: u32, now: Moment) {
+        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
+        upstream.probe = TimerKey::NONE;
+        let Some(at) = upstream.health.next_probe(now, self.rng.next_u32()) else { return };
+        upstream.probe = self.wheel.set(at, Token::Probe(key));
+        self.counters.probes.bump();
+        let purpose = Purpose::Probe { upstream: key };
+        let fetch = self.begin_own(purpose, NIL, (NameBuf::root(), Rtype::NS), now + PROBE_TIMEOUT);
+        if self.send(fetch, key, How { force: true, ..How::default() }, now) {
+            if let Some(fetch) = self.fetches.get_mut(fetch as usize) {
+                fetch.retry_at = Moment::NEVER;
+            }
+            self.arm(fetch);
+        } else {
+            self.remove(fetch);
+        }
+    }
+
+    /// Returns a random number below `bound`.
+    fn random_below(&mut self, bound: usize) -> usize {
+        self.rng.random_range(0..bound.max(1))
+    }
+
+    /// Returns the rcodes that make a fetch go on to the next server.
+    fn fallback_on(&self, pool: u32) -> RcodeSet {
+        self.pools.get(pool as usize).map_or(RcodeSet::UNUSABLE, |pool| pool.plan.fallback_on)
+    }
+}
+
+/// Returns how telling an unusable reply is: the most telling one is passed on.
+const fn rank(rcode: Rcode) -> u8 {
+    match rcode {
+        Rcode::SERVFAIL => 3,
+        Rcode::REFUSED => 2,
+        _ => 1,
+    }
+}

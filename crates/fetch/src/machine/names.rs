@@ -1,0 +1,193 @@
+//! Upstreams given by name: their addresses, asked for at the bootstrap resolvers and kept fresh.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use wire::{Message, NameBuf, Rcode, Rtype, message::Section};
+
+use crate::machine::{Machine, Purpose, Token, Waiter};
+use crate::network::Network;
+use crate::time::{Moment, Span};
+use crate::wheel::TimerKey;
+
+/// Addresses taken of one name and family.
+const ADDRESSES_MAX: usize = 16;
+/// Addresses are asked for again no sooner than this, whatever their TTL.
+const REFRESH_MIN: Span = Span::from_ms(30_000);
+/// And no later than this.
+const REFRESH_MAX: Span = Span::from_ms(3_600_000);
+/// When the other family has addresses and this one has none.
+const REFRESH_NONE: Span = Span::from_ms(300_000);
+/// After a failure while old addresses are at hand.
+const RETRY_STOCKED: Span = Span::from_ms(10_000);
+/// After a failure while nothing is at hand: recovery must not take longer than a few seconds.
+const RETRY_EMPTY: Span = Span::from_ms(1000);
+/// Time for one look-up.
+const RESOLVE_TIMEOUT: Span = Span::from_ms(2000);
+
+/// Which addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// A records.
+    Four,
+    /// AAAA records.
+    Six,
+}
+
+/// One name of an upstream.
+pub(super) struct Named {
+    name: NameBuf,
+    bootstrap: Vec<SocketAddr>,
+    /// The hidden pool of its bootstrap resolvers.
+    pool: u32,
+    users: u32,
+    four: Addresses,
+    six: Addresses,
+}
+
+#[derive(Default)]
+struct Addresses {
+    list: Vec<IpAddr>,
+    timer: Option<TimerKey>,
+}
+
+impl Named {
+    /// Returns all addresses, both families.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.four.list.iter().chain(&self.six.list).copied().collect()
+    }
+
+    fn family(&mut self, family: Family) -> &mut Addresses {
+        match family {
+            Family::Four => &mut self.four,
+            Family::Six => &mut self.six,
+        }
+    }
+}
+
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Returns the entry of a name, with one more user, and whether it is new.
+    pub(super) fn acquire_name(&mut self, name: &NameBuf, bootstrap: &[SocketAddr], now: Moment) -> (u32, bool) {
+        let known = self
+            .named
+            .iter()
+            .find(|(_, named)| named.name == *name && named.bootstrap == bootstrap)
+            .map(|(key, _)| key);
+        if let Some(key) = known {
+            if let Some(named) = self.named.get_mut(key) {
+                named.users += 1;
+            }
+            return (key as u32, false);
+        }
+        let pool = self.build_bootstrap(bootstrap, now);
+        let key = self.named.insert(Named {
+            name: *name,
+            bootstrap: bootstrap.to_vec(),
+            pool,
+            users: 1,
+            four: Addresses::default(),
+            six: Addresses::default(),
+        });
+        (key as u32, true)
+    }
+
+    /// Lets go of a name.
+    pub(super) fn release_name(&mut self, key: u32) {
+        let Some(named) = self.named.get_mut(key as usize) else { return };
+        named.users -= 1;
+        if named.users == 0
+            && let Some(named) = self.named.try_remove(key as usize)
+        {
+            for timer in [named.four.timer, named.six.timer].into_iter().flatten() {
+                self.wheel.cancel(timer);
+            }
+            self.retire_pool(named.pool);
+        }
+    }
+
+    /// Asks for all addresses of a name.
+    pub(super) fn resolve_all(&mut self, key: u32, now: Moment) {
+        for family in [Family::Four, Family::Six] {
+            self.name_due(key, family, now);
+        }
+    }
+
+    /// Asks for the addresses of a name.
+    pub(super) fn name_due(&mut self, key: u32, family: Family, now: Moment) {
+        let Some(named) = self.named.get_mut(key as usize) else { return };
+        named.family(family).timer = None;
+        let rtype = match family {
+            Family::Four => Rtype::A,
+            Family::Six => Rtype::AAAA,
+        };
+        let (name, pool) = (named.name, named.pool);
+        if named.bootstrap.is_empty() || self.is_stopping {
+            return;
+        }
+        self.counters.resolutions.bump();
+        let purpose = Purpose::Resolve { named: key, family };
+        let fetch = self.begin_own(purpose, pool, (name, rtype), now + RESOLVE_TIMEOUT);
+        self.start(fetch, now);
+    }
+
+    /// Takes the answer to such a question; `None` when there was none.
+    pub(super) fn resolved(&mut self, key: u32, family: Family, reply: Option<&Message<'_>>, now: Moment) {
+        let Some(named) = self.named.get_mut(key as usize) else { return };
+        let found = reply.filter(|reply| reply.rcode() == Rcode::NOERROR).map(|reply| read(reply, family));
+        let other_has = match family {
+            Family::Four => !named.six.list.is_empty(),
+            Family::Six => !named.four.list.is_empty(),
+        };
+        let here = named.family(family);
+        let mut changed = false;
+        let again = match found {
+            Some((list, ttl)) if !list.is_empty() => {
+                changed = here.list != list;
+                here.list = list;
+                Span::from_ms(u64::from(ttl) * 1000).clamp(REFRESH_MIN, REFRESH_MAX)
+            }
+            // It exists and has no such address. Old ones are let go of only if the other family has some.
+            Some(_) if other_has => {
+                changed = !here.list.is_empty();
+                here.list.clear();
+                REFRESH_NONE
+            }
+            _ if !here.list.is_empty() || other_has => RETRY_STOCKED,
+            _ => RETRY_EMPTY,
+        };
+        let again = self.jittered(again);
+        let timer = self.wheel.set(now + again, Token::Name(key, family));
+        if let Some(named) = self.named.get_mut(key as usize) {
+            named.family(family).timer = Some(timer);
+        }
+        if changed {
+            self.readdress(key, now);
+        }
+    }
+}
+
+/// Returns the addresses in an answer and the smallest TTL on the way to them.
+///
+/// The bootstrap resolver follows aliases for us, so owners are not compared.
+fn read(reply: &Message<'_>, family: Family) -> (Vec<IpAddr>, u32) {
+    let mut list: Vec<IpAddr> = Vec::new();
+    let mut ttl = u32::MAX;
+    for record in reply.records().filter(|record| record.section == Section::Answer) {
+        ttl = ttl.min(record.ttl().seconds());
+        let address = match (family, record.rtype) {
+            (Family::Four, Rtype::A) => <[u8; 4]>::try_from(record.rdata).ok().map(|it| Ipv4Addr::from(it).into()),
+            (Family::Six, Rtype::AAAA) => {
+                <[u8; 16]>::try_from(record.rdata).ok().map(|it| Ipv6Addr::from(it).into())
+            }
+            _ => None,
+        };
+        if let Some(address) = address
+            && list.len() < ADDRESSES_MAX
+            && !list.contains(&address)
+        {
+            list.push(address);
+        }
+    }
+    // The order changes with every answer of many servers; it must not look like a change.
+    list.sort_unstable();
+    (list, ttl)
+}

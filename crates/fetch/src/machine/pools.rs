@@ -1,0 +1,301 @@
+//! The groups of upstreams as they are now: members come and go with names' addresses and with reloads.
+
+use std::net::SocketAddr;
+
+use rand::RngExt;
+
+use crate::health::State;
+use crate::machine::names::Named;
+use crate::machine::{Machine, NIL, Waiter};
+use crate::network::{Network, Remote};
+use crate::plan::{Bind, Plan, PoolPlan, Protocol, Target};
+use crate::status::{Status, UpstreamState, UpstreamStatus};
+use crate::time::{Moment, Span};
+use crate::upstream::Upstream;
+
+/// One group.
+pub(super) struct Pool {
+    pub(super) plan: PoolPlan,
+    parts: Vec<Part>,
+    pub(super) members: Vec<Member>,
+    /// Fetches in it, of whatever kind.
+    pub(super) fetching: u32,
+    pub(super) hedge_credit: u32,
+    /// Fetches that wait for the first member.
+    pub(super) parked: Vec<u32>,
+    /// Replaced by a reload; goes when its last fetch is gone.
+    pub(super) is_retired: bool,
+}
+
+/// One address that the group asks.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    pub(super) upstream: u32,
+    pub(super) weight: u16,
+}
+
+/// One server as configured.
+enum Part {
+    Fixed(Member),
+    Named { named: u32, weight: u16, protocol: Protocol, bind: Bind, port: u16 },
+}
+
+impl Pool {
+    /// Returns when to give up: a little before the client does.
+    pub(super) fn give_up_after(&self) -> Span {
+        Span::from_ms(u64::from(self.plan.timeout_ms) * 9 / 10)
+    }
+
+    /// Returns whether it may get members yet.
+    pub(super) fn awaits_addresses(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Named { .. })) && !self.plan.bootstrap.is_empty()
+    }
+}
+
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
+    pub(crate) fn adopt(&mut self, plan: &Plan, now: Moment) {
+        self.limits = plan.limits;
+        let mut by_id = Vec::new();
+        for pool in &plan.pools {
+            let id = usize::from(pool.id.0);
+            if by_id.len() <= id {
+                by_id.resize(id + 1, NIL);
+            }
+            let old = self.pool_of(pool.id);
+            let same = self.pools.get(old as usize).is_some_and(|old| old.plan == *pool);
+            let runtime = if same { old } else { self.build_pool(pool.clone(), now) };
+            if let Some(room) = by_id.get_mut(id) {
+                *room = runtime;
+            }
+        }
+        let before = std::mem::replace(&mut self.by_id, by_id);
+        for old in before {
+            if old != NIL && !self.by_id.contains(&old) {
+                self.retire_pool(old);
+            }
+        }
+        self.collect_garbage();
+    }
+
+    fn build_pool(&mut self, plan: PoolPlan, now: Moment) -> u32 {
+        let mut parts = Vec::with_capacity(plan.servers.len());
+        let mut unresolved = Vec::new();
+        for server in &plan.servers {
+            let weight = server.weight;
+            match &server.target {
+                Target::Address(address) => {
+                    let remote =
+                        Remote { address: *address, protocol: server.protocol, bind: server.bind.clone() };
+                    let upstream = self.acquire(remote);
+                    parts.push(Part::Fixed(Member { upstream, weight }));
+                }
+                Target::Name { name, port } => {
+                    let (named, is_new) = self.acquire_name(name, &plan.bootstrap, now);
+                    if is_new {
+                        unresolved.push(named);
+                    }
+                    parts.push(Part::Named {
+                        named,
+                        weight,
+                        protocol: server.protocol,
+                        bind: server.bind.clone(),
+                        port: *port,
+                    });
+                }
+            }
+        }
+        let pool = self.pools.insert(Pool {
+            plan,
+            parts,
+            members: Vec::new(),
+            fetching: 0,
+            hedge_credit: 0,
+            parked: Vec::new(),
+            is_retired: false,
+        }) as u32;
+        self.refresh_members(pool);
+        for named in unresolved {
+            self.resolve_all(named, now);
+        }
+        pool
+    }
+
+    /// Makes the hidden pool that resolves upstreams' names.
+    pub(super) fn build_bootstrap(&mut self, servers: &[SocketAddr], now: Moment) -> u32 {
+        let servers = servers.iter().copied().map(crate::plan::ServerPlan::udp).collect();
+        let mut plan = PoolPlan::new(engine::PoolId(u16::MAX), "bootstrap", servers);
+        plan.pick = crate::plan::Pick::Fastest;
+        self.build_pool(plan, now)
+    }
+
+    pub(super) fn retire_pool(&mut self, key: u32) {
+        if let Some(pool) = self.pools.get_mut(key as usize) {
+            pool.is_retired = true;
+            self.has_garbage = true;
+        }
+    }
+
+    /// Makes a pool's members anew out of its parts.
+    fn refresh_members(&mut self, key: u32) {
+        let Some(pool) = self.pools.get(key as usize) else { return };
+        let mut wanted = Vec::new();
+        for part in &pool.parts {
+            match part {
+                Part::Fixed(member) => wanted.push((Ok(member.upstream), member.weight)),
+                Part::Named { named, weight, protocol, bind, port } => {
+                    let named = self.named.get(*named as usize);
+                    for address in named.map(Named::addresses).unwrap_or_default() {
+                        let address = SocketAddr::new(address, *port);
+                        let remote = Remote { address, protocol: *protocol, bind: bind.clone() };
+                        wanted.push((Err(remote), *weight));
+                    }
+                }
+            }
+        }
+        let mut members = Vec::with_capacity(wanted.len());
+        for (upstream, weight) in wanted {
+            let upstream = match upstream {
+                Ok(upstream) => self.hold(upstream),
+                Err(remote) => self.acquire(remote),
+            };
+            members.push(Member { upstream, weight });
+        }
+        let Some(pool) = self.pools.get_mut(key as usize) else { return };
+        let old = std::mem::replace(&mut pool.members, members);
+        for member in old {
+            self.release(member.upstream);
+        }
+    }
+
+    /// Takes new addresses into the pools that use a name, and starts what waited for them.
+    pub(super) fn readdress(&mut self, named: u32, now: Moment) {
+        let users: Vec<u32> = self
+            .pools
+            .iter()
+            .filter(|(_, pool)| {
+                pool.parts.iter().any(|part| matches!(part, Part::Named { named: other, .. } if *other == named))
+            })
+            .map(|(key, _)| key as u32)
+            .collect();
+        for key in users {
+            self.refresh_members(key);
+            let Some(pool) = self.pools.get_mut(key as usize) else { continue };
+            if pool.members.is_empty() {
+                continue;
+            }
+            for fetch in std::mem::take(&mut pool.parked) {
+                let is_parked =
+                    self.fetches.get(fetch as usize).is_some_and(|fetch| fetch.is_parked && fetch.pool == key);
+                if is_parked {
+                    self.start(fetch, now);
+                }
+            }
+        }
+    }
+
+    /// Returns the upstream at `remote`, new or known, with one more user.
+    fn acquire(&mut self, remote: Remote) -> u32 {
+        let known = self.upstreams.iter().find(|(_, upstream)| upstream.remote == remote).map(|(key, _)| key);
+        let key = known.unwrap_or_else(|| self.upstreams.insert(Upstream::new(remote)));
+        self.hold(key as u32)
+    }
+
+    fn hold(&mut self, key: u32) -> u32 {
+        if let Some(upstream) = self.upstreams.get_mut(key as usize) {
+            upstream.users += 1;
+        }
+        key
+    }
+
+    fn release(&mut self, key: u32) {
+        if let Some(upstream) = self.upstreams.get_mut(key as usize) {
+            upstream.users -= 1;
+            self.has_garbage |= upstream.users == 0;
+        }
+    }
+
+    /// Drops retired pools without fetches, names without pools, upstreams without users.
+    pub(super) fn collect_garbage(&mut self) {
+        self.has_garbage = false;
+        let pools: Vec<u32> = self
+            .pools
+            .iter()
+            .filter(|(_, pool)| pool.is_retired && pool.fetching == 0)
+            .map(|(key, _)| key as u32)
+            .collect();
+        for key in pools {
+            let Some(pool) = self.pools.try_remove(key as usize) else { continue };
+            for part in pool.parts {
+                match part {
+                    Part::Fixed(member) => self.release(member.upstream),
+                    Part::Named { named, .. } => self.release_name(named),
+                }
+            }
+            for member in pool.members {
+                self.release(member.upstream);
+            }
+        }
+        let idle: Vec<usize> = self
+            .upstreams
+            .iter()
+            .filter(|(_, upstream)| upstream.users == 0 && upstream.outstanding == 0)
+            .map(|(key, _)| key)
+            .collect();
+        for key in idle {
+            self.retire_sockets(key as u32);
+            let Some(upstream) = self.upstreams.get(key) else { continue };
+            for link in upstream.links.into_iter().flatten() {
+                self.drop_link(link);
+            }
+            if let Some(upstream) = self.upstreams.try_remove(key) {
+                self.wheel.cancel(upstream.probe);
+            }
+        }
+        while let Some(key) = self.closing.pop() {
+            if self.sockets.try_remove(key.0 as usize).is_some() {
+                self.network.close(key);
+            }
+        }
+    }
+
+    /// Describes the pools and how their upstreams are doing.
+    pub(crate) fn status(&self, now: Moment) -> Status {
+        let mut upstreams = Vec::new();
+        for (_, pool) in &self.pools {
+            if pool.is_retired {
+                continue;
+            }
+            for member in &pool.members {
+                let Some(upstream) = self.upstreams.get(member.upstream as usize) else { continue };
+                let state = match upstream.health.state() {
+                    State::Up => UpstreamState::Up,
+                    State::Down { since, .. } => UpstreamState::Down { for_ms: now.since(since).ms() },
+                };
+                upstreams.push(UpstreamStatus {
+                    pool: pool.plan.name.clone(),
+                    address: upstream.remote.address,
+                    protocol: upstream.remote.protocol,
+                    state,
+                    srtt_us: upstream.rtt.smoothed().map(|span| span.0),
+                    rttvar_us: upstream.rtt.variation().0,
+                    retry_after_ms: upstream.rtt.retry_after().ms(),
+                    outstanding: upstream.outstanding,
+                    tally: upstream.tally,
+                });
+            }
+        }
+        Status {
+            upstreams,
+            fetching: self.active,
+            waiting: self.waiters.len() as u32,
+            sockets: self.sockets.len() as u32,
+            connections: self.links.len() as u32,
+        }
+    }
+
+    /// Returns a time around `span`, so that workers do not act in step.
+    pub(super) fn jittered(&mut self, span: Span) -> Span {
+        Span(span.0 * 3 / 4 + self.rng.random_range(0..=span.0 / 2))
+    }
+}

@@ -1,0 +1,46 @@
+//! What the state machine needs of the operating system, so that tests can stand in for it.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::plan::{Bind, Protocol};
+
+/// An address to talk to, and how: what makes two upstreams the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Remote {
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
+    pub(crate) bind: Bind,
+}
+
+/// Names a UDP socket; the machine chooses it, and uses it again only after [`Network::close`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SocketKey(pub(crate) u32);
+
+/// Names a TCP connection in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkKey(pub(crate) u32);
+
+/// Sockets and connections. Nothing here waits.
+pub(crate) trait Network {
+    /// Opens a UDP socket on a port of the kernel's random choice and connects it.
+    fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()>;
+
+    /// Closes a UDP socket.
+    fn close(&mut self, key: SocketKey);
+
+    /// Queues a datagram.
+    fn queue(&mut self, key: SocketKey, packet: &[u8]);
+
+    /// Sends all queued datagrams; puts the sockets that cannot send into `failed`.
+    fn flush(&mut self, failed: &mut Vec<SocketKey>);
+
+    /// Begins to connect; `Machine::link_opened` or `Machine::link_closed` follows.
+    fn connect(&mut self, key: LinkKey, remote: &Remote);
+
+    /// Queues a message on a connection that may still be opening.
+    fn write(&mut self, key: LinkKey, packet: &[u8]);
+
+    /// Closes a connection, opening or open.
+    fn disconnect(&mut self, key: LinkKey);
+}

@@ -1,0 +1,202 @@
+//! Whom to ask and how: plain data that `config` builds and every worker adopts.
+
+use std::net::{IpAddr, SocketAddr};
+
+use engine::PoolId;
+use wire::{NameBuf, Rcode};
+
+/// Everything `fetch` needs to know; replaced whole on a reload.
+#[derive(Clone, PartialEq)]
+pub struct Plan {
+    /// The upstream groups.
+    pub pools: Vec<PoolPlan>,
+    /// What one worker may hold.
+    pub limits: Limits,
+}
+
+/// One upstream group.
+#[derive(Clone, PartialEq)]
+pub struct PoolPlan {
+    /// Its number, stable over reloads for as long as it keeps its name.
+    pub id: PoolId,
+    /// Its name, for people.
+    pub name: String,
+    /// Its servers, in the order of preference.
+    pub servers: Vec<ServerPlan>,
+    /// Which of them to ask.
+    pub pick: Pick,
+    /// The time a client waits, in milliseconds; we give up at nine tenths of it, so that our failure still arrives.
+    pub timeout_ms: u32,
+    /// Whether a slow answer makes us ask another server as well.
+    pub hedge: Hedge,
+    /// The rcodes that make us ask the next server.
+    pub fallback_on: RcodeSet,
+    /// Resolvers for the names among `servers`.
+    pub bootstrap: Vec<SocketAddr>,
+    /// Whether the letter case of names is made random (draft-vixie-dnsext-dns0x20), to be compared on return.
+    pub case_randomisation: bool,
+    /// Whether RD is set: yes for forwarders.
+    pub recursion_desired: bool,
+    /// The UDP payload size we announce.
+    pub udp_size: u16,
+    /// Fetches of this pool under way on one worker at once; more are shed.
+    pub fetching_max: u32,
+}
+
+impl PoolPlan {
+    /// Returns a pool of `servers` with the defaults: the first that is well, five seconds, hedged.
+    pub fn new(id: PoolId, name: &str, servers: Vec<ServerPlan>) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            servers,
+            pick: Pick::Ordered,
+            timeout_ms: 5000,
+            hedge: Hedge::Auto,
+            fallback_on: RcodeSet::UNUSABLE,
+            bootstrap: Vec::new(),
+            case_randomisation: false,
+            recursion_desired: true,
+            udp_size: 1232,
+            fetching_max: Limits::default().fetching_max,
+        }
+    }
+}
+
+/// One server of a group.
+#[derive(Clone, PartialEq)]
+pub struct ServerPlan {
+    /// Where it is.
+    pub target: Target,
+    /// How to talk to it.
+    pub protocol: Protocol,
+    /// Its share under [`Pick::Balanced`]; zero counts as one.
+    pub weight: u16,
+    /// What our sockets to it are bound to.
+    pub bind: Bind,
+}
+
+impl ServerPlan {
+    /// Returns a server at `address` that is asked over UDP (and over TCP when it truncates).
+    pub fn udp(address: SocketAddr) -> Self {
+        Self { target: Target::Address(address), protocol: Protocol::Udp, weight: 1, bind: Bind::default() }
+    }
+
+    /// Returns a server at `address` that is asked over TCP only.
+    pub fn tcp(address: SocketAddr) -> Self {
+        Self { protocol: Protocol::Tcp, ..Self::udp(address) }
+    }
+}
+
+/// Where a server is.
+#[derive(Clone, PartialEq)]
+pub enum Target {
+    /// At this address.
+    Address(SocketAddr),
+    /// At all addresses that the pool's bootstrap resolvers give for this name.
+    Name {
+        /// The name.
+        name: NameBuf,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// How to talk to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Datagrams, and TCP for what does not fit.
+    Udp,
+    /// Connections only.
+    Tcp,
+}
+
+/// What sockets are bound to before they connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bind {
+    /// The source address.
+    pub source: Option<IpAddr>,
+    /// The routing mark (`SO_MARK`; needs `CAP_NET_ADMIN`).
+    pub mark: Option<u32>,
+    /// The interface (`SO_BINDTODEVICE`).
+    pub device: Option<String>,
+}
+
+/// Which servers of a group to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The first that is up; the others in order when it fails.
+    Ordered,
+    /// This many at once. The first usable answer wins; an unusable one is passed on
+    /// only when all have answered or failed.
+    Race(u8),
+    /// The one with the lowest smoothed round-trip time. One query in 32 also goes to
+    /// another server, so that all stay measured at no cost to the client.
+    Fastest,
+    /// One at random, by weight.
+    Balanced,
+}
+
+/// Whether to ask a second server when the first is slower than it usually is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hedge {
+    /// Never.
+    Off,
+    /// When about 95 % of its answers would have come. At most one query in ten is hedged.
+    Auto,
+    /// After this many milliseconds. At most one query in ten is hedged.
+    AfterMs(u32),
+}
+
+/// A set of rcodes below 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcodeSet(u32);
+
+impl RcodeSet {
+    /// No rcode.
+    pub const EMPTY: Self = Self(0);
+    /// Every rcode but NOERROR, NXDOMAIN and YXDOMAIN, which are answers; the default of `fallback-on`.
+    pub const UNUSABLE: Self = Self(!(1 | 1 << 3 | 1 << 6));
+
+    /// Returns this set with `rcode`.
+    #[must_use]
+    pub const fn with(self, rcode: Rcode) -> Self {
+        if rcode.0 < 32 { Self(self.0 | 1 << rcode.0) } else { self }
+    }
+
+    /// Returns whether `rcode` is in the set; rcodes above 31 always are, nobody can use them.
+    pub const fn has(self, rcode: Rcode) -> bool {
+        rcode.0 >= 32 || self.0 & (1 << rcode.0) != 0
+    }
+}
+
+/// What one worker may hold. Each bound sheds the *new* query, with [`engine::Failure::Overloaded`]:
+/// the old ones are nearer to their answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Fetches under way.
+    pub fetching_max: u32,
+    /// Queries waiting for them.
+    pub waiting_max: u32,
+    /// Queries waiting for one fetch.
+    pub waiting_per_fetch_max: u32,
+    /// Queries waiting from one client (IPv4 address or IPv6 /56) once half of `waiting_max` is in use.
+    pub waiting_per_client_max: u32,
+    /// UDP sockets open.
+    pub sockets_max: u32,
+    /// TCP connections open.
+    pub connections_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fetching_max: 16_384,
+            waiting_max: 32_768,
+            waiting_per_fetch_max: 4096,
+            waiting_per_client_max: 2048,
+            sockets_max: 512,
+            connections_max: 256,
+        }
+    }
+}

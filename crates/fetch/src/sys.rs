@@ -1,0 +1,98 @@
+//! Batches of datagrams on connected sockets: `recvmmsg` and `sendmmsg`, behind types that cannot be misused.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Datagrams per system call.
+pub(crate) const BATCH: usize = 64;
+/// Octets kept of one datagram. We announce 1,232; what is longer than this is asked for again over TCP.
+pub(crate) const DATAGRAM_OCTETS_MAX: usize = 2048;
+
+/// Room for one batch of received datagrams.
+pub(crate) struct Inbox {
+    buffers: Box<[[u8; DATAGRAM_OCTETS_MAX]]>,
+    /// Length of each received datagram, and whether some of it was cut off.
+    received: [(u16, bool); BATCH],
+    count: usize,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            buffers: vec![[0; DATAGRAM_OCTETS_MAX]; BATCH].into_boxed_slice(),
+            received: [(0, false); BATCH],
+            count: 0,
+        }
+    }
+
+    /// Reads what has come, without waiting, and returns how many datagrams that were.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        self.count = 0;
+        let mut vectors: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+        // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid value.
+        let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        for ((buffer, vector), header) in self.buffers.iter_mut().zip(&mut vectors).zip(&mut headers) {
+            *vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: DATAGRAM_OCTETS_MAX };
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: `headers` holds BATCH entries, each with one vector over a buffer that we own
+        // exclusively; all outlive the call, and there is no name, control or timeout pointer.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        for (received, header) in self.received.iter_mut().zip(&headers).take(count) {
+            let len = header.msg_len.min(DATAGRAM_OCTETS_MAX as u32) as u16;
+            *received = (len, header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0);
+        }
+        self.count = count;
+        Ok(count)
+    }
+
+    /// Walks the datagrams of the last batch: octets, and whether some were cut off.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.buffers
+            .iter()
+            .zip(&self.received)
+            .take(self.count)
+            .map(|(buffer, &(len, cut))| (buffer.get(..usize::from(len)).unwrap_or(&[]), cut))
+    }
+}
+
+/// Sends the datagrams that lie one after the other in `bytes`, ending at `ends`, without waiting.
+///
+/// Returns how many were sent. An error means that none was; if some were, the cause shows at the next call.
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], ends: &[u32]) -> io::Result<usize> {
+    let mut vectors: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+    // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid value.
+    let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+    let mut start = 0;
+    let mut count = 0;
+    for ((&end, vector), header) in ends.iter().zip(&mut vectors).zip(&mut headers) {
+        let Some(packet) = bytes.get(start..end as usize) else { break };
+        *vector = libc::iovec { iov_base: packet.as_ptr().cast_mut().cast(), iov_len: packet.len() };
+        header.msg_hdr.msg_iov = vector;
+        header.msg_hdr.msg_iovlen = 1;
+        start = end as usize;
+        count += 1;
+    }
+    // SAFETY: the first `count` of `headers` each have one vector over a part of `bytes`, which the
+    // kernel only reads; all outlive the call, and there is no name or control pointer.
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            count,
+            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
+        )
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
