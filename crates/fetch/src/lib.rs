@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Everything that waits for another DNS server: forwarding, racing, pools, health.
+//!
+//! Never decides what a client is told, and never blocks: one [`Desk`] per worker, on the worker's thread.
+
+mod clients;
+pub mod counters;
+mod desk;
+pub mod health;
+mod machine;
+mod net;
+mod network;
+mod packet;
+mod pick;
+pub mod plan;
+pub mod rtt;
+pub mod status;
+mod sys;
+pub mod time;
+pub mod transactions;
+mod upstream;
+pub mod wheel;
+
+pub use counters::Counters;
+pub use desk::{Board, Desk};
+pub use plan::{Plan, PoolPlan, ServerPlan};
+pub use status::Status;

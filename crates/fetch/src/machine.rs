@@ -8,6 +8,8 @@ mod names;
 mod pools;
 mod replies;
 mod sockets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -75,9 +77,12 @@ pub(crate) enum Event<W> {
 
 /// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
 pub(crate) struct Finished<'b> {
-    waiters: u32,
+    pub(crate) waiters: WaiterList,
     pub(crate) ending: Ending<'b>,
 }
+
+/// The waiters of a fetch that ended.
+pub(crate) struct WaiterList(u32);
 
 /// How a fetch ended.
 pub(crate) enum Ending<'b> {
@@ -212,10 +217,6 @@ impl Fetch {
         self.attempts.get_mut(..usize::from(self.attempt_count)).unwrap_or(&mut [])
     }
 
-    fn has_tried(&self, upstream: u32) -> bool {
-        self.attempts().iter().any(|attempt| attempt.upstream == upstream)
-    }
-
     fn any(&self, state: AttemptState) -> bool {
         self.attempts().iter().any(|attempt| attempt.state == state)
     }
@@ -319,10 +320,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.events.pop_front()
     }
 
+    /// Returns whether there is something to do.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Takes the next waiter of a fetch that ended; `None` when there are no more.
-    pub(crate) fn next_waiter(&mut self, finished: &mut Finished<'_>) -> Option<W> {
-        let entry = self.waiters.try_remove(finished.waiters as usize)?;
-        finished.waiters = entry.next;
+    pub(crate) fn next_waiter(&mut self, list: &mut WaiterList) -> Option<W> {
+        let entry = self.waiters.try_remove(list.0 as usize)?;
+        list.0 = entry.next;
         self.wheel.cancel(entry.stale);
         if let Some(cell) = entry.cell {
             self.clients.leave(cell);
@@ -503,7 +509,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Begins a fetch of our own, which nobody can join.
-    fn begin_own(&mut self, purpose: Purpose, pool: u32, question: (NameBuf, Rtype), deadline: Moment) -> u32 {
+    fn begin_own(
+        &mut self,
+        purpose: Purpose,
+        pool: u32,
+        question: (NameBuf, Rtype),
+        deadline: Moment,
+    ) -> u32 {
         let (qname, qtype) = question;
         let query = OutQuery {
             qname,
@@ -611,7 +623,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let wants_case = pool.is_some_and(|plan| plan.case_randomisation);
         let dress = Dress {
             recursion_desired: pool.is_none_or(|plan| plan.recursion_desired),
-            edns: (!how.plain && now >= upstream.plain_until).then(|| pool.map_or(1232, |plan| plan.udp_size)),
+            edns: (!how.plain && now >= upstream.plain_until)
+                .then(|| pool.map_or(1232, |plan| plan.udp_size)),
             // Over TCP there is nothing to guess.
             case: (wants_case && !over_stream && now >= upstream.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),
@@ -902,7 +915,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     entry.remove();
                 }
                 self.linger(key);
-                Some(Finished { waiters, ending })
+                Some(Finished { waiters: WaiterList(waiters), ending })
             }
             Purpose::Probe { .. } => {
                 self.remove(key);
@@ -1006,6 +1019,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Some(at) = upstream.health.next_probe(now, self.rng.next_u32()) else { return };
         upstream.probe = self.wheel.set(at, Token::Probe(key));
         self.counters.probes.bump();
+        // Through a new socket: the old ones may be bound to an address or a route that is gone.
+        self.retire_sockets(key);
         let purpose = Purpose::Probe { upstream: key };
         let fetch = self.begin_own(purpose, NIL, (NameBuf::root(), Rtype::NS), now + PROBE_TIMEOUT);
         if self.send(fetch, key, How { force: true, ..How::default() }, now) {

@@ -60,6 +60,8 @@ struct LinkEntry {
 /// What is to be written to a connection.
 #[derive(Default)]
 struct Outbox {
+    /// The connection was given up; its task has nothing more to report.
+    is_closed: Cell<bool>,
     bytes: RefCell<Vec<u8>>,
     filled: Notify,
     is_signalled: Cell<bool>,
@@ -73,6 +75,7 @@ impl Drop for UdpEntry {
 
 impl Drop for LinkEntry {
     fn drop(&mut self) {
+        self.outbox.is_closed.set(true);
         self.task.abort();
     }
 }
@@ -80,6 +83,24 @@ impl Drop for LinkEntry {
 impl Net {
     pub(crate) fn new(desk: Weak<Desk>) -> Self {
         Self { desk, sockets: Vec::new(), links: Vec::new(), dirty: Vec::new(), failed: Vec::new() }
+    }
+}
+
+/// What one round of reading came to.
+pub(crate) enum Received {
+    /// Everything that had come.
+    All,
+    /// A fair share; others want to run, too.
+    Some,
+    /// The socket is no longer in use.
+    Closed,
+}
+
+impl Net {
+    /// Returns whether `socket` is the one that `key` names now.
+    pub(crate) fn is_current(&self, key: SocketKey, socket: &Rc<UdpSocket>) -> bool {
+        let entry = self.sockets.get(key.0 as usize).and_then(Option::as_ref);
+        entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
     }
 }
 
@@ -227,8 +248,10 @@ fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
 async fn read_socket(desk: Weak<Desk>, key: SocketKey, socket: Rc<UdpSocket>) {
     while socket.readable().await.is_ok() {
         let Some(desk) = desk.upgrade() else { return };
-        if !desk.receive(key, &socket) {
-            return;
+        match desk.receive(key, &socket) {
+            Received::All => (),
+            Received::Some => tokio::task::yield_now().await,
+            Received::Closed => return,
         }
     }
 }
@@ -237,16 +260,20 @@ async fn read_socket(desk: Weak<Desk>, key: SocketKey, socket: Rc<UdpSocket>) {
 async fn run_link(desk: Weak<Desk>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
     let stream = tokio::time::timeout(CONNECT_TIMEOUT, connect(&remote)).await;
     if let Ok(Ok(mut stream)) = stream {
-        if let Some(desk) = desk.upgrade() {
+        if let Some(desk) = desk.upgrade()
+            && !outbox.is_closed.get()
+        {
             desk.link_opened(key);
         }
         let (mut reader, mut writer) = stream.split();
         tokio::select! {
-            () = read_link(&desk, key, &mut reader) => (),
+            () = read_link(&desk, key, &outbox, &mut reader) => (),
             () = write_link(&outbox, &mut writer) => (),
         }
     }
-    if let Some(desk) = desk.upgrade() {
+    if let Some(desk) = desk.upgrade()
+        && !outbox.is_closed.get()
+    {
         desk.link_closed(key);
     }
 }
@@ -263,7 +290,12 @@ async fn connect(remote: &Remote) -> io::Result<TcpStream> {
     TcpSocket::from_std_stream(socket.into()).connect(remote.address).await
 }
 
-async fn read_link(desk: &Weak<Desk>, key: LinkKey, reader: &mut (impl AsyncReadExt + Unpin)) {
+async fn read_link(
+    desk: &Weak<Desk>,
+    key: LinkKey,
+    outbox: &Outbox,
+    reader: &mut (impl AsyncReadExt + Unpin),
+) {
     let mut buffer: Vec<u8> = Vec::with_capacity(READ_OCTETS);
     loop {
         // The machine closes idle connections, and the kernel dead ones: this wait ends.
@@ -272,6 +304,9 @@ async fn read_link(desk: &Weak<Desk>, key: LinkKey, reader: &mut (impl AsyncRead
             Ok(_) => (),
         }
         let Some(desk) = desk.upgrade() else { return };
+        if outbox.is_closed.get() {
+            return;
+        }
         let used = desk.messages(key, &buffer);
         buffer.drain(..used);
         if buffer.capacity() - buffer.len() < READ_OCTETS / 2 {

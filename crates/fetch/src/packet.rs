@@ -85,7 +85,8 @@ pub(crate) fn echo(bytes: &[u8], header: &Header, query: &OutQuery, case: Option
     }
     let name = query.qname.as_name().as_bytes();
     let end = Header::LEN + name.len();
-    let (Some(echoed), Some(&[t0, t1, c0, c1])) = (bytes.get(Header::LEN..end), bytes.get(end..end + 4)) else {
+    let (Some(echoed), Some(&[t0, t1, c0, c1])) = (bytes.get(Header::LEN..end), bytes.get(end..end + 4))
+    else {
         return Echo::Other;
     };
     if header.questions != 1

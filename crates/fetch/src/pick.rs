@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_race_takes_the_fastest_ones_that_are_up() {
-        let group = [candidate(1, true, 30), candidate(2, true, 10), candidate(3, false, 0), candidate(4, true, 20)];
+        let group =
+            [candidate(1, true, 30), candidate(2, true, 10), candidate(3, false, 0), candidate(4, true, 20)];
         assert_eq!(first(Pick::Race(2), &group, &mut rng()).as_slice(), [2, 4]);
         assert_eq!(first(Pick::Race(9), &group, &mut rng()).as_slice(), [2, 4, 1]);
         assert_eq!(first(Pick::Race(0), &group, &mut rng()).as_slice(), [2]);

@@ -29,7 +29,8 @@ impl Inbox {
     /// Reads what has come, without waiting, and returns how many datagrams that were.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
-        let mut vectors: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+        let mut vectors: [libc::iovec; BATCH] =
+            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
         // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid value.
         let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
         for ((buffer, vector), header) in self.buffers.iter_mut().zip(&mut vectors).zip(&mut headers) {
@@ -71,7 +72,8 @@ impl Inbox {
 ///
 /// Returns how many were sent. An error means that none was; if some were, the cause shows at the next call.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], ends: &[u32]) -> io::Result<usize> {
-    let mut vectors: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+    let mut vectors: [libc::iovec; BATCH] =
+        [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
     // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid value.
     let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
     let mut start = 0;

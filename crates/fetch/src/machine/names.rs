@@ -66,7 +66,12 @@ impl Named {
 
 impl<N: Network, W: Waiter> Machine<N, W> {
     /// Returns the entry of a name, with one more user, and whether it is new.
-    pub(super) fn acquire_name(&mut self, name: &NameBuf, bootstrap: &[SocketAddr], now: Moment) -> (u32, bool) {
+    pub(super) fn acquire_name(
+        &mut self,
+        name: &NameBuf,
+        bootstrap: &[SocketAddr],
+        now: Moment,
+    ) -> (u32, bool) {
         let known = self
             .named
             .iter()
@@ -174,7 +179,9 @@ fn read(reply: &Message<'_>, family: Family) -> (Vec<IpAddr>, u32) {
     for record in reply.records().filter(|record| record.section == Section::Answer) {
         ttl = ttl.min(record.ttl().seconds());
         let address = match (family, record.rtype) {
-            (Family::Four, Rtype::A) => <[u8; 4]>::try_from(record.rdata).ok().map(|it| Ipv4Addr::from(it).into()),
+            (Family::Four, Rtype::A) => {
+                <[u8; 4]>::try_from(record.rdata).ok().map(|it| Ipv4Addr::from(it).into())
+            }
             (Family::Six, Rtype::AAAA) => {
                 <[u8; 16]>::try_from(record.rdata).ok().map(|it| Ipv6Addr::from(it).into())
             }

@@ -174,7 +174,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             .pools
             .iter()
             .filter(|(_, pool)| {
-                pool.parts.iter().any(|part| matches!(part, Part::Named { named: other, .. } if *other == named))
+                pool.parts
+                    .iter()
+                    .any(|part| matches!(part, Part::Named { named: other, .. } if *other == named))
             })
             .map(|(key, _)| key as u32)
             .collect();
@@ -185,8 +187,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 continue;
             }
             for fetch in std::mem::take(&mut pool.parked) {
-                let is_parked =
-                    self.fetches.get(fetch as usize).is_some_and(|fetch| fetch.is_parked && fetch.pool == key);
+                let is_parked = self
+                    .fetches
+                    .get(fetch as usize)
+                    .is_some_and(|fetch| fetch.is_parked && fetch.pool == key);
                 if is_parked {
                     self.start(fetch, now);
                 }

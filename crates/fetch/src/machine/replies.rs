@@ -3,9 +3,7 @@
 use engine::Failure;
 use wire::{Flags, Header, Message, Opcode, Rcode};
 
-use crate::machine::{
-    AttemptState, Ending, Finished, Held, How, Machine, NIL, Via, WRONG_MAX, Waiter, rank,
-};
+use crate::machine::{AttemptState, Ending, Finished, Held, How, Machine, NIL, Via, WRONG_MAX, Waiter, rank};
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
 use crate::plan::Protocol;

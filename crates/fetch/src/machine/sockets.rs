@@ -32,9 +32,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let start = self.random_below(SOCKETS_MAX);
         for step in 0..SOCKETS_MAX {
             let slot = (start + step) % SOCKETS_MAX;
-            let found = self.upstreams.get(key as usize).and_then(|upstream| upstream.sockets.get(slot).copied());
+            let found =
+                self.upstreams.get(key as usize).and_then(|upstream| upstream.sockets.get(slot).copied());
             let socket = match found.flatten() {
-                Some(socket) if self.sockets.get(socket.0 as usize).is_some_and(|it| it.is_fresh(now)) => socket,
+                Some(socket) if self.sockets.get(socket.0 as usize).is_some_and(|it| it.is_fresh(now)) => {
+                    socket
+                }
                 Some(worn) => {
                     self.retire_socket(worn);
                     self.open_socket(key, slot, now)?
@@ -133,7 +136,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Takes one attempt off the wire with the given end; says whether it was on it.
     pub(super) fn close_attempt(&mut self, transaction: Transaction, end: AttemptState) -> bool {
         let Some(fetch) = self.fetches.get_mut(transaction.fetch as usize) else { return false };
-        let Some(attempt) = fetch.attempts_mut().get_mut(usize::from(transaction.attempt)) else { return false };
+        let Some(attempt) = fetch.attempts_mut().get_mut(usize::from(transaction.attempt)) else {
+            return false;
+        };
         if !attempt.is_open() || attempt.id != transaction.id {
             return false;
         }

@@ -1,0 +1,1113 @@
+//! The rules of fetching on a simulated clock and a scripted network.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use engine::{Failure, OutQuery, PoolId, Want};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use wire::{Class, Flags, Header, Message, Name, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
+
+use super::{Ending, Event, Finished, Machine, Waiter};
+use crate::counters::Counters;
+use crate::network::{LinkKey, Network, Remote, SocketKey};
+use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, Protocol, ServerPlan, Target};
+use crate::status::UpstreamState;
+use crate::time::{Moment, Span};
+
+/// What a fetch brought: an rcode or a failure.
+type Brought = Result<Rcode, Failure>;
+
+/// A network that remembers what was sent and sends nothing.
+#[derive(Default)]
+struct Wire {
+    sockets: HashMap<u32, SocketAddr>,
+    links: HashMap<u32, SocketAddr>,
+    queued: VecDeque<Sent>,
+    /// Addresses to which no socket can be opened.
+    unreachable: Vec<SocketAddr>,
+    opened: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Udp(SocketKey),
+    Tcp(LinkKey),
+}
+
+#[derive(Clone)]
+struct Sent {
+    over: Over,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+impl Network for Wire {
+    fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
+        if self.unreachable.contains(&remote.address) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        self.opened += 1;
+        assert!(self.sockets.insert(key.0, remote.address).is_none(), "a key is used once at a time");
+        Ok(())
+    }
+
+    fn close(&mut self, key: SocketKey) {
+        assert!(self.sockets.remove(&key.0).is_some(), "closed once");
+    }
+
+    fn queue(&mut self, key: SocketKey, packet: &[u8]) {
+        let to = self.sockets[&key.0];
+        self.queued.push_back(Sent { over: Over::Udp(key), to, bytes: packet.to_vec() });
+    }
+
+    fn flush(&mut self, _: &mut Vec<SocketKey>) {}
+
+    fn connect(&mut self, key: LinkKey, remote: &Remote) {
+        assert!(self.links.insert(key.0, remote.address).is_none(), "a key is used once at a time");
+    }
+
+    fn write(&mut self, key: LinkKey, packet: &[u8]) {
+        let to = self.links[&key.0];
+        self.queued.push_back(Sent { over: Over::Tcp(key), to, bytes: packet.to_vec() });
+    }
+
+    fn disconnect(&mut self, key: LinkKey) {
+        self.links.remove(&key.0);
+    }
+}
+
+struct Asker {
+    number: u32,
+    want: Want,
+    client: Option<IpAddr>,
+}
+
+impl Waiter for Asker {
+    fn want(&self) -> &Want {
+        &self.want
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+}
+
+struct Sim {
+    machine: Machine<Wire, Asker>,
+    counters: Arc<Counters>,
+    now: Moment,
+    asked: u32,
+    ended: HashMap<u32, Brought>,
+    impatient: Vec<u32>,
+}
+
+const POOL: PoolId = PoolId(0);
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77));
+
+fn server(last: u8) -> SocketAddr {
+    SocketAddr::from(([198, 51, 100, last], 53))
+}
+
+fn name(text: &str) -> NameBuf {
+    let mut name = NameBuf::root();
+    for label in text.split('.').filter(|label| !label.is_empty()) {
+        name.push_label(label.as_bytes()).expect("a label");
+    }
+    name
+}
+
+fn pool(pick: Pick, servers: &[u8]) -> PoolPlan {
+    let servers = servers.iter().map(|&last| ServerPlan::udp(server(last))).collect();
+    PoolPlan { pick, hedge: Hedge::Off, ..PoolPlan::new(POOL, "test", servers) }
+}
+
+fn question(text: &str) -> OutQuery {
+    let qname = name(text);
+    let folded = qname.as_name().to_folded();
+    let hash = folded.as_bytes().iter().fold(7u64, |hash, &octet| hash.wrapping_mul(31) + u64::from(octet));
+    OutQuery {
+        qname,
+        qtype: Rtype::A,
+        qclass: Class::IN,
+        checking_disabled: false,
+        wants_dnssec: false,
+        client_subnet: None,
+        continuation: 0,
+        hash,
+    }
+}
+
+/// Writes a reply to `query` with one address in it if it is NOERROR.
+fn reply_to(query: &[u8], rcode: Rcode) -> Vec<u8> {
+    let query = Query::parse(query).expect("we send queries");
+    let mut out = vec![0; 512];
+    let flags = Flags::QR.with(Flags::RD).with(Flags::RA).with_rcode(rcode);
+    let mut writer = Writer::new(&mut out, 512, query.header.id, flags);
+    writer.question(&query.question).expect("fits");
+    if rcode == Rcode::NOERROR {
+        let rdata = |w: &mut Writer<'_>| w.bytes(&[192, 0, 2, 1]);
+        writer
+            .record(Section::Answer, query.question.qname, Rtype::A, Class::IN, Ttl::new(60), rdata)
+            .expect("fits");
+    }
+    if query.edns.is_some() {
+        writer.opt(1232, rcode, false, |_| Ok(())).expect("fits");
+    }
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
+
+impl Sim {
+    fn new(pools: Vec<PoolPlan>) -> Self {
+        Self::with_limits(pools, Limits::default())
+    }
+
+    fn with_limits(pools: Vec<PoolPlan>, limits: Limits) -> Self {
+        let counters = Arc::new(Counters::default());
+        let now = Moment(1_000_000);
+        let mut machine =
+            Machine::new(Wire::default(), StdRng::seed_from_u64(42), Arc::clone(&counters), now);
+        machine.adopt(&Plan { pools, limits }, now);
+        Self { machine, counters, now, asked: 0, ended: HashMap::new(), impatient: Vec::new() }
+    }
+
+    fn ask(&mut self, text: &str) -> u32 {
+        self.ask_from(text, Some(CLIENT), None)
+    }
+
+    fn ask_from(&mut self, text: &str, client: Option<IpAddr>, stale_after_ms: Option<u32>) -> u32 {
+        let number = self.asked;
+        self.asked += 1;
+        let want = Want { pool: POOL, query: question(text), stale_after_ms };
+        self.machine.take(Asker { number, want, client }, self.now);
+        self.settle();
+        number
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.machine.next_event() {
+            match event {
+                Event::Finished(finished) => self.conclude(finished),
+                Event::Rejected(asker, failure) => {
+                    assert!(self.ended.insert(asker.number, Err(failure)).is_none(), "one end each");
+                }
+                Event::Impatient(waiter) => {
+                    let asker = self.machine.waiter(waiter).expect("it waits");
+                    self.impatient.push(asker.number);
+                    asker.client = None;
+                }
+            }
+        }
+        self.machine.flush(self.now);
+    }
+
+    fn conclude(&mut self, finished: Finished<'_>) {
+        let Finished { mut waiters, ending } = finished;
+        let brought = match &ending {
+            Ending::Reply(message) => Ok(message.rcode()),
+            Ending::Held(bytes) => Ok(Message::parse(bytes).expect("held replies are well formed").rcode()),
+            Ending::Failed(failure) => Err(*failure),
+        };
+        while let Some(asker) = self.machine.next_waiter(&mut waiters) {
+            assert!(self.ended.insert(asker.number, brought).is_none(), "one end each");
+        }
+    }
+
+    /// Takes the oldest packet that was sent and not looked at.
+    fn sent(&mut self) -> Sent {
+        self.machine.network.queued.pop_front().expect("something was sent")
+    }
+
+    fn sent_nothing(&self) -> bool {
+        self.machine.network.queued.is_empty()
+    }
+
+    fn hear(&mut self, over: Over, bytes: &[u8]) {
+        let finished = match over {
+            Over::Udp(key) => self.machine.datagram(key, bytes, false, self.now),
+            Over::Tcp(key) => self.machine.message(key, bytes, self.now),
+        };
+        if let Some(finished) = finished {
+            // The reply at hand is gone when the call returns, so it is concluded at once.
+            self.conclude(finished);
+        }
+        self.settle();
+    }
+
+    fn reply(&mut self, sent: &Sent, rcode: Rcode) {
+        self.hear(sent.over, &reply_to(&sent.bytes, rcode));
+    }
+
+    /// Lets time pass, deadline by deadline.
+    fn pass(&mut self, ms: u64) {
+        let until = self.now + Span::from_ms(ms);
+        while let Some(next) = self.machine.next_due().filter(|&next| next <= until) {
+            self.now = self.now.max(next);
+            self.machine.due(self.now);
+            self.settle();
+        }
+        self.now = until;
+        self.machine.due(self.now);
+        self.settle();
+    }
+
+    /// Answers every packet that `upstream` gets for a while, and drops the others'.
+    fn run(&mut self, ms: u64, mut upstream: impl FnMut(&Sent) -> Option<Rcode>) -> usize {
+        let mut packets = 0;
+        for _ in 0..ms {
+            self.pass(1);
+            while let Some(sent) = self.machine.network.queued.pop_front() {
+                packets += 1;
+                if let Some(rcode) = upstream(&sent) {
+                    self.reply(&sent, rcode);
+                }
+            }
+        }
+        packets
+    }
+
+    /// Makes the round-trip time to all servers known: `count` queries answered after `ms`.
+    fn warm_up(&mut self, count: u32, ms: u64) {
+        for i in 0..count {
+            let asker = self.ask(&format!("warm{i}.example.org"));
+            self.pass(ms);
+            while let Some(sent) = self.machine.network.queued.pop_front() {
+                self.reply(&sent, Rcode::NOERROR);
+            }
+            assert_eq!(self.ended.remove(&asker), Some(Ok(Rcode::NOERROR)));
+        }
+    }
+
+    fn open_link(&mut self, sent: &Sent) {
+        let Over::Tcp(key) = sent.over else { panic!("sent over a datagram") };
+        self.machine.link_opened(key);
+    }
+
+    fn is_up(&self, last: u8) -> bool {
+        let status = self.machine.status(self.now);
+        let found = status.upstreams.iter().find(|upstream| upstream.address == server(last));
+        found.expect("a known upstream").state == UpstreamState::Up
+    }
+}
+
+#[test]
+fn an_answer_ends_the_fetch() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    assert_eq!(sent.to, server(1));
+    let query = Query::parse(&sent.bytes).expect("well formed");
+    assert!(query.header.flags.has(Flags::RD));
+    assert_eq!(query.edns.map(|edns| edns.udp_size), Some(1232));
+    sim.reply(&sent, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    assert_eq!(sim.machine.active(), 0);
+    sim.pass(10_000);
+    assert!(sim.sent_nothing());
+}
+
+#[test]
+fn the_same_question_is_asked_once() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let askers = [sim.ask("www.example.org"), sim.ask("WWW.example.ORG"), sim.ask("www.example.org")];
+    let other = sim.ask("other.example.org");
+    let sent = sim.sent();
+    let _other = sim.sent();
+    assert!(sim.sent_nothing());
+    sim.reply(&sent, Rcode::NXDOMAIN);
+    for asker in askers {
+        assert_eq!(sim.ended[&asker], Ok(Rcode::NXDOMAIN));
+    }
+    assert!(!sim.ended.contains_key(&other));
+}
+
+#[test]
+fn a_lost_packet_costs_less_than_a_third_of_a_second() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let first = sim.sent();
+    sim.pass(300);
+    let second = sim.sent();
+    assert_ne!(first.bytes[..2], second.bytes[..2], "a retransmission has an ID of its own");
+    sim.reply(&second, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn retransmission_follows_the_round_trip_time() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(50, 5);
+    sim.ask("www.example.org");
+    let _lost = sim.sent();
+    sim.pass(19);
+    assert!(sim.sent_nothing());
+    sim.pass(12);
+    sim.sent();
+}
+
+#[test]
+fn a_retransmission_goes_to_the_next_server() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    assert_eq!(sim.sent().to, server(1));
+    sim.pass(300);
+    let second = sim.sent();
+    assert_eq!(second.to, server(2));
+    sim.reply(&second, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_late_answer_to_the_first_packet_is_taken() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    let first = sim.sent();
+    sim.pass(350);
+    sim.reply(&first, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn five_percent_loss_fails_nobody() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let mut count = 0u32;
+    for round in 0..2000 {
+        sim.ask(&format!("n{round}.example.org"));
+        sim.run(1, |_| {
+            count += 1;
+            (!count.wrapping_mul(2_654_435_761).is_multiple_of(20)).then_some(Rcode::NOERROR)
+        });
+    }
+    sim.run(5000, |_| Some(Rcode::NOERROR));
+    assert_eq!(sim.ended.len(), 2000);
+    assert!(sim.ended.values().all(|brought| *brought == Ok(Rcode::NOERROR)));
+}
+
+#[test]
+fn silence_ends_before_the_client_gives_up() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let packets = sim.run(4999, |_| None);
+    assert_eq!(sim.ended[&asker], Err(Failure::Timeout));
+    assert!(packets <= 16, "{packets} packets for one query, probes included");
+    assert_eq!(sim.machine.active(), 0);
+}
+
+#[test]
+fn a_bad_rcode_makes_us_ask_the_next_server() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2, 3])]);
+    let asker = sim.ask("www.example.org");
+    for (last, rcode) in [(1, Rcode::REFUSED), (2, Rcode::SERVFAIL)] {
+        let sent = sim.sent();
+        assert_eq!(sent.to, server(last));
+        sim.reply(&sent, rcode);
+    }
+    let third = sim.sent();
+    sim.reply(&third, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn when_all_answers_are_bad_the_most_telling_one_is_passed_on() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2, 3])]);
+    let asker = sim.ask("www.example.org");
+    for rcode in [Rcode::REFUSED, Rcode::SERVFAIL, Rcode::NOTIMP] {
+        let sent = sim.sent();
+        sim.reply(&sent, rcode);
+    }
+    assert_eq!(sim.ended[&asker], Ok(Rcode::SERVFAIL));
+}
+
+#[test]
+fn in_a_race_a_bad_answer_never_beats_a_good_one() {
+    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
+    let asker = sim.ask("www.example.org");
+    let sent = [sim.sent(), sim.sent(), sim.sent()];
+    assert!(sim.sent_nothing());
+    sim.reply(&sent[0], Rcode::SERVFAIL);
+    sim.reply(&sent[1], Rcode::REFUSED);
+    assert!(!sim.ended.contains_key(&asker), "one may still answer well");
+    sim.reply(&sent[2], Rcode::NXDOMAIN);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NXDOMAIN));
+}
+
+#[test]
+fn in_a_race_a_late_server_adds_nothing() {
+    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
+    let asker = sim.ask("www.example.org");
+    let sent = [sim.sent(), sim.sent(), sim.sent()];
+    sim.reply(&sent[1], Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    // The late ones are measured and do no harm.
+    sim.pass(20);
+    sim.reply(&sent[0], Rcode::NOERROR);
+    let status = sim.machine.status(sim.now);
+    assert_eq!(status.upstreams[0].srtt_us, Some(20_000));
+    sim.pass(2000);
+    assert_eq!(sim.machine.fetches.len(), 0);
+    assert_eq!(sim.machine.status(sim.now).upstreams[2].outstanding, 0);
+}
+
+#[test]
+fn a_lost_race_with_only_bad_answers_ends_when_all_have_answered_or_failed() {
+    let mut sim = Sim::new(vec![pool(Pick::Race(2), &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    let bad = sim.sent();
+    sim.reply(&bad, Rcode::SERVFAIL);
+    assert!(!sim.ended.contains_key(&asker));
+    sim.pass(300);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::SERVFAIL));
+}
+
+#[test]
+fn a_dead_server_is_left_out_and_found_again_within_two_seconds() {
+    for outage_ms in [3_000, 60_000, 600_000] {
+        let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+        sim.warm_up(20, 5);
+        for round in 0..10 {
+            sim.ask(&format!("n{round}.example.org"));
+            sim.run(100, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
+        }
+        assert!(!sim.is_up(1));
+        sim.ask("direct.example.org");
+        assert_eq!(sim.sent().to, server(2), "nobody waits for a server that is down");
+        sim.run(outage_ms, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
+        assert!(!sim.is_up(1));
+        sim.run(2000, |_| Some(Rcode::NOERROR));
+        assert!(sim.is_up(1), "back after an outage of {outage_ms} ms");
+        assert!(sim.ended.values().all(|brought| *brought == Ok(Rcode::NOERROR)));
+    }
+}
+
+#[test]
+fn probing_a_dead_server_is_cheap() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    for round in 0..10 {
+        sim.ask(&format!("n{round}.example.org"));
+        sim.run(500, |_| None);
+    }
+    assert!(!sim.is_up(1));
+    let probes = sim.run(60_000, |_| None);
+    assert!((30..=60).contains(&probes), "{probes} probes a minute");
+}
+
+#[test]
+fn when_all_are_down_queries_fail_fast_with_one_attempt() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    for round in 0..10 {
+        sim.ask(&format!("n{round}.example.org"));
+        sim.run(300, |_| None);
+    }
+    sim.run(5000, |_| None);
+    assert!(!sim.is_up(1) && !sim.is_up(2));
+    let before = sim.counters.sent_udp.read() - sim.counters.probes.read();
+    let asker = sim.ask("www.example.org");
+    sim.run(800, |_| None);
+    assert_eq!(sim.ended[&asker], Err(Failure::Timeout));
+    assert_eq!(sim.counters.sent_udp.read() - sim.counters.probes.read(), before + 1);
+    // The attempt itself can show that the server is back.
+    let asker = sim.ask("back.example.org");
+    let sent = sim.sent();
+    sim.reply(&sent, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_refusal_by_the_network_fails_the_attempt_at_once() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let Over::Udp(key) = sent.over else { panic!("a datagram") };
+    sim.machine.socket_failed(key, sim.now);
+    sim.settle();
+    assert!(!sim.is_up(1));
+    let second = sim.sent();
+    assert_eq!(second.to, server(2));
+    let Over::Udp(key) = second.over else { panic!("a datagram") };
+    sim.machine.socket_failed(key, sim.now);
+    sim.settle();
+    assert_eq!(sim.ended[&asker], Err(Failure::Network));
+}
+
+#[test]
+fn an_unreachable_network_fails_at_once_and_recovers() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    sim.machine.network.unreachable = vec![server(1), server(2)];
+    let asker = sim.ask("www.example.org");
+    assert_eq!(sim.ended[&asker], Err(Failure::Network));
+    sim.run(300_000, |_| None);
+    sim.machine.network.unreachable.clear();
+    sim.run(2000, |_| Some(Rcode::NOERROR));
+    assert!(sim.is_up(1) && sim.is_up(2));
+    let asker = sim.ask("www.example.org");
+    sim.run(1, |_| Some(Rcode::NOERROR));
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn sockets_are_made_anew_after_an_outage() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(50, 1);
+    let before: Vec<u32> = sim.machine.network.sockets.keys().copied().collect();
+    let opened = sim.machine.network.opened;
+    for round in 0..10 {
+        sim.ask(&format!("n{round}.example.org"));
+        sim.run(500, |_| None);
+    }
+    assert!(!before.is_empty() && sim.machine.network.opened > opened);
+    let opened = sim.machine.network.opened;
+    sim.run(10_000, |_| None);
+    assert!(sim.machine.network.opened >= opened + 5, "every probe leaves through a new socket");
+    assert!(sim.machine.network.sockets.len() <= 2, "the old ones are closed");
+}
+
+#[test]
+fn truncation_means_the_same_question_over_tcp_to_the_same_server() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let mut cut = reply_to(&sent.bytes, Rcode::NOERROR);
+    cut[2] |= 2;
+    sim.hear(sent.over, &cut);
+    let over_tcp = sim.sent();
+    assert_eq!(over_tcp.to, server(1));
+    assert!(matches!(over_tcp.over, Over::Tcp(_)));
+    assert_eq!(over_tcp.bytes[12..], sent.bytes[12..]);
+    sim.open_link(&over_tcp);
+    sim.reply(&over_tcp, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_tcp_server_gets_its_queries_over_one_connection_and_answers_in_any_order() {
+    let mut plan = pool(Pick::Ordered, &[]);
+    plan.servers = vec![ServerPlan::tcp(server(1))];
+    let mut sim = Sim::new(vec![plan]);
+    let askers: Vec<u32> = (0..10).map(|i| sim.ask(&format!("n{i}.example.org"))).collect();
+    let sent: Vec<Sent> = (0..10).map(|_| sim.sent()).collect();
+    assert_eq!(sim.machine.network.links.len(), 1);
+    sim.open_link(&sent[0]);
+    for sent in sent.iter().rev() {
+        sim.reply(sent, Rcode::NOERROR);
+    }
+    assert!(askers.iter().all(|asker| sim.ended[asker] == Ok(Rcode::NOERROR)));
+    sim.pass(25_000);
+    assert!(sim.machine.network.links.is_empty(), "idle connections are closed");
+}
+
+#[test]
+fn queries_on_a_dying_connection_are_asked_again() {
+    let mut plan = pool(Pick::Ordered, &[]);
+    plan.servers = vec![ServerPlan::tcp(server(1))];
+    let mut sim = Sim::new(vec![plan]);
+    let askers: Vec<u32> = (0..3).map(|i| sim.ask(&format!("n{i}.example.org"))).collect();
+    let first = sim.sent();
+    sim.machine.network.queued.clear();
+    sim.open_link(&first);
+    let Over::Tcp(key) = first.over else { panic!("a connection") };
+    sim.machine.link_closed(key, sim.now);
+    sim.settle();
+    let again = sim.sent();
+    sim.open_link(&again);
+    sim.reply(&again, Rcode::NOERROR);
+    sim.run(10, |_| Some(Rcode::NOERROR));
+    assert!(askers.iter().all(|asker| sim.ended[asker] == Ok(Rcode::NOERROR)));
+}
+
+#[test]
+fn connecting_backs_off_and_recovers() {
+    let mut plan = pool(Pick::Ordered, &[]);
+    plan.servers = vec![ServerPlan::tcp(server(1))];
+    let mut sim = Sim::new(vec![plan]);
+    let mut connects = 0;
+    for round in 0..600 {
+        sim.ask(&format!("n{round}.example.org"));
+        sim.pass(100);
+        sim.machine.network.queued.clear();
+        let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
+        for link in links {
+            connects += 1;
+            sim.machine.link_closed(LinkKey(link), sim.now);
+            sim.settle();
+        }
+    }
+    assert!((20..200).contains(&connects), "{connects} attempts to connect in a minute");
+    assert!(sim.ended.values().all(|brought| *brought == Err(Failure::Network)));
+    let mut recovered = false;
+    for _ in 0..30 {
+        sim.pass(100);
+        let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
+        for link in links {
+            sim.machine.link_opened(LinkKey(link));
+        }
+        sim.run(1, |_| Some(Rcode::NOERROR));
+        recovered |= sim.is_up(1);
+    }
+    assert!(recovered);
+}
+
+#[test]
+fn a_wrong_id_or_question_is_not_believed() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let good = reply_to(&sent.bytes, Rcode::NOERROR);
+    let mut wrong_id = good.clone();
+    wrong_id[0] ^= 1;
+    sim.hear(sent.over, &wrong_id);
+    let mut wrong_question = good.clone();
+    wrong_question[13] = b'x';
+    sim.hear(sent.over, &wrong_question);
+    let mut a_query = good.clone();
+    a_query[2] &= 0x7f;
+    sim.hear(sent.over, &a_query);
+    sim.hear(sent.over, &good[..5]);
+    assert!(sim.ended.is_empty());
+    assert_eq!(sim.counters.mismatched.read(), 4);
+    sim.hear(sent.over, &good);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_reply_counts_on_its_own_socket_only() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(100, 1);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let Over::Udp(own) = sent.over else { panic!("a datagram") };
+    let good = reply_to(&sent.bytes, Rcode::NOERROR);
+    let others: Vec<u32> = sim.machine.network.sockets.keys().copied().filter(|&key| key != own.0).collect();
+    assert!(!others.is_empty());
+    for other in others {
+        sim.hear(Over::Udp(SocketKey(other)), &good);
+    }
+    assert!(!sim.ended.contains_key(&asker));
+}
+
+#[test]
+fn guessing_at_a_fetch_moves_it_to_tcp() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let bystander = sim.ask("other.example.org");
+    let (sent, other) = (sim.sent(), sim.sent());
+    let good = reply_to(&sent.bytes, Rcode::NOERROR);
+    for guess in 1..=4u8 {
+        let mut forged = good.clone();
+        forged[0] ^= guess;
+        sim.hear(sent.over, &forged);
+    }
+    let over_tcp = sim.sent();
+    assert!(matches!(over_tcp.over, Over::Tcp(_)));
+    sim.hear(sent.over, &good);
+    assert!(sim.ended.is_empty(), "datagrams for it are no longer taken, not even good ones");
+    sim.open_link(&over_tcp);
+    sim.reply(&over_tcp, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    sim.reply(&other, Rcode::NOERROR);
+    assert_eq!(sim.ended[&bystander], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_flood_of_stray_datagrams_costs_the_port_and_nothing_else() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let good = reply_to(&sent.bytes, Rcode::NOERROR);
+    let mut stray = good.clone();
+    stray[0] ^= 0x80;
+    stray[13] = b'q';
+    for _ in 0..1000 {
+        sim.hear(sent.over, &stray);
+    }
+    sim.hear(sent.over, &good);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    assert!(sim.machine.network.sockets.is_empty(), "its port is given up");
+}
+
+#[test]
+fn a_server_without_edns_is_asked_without_and_remembered() {
+    for rcode in [Rcode::FORMERR, Rcode::NOTIMP] {
+        let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+        let asker = sim.ask("www.example.org");
+        let sent = sim.sent();
+        // Such servers often send the bare header back.
+        let header = Header {
+            flags: Flags::QR.with_rcode(rcode),
+            questions: 0,
+            additionals: 0,
+            ..Header::parse(&sent.bytes).expect("a header")
+        };
+        sim.hear(sent.over, &header.to_bytes());
+        let plain = sim.sent();
+        assert!(Query::parse(&plain.bytes).expect("well formed").edns.is_none());
+        sim.reply(&plain, Rcode::NOERROR);
+        assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+        sim.ask("next.example.org");
+        assert!(Query::parse(&sim.sent().bytes).expect("well formed").edns.is_none());
+        sim.pass(16 * 60 * 1000);
+        sim.machine.network.queued.clear();
+        sim.ask("later.example.org");
+        sim.run(1, |_| Some(Rcode::NOERROR));
+        sim.ask("much.later.example.org");
+        assert!(Query::parse(&sim.sent().bytes).expect("well formed").edns.is_some(), "not for ever");
+    }
+}
+
+#[test]
+fn a_name_that_is_malformed_everywhere_is_asked_for_twice_only() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask("www.example.org");
+    let packets = sim.run(100, |sent| {
+        let _ = sent;
+        Some(Rcode::FORMERR)
+    });
+    assert_eq!(sim.ended[&asker], Ok(Rcode::FORMERR));
+    assert!(packets <= 2);
+}
+
+#[test]
+fn letter_case_is_random_and_checked_with_tcp_as_the_judge() {
+    let mut plan = pool(Pick::Ordered, &[1]);
+    plan.case_randomisation = true;
+    let mut sim = Sim::new(vec![plan]);
+    let asker = sim.ask("a-rather-long-name-with-letters.example.org");
+    let sent = sim.sent();
+    assert!(sent.bytes[12..50].iter().any(u8::is_ascii_uppercase));
+    let folded = reply_to(&sent.bytes.to_ascii_lowercase(), Rcode::NOERROR);
+    let mut folded = folded;
+    folded[..2].copy_from_slice(&sent.bytes[..2]);
+    sim.hear(sent.over, &folded);
+    assert!(!sim.ended.contains_key(&asker));
+    let over_tcp = sim.sent();
+    sim.open_link(&over_tcp);
+    sim.reply(&over_tcp, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    sim.ask("another-long-name-with-letters.example.org");
+    assert!(!sim.sent().bytes[12..50].iter().any(u8::is_ascii_uppercase), "spared from now on");
+}
+
+#[test]
+fn a_slow_answer_is_hedged_within_the_budget() {
+    let mut plan = pool(Pick::Ordered, &[1, 2]);
+    plan.hedge = Hedge::Auto;
+    let mut sim = Sim::new(vec![plan]);
+    sim.warm_up(40, 40);
+    let asker = sim.ask("www.example.org");
+    assert_eq!(sim.sent().to, server(1));
+    sim.pass(60);
+    let hedge = sim.sent();
+    assert_eq!(hedge.to, server(2));
+    assert_eq!(sim.counters.hedged.read(), 1);
+    sim.reply(&hedge, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    // A server that is slow for everybody must not double the load.
+    let before = sim.counters.hedged.read();
+    let mut waiting = VecDeque::new();
+    for round in 0..1000 {
+        sim.ask(&format!("slow{round}.example.org"));
+        sim.pass(20);
+        waiting.extend(sim.machine.network.queued.drain(..).map(|sent| (sim.now, sent)));
+        while waiting.front().is_some_and(|(at, _)| sim.now.since(*at) >= Span::from_ms(60)) {
+            let (_, sent) = waiting.pop_front().expect("it is there");
+            sim.reply(&sent, Rcode::NOERROR);
+        }
+    }
+    assert!(sim.counters.hedged.read() - before <= 120, "{}", sim.counters.hedged.read());
+}
+
+#[test]
+fn a_client_with_stale_data_does_not_wait_and_the_fetch_goes_on() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let asker = sim.ask_from("www.example.org", Some(CLIENT), Some(200));
+    let sent = sim.sent();
+    sim.pass(199);
+    assert!(sim.impatient.is_empty());
+    sim.pass(1);
+    assert_eq!(sim.impatient, [asker]);
+    assert!(!sim.ended.contains_key(&asker));
+    sim.reply(&sent, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR), "it still fills the cache");
+    // In time: the patience never ends.
+    sim.ask_from("quick.example.org", Some(CLIENT), Some(200));
+    let sent = sim.sent();
+    sim.reply(&sent, Rcode::NOERROR);
+    sim.pass(1000);
+    assert_eq!(sim.impatient.len(), 1);
+}
+
+#[test]
+fn an_errand_joins_nothing_and_is_made_once() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    let errand = sim.ask_from("www.example.org", None, None);
+    let second = sim.ask_from("www.example.org", None, None);
+    let sent = sim.sent();
+    assert!(sim.sent_nothing());
+    sim.reply(&sent, Rcode::NOERROR);
+    assert!(sim.ended.contains_key(&errand) && !sim.ended.contains_key(&second));
+}
+
+#[test]
+fn a_flood_of_names_is_shed_at_the_bound() {
+    let limits = Limits { fetching_max: 100, ..Limits::default() };
+    let mut sim = Sim::with_limits(vec![pool(Pick::Ordered, &[1])], limits);
+    for i in 0..1000 {
+        sim.ask(&format!("flood{i}.example.org"));
+    }
+    assert_eq!(sim.machine.active(), 100);
+    let shed = sim.ended.values().filter(|brought| **brought == Err(Failure::Overloaded)).count();
+    assert_eq!(shed, 900);
+    assert_eq!(sim.counters.shed_fetching.read(), 900);
+    // The old ones are still answered, and then there is room again.
+    sim.run(5, |_| Some(Rcode::NOERROR));
+    let asker = sim.ask("www.example.org");
+    sim.run(5, |_| Some(Rcode::NOERROR));
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn one_client_cannot_take_all_the_room() {
+    let limits = Limits { waiting_max: 100, waiting_per_client_max: 10, ..Limits::default() };
+    let mut sim = Sim::with_limits(vec![pool(Pick::Ordered, &[1])], limits);
+    for i in 0..1000 {
+        sim.ask(&format!("flood{i}.example.org"));
+    }
+    assert_eq!(sim.machine.waiting(), 50, "half is for anybody");
+    let neighbour = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 78));
+    let asker = sim.ask_from("www.example.org", Some(neighbour), None);
+    assert!(!sim.ended.contains_key(&asker));
+    sim.run(5, |_| Some(Rcode::NOERROR));
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    assert_eq!(sim.machine.waiting(), 0);
+}
+
+#[test]
+fn an_unknown_pool_fails_at_once() {
+    let mut sim = Sim::new(vec![]);
+    let asker = sim.ask("www.example.org");
+    assert_eq!(sim.ended[&asker], Err(Failure::NoUpstream));
+}
+
+#[test]
+fn stopping_ends_everything() {
+    let mut sim = Sim::new(vec![pool(Pick::Race(2), &[1, 2])]);
+    let asker = sim.ask("www.example.org");
+    sim.machine.stop(sim.now);
+    sim.settle();
+    assert_eq!(sim.ended[&asker], Err(Failure::Stopping));
+    let late = sim.ask("late.example.org");
+    assert_eq!(sim.ended[&late], Err(Failure::Stopping));
+}
+
+#[test]
+fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    sim.warm_up(10, 7);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    let plan = Plan { pools: vec![pool(Pick::Ordered, &[3, 2])], limits: Limits::default() };
+    sim.machine.adopt(&plan, sim.now);
+    sim.settle();
+    sim.ask("new.example.org");
+    assert_eq!(sim.sent().to, server(3));
+    sim.reply(&sent, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    sim.pass(10_000);
+    let status = sim.machine.status(sim.now);
+    assert_eq!(status.upstreams.len(), 2);
+    assert!(
+        !sim.machine.network.sockets.values().any(|&to| to == server(1)),
+        "the old server's sockets are closed"
+    );
+    assert_eq!(sim.machine.upstreams.len(), 2);
+    // Adopting the same again changes nothing.
+    let before = sim.machine.network.opened;
+    sim.machine.adopt(&plan, sim.now);
+    sim.settle();
+    assert_eq!((sim.machine.network.opened, sim.machine.pools.len()), (before, 1));
+}
+
+#[test]
+fn a_port_is_used_for_a_bounded_number_of_queries_and_time() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(200, 1);
+    let first = sim.machine.network.opened;
+    assert!(first > 1 && first <= 8, "{first} ports for 200 bursts");
+    sim.pass(31_000);
+    sim.warm_up(200, 1);
+    assert!(sim.machine.network.opened >= 2 * first - 1, "old ports are replaced");
+    assert!(sim.machine.network.sockets.len() <= 8);
+}
+
+#[test]
+fn all_queries_of_a_burst_leave_through_one_socket() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    for i in 0..64 {
+        let want = Want { pool: POOL, query: question(&format!("n{i}.example.org")), stale_after_ms: None };
+        sim.machine.take(Asker { number: i, want, client: Some(CLIENT) }, sim.now);
+    }
+    sim.settle();
+    let overs: Vec<Over> = sim.machine.network.queued.iter().map(|sent| sent.over).collect();
+    assert_eq!(overs.len(), 64);
+    assert!(overs.iter().all(|over| *over == overs[0]));
+}
+
+fn named_pool() -> PoolPlan {
+    let target = Target::Name { name: name("dns.example.net"), port: 53 };
+    let servers = vec![ServerPlan { target, ..ServerPlan::udp(server(0)) }];
+    PoolPlan { servers, bootstrap: vec![server(200)], ..pool(Pick::Ordered, &[]) }
+}
+
+/// Answers look-ups of the upstream's name with `addresses`, other queries with NOERROR.
+fn answer_names(sim: &mut Sim, ms: u64, addresses: &[u8], ttl: u32) {
+    for _ in 0..ms {
+        sim.pass(1);
+        while let Some(sent) = sim.machine.network.queued.pop_front() {
+            if sent.to != server(200) {
+                sim.reply(&sent, Rcode::NOERROR);
+                continue;
+            }
+            let query = Query::parse(&sent.bytes).expect("well formed");
+            let mut out = vec![0; 512];
+            let mut writer = Writer::new(&mut out, 512, query.header.id, Flags::QR.with(Flags::RA));
+            writer.question(&query.question).expect("fits");
+            if query.question.qtype == Rtype::A {
+                for &last in addresses {
+                    let SocketAddr::V4(address) = server(last) else { panic!("IPv4") };
+                    let rdata = |w: &mut Writer<'_>| w.bytes(&address.ip().octets());
+                    writer
+                        .record(Section::Answer, Name::ROOT, Rtype::A, Class::IN, Ttl::new(ttl), rdata)
+                        .expect("fits");
+                }
+            }
+            let len = writer.finish();
+            sim.hear(sent.over, &out[..len]);
+        }
+    }
+}
+
+#[test]
+fn a_named_upstream_is_looked_up_without_blocking_and_queries_wait_for_it() {
+    let mut sim = Sim::new(vec![named_pool()]);
+    let asker = sim.ask("www.example.org");
+    assert!(!sim.ended.contains_key(&asker));
+    answer_names(&mut sim, 10, &[1, 2], 60);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    let status = sim.machine.status(sim.now);
+    let addresses: Vec<SocketAddr> =
+        status.upstreams.iter().filter(|it| it.pool == "test").map(|it| it.address).collect();
+    assert_eq!(addresses, [server(1), server(2)], "all addresses are used");
+}
+
+#[test]
+fn addresses_are_refreshed_and_kept_while_that_fails() {
+    let mut sim = Sim::new(vec![named_pool()]);
+    answer_names(&mut sim, 10, &[1], 60);
+    sim.run(300_000, |_| None);
+    let asker = sim.ask("www.example.org");
+    let sent = sim.sent();
+    assert_eq!(sent.to, server(1), "the old address is used while the bootstrap resolver is away");
+    sim.reply(&sent, Rcode::NOERROR);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+    answer_names(&mut sim, 15_000, &[3], 60);
+    sim.ask("new.example.org");
+    assert_eq!(sim.sent().to, server(3));
+}
+
+#[test]
+fn an_upstream_without_address_fails_in_time_and_recovers() {
+    let mut sim = Sim::new(vec![named_pool()]);
+    let asker = sim.ask("www.example.org");
+    sim.run(3000, |_| None);
+    assert_eq!(sim.ended[&asker], Err(Failure::NoUpstream));
+    sim.run(600_000, |_| None);
+    let asker = sim.ask("back.example.org");
+    answer_names(&mut sim, 3000, &[1], 60);
+    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+mod chaos {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever upstreams do, every query ends exactly once and nothing is left behind.
+        #[test]
+        fn every_query_ends_once_and_nothing_leaks(
+            seed: u64,
+            pick in prop::sample::select(vec![Pick::Ordered, Pick::Race(2), Pick::Fastest, Pick::Balanced]),
+            moods in prop::collection::vec(0u8..10, 20..200),
+        ) {
+            let mut plan = pool(pick, &[1, 2, 3]);
+            plan.hedge = Hedge::Auto;
+            plan.case_randomisation = seed.is_multiple_of(2);
+            plan.servers.push(ServerPlan::tcp(server(4)));
+            let mut sim = Sim::new(vec![plan]);
+            let mut mood = moods.iter().copied().cycle();
+            for round in 0..100u32 {
+                sim.ask(&format!("n{}.example.org", round % 37));
+                sim.pass(u64::from(round % 13) * 7);
+                let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
+                for link in links {
+                    match mood.next() {
+                        Some(0) => { sim.machine.link_closed(LinkKey(link), sim.now); sim.settle(); }
+                        _ => sim.machine.link_opened(LinkKey(link)),
+                    }
+                }
+                for _ in 0..4 {
+                    let Some(sent) = sim.machine.network.queued.pop_front() else { break };
+                    let is_open = match sent.over {
+                        Over::Udp(key) => sim.machine.network.sockets.contains_key(&key.0),
+                        Over::Tcp(key) => sim.machine.network.links.contains_key(&key.0),
+                    };
+                    if !is_open { continue }
+                    let mut bytes = reply_to(&sent.bytes, Rcode::NOERROR);
+                    match mood.next() {
+                        Some(0) => continue,
+                        Some(1) => bytes[2] |= 2,
+                        Some(2) => bytes[0] ^= 0x55,
+                        Some(3) => bytes = reply_to(&sent.bytes, Rcode::SERVFAIL),
+                        Some(4) => bytes = reply_to(&sent.bytes, Rcode::FORMERR),
+                        Some(5) => bytes.truncate(30),
+                        Some(6) => {
+                            if let Over::Udp(key) = sent.over {
+                                sim.machine.socket_failed(key, sim.now);
+                                sim.settle();
+                            }
+                            continue;
+                        }
+                        _ => (),
+                    }
+                    sim.hear(sent.over, &bytes);
+                }
+            }
+            sim.machine.network.queued.clear();
+            sim.pass(60_000);
+            prop_assert_eq!(sim.ended.len(), 100);
+            prop_assert_eq!(sim.machine.active(), 0);
+            prop_assert_eq!(sim.machine.waiting(), 0);
+            prop_assert_eq!(sim.machine.index.len(), 0);
+            let probing = sim.machine.upstreams.iter().filter(|(_, it)| !it.health.is_up()).count();
+            prop_assert!(sim.machine.fetches.len() <= probing);
+            prop_assert_eq!(sim.machine.pools.iter().map(|(_, pool)| pool.fetching).sum::<u32>(), 0);
+            let outstanding: u32 = sim.machine.upstreams.iter().map(|(_, it)| it.outstanding).sum();
+            prop_assert!(outstanding as usize <= probing);
+        }
+    }
+
+    #[test]
+    fn protocols_differ_in_the_same_pool() {
+        let mut plan = pool(Pick::Ordered, &[1]);
+        plan.servers.insert(0, ServerPlan { protocol: Protocol::Tcp, ..ServerPlan::udp(server(9)) });
+        let mut sim = Sim::new(vec![plan]);
+        sim.ask("www.example.org");
+        assert!(matches!(sim.sent().over, Over::Tcp(_)));
+        sim.pass(1100);
+        assert!(matches!(sim.sent().over, Over::Udp(_)));
+    }
+}
