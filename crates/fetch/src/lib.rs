@@ -2,6 +2,8 @@
 //!
 //! Never decides what a client is told, and never blocks: one [`Desk`] per worker, on the worker's thread.
 
+#![deny(unsafe_code)]
+
 mod clients;
 pub mod counters;
 mod desk;
@@ -14,6 +16,7 @@ mod pick;
 pub mod plan;
 pub mod rtt;
 pub mod status;
+#[allow(unsafe_code, reason = "the system calls for batches of datagrams")]
 mod sys;
 pub mod time;
 pub mod transactions;
