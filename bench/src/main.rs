@@ -18,10 +18,12 @@ use gannet_bench::{echo, install, report, scenario, stub, sys};
 
 /// Measures DNS servers side by side.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Task,
+    command: Option<Task>,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 #[derive(Subcommand)]
@@ -32,7 +34,7 @@ enum Task {
     Stub(StubArguments),
     /// Ask a server as fast as it answers, or at a rate.
     Load(LoadArguments),
-    /// Run scenarios against servers and write a report.
+    /// Run scenarios against servers and write a report (also without naming it).
     Run(RunArguments),
     /// List scenarios and servers.
     List(Places),
@@ -202,7 +204,8 @@ struct RunArguments {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    let result = match cli.command.unwrap_or(Task::Run(cli.run)) {
         Task::Echo(arguments) => serve_echo(&arguments),
         Task::Stub(arguments) => serve_stub(&arguments),
         Task::Load(arguments) => make_load(&arguments),

@@ -25,7 +25,7 @@ struct Metric {
     of: fn(&Sample) -> f64,
 }
 
-const METRICS: [Metric; 17] = [
+const METRICS: [Metric; 18] = [
     Metric { name: "cpu_us_per_query", of: |s| s.cpu_us },
     Metric { name: "cpu_user_us_per_query", of: |s| s.cpu_us * s.user_share },
     Metric { name: "busy_share", of: |s| s.busy },
@@ -39,6 +39,7 @@ const METRICS: [Metric; 17] = [
     Metric { name: "latency_p99_us", of: |s| s.tally.latency.quantile_us(0.99) },
     Metric { name: "latency_max_us", of: |s| s.tally.latency.max_us() },
     Metric { name: "resident_mib", of: |s| s.resident_octets as f64 / (1 << 20) as f64 },
+    Metric { name: "resident_growth_mib", of: growth_mib },
     Metric { name: "start_ms", of: |s| s.start.as_secs_f64() * 1e3 },
     Metric { name: "threads", of: |s| s.threads as f64 },
     Metric {
@@ -50,6 +51,10 @@ const METRICS: [Metric; 17] = [
         of: |s| s.tally.own_cpu.as_secs_f64() * 1e6 / s.tally.answered.max(1) as f64,
     },
 ];
+
+fn growth_mib(sample: &Sample) -> f64 {
+    sample.resident_octets.saturating_sub(sample.resident_octets_at_start) as f64 / (1 << 20) as f64
+}
 
 /// Middle, lowest and highest of several figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -269,8 +274,8 @@ fn page(plans: &Plans, findings: &Findings, facts: &Facts) -> String {
     for scenario in &plans.scenarios {
         let _ = writeln!(out, "\n## {}\n\n{}\n", scenario.name, scenario.about);
         out.push_str(
-            "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | mean µs | sd µs | p50 | p95 | p99 | max | RSS MiB | start ms |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | mean µs | sd µs | p50 | p95 | p99 | max | RSS MiB | grown MiB | start ms |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for (rival, _) in &plans.servers {
             server_row(&mut out, &table, scenario.name, &rival.name);
@@ -299,7 +304,7 @@ fn server_row(out: &mut String, table: &Table<'_>, scenario: &str, server: &str)
     };
     let _ = writeln!(
         out,
-        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.0} |",
+        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.1} | {:.0} |",
         cpu.median,
         cpu.low,
         cpu.high,
@@ -316,6 +321,7 @@ fn server_row(out: &mut String, table: &Table<'_>, scenario: &str, server: &str)
         median(|s| s.tally.latency.quantile_us(0.99)),
         median(|s| s.tally.latency.max_us()),
         median(|s| s.resident_octets as f64 / (1 << 20) as f64),
+        median(growth_mib),
         median(|s| s.start.as_secs_f64() * 1e3),
     );
 }

@@ -11,6 +11,8 @@ use crate::stub;
 
 /// Names in the large sets.
 const MANY: usize = 100_000;
+/// Names in the set whose memory is measured.
+const MILLION: usize = 1_000_000;
 /// Names in the small cache.
 const FEW: usize = 16;
 /// Names that are asked one by one before a large set is timed.
@@ -56,6 +58,8 @@ pub enum Names {
     Few,
     /// 100,000 names of 25 octets in wire form, A, in random order.
     Many,
+    /// A million names of 25 octets in wire form, A, in random order.
+    Million,
 }
 
 /// What else a scenario does.
@@ -87,7 +91,7 @@ pub struct Scenario {
 }
 
 /// Everything that can be measured today.
-pub const SCENARIOS: [Scenario; 14] = [
+pub const SCENARIOS: [Scenario; 15] = [
     row("local", "hosts answers, five names, A and AAAA", "local", Names::Local, None),
     row("cache-warm", "cache hits, 16 names", "cache", Names::Few, None),
     row("cache-100k", "cache hits, 100,000 names in random order", "cache", Names::Many, None),
@@ -103,6 +107,13 @@ pub const SCENARIOS: [Scenario; 14] = [
         "race of three upstreams, one of which answers after 20 ms, no cache",
         "race3",
         Names::Many,
+        None,
+    ),
+    row(
+        "memory-1m",
+        "memory of a million cached A answers, and hits on them in random order",
+        "cache-1m",
+        Names::Million,
         None,
     ),
     row("latency-local-1", "hosts answers, one client", "local", Names::Local, Some(1)),
@@ -137,7 +148,7 @@ const fn row(
         about,
         setting,
         names,
-        warm: matches!(setting.as_bytes(), b"cache"),
+        warm: matches!(setting.as_bytes(), b"cache" | b"cache-1m"),
         upstream: if is_forwarded { Upstream::Asked } else { Upstream::Silent },
         clients,
     }
@@ -185,6 +196,9 @@ impl Scenario {
             Names::Many => {
                 (0..MANY).map(|i| Ask::new(format!("w{i:05}.shop.example.org"), Rtype::A)).collect()
             }
+            Names::Million => {
+                (0..MILLION).map(|i| Ask::new(format!("w{i:06}.sea.example.org"), Rtype::A)).collect()
+            }
         }
     }
 
@@ -218,7 +232,7 @@ impl Scenario {
 
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
-        (self.names == Names::Many).then_some(20_260_801)
+        matches!(self.names, Names::Many | Names::Million).then_some(20_260_801)
     }
 }
 
@@ -242,10 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn the_large_set_has_names_of_25_octets() {
-        let many = SCENARIOS.iter().find(|s| s.names == Names::Many).expect("there is one");
-        for ask in many.asks().iter().step_by(9_999) {
-            assert_eq!(queries::parse_name(&ask.name).expect("a name").as_name().len(), 25);
+    fn the_large_sets_have_names_of_25_octets() {
+        for large in SCENARIOS.iter().filter(|s| matches!(s.names, Names::Many | Names::Million)) {
+            for ask in large.asks().iter().step_by(9_999) {
+                assert_eq!(queries::parse_name(&ask.name).expect("a name").as_name().len(), 25);
+            }
         }
     }
 }

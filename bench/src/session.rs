@@ -23,7 +23,7 @@ pub const LATE_MS: u64 = 20;
 /// Load before the timed part, so that sockets, caches and processor are warm.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long asking every name once may take.
-const WARM_MAX: Duration = Duration::from_secs(60);
+const WARM_MAX: Duration = Duration::from_secs(120);
 /// How long an answer may take before its query counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -85,6 +85,8 @@ pub struct Sample {
     pub busy: f64,
     /// Resident octets after the run.
     pub resident_octets: u64,
+    /// Resident octets when the first right answer had come.
+    pub resident_octets_at_start: u64,
     /// From start to the first right answer.
     pub start: Duration,
     /// Threads.
@@ -285,6 +287,7 @@ impl<'a> Bench<'a> {
         let first = self.probes.first().ok_or("no probes")?;
         let start = probe::until_ready(address, rival.kind(), first, &mut server, started)?;
         server.confine(&self.plans.server_cores);
+        let resident_octets_at_start = server.usage().resident_octets;
         let mut judgement = probe::judge(address, rival.kind(), &self.probes);
         if !judgement.faults.is_empty() {
             return Err(format!("wrong answers: {}", judgement.faults.join("; ")));
@@ -327,6 +330,7 @@ impl<'a> Bench<'a> {
             user_share: after.user_share_since(&before),
             busy: cpu.as_secs_f64() / tally.elapsed.as_secs_f64(),
             resident_octets: after.resident_octets,
+            resident_octets_at_start,
             start,
             threads: after.threads,
             upstream_queries,
