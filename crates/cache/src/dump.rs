@@ -247,7 +247,7 @@ impl Cache {
                     progress(Progress { entries: read, octets: window.consumed });
                 }
                 Found::Block { octets, .. } => {
-                    in_file = octets.as_array().map(|count| u64::from_le_bytes(*count))
+                    in_file = octets.as_array().map(|count| u64::from_le_bytes(*count));
                 }
                 Found::Damage { octets } => loaded.octets_dropped += octets,
                 Found::End => break,

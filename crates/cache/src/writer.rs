@@ -78,7 +78,8 @@ impl<'c> Edit<'c> {
         let (stored_at, is_proven) = match origin {
             Origin::Answer => (self.now, false),
             Origin::File { stored_at, is_proven } => {
-                if old.is_some_and(|(_, slot)| self.stored_at(slot) >= Some(stored_at)) {
+                if old.and_then(|(_, slot)| self.meta(slot)).is_some_and(|meta| meta.stored_at >= stored_at.0)
+                {
                     return Stored::Refused(Refusal::Older);
                 }
                 (stored_at, is_proven)
@@ -106,20 +107,30 @@ impl<'c> Edit<'c> {
             return Stored::Replaced;
         }
         if let Some(at) = cache.index.bucket_of(key.hash()).iter().min_by_key(|at| worth(at)) {
-            if Slot(at.load(Ordering::Relaxed)).is_empty() {
-                self.writer.entries += 1;
-            } else {
-                self.writer.evictions += 1;
-            }
+            self.push_out(Slot(at.load(Ordering::Relaxed)));
+            self.writer.entries += 1;
             at.store(new.0, Ordering::Release);
         }
         Stored::New
     }
 
-    /// Returns when the entry in a slot was stored.
-    fn stored_at(&self, slot: Slot) -> Option<Now> {
-        let words = self.shard.ring(slot.ring()).words(&self.cache.arena, slot.position());
-        Meta::read(words).map(|meta| Now(meta.stored_at))
+    /// Counts an entry whose slot is needed in a full bucket as dropped. Its words stay until the tail passes them.
+    fn push_out(&mut self, slot: Slot) {
+        if slot.is_empty() {
+            return;
+        }
+        if let Some(meta) = self.meta(slot)
+            && slot.ring() == RingId::Small
+        {
+            self.writer.ghosts.remember(meta.hash);
+        }
+        self.writer.entries -= 1;
+        self.writer.evictions += 1;
+    }
+
+    /// Reads the head of the entry in a slot.
+    fn meta(&self, slot: Slot) -> Option<Meta> {
+        Meta::read(self.shard.ring(slot.ring()).words(&self.cache.arena, slot.position()))
     }
 
     fn reserve(&self) -> u64 {

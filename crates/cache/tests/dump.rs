@@ -11,7 +11,7 @@ const AGEING: Ageing = Ageing { stale_ttl: 30 };
 const MEANING: Meaning = Meaning(42);
 
 fn cache_of(secret: u64) -> Cache {
-    Cache::new(Limits { octets_max: 4 << 20 }, HashKey::new([secret, secret ^ 0x5555]))
+    Cache::new(Limits { octets_max: 4 << 20 }, HashKey::new([secret, 0x9e37_79b9_7f4a_7c15 ^ secret]))
 }
 
 fn load(cache: &Cache, path: &Path, now: u32) -> Loaded {
