@@ -2,7 +2,7 @@
 //!
 //! The end of every reply: header, question, the client's own OPT, and what fits.
 
-use wire::{Class, EdeCode, Flags, Header, OptionCode, Query, Rcode, Rtype};
+use wire::{Class, EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now, Transport};
 use crate::gate::cookie::{self, Proof};
@@ -65,7 +65,11 @@ pub(crate) fn finish(
     let question = to.query.question_bytes();
     let body_at = Header::LEN + question.len();
     let mut opt = [0; OPT_OCTETS_MAX];
-    let opt_len = write_opt(snapshot, now, to, answer, &mut opt);
+    let opt_len = to.query.edns.map_or(0, |edns| {
+        let parts =
+            OptParts { edns, client: to.client, proof: to.proof, rcode: answer.rcode, ede: answer.ede };
+        write_opt(snapshot, now, &parts, &mut opt)
+    });
     let limit = reply_limit(snapshot, to).min(reply.buffer().len());
     let is_cut = answer.is_too_large || body_at + answer.octets + opt_len > limit;
     let (octets, [answers, authorities, additionals]) =
@@ -106,6 +110,24 @@ pub(crate) fn finish(
     is_cut
 }
 
+/// Answers a query that only asks for a cookie (RFC 7873 §5.4): no question, and an OPT with the cookie.
+#[cold]
+pub(crate) fn cookie_alone(
+    snapshot: &Snapshot,
+    now: Now,
+    (header, edns): (Header, Edns<'_>),
+    (client, proof): (&Client, Proof),
+    reply: &mut Reply<'_>,
+) {
+    header_only(header, Rcode::NOERROR, reply);
+    let mut opt = [0; OPT_OCTETS_MAX];
+    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None };
+    let len = write_opt(snapshot, now, &parts, &mut opt);
+    let placed = put(reply.buffer(), Header::LEN, opt.get(..len).unwrap_or(&[]))
+        .and_then(|()| put(reply.buffer(), Header::LEN - 2, &1_u16.to_be_bytes()));
+    reply.set_len(if placed.is_some() { Header::LEN + len } else { 0 });
+}
+
 /// Writes a reply of a header alone: for queries whose question cannot be used.
 pub(crate) fn header_only(header: Header, rcode: Rcode, reply: &mut Reply<'_>) {
     let flags =
@@ -127,26 +149,28 @@ fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
     }
 }
 
-fn write_opt(
-    snapshot: &Snapshot,
-    now: Now,
-    to: &To<'_>,
-    answer: &Answer,
-    out: &mut [u8; OPT_OCTETS_MAX],
-) -> usize {
-    let Some(edns) = &to.query.edns else { return 0 };
+/// What an OPT of ours depends on.
+struct OptParts<'a> {
+    edns: Edns<'a>,
+    client: &'a Client,
+    proof: Proof,
+    rcode: Rcode,
+    ede: Option<(EdeCode, &'static str)>,
+}
+
+fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8; OPT_OCTETS_MAX]) -> usize {
+    let OptParts { edns, client, proof, rcode, ede } = parts;
     let [s0, s1] = snapshot.udp_octets_max.to_be_bytes();
     let wants_dnssec = if edns.wants_dnssec() { 0x80 } else { 0 };
-    let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (answer.rcode.0 >> 4) as u8, 0, wants_dnssec, 0, 0, 0];
+    let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, wants_dnssec, 0, 0, 0];
     let mut opt = Opt { out, len: 0 };
     opt.put(&fixed);
-    if let (Some(secrets), Some(client_cookie)) = (&snapshot.gate.cookies, to.proof.client_cookie()) {
-        let data: [u8; cookie::FULL_OCTETS] =
-            secrets.make(client_cookie, to.client.address, now.unix_seconds);
+    if let (Some(secrets), Some(client_cookie)) = (&snapshot.gate.cookies, proof.client_cookie()) {
+        let data: [u8; cookie::FULL_OCTETS] = secrets.make(client_cookie, client.address, now.unix_seconds);
         opt.option(OptionCode::COOKIE, &[&data]);
     }
     // RFC 7828 §3.2.1: told only to a client that sent the option, and only on a connection.
-    if let Some(keepalive) = to.client.keepalive
+    if let Some(keepalive) = client.keepalive
         && edns.option(OptionCode::TCP_KEEPALIVE).is_some()
     {
         opt.option(OptionCode::TCP_KEEPALIVE, &[&keepalive.to_be_bytes()]);
@@ -155,7 +179,7 @@ fn write_opt(
         let nsid = snapshot.chaos.nsid.get(..TEXT_OCTETS_MAX).unwrap_or(&snapshot.chaos.nsid);
         opt.option(OptionCode::NSID, &[nsid]);
     }
-    if let Some((code, text)) = answer.ede {
+    if let Some((code, text)) = ede {
         let text = text.as_bytes();
         opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text.get(..TEXT_OCTETS_MAX).unwrap_or(text)]);
     }

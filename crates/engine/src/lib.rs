@@ -35,14 +35,14 @@ pub use resume::{Share, Suspended};
 pub use snapshot::{Snapshot, SnapshotCell};
 pub use want::{ClientSubnet, Failure, OutQuery, Outcome, PoolId, Want};
 
-use finish::{Answer, To, finish, header_only};
+use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
 use program::Position;
 use resume::Scratch;
 use run::{Desktop, End, Run};
-use wire::query::Malformed;
-use wire::{Class, EdeCode, Flags, Header, Query, Rcode, Rtype};
+use wire::query::{Malformed, cookie_only};
+use wire::{Class, EdeCode, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
 /// What became of one query.
 #[must_use]
@@ -271,6 +271,18 @@ impl Engine {
         };
         if !self.snapshot.gate.admits_noise(client, self.now) {
             return self.stay_silent();
+        }
+        if malformed == Malformed::Question
+            && let Some(secrets) = &self.snapshot.gate.cookies
+            && let Some((header, edns)) = cookie_only(bytes)
+        {
+            let data = edns.option(OptionCode::COOKIE);
+            let proof = secrets.check(data, client.address, self.now.unix_seconds);
+            if proof != Proof::Malformed {
+                cookie_alone(&self.snapshot, self.now, (header, edns), (client, proof), reply);
+                self.count(Rcode::NOERROR, false);
+                return Verdict::Answered;
+            }
         }
         header_only(header, rcode, reply);
         self.count(rcode, false);

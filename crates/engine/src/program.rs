@@ -148,7 +148,7 @@ pub struct Program {
 #[derive(Clone, Copy)]
 enum Way {
     Unknown,
-    UnderWay,
+    Measuring,
     Known { steps: u32, depth: usize },
 }
 
@@ -196,7 +196,7 @@ fn measure_routine(
     }
     match ways.get(start) {
         Some(Way::Known { steps, depth }) => return Ok((*steps, *depth)),
-        Some(Way::UnderWay) => return Err(ProgramError::Cycle { at: start }),
+        Some(Way::Measuring) => return Err(ProgramError::Cycle { at: start }),
         Some(Way::Unknown) | None => {}
     }
     // The steps of this routine: everything reachable by skips, which only lead forward.
@@ -217,7 +217,7 @@ fn measure_routine(
         }
     }
     if let Some(way) = ways.get_mut(start) {
-        *way = Way::UnderWay;
+        *way = Way::Measuring;
     }
     let mut longest = std::vec![(0_u32, 0_usize); ops.len() + 2];
     for at in (start..=end.min(ops.len().saturating_sub(1))).rev() {

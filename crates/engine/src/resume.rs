@@ -61,6 +61,7 @@ impl Suspended {
 pub(crate) struct Scratch {
     message: Box<[u8]>,
     ttl_offsets: Box<[u16]>,
+    #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     errands: Vec<Box<Suspended>>,
     /// A name in lower case: the one that is being looked up.
     pub(crate) folded: Folded,
@@ -310,7 +311,8 @@ fn bring(message: &Message<'_>, trusts_ad: bool, body_at: usize, scratch: &mut S
     if normal.body_at != body_at {
         return failed(Failure::BadReply(rcode));
     }
-    if rcode != Rcode::NOERROR && rcode != Rcode::NXDOMAIN {
+    // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
+    if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
         let mut brought = failed(Failure::BadReply(rcode));
         brought.answer.rcode = rcode;
         return brought;

@@ -30,6 +30,7 @@ pub(crate) struct Run<'q> {
 }
 
 /// How a run ended.
+#[expect(clippy::large_enum_variant, reason = "lives for a moment on the stack; a box would allocate")]
 pub(crate) enum End {
     /// With this answer.
     Answer(Answer),
@@ -40,6 +41,7 @@ pub(crate) enum End {
 }
 
 /// What the interpreter works with besides the query.
+#[derive(Clone, Copy)]
 pub(crate) struct Desktop<'w> {
     pub(crate) snapshot: &'w Snapshot,
     pub(crate) counters: &'w Counters,

@@ -459,3 +459,19 @@ fn a_policy_that_knows_no_answer_refuses() {
     let mut server = Server::with(gate(), |_| vec![]);
     assert_eq!(seen(&server.ask(&www()).answered()).rcode, Rcode::REFUSED);
 }
+
+#[test]
+fn a_query_for_nothing_but_a_cookie_gets_one() {
+    let gate = gate_with(|gate| gate.cookies = Some(Secrets { active: [9; 16], staging: None }));
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    let with_question = www().option(10, b"clientck").bytes();
+    let mut bytes = with_question[..12].to_vec();
+    bytes[5] = 0;
+    bytes.extend_from_slice(&with_question[12 + 17 + 4..]);
+    let mut buf = [0; 512];
+    let mut reply = Reply::new(&mut buf);
+    assert!(matches!(server.engine.answer(&bytes, &client("192.0.2.1"), &mut reply), Verdict::Answered));
+    let message = wire::Message::parse(reply.bytes()).expect("well formed");
+    assert!(message.question.is_none());
+    assert_eq!(message.edns.and_then(|edns| edns.option(OptionCode::COOKIE)).map(<[u8]>::len), Some(24));
+}
