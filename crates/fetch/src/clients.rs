@@ -20,6 +20,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    // Once per worker.
     pub(crate) fn new(key: HashKey) -> Self {
         Self { cells: vec![0; CELLS].into_boxed_slice(), key }
     }

@@ -46,6 +46,7 @@ pub struct Wheel<T> {
 
 impl<T: Copy> Wheel<T> {
     /// Returns a wheel without deadlines that stands at `now`.
+    // Once per worker.
     pub fn new(now: Moment) -> Self {
         Self {
             nodes: Vec::with_capacity(256),

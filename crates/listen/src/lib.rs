@@ -1,6 +1,6 @@
 //! Clients' sockets: UDP and TCP.
 //!
-//! Decides nothing about an answer: what a client's bytes mean is the engine's business.
+//! Never decides anything about an answer: what a client's bytes mean is the engine's business.
 
 #![deny(unsafe_code)]
 

@@ -118,6 +118,7 @@ struct Cursor {
 
 impl<S: Service> Reader<S> {
     /// Takes over a bound socket. Must be called inside the worker's runtime.
+    // Once per worker.
     pub(crate) fn new(
         service: Rc<S>,
         socket: OwnedFd,

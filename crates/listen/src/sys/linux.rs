@@ -30,6 +30,7 @@ struct Fixed<T> {
 }
 
 impl<T: Copy> Fixed<T> {
+    // Once per worker.
     fn new(len: usize, value: T) -> Self {
         let start = Box::into_raw(vec![value; len].into_boxed_slice()).cast::<T>();
         // A box is never null; the fallback keeps this free of panics.

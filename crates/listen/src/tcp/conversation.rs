@@ -42,6 +42,7 @@ pub(super) struct Scratch<D> {
     pub(super) late: Vec<D>,
 }
 
+// Once per worker.
 impl<D> Scratch<D> {
     pub(super) fn new() -> Self {
         Self {
