@@ -1,7 +1,5 @@
 //! Holds the guard tests under `tests/`: what needs more than one crate, or the built program.
 //!
-//! Never ships: what is in here serves those tests and the fuzz targets.
+//! Never holds code of its own.
 
 #![forbid(unsafe_code)]
-
-pub mod bare;

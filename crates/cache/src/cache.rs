@@ -81,16 +81,6 @@ impl Cache {
     /// Returns an empty cache. Memory is taken from the system as it is filled.
     pub fn new(limits: Limits, hash_key: HashKey) -> Self {
         let plan = Plan::new(limits.octets_max, size_of::<Self>(), size_of::<Shard>());
-        Self::planned(&plan, limits, hash_key)
-    }
-
-    /// Returns an empty cache with room for so many words, so that loom comes to an end.
-    #[cfg(loom)]
-    pub fn tiny(words: usize, hash_key: HashKey) -> Self {
-        Self::planned(&Plan::tiny(words), Limits { octets_max: usize::MAX }, hash_key)
-    }
-
-    fn planned(plan: &Plan, limits: Limits, hash_key: HashKey) -> Self {
         let shards = (0..plan.shards)
             .map(|i| {
                 let start = i * plan.words_per_shard();

@@ -72,8 +72,6 @@ pub enum Refusal {
     Offset,
     /// A response code above 4095, which no message can carry.
     Rcode,
-    /// The cache has a newer answer (only while loading a dump).
-    Older,
 }
 
 impl Refusal {
@@ -83,7 +81,6 @@ impl Refusal {
             Self::Lifetime => "its lifetime is zero",
             Self::Size => "it is too large for this cache",
             Self::Offset => "a TTL lies outside the body",
-            Self::Older => "the cache has a newer answer",
             Self::Rcode => "its response code has more than twelve bits",
         }
     }

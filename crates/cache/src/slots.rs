@@ -5,7 +5,7 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// Slots in a bucket: two adjacent cache lines.
-pub(crate) const BUCKET_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };
+pub(crate) const BUCKET_SLOTS: usize = 16;
 /// Octets of a bucket.
 pub(crate) const BUCKET_OCTETS: usize = BUCKET_SLOTS * 8;
 
@@ -69,7 +69,7 @@ impl Slot {
     }
 
     pub(crate) const fn with_freq(self, freq: u64) -> Self {
-        Self((self.0 & !Self::FREQ) | ((freq & 3) * Self::FREQ_ONE))
+        Self(self.0 & !Self::FREQ | (freq & 3) * Self::FREQ_ONE)
     }
 
     pub(crate) const fn is_claimed(self) -> bool {

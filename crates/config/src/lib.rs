@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compile;
 pub mod diagnostic;
+mod flow;
 mod link;
 pub mod load;
 mod lower;
@@ -16,6 +18,7 @@ mod suggest;
 pub mod values;
 mod yaml;
 
+pub use compile::{CachePlan, Listening, Plans, compile, listening, workers};
 pub use diagnostic::{Diagnostic, Severity};
 pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};
-pub use settings::Settings;
+pub use settings::{NeedsRestart, Settings, diff};

@@ -33,6 +33,12 @@ pub trait Surroundings {
 
     /// Returns where the system's hosts file is.
     fn hosts_file(&self) -> PathBuf;
+
+    /// Returns how many processors the process may use.
+    fn processors(&self) -> usize;
+
+    /// Fills `octets` with what nobody can guess.
+    fn random(&self, octets: &mut [u8]);
 }
 
 /// The machine we run on.
@@ -64,6 +70,14 @@ impl Surroundings for System {
 
     fn hosts_file(&self) -> PathBuf {
         PathBuf::from("/etc/hosts")
+    }
+
+    fn processors(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        getrandom::fill(octets).expect("the kernel has a random number generator");
     }
 }
 
@@ -393,6 +407,14 @@ pub(crate) mod tests {
 
         fn hosts_file(&self) -> PathBuf {
             PathBuf::from("/etc/hosts")
+        }
+
+        fn processors(&self) -> usize {
+            2
+        }
+
+        fn random(&self, octets: &mut [u8]) {
+            octets.fill(7);
         }
     }
 

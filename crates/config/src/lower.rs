@@ -13,9 +13,9 @@ use crate::diagnostic::Problem;
 use crate::policy::{Condition, Rule, action, condition};
 use crate::schema::{self, Kind, PREFIX_WORDS, Row, Value};
 use crate::settings::{
-    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, Hedge, Host, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamePattern, Pick, PickWord, Policy, Presentation, Rate, Server, Set,
-    Settings, Startup, Tcp, TransportWord,
+    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hedge, Host, Hosts, Limits,
+    Listener, LocalName, LogFormat, LogLevel, NamePattern, Pick, PickWord, Policy, Presentation, Rate,
+    RcodeTerm, Server, Set, Settings, Startup, Tcp, TransportWord,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::{nearest, one_of};
@@ -103,12 +103,14 @@ impl Lowering<'_> {
 
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
+        let (limits, tcp) = self.limits(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
             user: self.text_or(&server, "user"),
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             listen: self.listeners(&root),
             log_format: LogFormat::Auto,
+            tcp,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
         };
         let shutdown_timeout = self.duration(&server, "shutdown-timeout");
@@ -121,7 +123,6 @@ impl Lowering<'_> {
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
-        let limits = self.limits(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
             enabled: self.boolean(&cookies, "enabled"),
@@ -223,14 +224,38 @@ impl Lowering<'_> {
             }
             let count = items.len();
             for item in items {
+                let weight = self.whole(&item, "weight") as u16;
+                let source = self.optional(&item, "source", |lowering, _, node| {
+                    lowering.read(node, "an IP address", values::address)
+                });
+                let interface = self.optional(&item, "interface", |lowering, _, node| {
+                    lowering.read(node, "the name of an interface", interface)
+                });
+                let mark = self.optional(&item, "mark", |lowering, row, node| {
+                    lowering
+                        .read_whole(row, node)
+                        .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
+                });
+                let row = self.row(&item, "address");
+                if item.entry("address").is_none() {
+                    self.problems.push(
+                        Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)),
+                    );
+                }
                 let server = self.optional(&item, "address", |lowering, _, node| {
                     lowering.read(node, "an upstream server", server)
                 });
-                servers.extend(server);
+                servers.extend(server.map(|server| GroupServer {
+                    server,
+                    weight,
+                    source: source.map(|at| at.value),
+                    interface: interface.map(|at| at.value),
+                    mark: mark.map(|at| at.value),
+                }));
             }
             let pick = self
                 .required(&section, "pick", |lowering, _, node| lowering.read(node, "a way to choose", pick));
-            let has_system = servers.iter().any(|at| at.value == Server::System);
+            let has_system = servers.iter().any(|server: &GroupServer| server.server.value == Server::System);
             if let Pick::Race(number) = pick.value
                 && usize::from(number) > count
                 && !has_system
@@ -247,7 +272,10 @@ impl Lowering<'_> {
                 timeout: self.duration(&section, "timeout"),
                 hedge: self.hedge(&section, "hedge"),
                 fallback_on: self
-                    .list(&section, "fallback-on", |_, _, scalar| values::rcode(&scalar.text))
+                    .list(&section, "fallback-on", |_, value, scalar| match value {
+                        Value::RcodeTerm => rcode_term(&scalar.text),
+                        other => unreachable_kind(other),
+                    })
                     .values(),
                 bootstrap: self.list(&section, "bootstrap", |_, value, scalar| match value {
                     Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => {
@@ -259,6 +287,8 @@ impl Lowering<'_> {
                     other => unreachable_kind(other),
                 }),
                 client_subnet: self.word(&section, "client-subnet", ClientSubnetUse::parse),
+                trust_ad: self.boolean(&section, "trust-ad"),
+                case_randomisation: self.boolean(&section, "case-randomisation"),
             });
         }
         groups
@@ -336,7 +366,7 @@ impl Lowering<'_> {
                 self.list_of(row, &entry.node, |_, _, scalar| values::address(&scalar.text)).values();
             match values::name(&entry.key) {
                 Ok(name) => {
-                    let folded = name.0.as_name().to_folded().as_bytes().to_vec();
+                    let folded = name.as_name().to_folded().as_bytes().to_vec();
                     match seen.get(&folded) {
                         Some(&first) => self.problems.push(
                             Problem::error(entry.key_span, format!("\"{}\" is set twice", entry.key))
@@ -361,10 +391,9 @@ impl Lowering<'_> {
         names
     }
 
-    fn limits(&mut self, root: &Section<'_>) -> Limits {
+    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp) {
         let limits = self.section(root, "limits");
         let rate = self.section(&limits, "rate");
-        let tcp = self.section(&limits, "tcp");
         let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
         if per_second.is_none() {
             for entry in rate.entries.iter().filter(|entry| entry.key != "per-second") {
@@ -377,24 +406,23 @@ impl Lowering<'_> {
                 );
             }
         }
-        Limits {
-            rate: Rate {
-                per_second,
-                burst: self.whole(&rate, "burst") as u32,
-                slip: self.whole(&rate, "slip") as u32,
-                ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
-                ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
-                exempt: self.prefixes(&rate, "exempt"),
-            },
-            tcp: Tcp {
-                connections: self.whole(&tcp, "connections") as u32,
-                connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
-                idle_timeout: self.duration(&tcp, "idle-timeout"),
-                first_query_timeout: self.duration(&tcp, "first-query-timeout"),
-                pipeline: self.whole(&tcp, "pipeline") as u32,
-            },
-            waiting: self.whole(&limits, "waiting") as u32,
-        }
+        let tcp = self.section(&limits, "tcp");
+        let tcp = Tcp {
+            connections: self.whole(&tcp, "connections") as u32,
+            connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
+            idle_timeout: self.duration(&tcp, "idle-timeout"),
+            first_query_timeout: self.duration(&tcp, "first-query-timeout"),
+            pipeline: self.whole(&tcp, "pipeline") as u32,
+        };
+        let rate = Rate {
+            per_second,
+            burst: self.whole(&rate, "burst") as u32,
+            slip: self.whole(&rate, "slip") as u32,
+            ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
+            ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
+            exempt: self.prefixes(&rate, "exempt"),
+        };
+        (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp)
     }
 
     fn sets(&mut self, root: &Section<'_>) -> Vec<Set> {
@@ -708,18 +736,19 @@ impl Lowering<'_> {
     }
 
     fn whole_or(&mut self, section: &Section<'_>, key: &str) -> Option<u64> {
-        self.required(section, key, |lowering, row, node| {
-            let expected = expected_kind(row.kind);
-            lowering.read(node, &expected, |text| match row.kind {
-                Kind::One(Value::Whole { word, .. }) if word == Some(text) => Ok(None),
-                Kind::One(Value::Whole { min, max, word }) => {
-                    let number = values::whole(text).map_err(|misread| or_word(misread, word, &expected))?;
-                    in_range(text, number, min, max, &expected).map(Some)
-                }
-                other => unreachable_kind(&other),
-            })
+        self.required(section, key, |lowering, row, node| lowering.read_whole(row, node)).value
+    }
+
+    fn read_whole(&mut self, row: &'static Row, node: &Node) -> Option<At<Option<u64>>> {
+        let expected = expected_kind(row.kind);
+        self.read(node, &expected, |text| match row.kind {
+            Kind::One(Value::Whole { word, .. }) if word == Some(text) => Ok(None),
+            Kind::One(Value::Whole { min, max, word }) => {
+                let number = values::whole(text).map_err(|misread| or_word(misread, word, &expected))?;
+                in_range(text, number, min, max, &expected).map(Some)
+            }
+            other => unreachable_kind(&other),
         })
-        .value
     }
 
     fn whole(&mut self, section: &Section<'_>, key: &str) -> u64 {
@@ -1052,7 +1081,7 @@ pub(crate) fn expected_value(value: Value) -> String {
             "\"system\", an address, a host name, or either after \"udp://\" or \"tcp://\"".to_owned()
         }
         Value::Pick => "ordered, fastest, balanced or race(2)".to_owned(),
-        Value::Rcode => one_of(&values::RCODES.map(|(word, _)| word)),
+        Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
         Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),
         Value::NamePattern => "\"suffix:example.org\" or \"exact:example.org\"".to_owned(),
         Value::Condition => "a condition".to_owned(),
@@ -1067,6 +1096,37 @@ fn path(text: &str) -> Read<PathBuf> {
         return Err(Misread { at: 0..text.len(), message, expected: None, hint: None });
     }
     Ok(PathBuf::from(text))
+}
+
+/// Octets of the name of an interface (`IFNAMSIZ`, less the octet at its end).
+const INTERFACE_OCTETS_MAX: usize = 15;
+
+fn interface(text: &str) -> Read<String> {
+    let is_one = (1..=INTERFACE_OCTETS_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    if is_one {
+        return Ok(text.to_owned());
+    }
+    Err(Misread {
+        at: 0..text.len(),
+        message: format!("\"{text}\" is not the name of an interface"),
+        expected: Some("a name such as eth0".to_owned()),
+        hint: None,
+    })
+}
+
+/// Reads a response code, or the word for all that are no answer.
+fn rcode_term(text: &str) -> Read<RcodeTerm> {
+    if text == "unusable" {
+        return Ok(RcodeTerm::Unusable);
+    }
+    values::rcode(text).map(RcodeTerm::One).map_err(|misread| {
+        let expected = Some(expected_value(Value::RcodeTerm));
+        match nearest(text, ["unusable"]) {
+            Some(word) => Misread { expected, hint: Some(format!("did you mean \"{word}\"?")), ..misread },
+            None => Misread { expected, ..misread },
+        }
+    })
 }
 
 /// Reads a prefix or one of the words for several.

@@ -102,8 +102,8 @@ pub enum Value {
         /// The largest.
         max: u64,
     },
-    /// A response code.
-    Rcode,
+    /// A response code, or `unusable` for all that are no answer.
+    RcodeTerm,
     /// A key of 128 bits as 32 hexadecimal digits, or `file:` and a path. Never printed.
     Secret {
         /// The word for none.
@@ -288,7 +288,7 @@ pub const ROWS: &[Row] = &[
         text_or("hidden"),
         "hidden",
         "tells a stranger nothing",
-        "The answer to `id.server` in class CHAOS; `hidden` refuses.",
+        "The answer to `id.server` in class CHAOS, and the NSID (RFC 5001); `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),
     Row {
@@ -357,12 +357,35 @@ pub const ROWS: &[Row] = &[
          Without `tcp://`, UDP is used, and TCP for answers that do not fit.",
     ),
     row(
+        "upstreams.*.servers[].weight",
+        whole(1, 1000),
+        "1",
+        "each gets the same share",
+        "The server's share of the queries under `pick: balanced`.",
+    ),
+    unset(
+        "upstreams.*.servers[].source",
+        Kind::One(Value::Address),
+        "The address of this machine to ask from; chosen by the system if not set.",
+    )
+    .unbound(&["outgoing-interface"]),
+    unset(
+        "upstreams.*.servers[].interface",
+        Kind::One(Value::Label),
+        "The network interface to ask through.",
+    ),
+    unset(
+        "upstreams.*.servers[].mark",
+        whole(0, 0xffff_ffff),
+        "The routing mark of packets to the server (`SO_MARK`; takes the capability CAP_NET_ADMIN).",
+    ),
+    row(
         "upstreams.*.pick",
         Kind::One(Value::Pick),
-        "fastest",
-        "the answer comes soonest, and slow servers are tried again now and then",
-        "Which server to ask: `ordered` (the first that works), `fastest`, `balanced` (in turn), or `race(2)` (that many \
-         at once; the first usable answer counts).",
+        "ordered",
+        "as every system does with the servers of resolv.conf; they may know different names",
+        "Which server to ask: `ordered` (the first that works), `fastest` (one query in 32 measures the others), \
+         `balanced` (by weight), or `race(2)` (that many at once; the first usable answer counts).",
     ),
     row(
         "upstreams.*.timeout",
@@ -377,14 +400,15 @@ pub const ROWS: &[Row] = &[
         "auto",
         "a lost packet then costs milliseconds",
         "When to ask a second server although the first has not failed: `auto` (when it takes longer than it usually \
-         does), a duration, or `off`.",
+         does), a duration, or `off`. At most one query in ten is asked twice.",
     ),
     row(
         "upstreams.*.fallback-on",
-        Kind::List(Value::Rcode),
-        "[servfail, refused, notimp]",
-        "these say that this server cannot help",
-        "Response codes after which the next server is asked.",
+        Kind::List(Value::RcodeTerm),
+        "[unusable]",
+        "another server may know better",
+        "Response codes after which the next server is asked; `unusable` is every one that is not an answer \
+         (`noerror`, `nxdomain`, `yxdomain`).",
     ),
     row(
         "upstreams.*.bootstrap",
@@ -401,6 +425,23 @@ pub const ROWS: &[Row] = &[
         "What to do with the EDNS client subnet in a query: `strip` it or `forward` it.",
     )
     .unbound(&["send-client-subnet"]),
+    row(
+        "upstreams.*.trust-ad",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 6840 §5.8: anybody on the way could have set it",
+        "Whether to believe and pass on the AD bit (\"this was validated\"). Only for servers that validate and are \
+         reached over a path that nobody can forge on.",
+    ),
+    row(
+        "upstreams.*.case-randomisation",
+        Kind::One(Value::Bool),
+        "false",
+        "some servers do not give the letters back as they came",
+        "Whether to mix upper and lower case in names at random and compare on return, which makes answers harder to \
+         forge.",
+    )
+    .unbound(&["use-caps-for-id"]),
     Row {
         path: "cache",
         kind: Kind::Named("cache"),
@@ -572,18 +613,20 @@ pub const ROWS: &[Row] = &[
     row(
         "limits.tcp.connections",
         whole(1, 1_000_000),
-        "1000",
-        "about 30 MB when each is in use",
-        "Connections in all. One more closes the one that has been idle for longest.",
+        "10000",
+        "about 30 MB while they are quiet",
+        "Connections in all. The nearer this is, the sooner quiet ones are closed.",
     )
+    .restart()
     .unbound(&["incoming-num-tcp"]),
     row(
         "limits.tcp.connections-per-client",
         whole(1, 1_000_000),
-        "50",
-        "a household behind one address",
-        "Connections of one address.",
-    ),
+        "200",
+        "enough for a household or a busy forwarder",
+        "Connections of one client (an IPv4 address, or an IPv6 prefix of 56 bits).",
+    )
+    .restart(),
     row(
         "limits.tcp.idle-timeout",
         duration(SECOND, HOUR),
@@ -591,27 +634,30 @@ pub const ROWS: &[Row] = &[
         "RFC 7766 §6.2.3: in the order of seconds",
         "How long a connection may be quiet; announced with edns-tcp-keepalive (RFC 7828).",
     )
+    .restart()
     .unbound(&["tcp-idle-timeout"]),
     row(
         "limits.tcp.first-query-timeout",
         duration(100, MINUTE),
-        "3s",
+        "5s",
         "a client connects because it has a query",
-        "How long after connecting the first query must be there.",
-    ),
+        "How long after connecting the first query must begin.",
+    )
+    .restart(),
     row(
         "limits.tcp.pipeline",
         whole(1, 10_000),
-        "100",
-        "one client cannot fill the table of waiting queries",
+        "256",
+        "more than a client needs, and no client can fill the table of waiting queries",
         "Queries of one connection that may wait for replies at once; more are read later.",
-    ),
+    )
+    .restart(),
     row(
         "limits.waiting",
-        whole(16, 10_000_000),
-        "20000",
-        "about 20 MB when all are in use",
-        "Queries that may wait for upstreams at once. One more is answered with SERVFAIL.",
+        whole(64, 10_000_000),
+        "65536",
+        "about 64 MB when all are in use",
+        "Queries that may wait for upstreams at once, divided among the workers. One more is answered with SERVFAIL.",
     )
     .unbound(&["num-queries-per-thread"]),
     section("cookies", "DNS cookies (RFC 7873): proof that a client's address is its own."),

@@ -2,15 +2,16 @@
 //!
 //! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile) resolves them.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wire::Rcode;
+use wire::{NameBuf, Rcode};
 
 use crate::policy::Rule;
 use crate::source::At;
-use crate::values::{Domain, Prefix, Secret};
+use crate::values::{Prefix, Secret, duration_text, size_text};
 
 /// Declares a closed choice and the words it is written with, once.
 macro_rules! words {
@@ -148,6 +149,8 @@ pub struct Startup {
     pub listen: Option<Vec<Listener>>,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// Limits of connections.
+    pub tcp: Tcp,
     /// The memory of each cache, in octets.
     pub cache_sizes: Vec<(String, u64)>,
 }
@@ -182,7 +185,7 @@ pub struct Group {
     /// Its name.
     pub name: At<String>,
     /// Its servers.
-    pub servers: Vec<At<Server>>,
+    pub servers: Vec<GroupServer>,
     /// How to choose among them.
     pub pick: Pick,
     /// How long to try altogether.
@@ -190,11 +193,39 @@ pub struct Group {
     /// When to ask a second one.
     pub hedge: Hedge,
     /// Response codes after which the next one is asked.
-    pub fallback_on: Vec<Rcode>,
+    pub fallback_on: Vec<RcodeTerm>,
     /// Who knows the addresses of servers given by name.
     pub bootstrap: Vec<At<Bootstrap>>,
     /// What becomes of a client's EDNS client subnet.
     pub client_subnet: ClientSubnetUse,
+    /// Whether its AD bit is believed.
+    pub trust_ad: bool,
+    /// Whether the letter case of names is made random.
+    pub case_randomisation: bool,
+}
+
+/// A server of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupServer {
+    /// What was written.
+    pub server: At<Server>,
+    /// Its share of the queries.
+    pub weight: u16,
+    /// The address to ask from.
+    pub source: Option<IpAddr>,
+    /// The interface to ask through.
+    pub interface: Option<String>,
+    /// The routing mark.
+    pub mark: Option<u32>,
+}
+
+/// A response code, or all that are no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RcodeTerm {
+    /// All but those that are answers.
+    Unusable,
+    /// This one.
+    One(Rcode),
 }
 
 /// An upstream server as written.
@@ -219,7 +250,7 @@ pub enum Host {
     /// At the addresses of a name.
     Name {
         /// The name.
-        name: Domain,
+        name: NameBuf,
         /// The port.
         port: u16,
     },
@@ -302,9 +333,9 @@ pub struct Hosts {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalName {
     /// The name.
-    pub name: At<Domain>,
+    pub name: At<NameBuf>,
     /// Its addresses.
-    pub addresses: Vec<std::net::IpAddr>,
+    pub addresses: Vec<IpAddr>,
 }
 
 /// What protects the server.
@@ -312,8 +343,6 @@ pub struct LocalName {
 pub struct Limits {
     /// Queries of one client prefix.
     pub rate: Rate,
-    /// Connections.
-    pub tcp: Tcp,
     /// Queries that may wait for upstreams at once.
     pub waiting: u32,
 }
@@ -376,7 +405,7 @@ pub struct Set {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
     /// The name.
-    pub name: Domain,
+    pub name: NameBuf,
     /// Whether names below it count too.
     pub covers_below: bool,
 }
@@ -390,13 +419,124 @@ pub struct Policy {
     pub rules: Vec<Rule>,
 }
 
-/// A settings change that a running server cannot take up.
+/// A changed setting that a running server does not take up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeedsRestart {
-    /// The setting.
+    /// The setting, such as `cache.main.size`.
     pub path: String,
     /// Its value in the running server.
     pub old: String,
     /// Its value in the file.
     pub new: String,
+}
+
+impl fmt::Display for NeedsRestart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, old, new } = self;
+        write!(f, "{path}: {old} -> {new} takes a restart")
+    }
+}
+
+/// Returns what of `new` a server that was started with `old` does not take up.
+pub fn diff(old: &Startup, new: &Startup) -> Vec<NeedsRestart> {
+    let mut found = Vec::new();
+    let (old_values, new_values) = (old.values(), new.values());
+    for (path, new) in &new_values {
+        // A cache that is new is made at once; one that is gone is left to itself.
+        let old = old_values.iter().find(|(other, _)| other == path).map(|(_, old)| old);
+        if let Some(old) = old.filter(|old| *old != new) {
+            found.push(NeedsRestart { path: path.clone(), old: old.clone(), new: new.clone() });
+        }
+    }
+    found
+}
+
+impl Startup {
+    /// Returns each setting and its value as text.
+    fn values(&self) -> Vec<(String, String)> {
+        let listener = |listener: &Listener| {
+            let transports = match (listener.udp, listener.tcp) {
+                (true, false) => " (udp)",
+                (false, true) => " (tcp)",
+                (true, true) | (false, false) => "",
+            };
+            let proxies: Vec<String> = listener.proxy_protocol_from.iter().map(ToString::to_string).collect();
+            let proxies =
+                if proxies.is_empty() { String::new() } else { format!(" (proxies {})", proxies.join(", ")) };
+            format!("{}{transports}{proxies}", listener.at.value)
+        };
+        let listen = self.listen.as_ref().map_or_else(
+            || "auto".to_owned(),
+            |listen| format!("[{}]", listen.iter().map(listener).collect::<Vec<_>>().join(", ")),
+        );
+        let auto = || "auto".to_owned();
+        let mut values = vec![
+            ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
+            ("server.user".to_owned(), self.user.clone().unwrap_or_else(auto)),
+            ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
+            ("listen".to_owned(), listen),
+            ("log.format".to_owned(), self.log_format.word().to_owned()),
+            ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
+            ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),
+            ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),
+            ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
+            ("limits.tcp.pipeline".to_owned(), self.tcp.pipeline.to_string()),
+        ];
+        values.extend(
+            self.cache_sizes.iter().map(|(name, size)| (format!("cache.{name}.size"), size_text(*size))),
+        );
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use crate::schema;
+    use std::path::Path;
+
+    fn startup(text: &str) -> Startup {
+        load_text(Path::new("x"), text, &Memory::default()).expect("no mistakes").settings.startup
+    }
+
+    fn check(old: &str, new: &str, expect: &[&str]) {
+        let found: Vec<String> = diff(&startup(old), &startup(new)).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn what_takes_a_restart_is_named() {
+        check("", "", &[]);
+        check("", "allow: any\nlog: {level: debug}\n", &[]);
+        check(
+            "cache: {main: {size: 32MiB}}\n",
+            "cache: {main: {size: 1GiB}}\n",
+            &["cache.main.size: 32MiB -> 1GiB takes a restart"],
+        );
+        check(
+            "listen: 127.0.0.1\n",
+            "listen: [{at: \"::1\", transport: udp}]\nserver: {workers: 3}\n",
+            &[
+                "server.workers: auto -> 3 takes a restart",
+                "listen: [127.0.0.1:53] -> [[::1]:53 (udp)] takes a restart",
+            ],
+        );
+        check(
+            "",
+            "limits: {tcp: {idle-timeout: 20s}}\n",
+            &["limits.tcp.idle-timeout: 10s -> 20s takes a restart"],
+        );
+    }
+
+    #[test]
+    fn every_setting_that_takes_a_restart_is_compared() {
+        let compared: Vec<String> = startup("").values().into_iter().map(|(path, _)| path).collect();
+        for row in schema::ROWS.iter().filter(|row| row.apply == schema::Apply::Restart) {
+            let path = row.path.replace(".*.", ".main.");
+            let path = path.split("[]").next().unwrap_or("").to_owned();
+            assert!(compared.contains(&path), "{path}");
+        }
+    }
 }

@@ -397,14 +397,14 @@ pub fn prefix(text: &str) -> Read<Prefix> {
 }
 
 /// Reads a domain name in presentation form; a final dot may be left out (RFC 1035 §5.1).
-pub fn name(text: &str) -> Read<Domain> {
+pub fn name(text: &str) -> Read<NameBuf> {
     let bad =
         |at: Range<usize>, why: &str| Misread::part(at, format!("\"{text}\" is not a domain name: {why}"));
     if text.is_empty() {
         return Err(bad(0..0, "it is empty"));
     }
     if text == "." {
-        return Ok(Domain(NameBuf::root()));
+        return Ok(NameBuf::root());
     }
     if !text.is_ascii() {
         return Err(
@@ -451,7 +451,7 @@ pub fn name(text: &str) -> Read<Domain> {
     if !label.is_empty() {
         push_label(&mut name, &label, text, start..text.len())?;
     }
-    Ok(Domain(name))
+    Ok(name)
 }
 
 fn push_label(name: &mut NameBuf, label: &[u8], text: &str, at: Range<usize>) -> Read<()> {
@@ -460,37 +460,6 @@ fn push_label(name: &mut NameBuf, label: &[u8], text: &str, at: Range<usize>) ->
             if label.len() > 63 { "a label is at most 63 octets" } else { "a name is at most 255 octets" };
         Misread::part(at, format!("\"{text}\" is not a domain name: {why}"))
     })
-}
-
-/// A domain name that prints as text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Domain(pub NameBuf);
-
-impl fmt::Display for Domain {
-    /// Writes the presentation form with its final dot (RFC 1035 §5.1).
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.as_name();
-        if name.is_root() {
-            return f.write_str(".");
-        }
-        for label in name.labels() {
-            for &byte in label {
-                match byte {
-                    b'.' | b'\\' => write!(f, "\\{}", byte as char)?,
-                    byte if byte.is_ascii_graphic() => write!(f, "{}", byte as char)?,
-                    byte => write!(f, "\\{byte:03}")?,
-                }
-            }
-            f.write_str(".")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Domain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// Reads a name that the user gives to a thing of this configuration: letters, digits, `-`, `_` and `.`.
@@ -505,13 +474,11 @@ pub fn identifier(text: &str) -> Read<&str> {
 
 /// Reads a query type: `AAAA`, `any`, `TYPE65280` (RFC 3597 §5).
 pub fn rtype(text: &str) -> Read<Rtype> {
-    let known = || (0..=u16::MAX).filter_map(|number| describe(Rtype(number)));
-    let by_number = text.strip_prefix("TYPE").and_then(|number| number.parse().ok()).map(Rtype);
-    let by_name = known().find(|row| row.mnemonic.eq_ignore_ascii_case(text)).map(|row| row.rtype);
-    by_name.or(by_number).ok_or_else(|| {
+    text.parse().map_err(|_| {
         let misread = Misread::whole(text, format!("\"{text}\" is not a record type"))
             .expected("a type such as A, AAAA, HTTPS or TYPE65280");
-        match nearest(text, known().map(|row| row.mnemonic)) {
+        let known = (0..=u16::MAX).filter_map(|number| describe(Rtype(number)));
+        match nearest(text, known.map(|row| row.mnemonic)) {
             Some(word) => misread.hint(format!("did you mean \"{word}\"?")),
             None => misread,
         }
@@ -669,12 +636,12 @@ mod tests {
     #[test]
     fn names_are_checked() {
         assert_eq!(
-            name("www.example.org.").expect("legal").0.as_name().as_bytes(),
+            name("www.example.org.").expect("legal").as_name().as_bytes(),
             b"\x03www\x07example\x03org\0"
         );
-        assert_eq!(name("a\\.b.c").expect("legal").0.as_name().as_bytes(), b"\x03a.b\x01c\0");
-        assert_eq!(name("\\065").expect("legal").0.as_name().as_bytes(), b"\x01A\0");
-        assert!(name(".").expect("legal").0.as_name().is_root());
+        assert_eq!(name("a\\.b.c").expect("legal").as_name().as_bytes(), b"\x03a.b\x01c\0");
+        assert_eq!(name("\\065").expect("legal").as_name().as_bytes(), b"\x01A\0");
+        assert!(name(".").expect("legal").as_name().is_root());
         check_wrong(name("a..b"), "a label is empty");
         check_wrong(name(&"a".repeat(64)), "at most 63");
         check_wrong(name(&"a.".repeat(128)), "at most 255");

@@ -14,7 +14,11 @@ fn every_mistake_is_reported_with_its_place() {
     if std::env::var_os("GANNET_UPDATE_GOLDEN").is_some() {
         fs::write(GOLDEN, &text).expect("the test's directory is writable");
     }
-    assert_eq!(text, fs::read_to_string(GOLDEN).expect("the expected output is there"));
+    let expected = fs::read_to_string(GOLDEN).expect("the expected output is there");
+    for (number, (found, expected)) in text.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "line {} of {GOLDEN}", number + 1);
+    }
+    assert_eq!(text.lines().count(), expected.lines().count());
 }
 
 #[test]

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-/// How the comment begins that stands before a function or `impl` that does not run per query:
-/// `// Once per configuration.`, `// Once per worker.`, `// Once per connection.`
-pub(crate) const ONCE: &str = "// Once per ";
+/// The comment before a function or `impl` that only runs when a configuration is compiled.
+pub(crate) const ONCE: &str = "// Once per configuration.\n";
 
 /// One Rust file.
 pub(crate) struct Source<'a> {

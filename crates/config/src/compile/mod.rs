@@ -1,0 +1,252 @@
+//! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
+
+mod names;
+mod program;
+mod resolv;
+mod upstreams;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cache::Cache;
+use engine::Snapshot;
+use engine::chaos::Chaos;
+use engine::gate::cookie::Secrets;
+use engine::gate::prefixes::PrefixSet;
+use engine::gate::rate::{RateRule, RateTable};
+use engine::gate::{self, Gate};
+use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
+use wire::{HashKey, Ttl};
+
+use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use crate::load::{Loaded, Surroundings};
+use crate::settings::{Settings, Startup};
+use crate::values::{Prefix, Secret};
+
+/// The port when 53 may not be had and nobody said which.
+pub const OTHER_PORT: u16 = 5300;
+/// Cells of the table that the rate limit counts in: one MiB, shared by all workers.
+const RATE_CELLS: usize = 1 << 17;
+/// The largest UDP message that `edns.udp-size` can ask for; listeners have room for it, so that a reload can ask too.
+const UDP_OCTETS_MAX: u16 = 4096;
+
+/// What a server runs on.
+#[derive(Clone)]
+pub struct Plans {
+    /// For the engine.
+    pub snapshot: Arc<Snapshot>,
+    /// For fetchers.
+    pub fetch: Arc<fetch::Plan>,
+    /// The caches, in the order of the file.
+    pub caches: Vec<CachePlan>,
+    /// What is probably not as it was meant.
+    pub warnings: Vec<Diagnostic>,
+    /// What the next configuration takes over.
+    keep: Keep,
+}
+
+/// One cache and where it is kept over restarts.
+#[derive(Clone)]
+pub struct CachePlan {
+    /// Its name.
+    pub name: String,
+    /// The cache.
+    pub cache: Arc<Cache>,
+    /// The file that keeps its content.
+    pub dump_file: Option<PathBuf>,
+    /// How often that is written while the server runs.
+    pub dump_every: Option<Duration>,
+}
+
+/// What stays the same while the process lives.
+#[derive(Clone)]
+struct Keep {
+    /// What names are hashed with.
+    key: HashKey,
+    /// The number of each upstream group there ever was: numbers are not used again.
+    pools: BTreeMap<String, u16>,
+    /// The key of cookies that nobody configured.
+    cookie_secret: [u8; 16],
+    /// What the rate limit counts in, once there was one.
+    rate_table: Option<Arc<RateTable>>,
+}
+
+impl Keep {
+    fn new(surroundings: &dyn Surroundings) -> Self {
+        let mut seeds = [0; 16];
+        surroundings.random(&mut seeds);
+        let (first, second) = seeds.split_at(8);
+        let number = |half: &[u8]| half.iter().fold(0, |number: u64, &octet| number << 8 | u64::from(octet));
+        let mut cookie_secret = [0; 16];
+        surroundings.random(&mut cookie_secret);
+        Self {
+            key: HashKey::new([number(first), number(second)]),
+            pools: BTreeMap::new(),
+            cookie_secret,
+            rate_table: None,
+        }
+    }
+}
+
+/// Where to listen, and what to try if that is not to be had.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// What the configuration asks for.
+    pub plan: listen::Plan,
+    /// What to try if port 53 may not be had; only when nothing is configured.
+    pub otherwise: Option<listen::Plan>,
+}
+
+/// Returns where to listen.
+pub fn listening(startup: &Startup) -> Listening {
+    let plan = |listeners: Vec<ListenerPlan>| listen::Plan {
+        listeners,
+        udp: UdpPlan { reply_octets_max: UDP_OCTETS_MAX, ..UdpPlan::default() },
+        tcp: TcpPlan {
+            connections_max: startup.tcp.connections as usize,
+            connections_per_client_max: startup.tcp.connections_per_client as usize,
+            waiting_max: startup.tcp.pipeline,
+            idle_timeout: startup.tcp.idle_timeout,
+            first_timeout: startup.tcp.first_query_timeout,
+            ..TcpPlan::default()
+        },
+    };
+    let own = |port: u16| {
+        let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        plan(addresses.map(|address| ListenerPlan::new(SocketAddr::new(address, port))).to_vec())
+    };
+    let Some(listeners) = &startup.listen else {
+        return Listening { plan: own(53), otherwise: Some(own(OTHER_PORT)) };
+    };
+    let listeners = listeners.iter().map(|listener| ListenerPlan {
+        address: listener.at.value,
+        transports: match (listener.udp, listener.tcp) {
+            (true, false) => Transports::Udp,
+            (false, true) => Transports::Tcp,
+            (true, true) | (false, false) => Transports::UdpAndTcp,
+        },
+        proxies: listener
+            .proxy_protocol_from
+            .iter()
+            .map(|prefix| listen::Prefix::new(prefix.address(), prefix.bits()))
+            .collect(),
+    });
+    Listening { plan: plan(listeners.collect()), otherwise: None }
+}
+
+/// Returns how many workers there are to be.
+pub fn workers(startup: &Startup, surroundings: &dyn Surroundings) -> usize {
+    startup.workers.map_or_else(|| surroundings.processors().max(1), usize::from)
+}
+
+/// Compiles a configuration.
+///
+/// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is what the server runs
+/// on now, whose caches, numbers and secrets are kept.
+pub fn compile(
+    loaded: &Loaded,
+    own: &[SocketAddr],
+    previous: Option<&Plans>,
+    surroundings: &dyn Surroundings,
+) -> Result<Plans, Vec<Diagnostic>> {
+    let settings = &loaded.settings;
+    let mut problems = Vec::new();
+    let mut keep = previous.map_or_else(|| Keep::new(surroundings), |previous| previous.keep.clone());
+    for group in &settings.upstreams {
+        let next = keep.pools.values().max().map_or(0, |last| last + 1);
+        keep.pools.entry(group.name.value.clone()).or_insert(next);
+    }
+    let caches = caches(settings, previous, &keep.key);
+    let gate = gate(settings, &mut keep, surroundings);
+    let workers = workers(&settings.startup, surroundings);
+    let fetch = upstreams::plan(settings, &keep.pools, own, workers, surroundings, &mut problems);
+    let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
+    let parts =
+        program::Parts { settings, key: keep.key, pools: &keep.pools, caches: &caches, names: &own_names };
+    let program = program::compile(&parts, &mut problems);
+    let failed = problems.iter().any(Problem::is_error);
+    let found = diagnostics(problems, &loaded.sources);
+    let Some(program) = program.filter(|_| !failed) else { return Err(found) };
+    let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
+    let snapshot = Snapshot {
+        key: keep.key,
+        gate,
+        recursion_available: program.ops().iter().any(|op| matches!(op, engine::program::Op::Forward(_))),
+        program,
+        chaos: Chaos {
+            version: text(&settings.presentation.version),
+            hostname: text(&settings.presentation.hostname),
+            identity: text(&settings.presentation.identity),
+            nsid: text(&settings.presentation.identity),
+        },
+        udp_octets_max: settings.udp_size,
+    };
+    Ok(Plans { snapshot: Arc::new(snapshot), fetch: Arc::new(fetch), caches, warnings: found, keep })
+}
+
+/// Takes over the caches that the server has, by name, and makes those that are new.
+fn caches(settings: &Settings, previous: Option<&Plans>, key: &HashKey) -> Vec<CachePlan> {
+    let caches = settings.caches.iter().map(|cache| {
+        let name = &cache.name.value;
+        let kept = previous.and_then(|plans| plans.caches.iter().find(|kept| kept.name == *name));
+        CachePlan {
+            name: name.clone(),
+            cache: kept.map_or_else(
+                || {
+                    let octets_max = usize::try_from(cache.size).unwrap_or(usize::MAX);
+                    Arc::new(Cache::new(cache::Limits { octets_max }, *key))
+                },
+                |kept| Arc::clone(&kept.cache),
+            ),
+            dump_file: cache.dump_file.as_ref().map(|file| settings.startup.state_directory.join(file)),
+            dump_every: cache.dump_every,
+        }
+    });
+    caches.collect()
+}
+
+fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -> Gate {
+    let rate = &settings.limits.rate;
+    let rule = rate.per_second.map(|per_second| RateRule {
+        per_second,
+        burst: rate.burst,
+        slip: rate.slip,
+        ipv4_prefix: rate.ipv4_prefix,
+        ipv6_prefix: rate.ipv6_prefix,
+        exempt: prefix_set(&rate.exempt),
+    });
+    let new_table = |cells: usize| {
+        let mut seed = [0; 8];
+        surroundings.random(&mut seed);
+        Arc::new(RateTable::new(cells, u64::from_ne_bytes(seed)))
+    };
+    if rule.is_some() && keep.rate_table.is_none() {
+        keep.rate_table = Some(new_table(RATE_CELLS));
+    }
+    let octets = |secret: &Secret| <[u8; 16]>::try_from(secret.reveal()).ok();
+    let cookies = &settings.cookies;
+    Gate {
+        allowed: prefix_set(&settings.allow),
+        cookies: cookies.enabled.then(|| Secrets {
+            active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),
+            staging: cookies.other_secret.as_ref().and_then(octets),
+        }),
+        rate: rule,
+        table: keep.rate_table.clone().unwrap_or_else(|| new_table(0)),
+    }
+}
+
+/// Returns the set of some prefixes.
+fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
+    PrefixSet::compile(
+        prefixes.iter().filter_map(|prefix| gate::prefixes::Prefix::new(prefix.address(), prefix.bits())),
+    )
+}
+
+/// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.
+fn ttl(duration: Duration) -> Ttl {
+    Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
+}

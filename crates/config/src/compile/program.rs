@@ -1,0 +1,456 @@
+//! Policies to the engine's steps.
+
+use std::collections::BTreeMap;
+
+use engine::PoolId;
+use engine::names::NameSet;
+use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::forward::ForwardStep;
+use engine::ops::ttl::TtlRule;
+use engine::program::{CALLS_MAX, Matcher, Op, Program, ProgramError, STEPS_MAX};
+use wire::{HashKey, NameBuf, Ttl};
+
+use super::names::Names;
+use super::{CachePlan, prefix_set, ttl};
+use crate::diagnostic::Problem;
+use crate::flow;
+use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test, TtlChange};
+use crate::settings::{CacheSettings, ClientSubnetUse, Policy, Settings};
+use crate::source::Span;
+use crate::values::Prefix;
+
+/// What a policy refers to.
+pub(super) struct Parts<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) key: HashKey,
+    pub(super) pools: &'a BTreeMap<String, u16>,
+    pub(super) caches: &'a [CachePlan],
+    pub(super) names: &'a Names,
+}
+
+/// Compiles `main` and every policy that it calls, one after the other.
+pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Program> {
+    let flow = flow::walk(parts.settings);
+    problems.extend(flow.warnings);
+    let mut emitter =
+        Emitter { parts, fills: &flow.fills, ops: Vec::new(), places: Vec::new(), calls: Vec::new() };
+    let mut starts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut order = vec![ENTRY];
+    let mut next = 0;
+    while let Some(&name) = order.get(next) {
+        next += 1;
+        let Some(policy) = parts.settings.policies.iter().find(|policy| policy.name.value == name) else {
+            continue;
+        };
+        starts.insert(name, emitter.ops.len());
+        if let Err(place) = emitter.policy(policy) {
+            problems.push(too_long(place));
+            return None;
+        }
+        for action in policy.rules.iter().flat_map(|rule| &rule.actions) {
+            if let Action::Call(target) = &action.value
+                && !order.contains(&target.value.as_str())
+            {
+                order.push(&target.value);
+            }
+        }
+    }
+    let Emitter { mut ops, places, calls, .. } = emitter;
+    for (at, name) in calls {
+        let start = starts.get(name).and_then(|&start| u16::try_from(start).ok());
+        match (start, ops.get_mut(at)) {
+            (Some(start), Some(op)) => *op = Op::Call(start),
+            _ => {
+                problems.push(too_long(places[at]));
+                return None;
+            }
+        }
+    }
+    let last = places.last().copied().unwrap_or(Span::BUILT_IN);
+    let place = |at: usize| places.get(at).copied().unwrap_or(last);
+    match Program::new(ops) {
+        Ok(program) => Some(program),
+        Err(error) => {
+            problems.push(match error {
+                ProgramError::TooLong | ProgramError::Target { .. } => too_long(last),
+                // Found before, with the names of the policies.
+                ProgramError::Cycle { at } => {
+                    Problem::error(place(at), "policies call each other in a circle")
+                }
+                ProgramError::Depth { at } => Problem::error(
+                    place(at),
+                    format!("policies call policies more than {CALLS_MAX} levels deep"),
+                ),
+                ProgramError::Steps => Problem::error(
+                    place(0),
+                    format!("a query can take more than {STEPS_MAX} steps through the policies"),
+                )
+                .hint("call fewer policies from each other"),
+            });
+            None
+        }
+    }
+}
+
+fn too_long(place: Span) -> Problem {
+    Problem::error(place, format!("the policies have more than {} steps in all", u16::MAX - 1))
+}
+
+/// Writes steps. What is too far away for a skip is an error with the place of the rule.
+struct Emitter<'a> {
+    parts: &'a Parts<'a>,
+    /// Which groups fill which cache.
+    fills: &'a [(String, String)],
+    ops: Vec<Op>,
+    /// The rule or action that each step comes from.
+    places: Vec<Span>,
+    /// Calls whose targets are known at the end.
+    calls: Vec<(usize, &'a str)>,
+}
+
+/// A place that skips lead to, which is not reached yet.
+#[derive(Default)]
+struct Label(Vec<usize>);
+
+impl<'a> Emitter<'a> {
+    fn policy(&mut self, policy: &'a Policy) -> Result<(), Span> {
+        for rule in &policy.rules {
+            let mut end = Label::default();
+            if let Some(condition) = &rule.condition {
+                self.test(&condition.value, false, &mut end, condition.span);
+            }
+            for action in &rule.actions {
+                self.action(&action.value, action.span);
+            }
+            self.bind(end).map_err(|()| rule.span)?;
+        }
+        // The end of the entry policy ends the query; the end of another goes back.
+        let end = if policy.name.value == ENTRY { Op::Accept } else { Op::Return };
+        self.push(end, policy.name.span);
+        Ok(())
+    }
+
+    fn push(&mut self, op: Op, place: Span) {
+        self.ops.push(op);
+        self.places.push(place);
+    }
+
+    /// Skips to `label` if `condition` is `wanted`, and otherwise goes on.
+    fn test(&mut self, condition: &Condition, wanted: bool, label: &mut Label, place: Span) {
+        let (parts, decides) = match condition {
+            Condition::Not(inside) => return self.test(inside, !wanted, label, place),
+            Condition::Test(test) => return self.matchers(test, wanted, label, place),
+            Condition::All(parts) => (parts, false),
+            Condition::Any(parts) => (parts, true),
+        };
+        if wanted == decides {
+            for part in parts {
+                self.test(part, wanted, label, place);
+            }
+        } else if let Some((last, others)) = parts.split_last() {
+            // One of the others can decide against it: then we go on after the last.
+            let mut after = Label::default();
+            for part in others {
+                self.test(part, decides, &mut after, place);
+            }
+            self.test(last, wanted, label, place);
+            // `others` and `last` come from one text: too near to be out of reach.
+            let _ = self.bind(after);
+        }
+    }
+
+    fn matchers(&mut self, test: &Test, wanted: bool, label: &mut Label, place: Span) {
+        let settings = self.parts.settings;
+        let matcher = match test {
+            Test::Qname(terms) => {
+                let mut names: Vec<(NameBuf, bool)> = Vec::new();
+                for term in terms {
+                    match &term.value {
+                        NameTerm::Pattern(pattern) => names.push((pattern.name, pattern.covers_below)),
+                        NameTerm::Set(name) => {
+                            let set = settings.sets.iter().find(|set| set.name.value == *name);
+                            let patterns = set.into_iter().flat_map(|set| &set.names);
+                            names.extend(patterns.map(|pattern| (pattern.name, pattern.covers_below)));
+                        }
+                    }
+                }
+                Matcher::Qname(NameSet::compile(self.parts.key, &names))
+            }
+            Test::Qtype(types) => Matcher::Qtype(types.as_slice().into()),
+            Test::Client(terms) => {
+                let mut prefixes: Vec<Prefix> = Vec::new();
+                for term in terms {
+                    match &term.value {
+                        ClientTerm::Prefixes(some) => prefixes.extend(some),
+                        ClientTerm::Set(name) => {
+                            let set = settings.sets.iter().find(|set| set.name.value == *name);
+                            prefixes.extend(set.into_iter().flat_map(|set| &set.clients));
+                        }
+                    }
+                }
+                Matcher::Client(prefix_set(&prefixes))
+            }
+            Test::Mark(marks) => match marks.as_slice() {
+                [mark] => Matcher::Mark(*mark),
+                marks => {
+                    let any = marks.iter().map(|&mark| Condition::Test(Test::Mark(vec![mark]))).collect();
+                    return self.test(&Condition::Any(any), wanted, label, place);
+                }
+            },
+        };
+        label.0.push(self.ops.len());
+        let skip = if wanted { Op::SkipIf(matcher, 0) } else { Op::SkipUnless(matcher, 0) };
+        self.push(skip, place);
+    }
+
+    /// Puts the label here.
+    fn bind(&mut self, label: Label) -> Result<(), ()> {
+        let here = self.ops.len();
+        for at in label.0 {
+            let distance = u16::try_from(here - at - 1).map_err(|_| ())?;
+            if let Some(Op::SkipIf(_, skip) | Op::SkipUnless(_, skip)) = self.ops.get_mut(at) {
+                *skip = distance;
+            }
+        }
+        Ok(())
+    }
+
+    fn action(&mut self, action: &'a Action, place: Span) {
+        let op = match action {
+            Action::Hosts => match &self.parts.names.hosts {
+                Some(hosts) => Op::Local(hosts.clone()),
+                None => return,
+            },
+            Action::Local => Op::Local(self.parts.names.local.clone()),
+            Action::Cache(name) => match self.cache(&name.value) {
+                Some(step) => Op::Cache(step),
+                None => return,
+            },
+            Action::Forward(name) => match self.forward(&name.value) {
+                Some(step) => Op::Forward(step),
+                None => return,
+            },
+            Action::Accept => Op::Accept,
+            Action::Reject(rcode) => Op::Reject(*rcode, None),
+            Action::Drop => Op::Drop,
+            Action::Mark(mark) => Op::Mark(*mark),
+            Action::Call(name) => {
+                self.calls.push((self.ops.len(), &name.value));
+                Op::Call(0)
+            }
+            Action::Return => Op::Return,
+            Action::Ttl(change) => Op::Ttl(match change {
+                TtlChange::Fixed(time) => TtlRule::Fixed(ttl(*time)),
+                TtlChange::Clamped { min, max } => TtlRule::Clamped {
+                    min: min.map_or(Ttl::ZERO, ttl),
+                    max: max.map_or(Ttl::new(i32::MAX as u32), ttl),
+                },
+            }),
+        };
+        self.push(op, place);
+    }
+
+    fn cache(&self, name: &str) -> Option<CacheStep> {
+        let settings = self.parts.settings.caches.iter().find(|cache| cache.name.value == name)?;
+        let plan = self.parts.caches.iter().find(|cache| cache.name == name)?;
+        // Clients' subnets keep answers apart if any group that fills the cache is told them.
+        let keeps_subnets_apart =
+            self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.tells_subnets(group));
+        Some(CacheStep {
+            cache: plan.cache.clone(),
+            rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
+            view: 0,
+        })
+    }
+
+    fn forward(&self, name: &str) -> Option<ForwardStep> {
+        let group = self.parts.settings.upstreams.iter().find(|group| group.name.value == name)?;
+        Some(ForwardStep {
+            pool: PoolId(*self.parts.pools.get(name)?),
+            forwards_client_subnet: self.tells_subnets(name),
+            trusts_ad: group.trust_ad,
+        })
+    }
+
+    fn tells_subnets(&self, name: &str) -> bool {
+        let mut groups = self.parts.settings.upstreams.iter();
+        groups.any(|group| group.name.value == name && group.client_subnet == ClientSubnetUse::Forward)
+    }
+}
+
+/// Returns how answers are kept.
+pub(super) fn rules(settings: &CacheSettings) -> CacheRules {
+    CacheRules {
+        min_ttl: ttl(settings.min_ttl),
+        max_ttl: ttl(settings.max_ttl),
+        max_negative_ttl: ttl(settings.max_negative_ttl),
+        failure_ttl: ttl(settings.failure_ttl),
+        stale_seconds: settings.stale.map_or(0, |stale| stale.as_secs() as u32),
+        stale_ttl: ttl(settings.stale_ttl),
+        stale_client_timeout_ms: settings.stale_client_timeout.as_millis() as u32,
+        prefetch_percent: settings.prefetch.unwrap_or(0),
+        keeps_subnets_apart: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use std::path::Path;
+
+    /// Writes a program in short.
+    fn shown(ops: &[Op]) -> String {
+        let matcher = |matcher: &Matcher| match matcher {
+            Matcher::Qname(_) => "qname".to_owned(),
+            Matcher::Qtype(_) => "qtype".to_owned(),
+            Matcher::Client(_) => "client".to_owned(),
+            Matcher::Mark(mark) => format!("m{mark}"),
+        };
+        let shown = ops.iter().map(|op| match op {
+            Op::SkipUnless(test, skip) => format!("unless {} +{skip}", matcher(test)),
+            Op::SkipIf(test, skip) => format!("if {} +{skip}", matcher(test)),
+            Op::Skip(skip) => format!("+{skip}"),
+            Op::Call(target) => format!("call {target}"),
+            Op::Return => "return".to_owned(),
+            Op::Accept => "accept".to_owned(),
+            Op::Drop => "drop".to_owned(),
+            Op::Mark(mark) => format!("mark {mark}"),
+            Op::Local(_) => "local".to_owned(),
+            Op::Cache(_) => "cache".to_owned(),
+            Op::Reject(rcode, _) => format!("reject {rcode}"),
+            Op::Forward(forward) => format!("forward {}", forward.pool.0),
+            Op::Ttl(_) => "ttl".to_owned(),
+        });
+        shown.collect::<Vec<_>>().join("; ")
+    }
+
+    fn check(policy: &str, expect: &str) {
+        let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+        let text = if policy.is_empty() { String::new() } else { format!("policy:\n{policy}") };
+        let loaded = load_text(Path::new("x"), &text, &memory).expect("no mistakes");
+        let plans = super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].human());
+        assert_eq!(shown(plans.expect("it compiles").snapshot.program.ops()), expect, "{policy}");
+    }
+
+    #[test]
+    fn without_a_policy_own_names_come_first_then_memory_then_upstreams() {
+        check("", "local; cache; forward 0; accept");
+    }
+
+    #[test]
+    fn conditions_become_skips() {
+        check("  main:\n    - {if: mark(1), do: drop}\n", "unless m1 +1; drop; accept");
+        check("  main:\n    - {if: not mark(1), do: drop}\n", "if m1 +1; drop; accept");
+        check(
+            "  main:\n    - {if: mark(1) and mark(2), do: drop}\n",
+            "unless m1 +2; unless m2 +1; drop; accept",
+        );
+        check("  main:\n    - {if: mark(1) or mark(2), do: drop}\n", "if m1 +1; unless m2 +1; drop; accept");
+        check("  main:\n    - {if: 'mark in [1, 2]', do: drop}\n", "if m1 +1; unless m2 +1; drop; accept");
+        check(
+            "  main:\n    - {if: not (mark(1) and mark(2)) or mark(3), do: [drop]}\n",
+            "unless m1 +2; unless m2 +1; unless m3 +1; drop; accept",
+        );
+        check(
+            "  main:\n    - {if: (mark(1) or mark(2)) and (mark(3) or mark(4)), do: [mark(5), drop]}\n",
+            "if m1 +1; unless m2 +4; if m3 +1; unless m4 +2; mark 5; drop; accept",
+        );
+    }
+
+    /// Runs the skips of a program for a set of marks.
+    fn holds(ops: &[Op], marks: u64) -> bool {
+        let mut at = 0;
+        loop {
+            let mark = |matcher: &Matcher| match matcher {
+                Matcher::Mark(mark) => marks >> mark & 1 == 1,
+                _ => unreachable!("only marks are tested"),
+            };
+            match &ops[at] {
+                Op::SkipUnless(matcher, skip) if !mark(matcher) => at += 1 + usize::from(*skip),
+                Op::SkipIf(matcher, skip) if mark(matcher) => at += 1 + usize::from(*skip),
+                Op::SkipUnless(..) | Op::SkipIf(..) => at += 1,
+                Op::Drop => return true,
+                _ => return false,
+            }
+        }
+    }
+
+    fn meaning(condition: &Condition, marks: u64) -> bool {
+        match condition {
+            Condition::All(parts) => parts.iter().all(|part| meaning(part, marks)),
+            Condition::Any(parts) => parts.iter().any(|part| meaning(part, marks)),
+            Condition::Not(inside) => !meaning(inside, marks),
+            Condition::Test(Test::Mark(list)) => list.iter().any(|mark| marks >> mark & 1 == 1),
+            Condition::Test(_) => unreachable!("only marks are tested"),
+        }
+    }
+
+    fn text(condition: &Condition) -> String {
+        let join = |parts: &[Condition], word: &str| {
+            let parts: Vec<String> = parts.iter().map(text).collect();
+            format!("({})", parts.join(word))
+        };
+        match condition {
+            Condition::All(parts) => join(parts, " and "),
+            Condition::Any(parts) => join(parts, " or "),
+            Condition::Not(inside) => format!("not {}", text(inside)),
+            Condition::Test(Test::Mark(list)) => format!("mark in [{}, {}]", list[0], list[list.len() - 1]),
+            Condition::Test(_) => unreachable!("only marks are tested"),
+        }
+    }
+
+    fn conditions() -> impl proptest::strategy::Strategy<Value = Condition> {
+        use proptest::prelude::*;
+        let test =
+            proptest::collection::vec(0_u8..6, 1..3).prop_map(|marks| Condition::Test(Test::Mark(marks)));
+        test.prop_recursive(5, 40, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 1..4).prop_map(Condition::All),
+                proptest::collection::vec(inner.clone(), 1..4).prop_map(Condition::Any),
+                inner.prop_map(|inside| Condition::Not(Box::new(inside))),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_compiled_condition_means_what_was_written(condition in conditions()) {
+            let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+            let file = format!("policy: {{main: [{{if: '{}', do: drop}}]}}\n", text(&condition));
+            let loaded = load_text(Path::new("x"), &file, &memory).expect("no mistakes");
+            let plans = super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].human());
+            let plans = plans.expect("it compiles");
+            for marks in 0..64 {
+                proptest::prop_assert_eq!(
+                    holds(plans.snapshot.program.ops(), marks),
+                    meaning(&condition, marks),
+                    "{} with {:b}", file, marks
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn policies_that_are_called_follow_the_first() {
+        check(
+            "  kids:\n    - {if: mark(1), do: return}\n    - reject(refused)\n  main:\n    - call(kids)\n    - forward(default)\n",
+            "call 3; forward 0; accept; unless m1 +1; return; reject REFUSED; return",
+        );
+    }
+
+    #[test]
+    fn policies_that_take_too_long_are_refused() {
+        let mut text = "policy:\n  main: [call(p1), call(p1)]\n".to_owned();
+        for level in 1..16 {
+            let next = level + 1;
+            text.push_str(&format!("  p{level}: [call(p{next}), call(p{next}), call(p{next})]\n"));
+        }
+        text.push_str("  p16: [mark(1)]\n");
+        let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+        let loaded = load_text(Path::new("x"), &text, &memory).expect("no mistakes");
+        let found = super::super::compile(&loaded, &[], None, &memory).err().expect("it is refused");
+        assert!(found[0].message.contains("more than 65536 steps"), "{}", found[0].message);
+    }
+}

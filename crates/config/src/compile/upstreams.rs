@@ -1,0 +1,269 @@
+//! Upstream groups as fetchers see them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use engine::PoolId;
+use fetch::plan::{Bind, Hedge, Limits, Pick, PoolPlan, Protocol, RcodeSet, ServerPlan, Target};
+
+use wire::Rcode;
+
+use super::resolv;
+use crate::diagnostic::Problem;
+use crate::load::Surroundings;
+use crate::lower::io_text;
+use crate::settings::{self, Bootstrap, Group, Host, RcodeTerm, Server, Settings};
+use crate::source::Span;
+
+/// Returns the plan for all groups.
+pub(super) fn plan(
+    settings: &Settings,
+    pools: &BTreeMap<String, u16>,
+    own: &[SocketAddr],
+    workers: usize,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> fetch::Plan {
+    let limits = limits(settings.limits.waiting, workers);
+    let mut machine = Machine { own, surroundings, resolv_conf: None };
+    let pools = settings.upstreams.iter().filter_map(|group| {
+        let id = PoolId(*pools.get(&group.name.value)?);
+        Some(PoolPlan {
+            udp_size: settings.udp_size,
+            fetching_max: limits.fetching_max,
+            ..pool(id, group, &mut machine, problems)
+        })
+    });
+    fetch::Plan { pools: pools.collect(), limits }
+}
+
+/// Divides the bound on waiting queries among the workers; the other bounds keep their proportion to it.
+fn limits(waiting: u32, workers: usize) -> Limits {
+    let usual = Limits::default();
+    let share = (waiting / u32::try_from(workers).unwrap_or(u32::MAX).max(1)).max(1);
+    let scaled = |bound: u32| {
+        let scaled = u64::from(bound) * u64::from(share) / u64::from(usual.waiting_max);
+        u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+    };
+    Limits {
+        fetching_max: scaled(usual.fetching_max),
+        waiting_max: share,
+        waiting_per_fetch_max: scaled(usual.waiting_per_fetch_max),
+        waiting_per_client_max: scaled(usual.waiting_per_client_max),
+        ..usual
+    }
+}
+
+fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Problem>) -> PoolPlan {
+    let name = &group.name.value;
+    let mut servers = Vec::new();
+    for entry in &group.servers {
+        let span = entry.server.span;
+        let plan = |target: Target, protocol: Protocol| ServerPlan {
+            target,
+            protocol,
+            weight: entry.weight,
+            bind: Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() },
+        };
+        match &entry.server.value {
+            Server::System => {
+                // resolv.conf may be written later than we are started: the group has no servers until a reload.
+                let found = machine.system(name, span, problems);
+                servers
+                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Protocol::Udp)));
+            }
+            Server::One { tcp_only, host } => {
+                let protocol = if *tcp_only { Protocol::Tcp } else { Protocol::Udp };
+                let target = match host {
+                    Host::Address(address) => {
+                        if machine.is_own(*address) {
+                            problems.push(
+                                Problem::error(
+                                    span,
+                                    format!("\"{address}\" is an address that this server listens on"),
+                                )
+                                .hint("queries would come back to it"),
+                            );
+                        }
+                        Target::Address(*address)
+                    }
+                    Host::Name { name, port } => Target::Name { name: *name, port: *port },
+                };
+                servers.push(plan(target, protocol));
+            }
+        }
+    }
+    let has_names = servers.iter().any(|server| matches!(server.target, Target::Name { .. }));
+    let mut bootstrap: Vec<SocketAddr> = Vec::new();
+    for entry in group.bootstrap.iter().filter(|_| has_names) {
+        match entry.value {
+            Bootstrap::System => bootstrap.extend(machine.system(name, entry.span, problems)),
+            Bootstrap::Address(address) => bootstrap.push(address),
+        }
+    }
+    if has_names && bootstrap.is_empty() {
+        let message = format!("nobody can be asked for the addresses of the servers of \"{name}\"");
+        problems.push(
+            Problem::warning(group.name.span, message).hint("set \"bootstrap\" to the address of a resolver"),
+        );
+    }
+    PoolPlan {
+        pick: match group.pick {
+            settings::Pick::Ordered => Pick::Ordered,
+            settings::Pick::Fastest => Pick::Fastest,
+            settings::Pick::Balanced => Pick::Balanced,
+            settings::Pick::Race(number) => Pick::Race(number),
+        },
+        timeout_ms: group.timeout.as_millis() as u32,
+        hedge: match group.hedge {
+            settings::Hedge::Off => Hedge::Off,
+            settings::Hedge::Auto => Hedge::Auto,
+            settings::Hedge::After(time) => Hedge::AfterMs(time.as_millis() as u32),
+        },
+        fallback_on: group.fallback_on.iter().fold(RcodeSet::EMPTY, |set, term| match term {
+            RcodeTerm::Unusable => {
+                (0..32).map(Rcode).filter(|rcode| RcodeSet::UNUSABLE.has(*rcode)).fold(set, RcodeSet::with)
+            }
+            RcodeTerm::One(rcode) => set.with(*rcode),
+        }),
+        bootstrap,
+        case_randomisation: group.case_randomisation,
+        ..PoolPlan::new(id, name, servers)
+    }
+}
+
+/// What groups need to know about this machine.
+struct Machine<'a> {
+    own: &'a [SocketAddr],
+    surroundings: &'a dyn Surroundings,
+    /// The servers of `resolv.conf`, once somebody asked; an error is its text.
+    resolv_conf: Option<Result<Vec<SocketAddr>, String>>,
+}
+
+impl Machine<'_> {
+    /// Returns the servers of `resolv.conf` except ourselves.
+    fn system(&mut self, group: &str, span: Span, problems: &mut Vec<Problem>) -> Vec<SocketAddr> {
+        let path = self.surroundings.resolv_conf();
+        if self.resolv_conf.is_none() {
+            let read = self.surroundings.read(&path).map_err(|error| io_text(&error));
+            let found =
+                read.map(|octets| resolv::servers(&String::from_utf8_lossy(&octets), self.surroundings));
+            self.resolv_conf = Some(found);
+        }
+        let path = path.display();
+        let problem = match &self.resolv_conf {
+            Some(Ok(servers)) => {
+                let others: Vec<SocketAddr> =
+                    servers.iter().copied().filter(|address| !self.is_own(*address)).collect();
+                if !others.is_empty() {
+                    return others;
+                }
+                if servers.is_empty() {
+                    format!("{path} names no server")
+                } else {
+                    format!("{path} names only this server")
+                }
+            }
+            Some(Err(error)) => format!("cannot read {path}: {error}"),
+            None => return Vec::new(),
+        };
+        problems.push(
+            Problem::warning(span, format!("\"system\" stands for no server: {problem}"))
+                .hint(format!("name servers: \"upstreams: {{{group}: {{servers: [9.9.9.9]}}}}\"")),
+        );
+        Vec::new()
+    }
+
+    /// Returns whether a query to `address` would come to us.
+    fn is_own(&self, address: SocketAddr) -> bool {
+        self.own.iter().any(|own| {
+            let is_any = own.ip().is_unspecified() && own.is_ipv4() == address.is_ipv4();
+            // Which addresses this machine has besides is not known here.
+            let is_local = is_loopback(address.ip()) || address.ip().is_unspecified();
+            own.port() == address.port() && (own.ip() == address.ip() || (is_any && is_local))
+        })
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use std::path::Path;
+
+    /// Checks the targets of the only group, and the warnings.
+    fn check(servers: &str, resolv_conf: &str, own: &[&str], expect: &[&str], warnings: &[&str]) {
+        let memory = Memory::new(&[("/etc/resolv.conf", resolv_conf)]);
+        let text = format!("upstreams: {{default: {{servers: [{servers}]}}}}\n");
+        let loaded = load_text(Path::new("x"), &text, &memory).expect("no mistakes");
+        let own: Vec<SocketAddr> = own.iter().map(|text| text.parse().expect("an address")).collect();
+        let (found, said) = match super::super::compile(&loaded, &own, None, &memory) {
+            Ok(plans) => (plans.fetch.pools[0].servers.clone(), plans.warnings),
+            Err(found) => (Vec::new(), found),
+        };
+        let found: Vec<String> = found
+            .iter()
+            .map(|server| match &server.target {
+                Target::Address(address) => address.to_string(),
+                Target::Name { name, port } => format!("{name}:{port}"),
+            })
+            .collect();
+        assert_eq!(found, expect);
+        assert_eq!(said.iter().map(|found| found.message.as_str()).collect::<Vec<_>>(), warnings);
+    }
+
+    #[test]
+    fn the_system_s_servers_are_used_but_never_ourselves() {
+        let conf = "nameserver 127.0.0.1\nnameserver 192.0.2.1\n";
+        check("system", conf, &["127.0.0.1:53"], &["192.0.2.1:53"], &[]);
+        check("system", conf, &["127.0.0.1:5300"], &["127.0.0.1:53", "192.0.2.1:53"], &[]);
+        check("system", conf, &["0.0.0.0:53"], &["192.0.2.1:53"], &[]);
+        check("system", "nameserver 127.0.0.53\n", &["127.0.0.1:53"], &["127.0.0.53:53"], &[]);
+        check(
+            "system",
+            "nameserver 127.0.0.1\n",
+            &["127.0.0.1:53"],
+            &[],
+            &["\"system\" stands for no server: /etc/resolv.conf names only this server"],
+        );
+        check("system", "", &[], &[], &["\"system\" stands for no server: /etc/resolv.conf names no server"]);
+    }
+
+    #[test]
+    fn a_server_that_is_ourselves_is_an_error() {
+        check(
+            "127.0.0.1",
+            "",
+            &["0.0.0.0:53"],
+            &[],
+            &["\"127.0.0.1:53\" is an address that this server listens on"],
+        );
+    }
+
+    #[test]
+    fn names_need_somebody_who_knows_them() {
+        check("dns.example", "nameserver 192.0.2.1\n", &[], &["dns.example.:53"], &[]);
+        check(
+            "dns.example",
+            "",
+            &[],
+            &["dns.example.:53"],
+            &[
+                "nobody can be asked for the addresses of the servers of \"default\"",
+                "\"system\" stands for no server: /etc/resolv.conf names no server",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_bound_on_waiting_queries_is_divided() {
+        let limits = limits(65_536, 4);
+        assert_eq!((limits.waiting_max, limits.fetching_max), (16_384, 8192));
+        assert_eq!(super::limits(65_536, 2), Limits::default());
+    }
+}
