@@ -30,7 +30,6 @@ pub(crate) struct Run<'q> {
 }
 
 /// How a run ended.
-#[expect(clippy::large_enum_variant, reason = "lives for a moment on the stack; a box would allocate")]
 pub(crate) enum End {
     /// With this answer.
     Answer(Answer),

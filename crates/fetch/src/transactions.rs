@@ -3,7 +3,7 @@
 //! Which ID on one socket or connection belongs to which query.
 
 use hashbrown::HashTable;
-use rand::{CryptoRng, Rng};
+use rand::CryptoRng;
 
 /// Queries outstanding on one socket; more go to another socket.
 ///
@@ -42,13 +42,7 @@ impl Transactions {
     }
 
     /// Registers a query under a random ID that is not in use here, and returns the ID; `None` when full.
-    pub fn begin(
-        &mut self,
-        rng: &mut (impl Rng + CryptoRng),
-        fetch: u32,
-        attempt: u8,
-        question: u32,
-    ) -> Option<u16> {
+    pub fn begin(&mut self, rng: &mut impl CryptoRng, fetch: u32, attempt: u8, question: u32) -> Option<u16> {
         if self.0.len() >= TRANSACTIONS_MAX {
             return None;
         }

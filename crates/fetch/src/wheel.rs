@@ -59,6 +59,7 @@ impl<T: Copy> Wheel<T> {
     }
 
     /// Returns how many deadlines are set.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks that")]
     pub const fn len(&self) -> usize {
         self.len
     }

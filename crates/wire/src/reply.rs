@@ -198,6 +198,7 @@ fn write_piece(message: &Message<'_>, piece: Piece<'_>, writer: &mut Writer<'_>)
 }
 
 /// A stretch of a record's data: octets that mean the same anywhere, or a name that may be compressed.
+#[derive(Clone, Copy)]
 enum Piece<'a> {
     Octets(&'a [u8]),
     Name { at: usize, end: usize, rule: NameRule },

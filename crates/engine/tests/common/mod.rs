@@ -34,6 +34,9 @@ pub fn name(text: &str) -> NameBuf {
     name
 }
 
+/// UDP size, DO, options.
+type Edns = (u16, bool, Vec<(u16, Vec<u8>)>);
+
 /// A query in the making.
 pub struct Ask {
     pub id: u16,
@@ -41,8 +44,7 @@ pub struct Ask {
     pub name: NameBuf,
     pub qtype: Rtype,
     pub qclass: Class,
-    /// UDP size, DO, options.
-    pub edns: Option<(u16, bool, Vec<(u16, Vec<u8>)>)>,
+    pub edns: Option<Edns>,
 }
 
 impl Ask {

@@ -582,7 +582,7 @@ impl Outbox {
 
     /// Returns how many octets of a segmented message's control buffer come before the segment size.
     fn last_control(&self, index: usize) -> usize {
-        let len = self.headers.get(index).map_or(0, |header| control_octets(header));
+        let len = self.headers.get(index).map_or(0, control_octets);
         len.saturating_sub(control::SEGMENT_OCTETS)
     }
 

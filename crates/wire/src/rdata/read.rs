@@ -172,7 +172,7 @@ fn read(
             out.extend(octets);
         }
         Field::U64 => {
-            out.extend(number::<u64>(tokens, "a number from 0 to 18446744073709551615")?.to_be_bytes())
+            out.extend(number::<u64>(tokens, "a number from 0 to 18446744073709551615")?.to_be_bytes());
         }
         Field::Period => {
             const PERIOD: &str = "seconds or a period such as 1h30m";

@@ -142,7 +142,8 @@ fn show(words: &mut Words<'_, '_>, field: Field, data: &mut Data<'_>) -> fmt::Re
                 let octets = data.take(usize::from(len & 0x7f)).unwrap_or(&[]);
                 match family {
                     1 => {
-                        words.put(format_args!("{sign}1:{}/{prefix}", Ipv4Addr::from(padded::<4>(octets))))?
+                        words
+                            .put(format_args!("{sign}1:{}/{prefix}", Ipv4Addr::from(padded::<4>(octets))))?;
                     }
                     _ => words
                         .put(format_args!("{sign}2:{}/{prefix}", Ipv6Addr::from(padded::<16>(octets))))?,

@@ -135,10 +135,10 @@ pub(super) fn show(out: &mut Words<'_, '_>, mut octets: &[u8]) -> fmt::Result {
             SvcKey::MANDATORY => listed(f, words(value).map(SvcKey))?,
             SvcKey::TLS_SUPPORTED_GROUPS | SvcKey::PORT => listed(f, words(value))?,
             SvcKey::IPV4HINT => {
-                listed(f, value.as_chunks::<4>().0.iter().map(|&octets| Ipv4Addr::from(octets)))?
+                listed(f, value.as_chunks::<4>().0.iter().map(|&octets| Ipv4Addr::from(octets)))?;
             }
             SvcKey::IPV6HINT => {
-                listed(f, value.as_chunks::<16>().0.iter().map(|&octets| Ipv6Addr::from(octets)))?
+                listed(f, value.as_chunks::<16>().0.iter().map(|&octets| Ipv6Addr::from(octets)))?;
             }
             SvcKey::ECH => write_base64(f, value)?,
             SvcKey::ALPN => {
