@@ -169,7 +169,10 @@ impl<'a> Tokens<'a> {
         let bytes = self.text.as_bytes();
         loop {
             match bytes.get(at) {
-                None => return Err(TextError { at, what: String::new(), expected: "a closing quote" }),
+                None => {
+                    let at = bytes.len();
+                    return Err(TextError { at, what: String::new(), expected: "a closing quote" });
+                }
                 Some(b'"') => return Ok(at),
                 Some(b'\\') => at += 2,
                 Some(_) => at += 1,
