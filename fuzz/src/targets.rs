@@ -8,7 +8,7 @@ use wire::{
 const KEY: HashKey = HashKey::new([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 
 /// A stranger's datagram.
-pub fn query(bytes: &[u8]) {
+pub(crate) fn query(bytes: &[u8]) {
     let parsed = Query::parse(bytes);
     if let Some((header, edns)) = cookie_only(bytes) {
         assert_eq!(parsed.err(), Some(Malformed::Question));
@@ -35,7 +35,7 @@ pub fn query(bytes: &[u8]) {
 }
 
 /// What an upstream sends.
-pub fn reply(bytes: &[u8]) {
+pub(crate) fn reply(bytes: &[u8]) {
     let Ok(message) = Message::parse(bytes) else { return };
     let mut kept = 0;
     let mut shown = String::new();
@@ -82,7 +82,7 @@ pub fn reply(bytes: &[u8]) {
 }
 
 /// A name in text and on the wire.
-pub fn name(bytes: &[u8]) {
+pub(crate) fn name(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(name) = NameBuf::from_text(text)
     {
@@ -108,7 +108,7 @@ fn check_name(name: Name<'_>) {
 }
 
 /// Record data in text: two octets of type, then the text.
-pub fn rdata_text(bytes: &[u8]) {
+pub(crate) fn rdata_text(bytes: &[u8]) {
     let Some((&number, text)) = bytes.split_first_chunk::<2>() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let rtype = Rtype(u16::from_be_bytes(number));

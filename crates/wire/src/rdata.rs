@@ -106,6 +106,13 @@ impl<'a> Data<'a> {
         self.take(usize::from(len))
     }
 
+    /// Takes a name that must not be compressed (RFC 3597 §4).
+    fn plain_name(&mut self) -> Option<()> {
+        let (name, _) = Name::parse(self.rest()).ok()?;
+        self.at += name.len();
+        Some(())
+    }
+
     fn name(&mut self) -> Option<NameBuf> {
         let name = NameRef::new(self.message, self.at);
         let end = name.skip().ok()?;
@@ -131,10 +138,11 @@ pub fn check(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Result<(), Ma
 
 fn check_field(field: Field, data: &mut Data<'_>) -> Option<()> {
     match field {
+        Field::Name(NameRule::Plain) => return data.plain_name(),
         Field::Name(_) => return data.name().map(drop),
         Field::A6 => {
-            let prefix = data.u8()?;
-            data.take(16_usize.checked_sub(usize::from(prefix) / 8)?)?;
+            let prefix = data.u8().filter(|&prefix| prefix <= 128)?;
+            data.take(16 - usize::from(prefix) / 8)?;
             return if prefix > 0 { data.name().map(drop) } else { Some(()) };
         }
         Field::Ipseckey => {
@@ -153,7 +161,7 @@ fn check_field(field: Field, data: &mut Data<'_>) -> Option<()> {
             data.take(usize::from(tag_len)).filter(|tag| !tag.is_empty())?;
             data.take(usize::from(key_len)).filter(|key| !key.is_empty())?;
             while !data.rest().is_empty() {
-                data.name()?;
+                data.plain_name()?;
             }
             return Some(());
         }
@@ -192,7 +200,7 @@ fn check_gateway(kind: u8, data: &mut Data<'_>) -> Option<()> {
         0 => Some(()),
         1 => data.take(4).map(drop),
         2 => data.take(16).map(drop),
-        3 => data.name().map(drop),
+        3 => data.plain_name(),
         _ => None,
     }
 }
@@ -299,8 +307,8 @@ fn write_uncompressed(
             match field {
                 Field::Name(_) => {}
                 Field::A6 => {
-                    let prefix = *data.rest().first()?;
-                    let len = 17_usize.checked_sub(usize::from(prefix) / 8)?;
+                    let prefix = *data.rest().first().filter(|&&prefix| prefix <= 128)?;
+                    let len = 17 - usize::from(prefix) / 8;
                     out.extend_from_slice(data.take(len)?);
                     is_name = prefix > 0;
                 }

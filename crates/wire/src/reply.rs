@@ -224,9 +224,8 @@ fn pieces<'a>(
                 Field::Name(rule) => (None, rule),
                 // The prefix length says how many octets of the suffix follow, and whether there is a name.
                 Field::A6 => {
-                    let prefix = *rest.first().ok_or(Unfit::Rdata)?;
-                    let suffix = 16_usize.checked_sub(usize::from(prefix) / 8).ok_or(Unfit::Rdata)?;
-                    (Some((1 + suffix, prefix > 0)), NameRule::Folded)
+                    let prefix = *rest.first().filter(|&&prefix| prefix <= 128).ok_or(Unfit::Rdata)?;
+                    (Some((17 - usize::from(prefix) / 8, prefix > 0)), NameRule::Folded)
                 }
                 field => (Some((extent(field, rest).ok_or(Unfit::Rdata)?, false)), NameRule::Plain),
             };

@@ -246,18 +246,24 @@ impl fmt::Display for Name<'_> {
     /// Writes the name with a dot at its end, letter case kept, special characters escaped (RFC 1035 §5.1).
     #[expect(clippy::recursive_format_impl, reason = "without a width the second call does not come here")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_some() {
-            return f.pad(&format!("{self}"));
+        if f.width().is_none() {
+            return write_name(f, *self);
         }
-        if self.is_root() {
-            return f.write_str(".");
-        }
-        for label in self.labels() {
-            write_escaped(f, label, LABEL)?;
-            f.write_str(".")?;
-        }
-        Ok(())
+        let mut text = String::new();
+        write_name(&mut text, *self)?;
+        f.pad(&text)
     }
+}
+
+fn write_name(f: &mut impl fmt::Write, name: Name<'_>) -> fmt::Result {
+    if name.is_root() {
+        return f.write_char('.');
+    }
+    for label in name.labels() {
+        write_escaped(f, label, LABEL)?;
+        f.write_char('.')?;
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Name<'_> {

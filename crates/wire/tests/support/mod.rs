@@ -6,32 +6,33 @@ use wire::{Class, Flags, Full, Name, NameBuf, OptionCode, Question, Rcode, Rtype
 
 /// A record as written: names by their labels, other data in octets.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub section: Section,
-    pub owner: NameBuf,
-    pub rtype: Rtype,
-    pub ttl: u32,
-    pub data: Vec<Part>,
+pub(crate) struct Entry {
+    pub(crate) section: Section,
+    pub(crate) owner: NameBuf,
+    pub(crate) rtype: Rtype,
+    pub(crate) ttl: u32,
+    pub(crate) data: Vec<Part>,
 }
 
 #[derive(Clone, Debug)]
-pub enum Part {
+#[expect(clippy::large_enum_variant, reason = "a handful of them exist at a time")]
+pub(crate) enum Part {
     Octets(Vec<u8>),
     Name(NameBuf),
 }
 
 #[derive(Clone, Debug)]
-pub struct Model {
-    pub id: u16,
-    pub flags: Flags,
-    pub qname: NameBuf,
-    pub qtype: Rtype,
-    pub entries: Vec<Entry>,
-    pub options: Option<Vec<(u16, Vec<u8>)>>,
+pub(crate) struct Model {
+    pub(crate) id: u16,
+    pub(crate) flags: Flags,
+    pub(crate) qname: NameBuf,
+    pub(crate) qtype: Rtype,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) options: Option<Vec<(u16, Vec<u8>)>>,
 }
 
 /// Names that often share suffixes and letters in other case.
-pub fn name() -> impl Strategy<Value = NameBuf> {
+pub(crate) fn name() -> impl Strategy<Value = NameBuf> {
     let label = prop_oneof![
         Just(b"example".to_vec()),
         Just(b"EXAMPLE".to_vec()),
@@ -82,7 +83,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-pub fn model() -> impl Strategy<Value = Model> {
+pub(crate) fn model() -> impl Strategy<Value = Model> {
     let options = proptest::option::of(vec((any::<u16>(), vec(any::<u8>(), 0..20)), 0..4));
     let flags = any::<u16>().prop_map(|word| Flags(word & 0x87f0));
     (any::<u16>(), flags, name(), 1..=300_u16, vec(entry(), 0..8), options).prop_map(
@@ -94,7 +95,7 @@ pub fn model() -> impl Strategy<Value = Model> {
 }
 
 impl Model {
-    pub fn write(&self) -> Vec<u8> {
+    pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = vec![0; 65_535];
         let mut w = Writer::new(&mut out, 65_535, self.id, self.flags);
         let question = Question { qname: self.qname.as_name(), qtype: self.qtype, qclass: Class::IN };
@@ -125,22 +126,8 @@ fn write_part(w: &mut Writer<'_>, part: &Part) -> Result<(), Full> {
     }
 }
 
-impl Entry {
-    /// The data with its names in full.
-    pub fn plain(&self) -> Vec<u8> {
-        let mut plain = Vec::new();
-        for part in &self.data {
-            match part {
-                Part::Octets(octets) => plain.extend_from_slice(octets),
-                Part::Name(name) => plain.extend_from_slice(name.as_name().as_bytes()),
-            }
-        }
-        plain
-    }
-}
-
 /// A message with some octets changed, cut off or added.
-pub fn mutated() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(0xc0), Just(12), Just(0)]);
     (
         model(),
@@ -163,6 +150,6 @@ pub fn mutated() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// The name in lower case, for comparison without regard to case.
-pub fn folded(name: Name<'_>) -> Vec<u8> {
+pub(crate) fn folded(name: Name<'_>) -> Vec<u8> {
     name.to_folded().as_bytes().to_vec()
 }
