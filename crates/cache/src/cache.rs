@@ -3,10 +3,14 @@
 use crate::ghost::Ghosts;
 use crate::plan::Plan;
 use crate::ring::{Ends, Ring};
-use crate::slots::{Index, RingId, zeroed};
+use crate::slots::{Index, Pages, RingId, zeroed};
 use crate::sync::{AtomicU64, Mutex};
 use std::mem::size_of;
 use wire::HashKey;
+
+/// Words of a main ring from which on it is in huge pages. Rings fill from one end: with smaller ones, a few answers in
+/// each shard would make most of the arena resident.
+const HUGE_WORDS_MIN: usize = 1 << 20;
 
 /// What a cache may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +85,16 @@ impl Cache {
     /// Returns an empty cache. Memory is taken from the system as it is filled.
     pub fn new(limits: Limits, hash_key: HashKey) -> Self {
         let plan = Plan::new(limits.octets_max, size_of::<Self>(), size_of::<Shard>());
+        Self::planned(&plan, limits, hash_key)
+    }
+
+    /// Returns an empty cache with room for so many words, so that loom comes to an end.
+    #[cfg(loom)]
+    pub fn tiny(words: usize, hash_key: HashKey) -> Self {
+        Self::planned(&Plan::tiny(words), Limits { octets_max: usize::MAX }, hash_key)
+    }
+
+    fn planned(plan: &Plan, limits: Limits, hash_key: HashKey) -> Self {
         let shards = (0..plan.shards)
             .map(|i| {
                 let start = i * plan.words_per_shard();
@@ -97,9 +111,10 @@ impl Cache {
                 Shard { small, main, writer: Mutex::new(writer) }
             })
             .collect();
+        let pages = if plan.main_words >= HUGE_WORDS_MIN { Pages::Huge } else { Pages::Small };
         Self {
             index: Index::new(plan.shards * plan.buckets_per_shard),
-            arena: zeroed(plan.shards * plan.words_per_shard()),
+            arena: zeroed(plan.shards * plan.words_per_shard(), pages),
             shards,
             buckets_per_shard: plan.buckets_per_shard,
             hash_key,

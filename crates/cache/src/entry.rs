@@ -72,6 +72,8 @@ pub enum Refusal {
     Offset,
     /// A response code above 4095, which no message can carry.
     Rcode,
+    /// The cache has a newer answer (only while loading a dump).
+    Older,
 }
 
 impl Refusal {
@@ -81,6 +83,7 @@ impl Refusal {
             Self::Lifetime => "its lifetime is zero",
             Self::Size => "it is too large for this cache",
             Self::Offset => "a TTL lies outside the body",
+            Self::Older => "the cache has a newer answer",
             Self::Rcode => "its response code has more than twelve bits",
         }
     }
@@ -380,7 +383,7 @@ impl<'e> Packed<'e> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slots::zeroed;
+    use crate::slots::{Pages, zeroed};
     use wire::{HashKey, Name, NameBuf};
 
     fn name_of(octets: usize) -> NameBuf {
@@ -403,7 +406,7 @@ mod tests {
             key = key.with_scope(&hash_key, scope);
         }
         let packed = Packed::new(&key, entry).expect("packs");
-        let words = zeroed(packed.words() as usize);
+        let words = zeroed(packed.words() as usize, Pages::Small);
         packed.write(&key, 77, &words);
         let meta = Meta::read(&words).expect("long enough");
         assert!(meta.is_for(&words, &key));

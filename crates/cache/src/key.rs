@@ -75,6 +75,7 @@ pub(crate) const SCOPED: u8 = 0x80;
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
     hash: u64,
+    name_hash: u64,
     identity: u64,
     name: Name<'a>,
     scope: Option<Scope>,
@@ -93,7 +94,7 @@ impl<'a> Key<'a> {
         Self::with_name_hash(hash_key, name, hash_key.hash_name(name.as_name()), qtype, qclass, bits, view)
     }
 
-    /// Returns the same key without hashing the name again: `name_hash` is what [`HashKey::hash_name`] made of it.
+    /// Returns the same, with what `hash_key` made of the name before ([`HashKey::fold`]).
     pub fn with_name_hash(
         hash_key: &HashKey,
         name: &'a Folded,
@@ -110,7 +111,7 @@ impl<'a> Key<'a> {
             | u64::from(view) << 32
             | u64::from(bits.0 & KeyBits::ALL) << 48
             | (name.len() as u64) << 56;
-        Self { hash: hash_key.mix(name_hash, identity), identity, name, scope: None }
+        Self { hash: hash_key.mix(name_hash, identity), name_hash, identity, name, scope: None }
     }
 
     /// Returns the key for the same question with the answer meant for one network only.
@@ -132,7 +133,7 @@ impl<'a> Key<'a> {
     }
 
     fn rehash(&mut self, hash_key: &HashKey) {
-        self.hash = hash_key.hash(self.name, self.identity);
+        self.hash = hash_key.mix(self.name_hash, self.identity);
         if let Some(scope) = self.scope {
             // Each word goes through the secret: a client chooses its subnet, and must not choose its bucket.
             for word in scope.to_words() {

@@ -21,7 +21,7 @@
 #![deny(unsafe_code)]
 
 mod cache;
-// mod dump;
+mod dump;
 mod entry;
 mod flush;
 mod ghost;
@@ -35,7 +35,7 @@ mod walk;
 mod writer;
 
 pub use cache::{Cache, Limits, Stats};
-// pub use dump::{DumpError, Dumped, Loaded, Meaning, Progress};
+pub use dump::{DumpError, Dumped, Loaded, Meaning, Progress};
 pub use entry::{Entry, Refusal, Stored};
 pub use flush::Flush;
 pub use key::{Key, KeyBits, Now, Scope};

@@ -11,6 +11,8 @@ use wire::{EdeCode, Flags, Rcode};
 
 /// Looks at a bucket per look-up: an entry that moves while it is read is found at its new place.
 const LOOKS_MAX: usize = 4;
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 /// Attempts to change a slot that readers are changing too; each one fails for at most three uses and two claims.
 const EXCHANGES_MAX: usize = 8;
 
@@ -140,6 +142,11 @@ impl Cache {
         let Some(shard) = self.shard(key.hash()) else { return Look::Other };
         let ring = shard.ring(slot.ring());
         let words = ring.words(&self.arena, slot.position());
+        // The name and the body are on the next line. Asked for here, it arrives together with the head's; nobody needs
+        // the value.
+        if let Some(word) = words.get(LINE_WORDS) {
+            let _ = word.load(Ordering::Relaxed);
+        }
         let is_intact = || ring.is_intact(slot.position());
         let meta = match Meta::read(words) {
             Some(meta) if meta.is_for(words, key) => meta,

@@ -56,12 +56,28 @@ impl Plan {
         Self { octets_fixed, ..plan }
     }
 
+    /// Returns a plan with one shard of so many words and one bucket, for loom.
+    #[cfg(loom)]
+    pub(crate) const fn tiny(words: usize) -> Self {
+        let small_words = words / 10;
+        let main_words = words - small_words;
+        Self {
+            shards: 1,
+            buckets_per_shard: 1,
+            ghosts_per_shard: 4,
+            small_words,
+            main_words,
+            octets_fixed: 0,
+        }
+    }
+
     /// Words of arena for one shard.
     pub(crate) const fn words_per_shard(&self) -> usize {
         self.small_words + self.main_words
     }
 
     /// Octets taken when every ring is full.
+    #[cfg(test)]
     pub(crate) const fn octets(&self) -> usize {
         self.octets_fixed + self.shards * self.words_per_shard() * 8
     }

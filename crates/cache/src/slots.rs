@@ -5,7 +5,7 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// Slots in a bucket: two adjacent cache lines.
-pub(crate) const BUCKET_SLOTS: usize = 16;
+pub(crate) const BUCKET_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };
 /// Octets of a bucket.
 pub(crate) const BUCKET_OCTETS: usize = BUCKET_SLOTS * 8;
 
@@ -69,7 +69,7 @@ impl Slot {
     }
 
     pub(crate) const fn with_freq(self, freq: u64) -> Self {
-        Self(self.0 & !Self::FREQ | (freq & 3) * Self::FREQ_ONE)
+        Self((self.0 & !Self::FREQ) | ((freq & 3) * Self::FREQ_ONE))
     }
 
     pub(crate) const fn is_claimed(self) -> bool {
@@ -111,7 +111,8 @@ impl Index {
     }
 
     pub(crate) fn new(buckets: usize) -> Self {
-        let words = zeroed((buckets + 1) * BUCKET_SLOTS);
+        // Hashes touch it all over from the start.
+        let words = zeroed((buckets + 1) * BUCKET_SLOTS, Pages::Huge);
         let skip = words.as_ptr().align_offset(BUCKET_OCTETS).min(BUCKET_SLOTS);
         Self { words, skip, buckets }
     }
@@ -142,18 +143,40 @@ pub(crate) fn matching(bucket: &[AtomicU64], tag: u64) -> u32 {
     found
 }
 
+/// How memory is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// Page by page as it is touched.
+    Small,
+    /// In huge pages where the kernel offers them: a look-up in a large cache then saves a walk of the page tables per
+    /// line. Touching one octet makes megabytes resident, so this is for what will be touched all over anyway.
+    Huge,
+}
+
 /// Returns `count` words of zero. Untouched pages cost no memory: the allocator takes them zeroed from the kernel.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) fn zeroed(count: usize) -> Box<[AtomicU64]> {
+pub(crate) fn zeroed(count: usize, pages: Pages) -> Box<[AtomicU64]> {
     let words = Box::<[AtomicU64]>::new_zeroed_slice(count);
     // SAFETY: an `AtomicU64` has the representation of a `u64` (documented by std), for which all bits zero is a value.
-    unsafe { words.assume_init() }
+    let words = unsafe { words.assume_init() };
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if pages == Pages::Huge {
+        let page = 4096;
+        let skip = words.as_ptr().cast::<u8>().align_offset(page);
+        let octets = (count * 8).saturating_sub(skip) / page * page;
+        let first = words.as_ptr().cast::<u8>().wrapping_add(skip).cast_mut().cast();
+        // The kernel may refuse; then nothing changes.
+        // SAFETY: the range is whole pages within `words`, and this advice changes no content.
+        let _ = unsafe { libc::madvise(first, octets, libc::MADV_HUGEPAGE) };
+    }
+    let _ = pages;
+    words
 }
 
 /// Returns `count` words of zero, each one known to loom.
 #[cfg(loom)]
-pub(crate) fn zeroed(count: usize) -> Box<[AtomicU64]> {
+pub(crate) fn zeroed(count: usize, _: Pages) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 

@@ -13,13 +13,18 @@ const REINSERTIONS_MAX: u32 = 32;
 /// entry whose turn has come is dropped although it is in use.
 const RESERVE_WORDS_MAX: u64 = 512;
 
-/// Where an entry goes.
+/// Where an entry comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Where the policy puts it.
-    Newcomer,
-    /// In the main ring: it was there before the restart.
-    Proven,
+pub(crate) enum Origin {
+    /// An answer that came just now.
+    Answer,
+    /// A file from before the restart.
+    File {
+        /// When it was an answer.
+        stored_at: Now,
+        /// Whether it was used then: it goes to the main ring.
+        is_proven: bool,
+    },
 }
 
 impl Cache {
@@ -27,23 +32,16 @@ impl Cache {
     ///
     /// Takes one shard's mutex; readers go on.
     pub fn insert(&self, key: &Key<'_>, entry: &Entry<'_>, now: Now) -> Stored {
-        self.insert_at(key, entry, now, now.0, Place::Newcomer)
+        self.insert_from(key, entry, now, Origin::Answer)
     }
 
-    pub(crate) fn insert_at(
-        &self,
-        key: &Key<'_>,
-        entry: &Entry<'_>,
-        now: Now,
-        stored_at: u32,
-        place: Place,
-    ) -> Stored {
+    pub(crate) fn insert_from(&self, key: &Key<'_>, entry: &Entry<'_>, now: Now, origin: Origin) -> Stored {
         let packed = match Packed::new(key, entry) {
             Ok(packed) => packed,
             Err(refusal) => return Stored::Refused(refusal),
         };
         match self.shard(key.hash()) {
-            Some(shard) => Edit::new(self, shard, now).insert(key, &packed, stored_at, place),
+            Some(shard) => Edit::new(self, shard, now).insert(key, &packed, origin),
             None => Stored::Refused(Refusal::Size),
         }
     }
@@ -70,16 +68,26 @@ impl<'c> Edit<'c> {
         Self { cache, shard, writer: shard.lock(), now, reinsertions_left: REINSERTIONS_MAX }
     }
 
-    fn insert(&mut self, key: &Key<'_>, packed: &Packed<'_>, stored_at: u32, place: Place) -> Stored {
+    fn insert(&mut self, key: &Key<'_>, packed: &Packed<'_>, origin: Origin) -> Stored {
         let words = packed.words();
         if words + self.reserve() > self.writer.main.capacity() / 2 {
             return Stored::Refused(Refusal::Size);
         }
         let cache = self.cache;
         let old = cache.find(key);
+        let (stored_at, is_proven) = match origin {
+            Origin::Answer => (self.now, false),
+            Origin::File { stored_at, is_proven } => {
+                if old.and_then(|(_, slot)| self.meta(slot)).is_some_and(|meta| meta.stored_at >= stored_at.0)
+                {
+                    return Stored::Refused(Refusal::Older);
+                }
+                (stored_at, is_proven)
+            }
+        };
         let was_main = old.is_some_and(|(_, slot)| slot.ring() == RingId::Main);
         let ring = if was_main
-            || place == Place::Proven
+            || is_proven
             || words > self.writer.small.capacity() / 4
             || self.writer.ghosts.recall(key.hash())
         {
@@ -89,7 +97,7 @@ impl<'c> Edit<'c> {
         };
         let position = self.make_room(ring, words);
         self.append(ring, position, words);
-        packed.write(key, stored_at, self.shard.ring(ring).words(&cache.arena, position));
+        packed.write(key, stored_at.0, self.shard.ring(ring).words(&cache.arena, position));
         // The old entry may have been moved or dropped to make room, but its slot is nobody else's yet.
         let old = old.map(|(at, _)| at).filter(|at| !Slot(at.load(Ordering::Relaxed)).is_empty());
         let new = Slot::new(Slot::tag_of(key.hash()), ring, position);
@@ -99,14 +107,30 @@ impl<'c> Edit<'c> {
             return Stored::Replaced;
         }
         if let Some(at) = cache.index.bucket_of(key.hash()).iter().min_by_key(|at| worth(at)) {
-            if Slot(at.load(Ordering::Relaxed)).is_empty() {
-                self.writer.entries += 1;
-            } else {
-                self.writer.evictions += 1;
-            }
+            self.push_out(Slot(at.load(Ordering::Relaxed)));
+            self.writer.entries += 1;
             at.store(new.0, Ordering::Release);
         }
         Stored::New
+    }
+
+    /// Counts an entry whose slot is needed in a full bucket as dropped. Its words stay until the tail passes them.
+    fn push_out(&mut self, slot: Slot) {
+        if slot.is_empty() {
+            return;
+        }
+        if let Some(meta) = self.meta(slot)
+            && slot.ring() == RingId::Small
+        {
+            self.writer.ghosts.remember(meta.hash);
+        }
+        self.writer.entries -= 1;
+        self.writer.evictions += 1;
+    }
+
+    /// Reads the head of the entry in a slot.
+    fn meta(&self, slot: Slot) -> Option<Meta> {
+        Meta::read(self.shard.ring(slot.ring()).words(&self.cache.arena, slot.position()))
     }
 
     fn reserve(&self) -> u64 {

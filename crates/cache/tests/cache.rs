@@ -6,7 +6,7 @@ use wire::{Class, EdeCode, Flags, Folded, HashKey, Name, NameBuf, Rcode, Rtype};
 const AGEING: Ageing = Ageing { stale_ttl: 30 };
 
 fn cache_of(octets_max: usize) -> Cache {
-    Cache::new(Limits { octets_max }, HashKey::new([0x0123_4567, 0x89ab_cdef]))
+    Cache::new(Limits { octets_max }, HashKey::new([0x0123_4567_89ab_cdef, 0x1319_8a2e_0370_7344]))
 }
 
 fn name(text: &str) -> Folded {
