@@ -407,9 +407,10 @@ impl<'a> Bench<'a> {
         let per_answer = upstream_queries as f64 / tally.answered as f64;
         match self.scenario.upstream {
             Upstream::Silent if upstream_queries > 0 => {
-                judgement
-                    .remarks
-                    .push("asked upstream while its answers were to come from memory".to_owned());
+                judgement.remarks.push(format!(
+                    "asked upstream for {:.3} % of the answers, which were to come from memory",
+                    100.0 * per_answer
+                ));
             }
             Upstream::Asked if per_answer < 0.99 => {
                 judgement.remarks.push("asked upstream less than once per query".to_owned());
