@@ -32,6 +32,9 @@ const QUERY_OCTETS_MAX: usize = 4096;
 /// Full batches from one socket before the worker's other tasks get their turn.
 const BATCHES_MAX: usize = 4;
 
+/// How often the kernel is asked how many datagrams it dropped.
+const LOST_INTERVAL_MS: u64 = 1000;
+
 /// Datagrams of one batch that wait for an upstream before they are handed over.
 const DEFERRED_MAX: usize = 64;
 
@@ -104,8 +107,9 @@ pub(crate) struct Reader<S: Service> {
     inbox: Inbox,
     proxies: Rc<[Prefix]>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
-    /// The last value of the kernel's count of lost datagrams.
+    /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
+    lost_asked_ms: u64,
 }
 
 /// Where in a batch the work goes on.
@@ -127,17 +131,16 @@ impl<S: Service> Reader<S> {
         proxies: Rc<[Prefix]>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
-        let coalesced = sys::prepare_datagrams(
-            socket.as_fd(),
-            address.is_ipv6(),
-            address.ip().is_unspecified(),
-            plan.receiving == Grouping::Together,
-        )?;
+        // On a specific address replies can only leave from there.
+        let addressed = address.ip().is_unspecified();
+        let coalesced = plan.receiving == Grouping::Together;
+        let coalesced = sys::prepare_datagrams(socket.as_fd(), address.is_ipv6(), addressed, coalesced)?;
         let reply_octets_max = plan.reply_octets_max.max(UdpPlan::REPLY_OCTETS_MIN);
         let outgoing = Shape {
             messages: BATCH_MESSAGES,
             query_octets_max: QUERY_OCTETS_MAX,
             reply_octets_max: usize::from(reply_octets_max),
+            addressed,
             coalesced,
             segmented: plan.sending == Grouping::Together,
         };
@@ -156,6 +159,7 @@ impl<S: Service> Reader<S> {
             proxies,
             late: Vec::with_capacity(DEFERRED_MAX),
             lost: 0,
+            lost_asked_ms: 0,
         })
     }
 
@@ -218,8 +222,17 @@ impl<S: Service> Reader<S> {
         }
         service::finish(&*service);
         port.flush();
-        if let Some(lost) = self.inbox.lost() {
-            port.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
+        if now.monotonic_ms >= self.lost_asked_ms + LOST_INTERVAL_MS {
+            self.lost_asked_ms = now.monotonic_ms;
+            self.count_lost();
+        }
+    }
+
+    /// Counts what the kernel dropped since it was last asked.
+    #[cold]
+    fn count_lost(&mut self) {
+        if let Some(lost) = sys::lost(self.port.socket.get_ref().as_fd()) {
+            self.port.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
             self.lost = lost;
         }
     }

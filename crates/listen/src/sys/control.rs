@@ -18,8 +18,8 @@ const fn space(len: usize) -> usize {
 }
 
 /// Octets that hold everything the kernel may tell with a received message: where it was sent to, the size of
-/// coalesced datagrams, and how many were lost.
-pub(super) const RECEIVE_OCTETS: usize = space(20) + space(12) + space(4) + space(4);
+/// coalesced datagrams.
+pub(super) const RECEIVE_OCTETS: usize = space(20) + space(12) + space(4);
 
 /// Octets that hold what we may tell with a sent one.
 pub(super) const SEND_OCTETS: usize = space(20) + space(2);
@@ -39,8 +39,6 @@ pub(super) struct Ancillary {
     pub(super) local: Local,
     /// Octets per datagram, when several were coalesced.
     pub(super) datagram_octets: Option<usize>,
-    /// Datagrams this socket has lost since it was opened.
-    pub(super) lost: Option<u32>,
 }
 
 /// Reads the entries of a control buffer; stops at the first that overruns.
@@ -68,9 +66,6 @@ pub(super) fn parse(mut bytes: &[u8]) -> Ancillary {
                     .first_chunk::<4>()
                     .and_then(|size| usize::try_from(i32::from_ne_bytes(*size)).ok())
                     .filter(|&size| size > 0);
-            }
-            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                found.lost = data.first_chunk::<4>().map(|count| u32::from_ne_bytes(*count));
             }
             _ => {}
         }

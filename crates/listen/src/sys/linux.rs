@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
@@ -169,7 +169,6 @@ pub(crate) fn prepare_datagrams(
         }
     }
     // Best effort from here on: an old kernel lacks some of these, and answers are right without them.
-    let _ = set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     // A forged "fragmentation needed" must not make us fragment replies: second fragments can be replaced by
     // an attacker. OMIT ignores what ICMP says about the path.
     if v6 {
@@ -193,6 +192,30 @@ pub(crate) fn set_buffers(socket: BorrowedFd<'_>, receive_octets: usize, send_oc
     }
 }
 
+/// Returns how many datagrams the kernel has dropped since the socket was opened because they were not read in time.
+///
+/// A system call: asked now and then. `SO_RXQ_OVFL` would tell with each datagram, at 3 % of the cost of each.
+pub(crate) fn lost(socket: BorrowedFd<'_>) -> Option<u32> {
+    /// The option's number on all but two old architectures, which refuse it.
+    const SO_MEMINFO: i32 = 55;
+    /// Values the kernel knows (`SK_MEMINFO_VARS`).
+    const VALUES: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+    let mut values = [0u32; VALUES];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` octets to `values`, which lives until the call returns, and the
+    // octets written to `len`.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if done == 0 && len as usize == size_of_val(&values) { values.last().copied() } else { None }
+}
+
 fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     let len = size_of::<i32>() as libc::socklen_t;
     let value = ptr::from_ref(&value).cast::<c_void>();
@@ -212,6 +235,8 @@ pub(crate) struct Inbox {
     octets_each: usize,
     stride: usize,
     messages: usize,
+    /// Octets of ancillary data asked for with each message.
+    control_octets: usize,
     /// Messages of the batch at hand: their headers were written by the kernel.
     count: usize,
 }
@@ -220,6 +245,7 @@ impl Inbox {
     pub(crate) fn new(shape: &Shape) -> Self {
         let messages = shape.messages.max(1);
         let octets_each = if shape.coalesced { 65_535 } else { shape.query_octets_max };
+        let control_octets = if shape.coalesced || shape.addressed { RECEIVE_OCTETS } else { 0 };
         let stride = octets_each.next_multiple_of(STAGGER_OCTETS) + STAGGER_OCTETS;
         let mut headers = Fixed::new(messages, NO_HEADER);
         let mut buffers = Fixed::new(messages, NO_BUFFER);
@@ -238,7 +264,7 @@ impl Inbox {
                 header.msg_hdr.msg_iov = buffer;
                 header.msg_hdr.msg_iovlen = 1;
                 header.msg_hdr.msg_control = controls.at(index).cast();
-                header.msg_hdr.msg_controllen = RECEIVE_OCTETS as _;
+                header.msg_hdr.msg_controllen = control_octets as _;
             }
         }
         Self {
@@ -250,6 +276,7 @@ impl Inbox {
             octets_each,
             stride,
             messages,
+            control_octets,
             count: 0,
         }
     }
@@ -264,7 +291,7 @@ impl Inbox {
         for index in 0..self.count {
             if let Some(header) = self.headers.get_mut(index) {
                 header.msg_hdr.msg_namelen = V6_OCTETS;
-                header.msg_hdr.msg_controllen = RECEIVE_OCTETS as _;
+                header.msg_hdr.msg_controllen = self.control_octets as _;
             }
         }
         self.count = 0;
@@ -305,14 +332,6 @@ impl Inbox {
         Some(Received::Message(Message { bytes, peer, local, datagram_octets }))
     }
 
-    /// Returns how many datagrams the kernel has dropped since the socket was opened because they were not read in
-    /// time, if the newest message says so.
-    pub(crate) fn lost(&self) -> Option<u32> {
-        let index = self.count.checked_sub(1)?;
-        let header = self.headers.get(index)?;
-        if header.msg_hdr.msg_controllen == 0 { None } else { self.ancillary(index, header).lost }
-    }
-
     fn ancillary(&self, index: usize, header: &libc::mmsghdr) -> control::Ancillary {
         let len = control_octets(header);
         let bytes = self.controls.get(index).and_then(|control| control.0.get(..len));
@@ -320,74 +339,108 @@ impl Inbox {
     }
 }
 
-/// A run of replies that leave as one message.
+/// Replies to one client that leave as one message.
 #[derive(Clone, Copy)]
 struct Run {
+    peer: SocketAddr,
+    local: Local,
     /// Replies in it.
     replies: u16,
-    /// Octets of each but the last.
+    /// Stretches of the arena they lie in.
+    pieces: u16,
+    /// Octets of each reply but the last.
     segment_octets: u16,
+    /// Whether a reply shorter than the others ended it.
+    is_closed: bool,
     /// Octets of all.
     octets: u32,
-    /// Whether a reply shorter than the others ended it.
-    closed: bool,
+    /// Where its entries among the buffers begin; known when it is sent.
+    buffers_at: u16,
 }
 
+const NO_RUN: Run = Run {
+    peer: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
+    local: None,
+    replies: 0,
+    pieces: 0,
+    segment_octets: 0,
+    is_closed: true,
+    octets: 0,
+    buffers_at: 0,
+};
+
+/// A stretch of the arena: whole replies of one run, back to back.
+#[derive(Clone, Copy)]
+struct Piece {
+    run: u16,
+    at: u32,
+    octets: u32,
+}
+
+/// Stretches per message, on average, before a batch is full.
+const PIECES_PER_MESSAGE: usize = 4;
+
+/// Places where the latest run of a client is looked for.
+const LATEST: usize = 64;
+
 /// Collects replies, packed back to back, and sends them in batches. One per socket, for life.
+///
+/// With segments, a reply joins the latest run of its client if it has the same size. Replies to one client thereby stay
+/// in order; those to different clients may overtake each other, as they may on the network.
 pub(crate) struct Outbox {
     headers: Fixed<libc::mmsghdr>,
     buffers: Fixed<libc::iovec>,
     addresses: Fixed<RawAddress>,
     controls: Fixed<Aligned<SEND_OCTETS>>,
     runs: Fixed<Run>,
+    pieces: Fixed<Piece>,
     octets: Fixed<u8>,
     used: usize,
-    count: usize,
-    messages: usize,
+    runs_len: usize,
+    pieces_len: usize,
     reply_octets_max: usize,
     segmented: bool,
-    last_peer: SocketAddr,
-    last_local: Local,
+    /// By a hash of the client: its latest run, counted from one.
+    latest: [u16; LATEST],
 }
 
 impl Outbox {
     pub(crate) fn new(shape: &Shape) -> Self {
-        let messages = shape.messages.max(1);
+        let messages = shape.messages.clamp(1, 1024);
         let mut headers = Fixed::new(messages, NO_HEADER);
-        let buffers = Fixed::new(messages, NO_BUFFER);
         let addresses = Fixed::new(messages, RawAddress::EMPTY);
         for index in 0..messages {
             if let Some(header) = headers.get_mut(index) {
                 header.msg_hdr.msg_name = addresses.at(index).cast();
-                header.msg_hdr.msg_iov = buffers.at(index);
-                header.msg_hdr.msg_iovlen = 1;
             }
         }
         Self {
             headers,
-            buffers,
+            buffers: Fixed::new(messages * PIECES_PER_MESSAGE, NO_BUFFER),
             addresses,
             controls: Fixed::new(messages, Aligned([0; SEND_OCTETS])),
-            runs: Fixed::new(messages, Run { replies: 0, segment_octets: 0, octets: 0, closed: true }),
+            runs: Fixed::new(messages, NO_RUN),
+            pieces: Fixed::new(messages * PIECES_PER_MESSAGE, Piece { run: 0, at: 0, octets: 0 }),
             octets: Fixed::new(messages * shape.reply_octets_max, 0u8),
             used: 0,
-            count: 0,
-            messages,
+            runs_len: 0,
+            pieces_len: 0,
             reply_octets_max: shape.reply_octets_max,
             segmented: shape.segmented,
-            last_peer: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
-            last_local: None,
+            latest: [0; LATEST],
         }
     }
 
     /// Returns whether replies must be sent before there is room for another.
     pub(crate) const fn is_full(&self) -> bool {
-        self.count == self.messages || self.used + self.reply_octets_max > self.octets.len
+        self.runs_len == self.runs.len
+            || self.pieces_len == self.pieces.len
+            || self.used + self.reply_octets_max > self.octets.len
     }
 
     /// Returns whether nothing is queued.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.runs_len == 0
     }
 
     /// Returns room for the next reply; empty when full.
@@ -403,76 +456,77 @@ impl Outbox {
         if self.is_full() || len == 0 || len > self.reply_octets_max {
             return;
         }
-        if self.segmented && self.extend(len, peer, local) {
-            return;
+        if self.segmented {
+            let place = hash(peer);
+            let latest = self.latest.get(place).copied().map_or(0, usize::from);
+            if latest > 0 && self.join(latest - 1, len, peer, local) {
+                self.used += len;
+                return;
+            }
+            if let Some(latest) = self.latest.get_mut(place) {
+                *latest = self.runs_len as u16 + 1;
+            }
         }
-        let index = self.count;
-        let at = self.octets.at(self.used);
-        let Some(address) = self.addresses.get_mut(index) else { return };
-        let address_octets = address.write(peer);
-        let control = self.controls.at(index);
-        let mut control_octets = 0;
-        if let Some((address, interface)) = local
-            && let Some(buf) = self.controls.get_mut(index)
-        {
-            let mut entries = Entries::new(&mut buf.0);
-            entries.source(*address, *interface);
-            control_octets = entries.len();
-        }
-        let (Some(header), Some(buffer), Some(run)) =
-            (self.headers.get_mut(index), self.buffers.get_mut(index), self.runs.get_mut(index))
+        let index = self.runs_len;
+        let (Some(run), Some(piece)) = (self.runs.get_mut(index), self.pieces.get_mut(self.pieces_len))
         else {
             return;
         };
-        buffer.iov_base = at.cast();
-        buffer.iov_len = len;
-        header.msg_hdr.msg_namelen = address_octets;
-        header.msg_hdr.msg_control = if control_octets == 0 { ptr::null_mut() } else { control.cast() };
-        header.msg_hdr.msg_controllen = control_octets as _;
-        *run = Run { replies: 1, segment_octets: len as u16, octets: len as u32, closed: false };
-        self.count += 1;
+        *run = Run {
+            peer: *peer,
+            local: *local,
+            replies: 1,
+            pieces: 1,
+            segment_octets: len as u16,
+            is_closed: false,
+            octets: len as u32,
+            buffers_at: 0,
+        };
+        *piece = Piece { run: index as u16, at: self.used as u32, octets: len as u32 };
+        self.runs_len += 1;
+        self.pieces_len += 1;
         self.used += len;
-        self.last_peer = *peer;
-        self.last_local = *local;
     }
 
-    /// Adds a reply to the run before it, if it goes the same way and has the same size (or ends the run by
-    /// being shorter).
-    fn extend(&mut self, len: usize, peer: &SocketAddr, local: &Local) -> bool {
-        let Some(index) = self.count.checked_sub(1) else { return false };
-        if self.last_peer != *peer || self.last_local != *local {
-            return false;
-        }
-        let (Some(run), Some(buffer)) = (self.runs.get_mut(index), self.buffers.get_mut(index)) else {
-            return false;
-        };
+    /// Adds a reply to a run, if it goes the same way and has the same size (or ends the run by being shorter).
+    fn join(&mut self, index: usize, len: usize, peer: &SocketAddr, local: &Local) -> bool {
+        let Some(run) = self.runs.get_mut(index) else { return false };
         let octets = run.octets as usize + len;
-        if run.closed
-            || len > usize::from(run.segment_octets)
-            || usize::from(run.replies) >= SEGMENTS_MAX
-            || octets > SEGMENTED_OCTETS_MAX
-        {
+        let fits = !run.is_closed
+            && len <= usize::from(run.segment_octets)
+            && usize::from(run.replies) < SEGMENTS_MAX
+            && octets <= SEGMENTED_OCTETS_MAX
+            && run.peer == *peer
+            && run.local == *local;
+        if !fits {
             return false;
         }
-        run.closed = len < usize::from(run.segment_octets);
+        run.is_closed = len < usize::from(run.segment_octets);
         run.replies += 1;
         run.octets = octets as u32;
-        buffer.iov_len = octets;
-        self.used += len;
+        // The last piece ends where this reply begins; if it is of the same run, it simply grows.
+        let newest = self.pieces_len.checked_sub(1).and_then(|newest| self.pieces.get_mut(newest));
+        if let Some(piece) = newest.filter(|piece| usize::from(piece.run) == index) {
+            piece.octets += len as u32;
+            return true;
+        }
+        run.pieces += 1;
+        if let Some(piece) = self.pieces.get_mut(self.pieces_len) {
+            *piece = Piece { run: index as u16, at: self.used as u32, octets: len as u32 };
+        }
+        self.pieces_len += 1;
         true
     }
 
     /// Sends everything that is queued. What the kernel does not take is dropped and counted.
     pub(crate) fn send(&mut self, socket: BorrowedFd<'_>) -> Sent {
         let mut sent = Sent::default();
-        if self.segmented {
-            self.announce_segments();
-        }
+        self.seal();
         let mut at = 0;
         let mut retries = SEND_RETRIES;
         // Every turn sends or drops a message, or uses up a retry.
-        while at < self.count {
-            match self.send_from(socket, at, self.count - at) {
+        while at < self.runs_len {
+            match self.send_from(socket, at, self.runs_len - at) {
                 Ok(done) => {
                     for index in at..at + done {
                         let replies = self.runs.get(index).map_or(1, |run| run.replies);
@@ -483,7 +537,7 @@ impl Outbox {
                 }
                 Err(error) if is_passing(&error) => {
                     if retries == 0 {
-                        for index in at..self.count {
+                        for index in at..self.runs_len {
                             sent.dropped += self.runs.get(index).map_or(1, |run| u64::from(run.replies));
                         }
                         break;
@@ -496,36 +550,59 @@ impl Outbox {
                 }
             }
         }
-        self.count = 0;
+        self.runs_len = 0;
+        self.pieces_len = 0;
         self.used = 0;
+        if self.segmented {
+            self.latest.fill(0);
+        }
         sent
     }
 
-    /// Tells the kernel where to split the messages that hold several replies.
-    fn announce_segments(&mut self) {
-        for index in 0..self.count {
-            let Some(run) = self.runs.get(index) else { return };
-            if run.replies < 2 {
-                continue;
-            }
-            let segment_octets = run.segment_octets;
+    /// Writes the message headers.
+    fn seal(&mut self) {
+        let mut buffers_at = 0;
+        for index in 0..self.runs_len {
+            let Some(run) = self.runs.get_mut(index) else { return };
+            run.buffers_at = buffers_at;
+            buffers_at += run.pieces;
+            let run = *run;
+            let buffers = self.buffers.at(usize::from(run.buffers_at));
             let control = self.controls.at(index);
-            let (Some(header), Some(buf)) = (self.headers.get_mut(index), self.controls.get_mut(index))
-            else {
-                return;
-            };
-            let used = control_octets(header);
-            let Some(rest) = buf.0.get_mut(used..) else { return };
-            let mut entries = Entries::new(rest);
-            entries.segment(segment_octets);
-            header.msg_hdr.msg_controllen = (used + entries.len()) as _;
-            header.msg_hdr.msg_control = control.cast();
+            let Some(address) = self.addresses.get_mut(index) else { return };
+            let address_octets = address.write(&run.peer);
+            let Some(buf) = self.controls.get_mut(index) else { return };
+            let mut entries = Entries::new(&mut buf.0);
+            if let Some((address, interface)) = run.local {
+                entries.source(address, interface);
+            }
+            if run.replies > 1 {
+                entries.segment(run.segment_octets);
+            }
+            let control_octets = entries.len();
+            let Some(header) = self.headers.get_mut(index) else { return };
+            header.msg_hdr.msg_namelen = address_octets;
+            header.msg_hdr.msg_iov = buffers;
+            header.msg_hdr.msg_iovlen = usize::from(run.pieces) as _;
+            header.msg_hdr.msg_control = if control_octets == 0 { ptr::null_mut() } else { control.cast() };
+            header.msg_hdr.msg_controllen = control_octets as _;
+        }
+        for index in 0..self.pieces_len {
+            let Some(piece) = self.pieces.get(index).copied() else { return };
+            let Some(run) = self.runs.get_mut(usize::from(piece.run)) else { return };
+            let place = usize::from(run.buffers_at);
+            run.buffers_at += 1;
+            let base = self.octets.at(piece.at as usize);
+            if let Some(buffer) = self.buffers.get_mut(place) {
+                buffer.iov_base = base.cast();
+                buffer.iov_len = piece.octets as usize;
+            }
         }
     }
 
     fn send_from(&mut self, socket: BorrowedFd<'_>, index: usize, count: usize) -> io::Result<usize> {
-        debug_assert!(index + count <= self.messages);
-        // SAFETY: `count` headers from `index` were filled by `push`; their pointers lead into arrays that
+        debug_assert!(index + count <= self.runs.len);
+        // SAFETY: `count` headers from `index` were filled by `seal`; their pointers lead into arrays that
         // `self` owns, with lengths inside them, and nothing changes them during the call.
         let sent = unsafe {
             libc::sendmmsg(
@@ -545,10 +622,7 @@ impl Outbox {
     /// Deals with a message the kernel refused: several replies are sent one by one, a single one is dropped.
     #[cold]
     fn send_apart(&mut self, socket: BorrowedFd<'_>, index: usize, error: &io::Error, sent: &mut Sent) {
-        let (Some(run), Some(buffer)) = (self.runs.get(index).copied(), self.buffers.get(index).copied())
-        else {
-            return;
-        };
+        let Some(run) = self.runs.get(index).copied() else { return };
         if run.replies < 2 {
             sent.dropped += u64::from(run.replies);
             return;
@@ -558,40 +632,54 @@ impl Outbox {
         if error.raw_os_error() != Some(libc::EMSGSIZE) {
             self.segmented = false;
         }
-        let source = self.last_control(index);
-        let mut rest = run.octets as usize;
-        let mut base = buffer.iov_base.cast::<u8>();
-        for _ in 0..run.replies {
-            let len = rest.min(usize::from(run.segment_octets));
-            if let (Some(buffer), Some(header)) = (self.buffers.get_mut(index), self.headers.get_mut(index)) {
-                buffer.iov_base = base.cast();
-                buffer.iov_len = len;
-                header.msg_hdr.msg_controllen = source as _;
-                if source == 0 {
-                    header.msg_hdr.msg_control = ptr::null_mut();
-                }
-            }
-            match self.send_from(socket, index, 1) {
-                Ok(_) => sent.replies += 1,
-                Err(_) => sent.dropped += 1,
-            }
-            rest -= len;
-            base = base.wrapping_add(len);
+        let Some(header) = self.headers.get_mut(index) else { return };
+        let source_octets = control_octets(header).saturating_sub(control::SEGMENT_OCTETS);
+        header.msg_hdr.msg_controllen = source_octets as _;
+        if source_octets == 0 {
+            header.msg_hdr.msg_control = ptr::null_mut();
         }
-    }
-
-    /// Returns how many octets of a segmented message's control buffer come before the segment size.
-    fn last_control(&self, index: usize) -> usize {
-        let len = self.headers.get(index).map_or(0, control_octets);
-        len.saturating_sub(control::SEGMENT_OCTETS)
+        header.msg_hdr.msg_iovlen = 1;
+        // The run's own first entry among the buffers serves for each reply in turn.
+        let place = usize::from(run.buffers_at - run.pieces);
+        for piece in 0..self.pieces_len {
+            let Some(piece) = self.pieces.get(piece).copied() else { return };
+            if usize::from(piece.run) != index {
+                continue;
+            }
+            let end = (piece.at + piece.octets) as usize;
+            let mut at = piece.at as usize;
+            while at < end {
+                let len = (end - at).min(usize::from(run.segment_octets));
+                let base = self.octets.at(at);
+                if let Some(buffer) = self.buffers.get_mut(place) {
+                    buffer.iov_base = base.cast();
+                    buffer.iov_len = len;
+                }
+                match self.send_from(socket, index, 1) {
+                    Ok(_) => sent.replies += 1,
+                    Err(_) => sent.dropped += 1,
+                }
+                at += len;
+            }
+        }
     }
 
     /// Returns the octets queued for message `index` and how many replies they are.
     #[cfg(test)]
-    fn queued(&self, index: usize) -> Option<(usize, u16)> {
-        (index < self.count).then_some(())?;
-        Some((self.buffers.get(index)?.iov_len, self.runs.get(index)?.replies))
+    fn queued(&self, index: usize) -> Option<(u32, u16)> {
+        (index < self.runs_len).then_some(())?;
+        self.runs.get(index).map(|run| (run.octets, run.replies))
     }
+}
+
+/// Returns where the latest run of a client is looked for. Clients that meet there only miss each other's company.
+fn hash(peer: &SocketAddr) -> usize {
+    let address = match peer.ip() {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => address.to_bits() as u32,
+    };
+    let mixed = (address ^ u32::from(peer.port()).rotate_left(16)).wrapping_mul(0x9e37_79b1);
+    (mixed >> 26) as usize % LATEST
 }
 
 /// Returns how many octets of ancillary data a message has.
@@ -607,7 +695,7 @@ fn is_passing(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, UdpSocket};
+    use std::net::UdpSocket;
     use std::os::fd::AsFd;
 
     use super::*;
@@ -616,6 +704,7 @@ mod tests {
         messages: 4,
         query_octets_max: 100,
         reply_octets_max: 200,
+        addressed: false,
         coalesced: false,
         segmented: true,
     };
@@ -679,9 +768,7 @@ mod tests {
         queue(&mut outbox, b"b", to_second, None);
         queue(&mut outbox, b"c", to_first, None);
         queue(&mut outbox, b"d", to_first, other);
-        assert!(outbox.is_full());
-        assert!(outbox.room().is_empty());
-        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 4, dropped: 0, grouped: 0 });
+        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 4, dropped: 0, grouped: 1 });
         assert_eq!((next(&first), next(&first)), (b"a".to_vec(), b"c".to_vec()));
         let (_, from) = first.peek_from(&mut [0; 8]).expect("a datagram is there");
         assert_eq!(from.ip().to_string(), "127.0.0.2");
@@ -689,17 +776,57 @@ mod tests {
     }
 
     #[test]
+    fn replies_between_others_join_their_client_s_run_in_order() {
+        let (first, second) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
+        let (to_first, to_second) = (first.local_addr().expect("bound"), second.local_addr().expect("bound"));
+        if hash(&to_first) == hash(&to_second) {
+            return;
+        }
+        let server = socket("127.0.0.1:0");
+        let mut outbox = Outbox::new(&SHAPE);
+        for (bytes, to) in [
+            (b"a1", to_first),
+            (b"a2", to_first),
+            (b"b1", to_second),
+            (b"a3", to_first),
+            (b"b2", to_second),
+            (b"b3", to_second),
+        ] {
+            queue(&mut outbox, bytes, to, None);
+        }
+        queue(&mut outbox, b"longer", to_first, None);
+        queue(&mut outbox, b"a4", to_first, None);
+        let runs: Vec<_> = (0..4).filter_map(|index| outbox.queued(index)).collect();
+        assert_eq!(
+            runs,
+            [(6, 3), (6, 3), (8, 2)],
+            "what is longer begins a new run, and the client goes on there"
+        );
+        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 8, dropped: 0, grouped: 3 });
+        for bytes in [&b"a1"[..], b"a2", b"a3", b"longer", b"a4"] {
+            assert_eq!(next(&first), bytes);
+        }
+        for bytes in [b"b1", b"b2", b"b3"] {
+            assert_eq!(next(&second), bytes);
+        }
+    }
+
+    #[test]
     fn a_refused_segment_size_falls_back_to_single_datagrams() {
         let (server, client) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
         let to = client.local_addr().expect("bound");
         let mut outbox = Outbox::new(&SHAPE);
+        let other = socket("127.0.0.1:0");
         queue(&mut outbox, b"ab", to, None);
+        queue(&mut outbox, b"xy", other.local_addr().expect("bound"), None);
         queue(&mut outbox, b"cd", to, None);
-        outbox.announce_segments();
+        queue(&mut outbox, b"e", to, None);
+        outbox.seal();
         let mut sent = Sent::default();
         outbox.send_apart(server.as_fd(), 0, &io::Error::from_raw_os_error(libc::EIO), &mut sent);
-        assert_eq!(sent, Sent { replies: 2, dropped: 0, grouped: 0 });
+        assert_eq!(sent, Sent { replies: 3, dropped: 0, grouped: 0 });
         assert_eq!((next(&client), next(&client)), (b"ab".to_vec(), b"cd".to_vec()));
+        assert_eq!(next(&client), b"e");
         assert!(!outbox.segmented, "and is not tried again");
     }
 
@@ -712,7 +839,7 @@ mod tests {
         queue(&mut outbox, b"one", to, None);
         queue(&mut outbox, b"lost", nowhere, None);
         queue(&mut outbox, b"two", to, None);
-        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 2, dropped: 1, grouped: 0 });
+        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 2, dropped: 1, grouped: 1 });
         assert_eq!((next(&client), next(&client)), (b"one".to_vec(), b"two".to_vec()));
     }
 
@@ -740,7 +867,7 @@ mod tests {
         prepare_datagrams(server.as_fd(), false, true, false).expect("Linux has packet information");
         let port = server.local_addr().expect("bound").port();
         client.send_to(b"hello", ("127.0.0.9", port)).expect("sent");
-        let mut inbox = Inbox::new(&SHAPE);
+        let mut inbox = Inbox::new(&Shape { addressed: true, ..SHAPE });
         inbox.receive(server.as_fd()).expect("received");
         let Some(Received::Message(message)) = inbox.message(0) else { panic!("a message") };
         assert_eq!(message.local.map(|(address, _)| address.to_string()), Some("127.0.0.9".to_owned()));

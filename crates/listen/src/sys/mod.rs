@@ -22,9 +22,9 @@ use tokio::io::unix::AsyncFd;
 
 pub use activation::{Activated, Kind, activation};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{Inbox, Outbox, prepare_datagrams, set_buffers};
+pub(crate) use linux::{Inbox, Outbox, lost, prepare_datagrams, set_buffers};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use portable::{Inbox, Outbox, prepare_datagrams, set_buffers};
+pub(crate) use portable::{Inbox, Outbox, lost, prepare_datagrams, set_buffers};
 
 /// The address and interface index a datagram came to.
 pub(crate) type Local = Option<(IpAddr, u32)>;
@@ -38,6 +38,8 @@ pub(crate) struct Shape {
     pub(crate) query_octets_max: usize,
     /// The most octets one reply may have.
     pub(crate) reply_octets_max: usize,
+    /// Whether each query says where it was sent to.
+    pub(crate) addressed: bool,
     /// Whether several datagrams of one sender may arrive as one message (`UDP_GRO`).
     pub(crate) coalesced: bool,
     /// Whether replies to one client may leave as one message (`UDP_SEGMENT`).

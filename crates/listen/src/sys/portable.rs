@@ -24,6 +24,11 @@ pub(crate) fn prepare_datagrams(
     Ok(false)
 }
 
+/// Returns nothing: this system does not say how many datagrams it dropped.
+pub(crate) const fn lost(_socket: BorrowedFd<'_>) -> Option<u32> {
+    None
+}
+
 /// Asks for room in the kernel's queues, best effort.
 pub(crate) fn set_buffers(socket: BorrowedFd<'_>, receive_octets: usize, send_octets: usize) {
     let socket = SockRef::from(&socket);
@@ -79,11 +84,6 @@ impl Inbox {
         let bytes = unsafe { bytes.assume_init_ref() };
         let Some(peer) = peer else { return Some(Received::Unusable) };
         Some(Received::Message(Message { bytes, peer, local: None, datagram_octets: len }))
-    }
-
-    /// Returns nothing: this system does not say.
-    pub(crate) const fn lost(&self) -> Option<u32> {
-        None
     }
 }
 
@@ -166,6 +166,7 @@ mod tests {
             messages: 3,
             query_octets_max: 8,
             reply_octets_max: 8,
+            addressed: false,
             coalesced: false,
             segmented: false,
         };
@@ -179,7 +180,7 @@ mod tests {
         }
         let (mut inbox, mut outbox) = (Inbox::new(&shape), Outbox::new(&shape));
         assert_eq!(inbox.receive(server.as_fd()).expect("received"), inbox.capacity());
-        assert_eq!(inbox.lost(), None);
+        assert_eq!(lost(server.as_fd()), None);
         for index in 0..3 {
             match inbox.message(index) {
                 Some(Received::Message(message)) => {
