@@ -1,5 +1,7 @@
 //! Holds the guard tests under `tests/`: what needs more than one crate, or the built program.
 //!
-//! Never holds code of its own.
+//! Never ships: what is in here serves those tests and the fuzz targets.
 
 #![forbid(unsafe_code)]
+
+pub mod bare;

@@ -2,26 +2,16 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, mpsc};
+use std::net::{IpAddr, Ipv4Addr};
 
-use cache::{Cache, Limits};
-use engine::chaos::Chaos;
-use engine::gate::Gate;
-use engine::gate::cookie::Secrets;
-use engine::gate::prefixes::{Prefix, PrefixSet};
-use engine::gate::rate::{RateRule, RateTable};
-use engine::local::LocalBuilder;
-use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::forward::ForwardStep;
-use engine::program::{Op, Program};
-use engine::{
-    Client, Counters, Engine, Failure, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Transport,
-    Verdict,
-};
+use engine::gate::prefixes::PrefixSet;
+use engine::gate::rate::RateRule;
+use engine::ops::cache::CacheRules;
+use engine::{Client, Engine, Reply, Transport, Verdict};
+use gannet_tests::bare::{TTL, client, engine, fetch, later, warm};
 use testkit::corpus::{CACHED, LOCAL, cases};
-use testkit::{Answer, Ask, Heard};
-use wire::{Class, Flags, HashKey, Message, OptionCode, Rcode, Rtype, Ttl};
+use testkit::{Ask, Heard};
+use wire::{Class, Flags, OptionCode, Rcode, Rtype};
 
 /// Counts what the current thread allocates, and otherwise is the system's allocator.
 struct Counting;
@@ -59,93 +49,6 @@ fn counted<T>(f: impl FnOnce() -> T) -> (T, u64) {
     let before = ALLOCATIONS.with(Cell::get);
     let outcome = f();
     (outcome, ALLOCATIONS.with(Cell::get) - before)
-}
-
-const START: Now = Now { unix_seconds: 1_800_000_000, monotonic_ms: 1_000_000 };
-const TTL: u32 = 3600;
-
-fn later(seconds: u32) -> Now {
-    Now {
-        unix_seconds: START.unix_seconds + seconds,
-        monotonic_ms: START.monotonic_ms + u64::from(seconds) * 1000,
-    }
-}
-
-fn client(transport: Transport) -> Client {
-    Client {
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 4711,
-        transport,
-        verified: transport == Transport::Tcp,
-        reply_octets_max: if transport == Transport::Tcp { u16::MAX } else { 1232 },
-        keepalive: (transport == Transport::Tcp).then_some(100),
-    }
-}
-
-fn loopback() -> PrefixSet {
-    PrefixSet::compile(Prefix::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8))
-}
-
-fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
-    let key = HashKey::new([1, 2]);
-    let mut local = LocalBuilder::new();
-    local.address(testkit::name(LOCAL).as_name(), IpAddr::V4(Ipv4Addr::new(192, 168, 1, 10)), Ttl::new(3600));
-    engine::special::add(&mut local);
-    let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, key));
-    let ops = vec![
-        Op::Local(Arc::new(local.compile(key, Ttl::new(3600)))),
-        Op::Cache(CacheStep { cache, rules, view: 0 }),
-        Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false }),
-    ];
-    let snapshot = Snapshot {
-        key,
-        gate: Gate {
-            allowed: loopback(),
-            cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),
-            rate,
-            table: Arc::new(RateTable::new(1024, 1)),
-        },
-        program: Program::new(ops).expect("a program that ends"),
-        chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
-        udp_octets_max: 1232,
-        recursion_available: true,
-    };
-    // Nobody receives old snapshots here: there is only one.
-    let (reclaim, _) = mpsc::channel();
-    let mut engine =
-        Engine::new(Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim)), Arc::new(Counters::default()));
-    engine.begin(START);
-    engine
-}
-
-/// Asks something that is not in memory and says what becomes of the fetch.
-fn fetch(engine: &mut Engine, ask: &Ask, answer: Option<&Answer>) {
-    let (query, mut buffer) = (ask.bytes(), vec![0; 65_535]);
-    let Verdict::Defer(suspended) =
-        engine.answer(&query, &client(Transport::Tcp), &mut Reply::new(&mut buffer))
-    else {
-        panic!("{:?} is in memory already", Heard::new(query));
-    };
-    let bytes = answer.map(|answer| answer.to(&query));
-    let message = bytes.as_ref().map(|bytes| Message::parse(bytes).expect("a message"));
-    let outcome = message.as_ref().map_or(Outcome::Failed(Failure::Timeout), Outcome::Reply);
-    let verdict = engine.resume(suspended, outcome, Share::First, &mut Reply::new(&mut buffer));
-    assert!(matches!(verdict, Verdict::Answered));
-}
-
-fn warm(rules: CacheRules) -> Engine {
-    let mut engine = engine(None, rules);
-    let answers = [
-        (Rtype::A, Answer::a(TTL, Ipv4Addr::new(192, 0, 2, 1))),
-        (Rtype::AAAA, Answer::aaaa(TTL, Ipv6Addr::LOCALHOST)),
-        (Rtype::TXT, Answer::long_text(TTL, 2500)),
-        (Rtype::MX, Answer::negative(Rcode::NOERROR, TTL, TTL)),
-    ];
-    for (qtype, answer) in &answers {
-        fetch(&mut engine, &Ask::new(CACHED, *qtype), Some(answer));
-        fetch(&mut engine, &Ask::new(CACHED, *qtype).dnssec(), Some(answer));
-    }
-    engine
 }
 
 /// Answers one query and asserts that this allocates nothing; returns the reply, if there is one.

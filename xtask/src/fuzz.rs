@@ -10,11 +10,14 @@ const EXECUTIONS: u64 = 100_000;
 /// Octets of the longest input: more than any message that arrives whole in a datagram, and a quick one still.
 const INPUT_OCTETS_MAX: u32 = 4096;
 
-/// What `cargo fuzz` passes as well: coverage for libFuzzer, and every check that release builds leave out.
+/// Lines shown of what a failed target said.
+const LINES_OF_FAILURE: usize = 60;
+
+/// What `cargo fuzz` passes as well: coverage for libFuzzer.
 /// The sanitizers need a nightly toolchain; safe code gains little from them.
 const FLAGS: &str = "--cfg fuzzing -C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4 \
     -C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llvm-args=-sanitizer-coverage-pc-table \
-    -C llvm-args=-sanitizer-coverage-trace-compares -C codegen-units=1 -C debug-assertions -C overflow-checks";
+    -C llvm-args=-sanitizer-coverage-trace-compares -C codegen-units=1";
 
 /// Runs all targets, or those named, that many times each.
 pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
@@ -42,7 +45,7 @@ pub(crate) fn replay_seeds() -> Result<(), String> {
     };
     let directory = build()?;
     for name in targets(&manifest) {
-        println!("{name}: seeds");
+        println!("{name}: its seeds");
         start(&directory, &name, 0)?;
     }
     Ok(())
@@ -124,7 +127,20 @@ fn start(programs: &std::path::Path, name: &str, executions: u64) -> Result<(), 
     if seeds.is_dir() {
         command.arg(&seeds);
     }
-    run(&mut command).map_err(|why| format!("{why}; the input is in {}", artifacts.display()))
+    // libFuzzer has much to say; of interest is how fast it was, or, if it failed, the end.
+    let output = command.output().map_err(|error| format!("cannot start {name}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        for line in said.lines().filter(|line| line.contains("exec_per_sec") || line.contains("units_added"))
+        {
+            println!("  {line}");
+        }
+        return Ok(());
+    }
+    let lines: Vec<_> = said.lines().collect();
+    let last = lines.len().saturating_sub(LINES_OF_FAILURE);
+    println!("{}", lines.get(last..).unwrap_or(&[]).join("\n"));
+    Err(format!("{name} ended with {}; the input is in {}", output.status, artifacts.display()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What files of the hot path must not do: allocate, lock, wait, panic.
 //!
-//! What such a file does when a configuration is compiled is marked `// Once per configuration.`;
-//! that, and functions marked `#[cold]`, may allocate. Neither may panic.
+//! What such a file does once per configuration, worker or connection says so (`// Once per worker.` before the
+//! function or `impl`); that, and functions marked `#[cold]`, may allocate. Neither may panic.
 
 use super::Finding;
 use super::source::Source;

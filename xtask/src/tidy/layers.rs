@@ -37,6 +37,9 @@ const IMPURE: [(&str, &str); 10] = [
     ("serde_json", "types that become text live in `control::api`"),
 ];
 
+/// What a pure crate may use all the same, and what for.
+const IMPURE_MAY: [(&str, &str, &str); 1] = [("cache", "libc", "asks for huge pages, in `slots`")];
+
 /// Code that the pure layers leave alone: what is looked for, and what to do instead.
 const IMPURE_CODE: [(&str, &str); 9] = [
     ("std::net::UdpSocket", "sockets are for `listen` and `fetch`"),
@@ -85,7 +88,9 @@ pub(crate) fn manifest(file: &File, findings: &mut Vec<Finding>) {
             );
             findings.push(Finding::error(&file.path, line, message));
         }
+        let is_excepted = IMPURE_MAY.iter().any(|(may, what, _)| (*may, *what) == (name, dependency));
         if is_pure(name)
+            && !is_excepted
             && let Some((_, why)) = IMPURE.iter().find(|(impure, _)| *impure == dependency)
         {
             let message = format!("`{name}` is of the pure layers and must not use `{dependency}`: {why}");

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// The comment before a function or `impl` that only runs when a configuration is compiled.
-pub(crate) const ONCE: &str = "// Once per configuration.\n";
+/// How the comment begins that stands before a function or `impl` that does not run per query:
+/// `// Once per configuration.`, `// Once per worker.`, `// Once per connection.`
+pub(crate) const ONCE: &str = "// Once per ";
 
 /// One Rust file.
 pub(crate) struct Source<'a> {
@@ -27,7 +28,11 @@ impl<'a> Source<'a> {
             &["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test", "#[test]", "#[cfg(loom)]"],
         );
         let is_test_file = path.ends_with("/tests.rs")
-            || path.split('/').rev().skip(1).any(|directory| directory == "tests" || directory == "benches");
+            || path
+                .split('/')
+                .rev()
+                .skip(1)
+                .any(|directory| ["tests", "benches", "examples"].contains(&directory));
         if is_test_file {
             tests.push(0..text.len());
         }

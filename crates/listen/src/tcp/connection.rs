@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -175,7 +175,7 @@ impl Connection {
     /// Returns an outlet for one query that waits.
     pub(super) fn ticket(self: &Rc<Self>) -> Rc<dyn Outlet> {
         self.waiting.set(self.waiting.get() + 1);
-        Rc::new(Ticket { connection: Rc::clone(self) })
+        Rc::new(Ticket { connection: Rc::downgrade(self) })
     }
 
     /// Sends `bytes` after what is already waiting; keeps what the client does not take now.
@@ -284,17 +284,23 @@ impl Connection {
 }
 
 /// One waiting query of a connection. Dropping it means that no reply will come (any more).
+///
+/// Does not keep the connection: a socket is closed when the conversation ends, not when the last fetch for it does.
 struct Ticket {
-    connection: Rc<Connection>,
+    connection: Weak<Connection>,
 }
 
 impl Outlet for Ticket {
     fn deliver(&self, _address: &Address, reply: &[u8]) {
-        self.connection.deliver(reply);
+        if let Some(connection) = self.connection.upgrade() {
+            connection.deliver(reply);
+        }
     }
 
     fn flush(&self) {
-        self.connection.flush();
+        if let Some(connection) = self.connection.upgrade() {
+            connection.flush();
+        }
     }
 
     fn reply_octets_max(&self) -> usize {
@@ -304,8 +310,9 @@ impl Outlet for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.connection.waiting.set(self.connection.waiting.get().saturating_sub(1));
+        let Some(connection) = self.connection.upgrade() else { return };
+        connection.waiting.set(connection.waiting.get().saturating_sub(1));
         // It may read again, be idle, or end; and what was delivered without a flush leaves.
-        self.connection.wake();
+        connection.wake();
     }
 }
