@@ -1,1 +1,12 @@
-//! Placeholder.
+//! What operators see and do: local control over a Unix socket, one JSON object a line.
+//!
+//! Never on a query's path, and the only crate whose types become JSON.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod client;
+pub mod server;
+
+pub use client::ask;
+pub use server::{Operator, Socket, serve};

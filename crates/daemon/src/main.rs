@@ -1,2 +1,94 @@
-//! The `gannet` binary. fn main wires everything.
-fn main() {}
+//! The `gannet` binary: command line, wiring, privileges, signals.
+//!
+//! Never decides anything about DNS.
+
+mod cli;
+mod inspect;
+mod log;
+mod lookup;
+mod out;
+mod port_taken;
+mod privileges;
+mod remote;
+mod run;
+mod sys;
+mod systemd;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cli::{CacheCommand, Cli, Command, CompletionsArgs, ManArgs, OutputArgs};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {
+        None => run::run(&cli.run),
+        Some(command) => carry_out(&command),
+    }
+}
+
+fn carry_out(command: &Command) -> ExitCode {
+    match command {
+        Command::Reload(args) => remote::reload(args),
+        Command::Status(args) => remote::show_status(args),
+        Command::Stats(args) => remote::stats(args),
+        Command::Cache(CacheCommand::Flush(args)) => remote::cache_flush(args),
+        Command::Cache(CacheCommand::Dump(args)) => remote::cache_dump(args),
+        Command::Cache(CacheCommand::Stats(args)) => remote::cache_stats(args),
+        Command::Completions(args) => completions(args),
+        Command::Man(args) => manual(args),
+        Command::Version(args) => version(*args),
+        Command::Query(args) => lookup::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Check(args) => inspect::check(args),
+        Command::Config(_) => {
+            out::complain("this build cannot print configurations yet; see docs/");
+            out::negative()
+        }
+    }
+}
+
+fn completions(args: &CompletionsArgs) -> ExitCode {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut cli::definition(), "gannet", &mut text);
+    out::print(&String::from_utf8_lossy(&text));
+    out::FINE
+}
+
+fn manual(args: &ManArgs) -> ExitCode {
+    let written = match &args.to {
+        Some(folder) => write_manuals(folder),
+        None => print_manual(),
+    };
+    match written {
+        Ok(()) => out::FINE,
+        Err(error) => {
+            out::complain(&format!("the manual could not be written: {error}"));
+            out::negative()
+        }
+    }
+}
+
+fn print_manual() -> io::Result<()> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(cli::definition()).render(&mut text)?;
+    out::print(&String::from_utf8_lossy(&text));
+    Ok(())
+}
+
+fn write_manuals(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(cli::definition(), folder)
+}
+
+fn version(args: OutputArgs) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    out::print(&if args.json {
+        format!("{{\"version\":\"{version}\"}}\n")
+    } else {
+        format!("gannet {version}\n")
+    });
+    out::FINE
+}

@@ -1,0 +1,390 @@
+//! The types that become JSON: requests, responses, and what the commands print with `--json`.
+//!
+//! Written for people and scripts alike: kebab-case keys, units in the key, absent instead of null.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a running server is asked to do: `{"request":"status"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Read the configuration again and replace the running one if it is right.
+    Reload,
+    /// Say how the server is.
+    Status,
+    /// Give the counters.
+    Stats,
+    /// Forget answers.
+    CacheFlush(CacheFlush),
+    /// Write the caches to their files now.
+    CacheDump,
+    /// Say how full the caches are.
+    CacheStats,
+}
+
+/// Which answers to forget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CacheFlush {
+    /// The cache's name in the configuration; every cache when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
+    /// What to forget in it.
+    pub what: Flush,
+}
+
+/// A selection of answers by name, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Flush {
+    /// Everything.
+    All,
+    /// Every type of one name.
+    Name(String),
+    /// A name and every name below it.
+    Suffix(String),
+    /// One type of one name.
+    Type {
+        /// The name.
+        name: String,
+        /// The type, by mnemonic or `TYPE` and number.
+        rtype: String,
+    },
+}
+
+/// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// To [`Request::Reload`].
+    Reload(Reload),
+    /// To [`Request::Status`].
+    Status(Status),
+    /// To [`Request::Stats`].
+    Stats(Stats),
+    /// To [`Request::CacheFlush`].
+    CacheFlush(Flushed),
+    /// To [`Request::CacheDump`].
+    CacheDump(Vec<Dumped>),
+    /// To [`Request::CacheStats`].
+    CacheStats(BTreeMap<String, CacheStats>),
+    /// The request was not carried out.
+    Error(Failure),
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Failure {
+    /// One sentence.
+    pub message: String,
+}
+
+impl Response {
+    /// Returns the response that says why not.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::Error(Failure { message: message.into() })
+    }
+
+    /// Returns what the response holds, without its kind, as indented JSON.
+    pub fn to_json(&self) -> String {
+        match self {
+            Self::Reload(it) => to_json(it),
+            Self::Status(it) => to_json(it),
+            Self::Stats(it) => to_json(it),
+            Self::CacheFlush(it) => to_json(it),
+            Self::CacheDump(it) => to_json(it),
+            Self::CacheStats(it) => to_json(it),
+            Self::Error(it) => to_json(it),
+        }
+    }
+}
+
+/// What came of a reload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reload {
+    /// Whether the new configuration is in use; otherwise the old one still is.
+    pub is_adopted: bool,
+    /// The number of the configuration now in use; the one at the start is 1.
+    pub generation: u64,
+    /// The settings that differ but are read at the start only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_restart: Vec<String>,
+    /// Everything the checker found, errors and warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<Diagnostic>,
+    /// How long reading and compiling took.
+    pub took_ms: u64,
+}
+
+/// One finding of the configuration checker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Diagnostic {
+    /// `error` or `warning`.
+    pub severity: String,
+    /// The file, as it was given or included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// How many characters are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// What is wrong.
+    pub message: String,
+    /// What would have been right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The finding with its source line, as a person reads it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+impl From<&config::Diagnostic> for Diagnostic {
+    fn from(found: &config::Diagnostic) -> Self {
+        let known = |number: u32| (number > 0).then_some(number);
+        Self {
+            severity: found.severity.word().to_owned(),
+            file: Some(found.file.display().to_string()).filter(|file| !file.is_empty()),
+            line: known(found.line),
+            column: known(found.column),
+            width: known(found.width),
+            message: found.message.clone(),
+            expected: found.expected.clone(),
+            hint: found.hint.clone(),
+            text: found.human(),
+        }
+    }
+}
+
+/// How the server is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Status {
+    /// The program's version.
+    pub version: String,
+    /// The server's process.
+    pub pid: u32,
+    /// Seconds since it was ready.
+    pub uptime_s: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// Queries waiting for other servers, all workers together.
+    pub waiting: u64,
+    /// Where it answers, `address:port` and transport.
+    pub listeners: Vec<Listener>,
+    /// Whom it asks, by pool.
+    pub upstreams: BTreeMap<String, Vec<Upstream>>,
+    /// The configuration in use.
+    pub configuration: Configuration,
+}
+
+/// One listening address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Listener {
+    /// Address and port.
+    pub at: String,
+    /// `udp` or `tcp`.
+    pub transport: String,
+}
+
+/// One upstream server as the workers see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Upstream {
+    /// The server as configured.
+    pub server: String,
+    /// `up`, `down` or `untried`.
+    pub health: String,
+    /// The smoothed round-trip time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ms: Option<f64>,
+    /// Queries sent to it.
+    pub queries: u64,
+    /// Queries it did not answer or answered with a failure.
+    pub failures: u64,
+}
+
+/// The configuration in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Configuration {
+    /// The file; absent when the server runs on its defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The number of the configuration in use; the one at the start is 1.
+    pub generation: u64,
+    /// Seconds since it was adopted.
+    pub age_s: u64,
+    /// Whether the last reload was refused because of mistakes in the file.
+    pub is_last_reload_refused: bool,
+}
+
+/// Counters by group, summed over the workers.
+pub type Stats = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// How full a cache is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CacheStats {
+    /// Answers held.
+    pub entries: u64,
+    /// Octets they take.
+    pub octets: u64,
+    /// Octets they may take.
+    pub octets_max: u64,
+    /// Answers put in since the start.
+    pub inserts: u64,
+    /// Answers put out for want of room since the start.
+    pub evictions: u64,
+}
+
+/// What a flush did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Flushed {
+    /// Answers forgotten.
+    pub removed: u64,
+}
+
+/// What a dump of one cache did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Dumped {
+    /// The cache's name in the configuration.
+    pub cache: String,
+    /// The file.
+    pub file: String,
+    /// Answers written.
+    pub entries: u64,
+    /// Why nothing was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What `gannet query --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Lookup {
+    /// Who answered.
+    pub server: String,
+    /// `udp` or `tcp`.
+    pub transport: String,
+    /// From the first packet sent to the reply.
+    pub time_ms: f64,
+    /// The reply's length.
+    pub size_octets: usize,
+    /// The response code's mnemonic, or `RCODE` and the number.
+    pub status: String,
+    /// The response code.
+    pub rcode: u16,
+    /// The header flags that are set, in header order.
+    pub flags: Vec<String>,
+    /// What was asked.
+    pub question: Question,
+    /// The answer section.
+    pub answer: Vec<Record>,
+    /// The authority section.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authority: Vec<Record>,
+    /// The additional section without OPT.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additional: Vec<Record>,
+    /// Extended errors (RFC 8914).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extended_errors: Vec<ExtendedError>,
+}
+
+/// A question in presentation form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Question {
+    /// The name, with its final dot.
+    pub name: String,
+    /// The type.
+    #[serde(rename = "type")]
+    pub rtype: String,
+    /// The class.
+    pub class: String,
+}
+
+/// A record in presentation form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Record {
+    /// The owner, with its final dot.
+    pub name: String,
+    /// Seconds the record may be kept.
+    pub ttl: u32,
+    /// The class.
+    pub class: String,
+    /// The type.
+    #[serde(rename = "type")]
+    pub rtype: String,
+    /// The data.
+    pub data: String,
+}
+
+/// An extended error (RFC 8914).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExtendedError {
+    /// The code.
+    pub code: u16,
+    /// What the code means.
+    pub name: String,
+    /// What the server adds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// Returns `value` as indented JSON with a final newline.
+pub fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("our types have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Returns `value` as one line of JSON with its newline.
+pub fn to_json_line(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("our types have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &Request, line: &str) {
+        assert_eq!(serde_json::to_string(request).unwrap(), line);
+        assert_eq!(&serde_json::from_str::<Request>(line).unwrap(), request);
+    }
+
+    #[test]
+    fn requests_are_one_flat_object() {
+        check(&Request::Status, r#"{"request":"status"}"#);
+        let what = Flush::Suffix("example.org".into());
+        check(
+            &Request::CacheFlush(CacheFlush { cache: None, what }),
+            r#"{"request":"cache-flush","what":{"suffix":"example.org"}}"#,
+        );
+        let what = Flush::Type { name: "example.org".into(), rtype: "MX".into() };
+        check(
+            &Request::CacheFlush(CacheFlush { cache: Some("main".into()), what }),
+            r#"{"request":"cache-flush","cache":"main","what":{"type":{"name":"example.org","rtype":"MX"}}}"#,
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! The asking side of the control socket, as the command line uses it.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::api::{Request, Response, to_json_line};
+
+/// Octets of a response, so that a confused server cannot fill our memory.
+const RESPONSE_OCTETS_MAX: u64 = 16 << 20;
+
+/// Why there is no response.
+#[derive(Debug)]
+pub enum AskError {
+    /// Nobody listens at any of the paths; each with what the system said.
+    NotRunning(Vec<(PathBuf, io::Error)>),
+    /// The connection broke or took too long.
+    Io(PathBuf, io::Error),
+    /// The response is not one we know; perhaps the server is of another version.
+    Unreadable(String),
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning(tried) => {
+                write!(f, "no running gannet found; tried")?;
+                for (index, (path, error)) in tried.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    write!(f, "{comma} {} ({})", path.display(), explain(error))?;
+                }
+                Ok(())
+            }
+            Self::Io(path, error) if is_timeout(error) => {
+                write!(f, "the server at {} did not answer in time", path.display())
+            }
+            Self::Io(path, error) => write!(f, "the server at {} broke off: {error}", path.display()),
+            Self::Unreadable(why) => {
+                write!(f, "the server's response cannot be read ({why}); is it of another version?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "not there".into(),
+        io::ErrorKind::ConnectionRefused => "left behind by a server that is gone".into(),
+        io::ErrorKind::PermissionDenied => "not permitted; try with sudo".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Sends `request` to the first of `paths` where a server listens and waits for its response.
+pub fn ask(paths: &[PathBuf], request: &Request, patience: Duration) -> Result<Response, AskError> {
+    let mut tried = Vec::new();
+    for path in paths {
+        match UnixStream::connect(path) {
+            Ok(stream) => return converse(path, stream, request, patience),
+            Err(error) => tried.push((path.clone(), error)),
+        }
+    }
+    Err(AskError::NotRunning(tried))
+}
+
+fn converse(
+    path: &Path,
+    mut stream: UnixStream,
+    request: &Request,
+    patience: Duration,
+) -> Result<Response, AskError> {
+    let broke = |error| AskError::Io(path.to_owned(), error);
+    stream.set_read_timeout(Some(patience)).map_err(broke)?;
+    stream.set_write_timeout(Some(patience)).map_err(broke)?;
+    stream.write_all(to_json_line(request).as_bytes()).map_err(broke)?;
+    let mut line = String::new();
+    BufReader::new(stream.take(RESPONSE_OCTETS_MAX)).read_line(&mut line).map_err(broke)?;
+    if line.is_empty() {
+        return Err(broke(io::ErrorKind::UnexpectedEof.into()));
+    }
+    serde_json::from_str(&line).map_err(|error| AskError::Unreadable(error.to_string()))
+}

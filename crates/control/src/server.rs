@@ -1,0 +1,151 @@
+//! The answering side of the control socket.
+//!
+//! A connection carries one request at a time, each a line of JSON. Only root and the server's own
+//! user are heard; what the socket's file mode would allow does not matter.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::api::{Request, Response, to_json_line};
+
+/// Octets of a request line; the longest we know holds a name and a type.
+const REQUEST_OCTETS_MAX: usize = 16 * 1024;
+/// Connections at once, so that a script gone wild does not exhaust descriptors.
+const CONNECTIONS_MAX: usize = 16;
+/// How long a connection may be silent, or refuse to take what we say.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause after a failed `accept`, so that a lack of descriptors does not become a busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Carries out requests. Called on a blocking thread, possibly on several at once.
+pub trait Operator: Send + Sync + 'static {
+    /// Does what `request` says and returns what came of it.
+    fn carry_out(&self, request: Request) -> Response;
+}
+
+/// The bound socket. Removes its file when dropped.
+#[derive(Debug)]
+pub struct Socket {
+    listener: StdUnixListener,
+    path: PathBuf,
+}
+
+impl Socket {
+    /// Binds the control socket at `path` with mode 0600, for `owner` (user and group) if given.
+    ///
+    /// A file left by a server that is gone is replaced. [`io::ErrorKind::AddrInUse`] means that
+    /// another server answers there.
+    pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
+        if StdUnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        if !folder.exists() {
+            std::fs::create_dir_all(folder)?;
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+            if let Some((user, group)) = owner {
+                std::os::unix::fs::chown(folder, Some(user), Some(group))?;
+            }
+        }
+        // Bound under another name and moved into place, so that it is never seen with a wider mode.
+        let draft = folder.join(format!(".control.{}", std::process::id()));
+        let _ = std::fs::remove_file(&draft);
+        let listener = StdUnixListener::bind(&draft)?;
+        let place = || {
+            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
+            if let Some((user, group)) = owner {
+                std::os::unix::fs::chown(&draft, Some(user), Some(group))?;
+            }
+            listener.set_nonblocking(true)?;
+            std::fs::rename(&draft, path)
+        };
+        place().inspect_err(|_| {
+            let _ = std::fs::remove_file(&draft);
+        })?;
+        Ok(Self { listener, path: path.to_owned() })
+    }
+
+    /// Returns where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Serves the control socket until dropped; dropping ends every connection.
+///
+/// `own_user` is the user the server runs as; it and root are heard.
+/// Errors when the runtime cannot take the socket.
+pub async fn serve(socket: &Socket, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
+    let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                connections.spawn(converse(stream, Arc::clone(&operator), own_user));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Answers the requests of one connection, in order.
+async fn converse(mut stream: UnixStream, operator: Arc<dyn Operator>, own_user: u32) {
+    // What goes wrong here concerns this client alone, and it notices.
+    let _ = try_converse(&mut stream, operator, own_user).await;
+}
+
+async fn try_converse(stream: &mut UnixStream, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
+    let peer = stream.peer_cred()?.uid();
+    let (reader, mut writer) = stream.split();
+    if peer != 0 && peer != own_user {
+        let refusal =
+            Response::error(format!("user {peer} may not control this server; root and user {own_user} may"));
+        return say(&mut writer, &refusal).await;
+    }
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut bounded = (&mut reader).take(REQUEST_OCTETS_MAX as u64 + 1);
+        if timeout(PATIENCE, bounded.read_until(b'\n', &mut line)).await?? == 0 {
+            return Ok(());
+        }
+        if line.len() > REQUEST_OCTETS_MAX {
+            let refusal = Response::error(format!("a request has at most {REQUEST_OCTETS_MAX} octets"));
+            return say(&mut writer, &refusal).await;
+        }
+        let response = match serde_json::from_slice::<Request>(&line) {
+            Ok(request) => {
+                let operator = Arc::clone(&operator);
+                let work = tokio::task::spawn_blocking(move || operator.carry_out(request));
+                work.await.unwrap_or_else(|_| Response::error("the server could not carry this out"))
+            }
+            Err(error) => Response::error(format!("not a request: {error}")),
+        };
+        say(&mut writer, &response).await?;
+    }
+}
+
+async fn say(writer: &mut (impl AsyncWriteExt + Unpin), response: &Response) -> io::Result<()> {
+    timeout(PATIENCE, writer.write_all(to_json_line(response).as_bytes())).await?
+}

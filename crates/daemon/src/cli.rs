@@ -1,0 +1,292 @@
+//! The command line: one definition from which parsing, `--help`, the manual page and the completions come.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+/// A DNS server that decides, resolves, serves and balances.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gannet",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = EXAMPLES,
+    long_about = "A DNS server that decides, resolves, serves and balances.\n\n\
+        Without a command it runs. Without a configuration it answers this machine on 127.0.0.1 and ::1, \
+        port 53 if it may and 5300 otherwise, and asks the resolvers of the system."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet                                 run; with no configuration, for this machine alone
+  gannet query example.org AAAA          ask the running server
+  gannet config default > gannet.yaml    begin a configuration of your own
+  gannet check -c gannet.yaml            see whether it is right
+  gannet reload                          make the running server read it again
+
+Exit codes: 0 fine, 1 negative (a mistake found, no answer, not running), 2 wrong usage.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server (also what happens without a command).
+    Run(RunArgs),
+    /// Check a configuration and print every mistake at once.
+    Check(CheckArgs),
+    /// Make the running server read its configuration again.
+    ///
+    /// No socket is closed, no cache emptied and no waiting query dropped. A file with mistakes
+    /// leaves the running configuration in place; the mistakes are printed.
+    Reload(RemoteArgs),
+    /// Show how the running server is: listeners, upstreams, configuration.
+    Status(RemoteArgs),
+    /// Print the running server's counters.
+    Stats(RemoteArgs),
+    /// Look after the running server's caches.
+    #[command(subcommand)]
+    Cache(CacheCommand),
+    /// Ask a DNS server and print its reply.
+    ///
+    /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53 or 5300.
+    /// An address in place of a name is asked for its PTR record.
+    #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER]")]
+    Query(QueryArgs),
+    /// Print configurations: the one in force, the defaults, or what can be set.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print shell completions.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+    /// Print the version.
+    Version(OutputArgs),
+}
+
+/// How results are printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct OutputArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which configuration.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ConfigArgs {
+    /// The configuration [default: $GANNET_CONFIG, /etc/gannet/gannet.yaml if it exists, else the built-in one].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// How to run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
+/// Where the control socket is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SocketArgs {
+    /// The control socket [default: $GANNET_SOCKET, else the usual places].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// Arguments of commands that talk to the running server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RemoteArgs {
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `check`.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The configuration, like `--config`.
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+    /// How findings are printed.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Human)]
+    pub(crate) format: CheckFormat,
+    /// Short for `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+/// How `check` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// With the source line and a mark under the place.
+    Human,
+    /// One line each, `file:line:column: severity: message`, for editors.
+    Line,
+    /// A JSON array.
+    Json,
+}
+
+/// What to do with the caches.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Forget answers.
+    Flush(FlushArgs),
+    /// Write the caches to their files now.
+    Dump(RemoteArgs),
+    /// Show how full the caches are.
+    Stats(RemoteArgs),
+}
+
+/// Arguments of `cache flush`.
+#[derive(Args, Debug)]
+pub(crate) struct FlushArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) what: FlushWhat,
+    /// Only this type of the name.
+    #[arg(long = "type", value_name = "TYPE", requires = "name")]
+    pub(crate) rtype: Option<String>,
+    /// Only this cache, by its name in the configuration [default: every cache].
+    #[arg(long, value_name = "CACHE")]
+    pub(crate) cache: Option<String>,
+}
+
+/// Which answers to forget.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct FlushWhat {
+    /// Every type of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// This name and every name below it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) suffix: Option<String>,
+    /// Everything.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Arguments of `query`.
+#[derive(Args, Debug)]
+pub(crate) struct QueryArgs {
+    /// A name or an address, a type [default: A, for an address PTR], and `@` with a server: an address, with a port
+    /// if it is not 53, or a host name.
+    #[arg(value_name = "NAME [TYPE] [@SERVER]", required = true, num_args = 1..=4)]
+    pub(crate) words: Vec<String>,
+    /// The server's port.
+    #[arg(short, long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Ask over TCP at once.
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// Ask for DNSSEC records too (DO).
+    #[arg(long)]
+    pub(crate) dnssec: bool,
+    /// Ask that signatures are not checked (CD).
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// Ask for what the server knows by itself (RD clear).
+    #[arg(long)]
+    pub(crate) no_recurse: bool,
+    /// Wait this long for each of three attempts.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
+    pub(crate) timeout: Duration,
+    /// Print the data of the answer alone.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) short: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which configuration to print.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The settings in force after defaults, includes and environment, secrets left out.
+    Show(ConfigShowArgs),
+    /// The built-in configuration, commented, as a file to begin with.
+    Default,
+    /// Every setting: type, default, range, meaning.
+    Schema(OutputArgs),
+}
+
+/// Arguments of `config show`.
+#[derive(Args, Debug)]
+pub(crate) struct ConfigShowArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Say beside each setting where it comes from.
+    #[arg(long)]
+    pub(crate) origin: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Write one page for each command into this folder instead.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// Returns the whole definition.
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// The longest time a person may want to wait for a reply, in seconds.
+const TIMEOUT_S_MAX: f64 = 600.0;
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let digits = text.strip_suffix('s').unwrap_or(text);
+    match digits.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= TIMEOUT_S_MAX => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("expected seconds, above 0 and at most {TIMEOUT_S_MAX}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn a_configuration_may_stand_before_nothing_or_after_run() {
+        assert!(Cli::try_parse_from(["gannet", "-c", "x.yaml"]).is_ok());
+        assert!(Cli::try_parse_from(["gannet", "run", "-c", "x.yaml"]).is_ok());
+        assert!(Cli::try_parse_from(["gannet", "-c", "x.yaml", "status"]).is_err());
+    }
+
+    #[test]
+    fn a_flush_needs_exactly_one_selection() {
+        assert!(Cli::try_parse_from(["gannet", "cache", "flush"]).is_err());
+        assert!(Cli::try_parse_from(["gannet", "cache", "flush", "--all", "--name", "a"]).is_err());
+        assert!(Cli::try_parse_from(["gannet", "cache", "flush", "--type", "MX"]).is_err());
+        assert!(Cli::try_parse_from(["gannet", "cache", "flush", "--name", "a", "--type", "MX"]).is_ok());
+    }
+}

@@ -1,0 +1,111 @@
+//! The commands that look at configurations: `check` and `config`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use config::{Diagnostic, Loaded, Severity, System};
+use control::api;
+
+use crate::cli::{CheckArgs, CheckFormat, ConfigArgs};
+use crate::out;
+
+/// Where the configuration is if nobody says otherwise.
+const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// This file, which must be there.
+    File(PathBuf),
+    /// Nobody has configured anything.
+    BuiltIn,
+}
+
+impl Origin {
+    /// Decides: what is given, then `$GANNET_CONFIG`, then the usual file if it is there.
+    pub(crate) fn find(args: &ConfigArgs) -> Self {
+        let variable = std::env::var_os("GANNET_CONFIG").filter(|value| !value.is_empty());
+        if let Some(path) = args.config.clone().or_else(|| variable.map(PathBuf::from)) {
+            return Self::File(path);
+        }
+        // A file that is there but cannot be read must not be taken for none.
+        match Path::new(DEFAULT_FILE).symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::BuiltIn,
+            Ok(_) | Err(_) => Self::File(DEFAULT_FILE.into()),
+        }
+    }
+
+    /// Reads it.
+    pub(crate) fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
+        match self {
+            Self::File(path) => config::load(path),
+            Self::BuiltIn => config::built_in(),
+        }
+    }
+
+    /// Returns what people call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::BuiltIn => "the built-in configuration".into(),
+        }
+    }
+
+    /// Returns the file, made independent of the working directory.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            Self::BuiltIn => None,
+        }
+    }
+}
+
+/// Runs `gannet check`.
+pub(crate) fn check(args: &CheckArgs) -> ExitCode {
+    let origin = match &args.file {
+        Some(file) => Origin::File(file.clone()),
+        None => Origin::find(&args.config),
+    };
+    let compiled = origin.load().and_then(|loaded| {
+        let plans = config::compile(&loaded, &[], None, &System)?;
+        Ok([loaded.warnings, plans.warnings.clone()].concat())
+    });
+    let found = match compiled {
+        Ok(warnings) => warnings,
+        Err(mistakes) => mistakes,
+    };
+    let format = if args.json { CheckFormat::Json } else { args.format };
+    out::print(&match format {
+        CheckFormat::Human => human(&origin, &found),
+        CheckFormat::Line => found.iter().map(|found| format!("{}\n", found.line())).collect(),
+        CheckFormat::Json => api::to_json(&found.iter().map(api::Diagnostic::from).collect::<Vec<_>>()),
+    });
+    if found.iter().any(|found| found.severity == Severity::Error) { out::negative() } else { out::FINE }
+}
+
+/// Returns every finding with its source line, and a summary.
+pub(crate) fn human(origin: &Origin, found: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for diagnostic in found {
+        let _ = writeln!(text, "{}", diagnostic.human());
+    }
+    let count = |severity| found.iter().filter(|found| found.severity == severity).count();
+    let _ = writeln!(
+        text,
+        "{}: {}",
+        origin.name(),
+        match (count(Severity::Error), count(Severity::Warning)) {
+            (0, 0) => "no mistakes found".into(),
+            (0, warnings) => number_of(warnings, "warning"),
+            (errors, 0) => number_of(errors, "error"),
+            (errors, warnings) =>
+                format!("{}, {}", number_of(errors, "error"), number_of(warnings, "warning")),
+        }
+    );
+    text
+}
+
+fn number_of(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,204 @@
+//! Logs: short lines for a terminal, dated lines for a file, JSON on request, priorities for the journal.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry, reload};
+
+use crate::{out, sys};
+
+/// What a log line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `12:34:56 message field=value`, local time.
+    Terminal {
+        /// Whether severities are coloured.
+        is_coloured: bool,
+    },
+    /// `2026-01-31T12:34:56.789Z INFO message field=value`.
+    Text,
+    /// One JSON object.
+    Json,
+    /// `<6>message field=value`: the journal reads the priority and knows the time.
+    Journal,
+}
+
+impl Format {
+    /// Returns the format for where standard error leads.
+    pub(crate) fn detect() -> Self {
+        if leads_to_journal() { Self::Journal } else { Self::text() }
+    }
+
+    /// Returns the text format for where standard error leads.
+    pub(crate) fn text() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Terminal { is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// Returns whether standard error is the stream that systemd opened for us (systemd.exec(5), `$JOURNAL_STREAM`).
+fn leads_to_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(there) = std::fs::metadata("/dev/stderr") else { return false };
+    stream == format!("{}:{}", there.dev(), there.ino())
+}
+
+/// Changes the level of a running log.
+pub(crate) struct LevelKnob(reload::Handle<LevelFilter, Registry>);
+
+impl LevelKnob {
+    /// Lets through what is at least as important as `level`.
+    pub(crate) fn turn(&self, level: LevelFilter) {
+        // Fails only when the subscriber is gone, which lives as long as the process.
+        let _ = self.0.reload(level);
+    }
+}
+
+/// Starts logging to standard error. Called once.
+pub(crate) fn start(format: Format, level: LevelFilter) -> LevelKnob {
+    let (filter, handle) = reload::Layer::new(level);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let layer = match format {
+        Format::Json => {
+            lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+        }
+        Format::Terminal { .. } | Format::Text | Format::Journal => lines.event_format(Lines(format)).boxed(),
+    };
+    // A second start keeps the first subscriber; only tests in one process could do that.
+    let _ = tracing_subscriber::registry().with(filter.and_then(layer)).try_init();
+    LevelKnob(handle)
+}
+
+/// Writes events as lines in every format but JSON.
+struct Lines(Format);
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut line = Line::default();
+        event.record(&mut line);
+        let level = *event.metadata().level();
+        match self.0 {
+            Format::Journal => write!(writer, "<{}>", priority(level))?,
+            Format::Terminal { is_coloured } => {
+                let (hour, minute, second) = sys::local_time_of_day(now.as_secs());
+                write!(writer, "{hour:02}:{minute:02}:{second:02} ")?;
+                if let Some((word, colour)) = severity(level) {
+                    if is_coloured {
+                        write!(writer, "\x1b[{colour}m{word}\x1b[0m: ")?;
+                    } else {
+                        write!(writer, "{word}: ")?;
+                    }
+                }
+            }
+            Format::Text | Format::Json => {
+                write_date(&mut writer, now.as_secs())?;
+                write!(writer, ".{:03}Z {level:<5} ", now.subsec_millis())?;
+            }
+        }
+        writeln!(writer, "{}{}", line.message, line.fields)
+    }
+}
+
+/// The syslog priority that the journal understands (sd-daemon(3)).
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        _ => 7,
+    }
+}
+
+/// The word before a terminal line and its colour; changes of state need none.
+fn severity(level: Level) -> Option<(&'static str, u8)> {
+    match level {
+        Level::ERROR => Some(("error", 31)),
+        Level::WARN => Some(("warning", 33)),
+        Level::INFO => None,
+        Level::DEBUG => Some(("debug", 2)),
+        _ => Some(("trace", 2)),
+    }
+}
+
+/// Writes `YYYY-MM-DDTHH:MM:SS` (proleptic Gregorian calendar, UTC).
+fn write_date(out: &mut impl fmt::Write, unix_seconds: u64) -> fmt::Result {
+    let (days, of_day) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Years counted from March put the leap day last; eras of 400 years have 146,097 days.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
+/// An event's message and its other fields, control characters escaped.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            out::push_escaped(&mut self.message, value);
+        } else if value.is_empty() || value.contains([' ', '"', '=']) {
+            let _ = write!(self.fields, " {}={value:?}", field.name());
+        } else {
+            let _ = write!(self.fields, " {}=", field.name());
+            out::push_escaped(&mut self.fields, value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(unix_seconds: u64, expect: &str) {
+        let mut text = String::new();
+        write_date(&mut text, unix_seconds).unwrap();
+        assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        check(0, "1970-01-01T00:00:00");
+        check(951_827_696, "2000-02-29T12:34:56");
+        check(1_772_323_199, "2026-02-28T23:59:59");
+        check(1_772_323_200, "2026-03-01T00:00:00");
+        check(4_107_542_400, "2100-03-01T00:00:00");
+    }
+}

@@ -1,0 +1,63 @@
+//! What commands print.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Everything went well.
+pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
+
+/// Returns the code for a negative result: a mistake found, no answer, not running.
+pub(crate) fn negative() -> ExitCode {
+    ExitCode::from(1)
+}
+
+/// Returns the code for wrong usage.
+pub(crate) fn wrong_usage() -> ExitCode {
+    ExitCode::from(2)
+}
+
+/// Writes to standard output. A reader that has gone (`| head`) is no mistake of ours.
+pub(crate) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Says what went wrong, on standard error.
+pub(crate) fn complain(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "gannet: {text}");
+}
+
+/// Returns `text` with control characters written out, so that what a stranger chose cannot drive a terminal.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    push_escaped(&mut safe, text);
+    safe
+}
+
+/// Appends `text` to `out` like [`escaped`].
+pub(crate) fn push_escaped(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if is_driving(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+}
+
+/// Returns whether `c` makes a terminal do something, or reorders what is read.
+fn is_driving(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_not_driven_by_names() {
+        assert_eq!(escaped("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\u{a}");
+        assert_eq!(escaped("bücher \u{202e}x \u{9b}1m"), "bücher \\u{202e}x \\u{9b}1m");
+    }
+}

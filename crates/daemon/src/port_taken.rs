@@ -1,0 +1,156 @@
+//! Turns "address in use" into something a person can act on.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+
+/// A socket that could not be opened.
+#[derive(Debug)]
+pub(crate) struct Obstacle {
+    /// Where we wanted to listen.
+    pub(crate) at: SocketAddr,
+    /// `udp` or `tcp`.
+    pub(crate) transport: &'static str,
+    /// What the system said.
+    pub(crate) kind: io::ErrorKind,
+    /// The error's own words.
+    pub(crate) message: String,
+    /// Who has the port, if that can be seen.
+    pub(crate) holder: Option<Holder>,
+}
+
+/// A process that has the port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// Its number.
+    pub(crate) pid: u32,
+    /// Its program, as in `/proc/PID/comm`.
+    pub(crate) program: String,
+}
+
+impl Obstacle {
+    /// Returns the reason in a few words, for a sentence such as "port 53 …".
+    pub(crate) fn reason(&self) -> String {
+        match (self.kind, &self.holder) {
+            (io::ErrorKind::AddrInUse, Some(holder)) => {
+                format!("is taken by {} (process {})", holder.program, holder.pid)
+            }
+            (io::ErrorKind::AddrInUse, None) => "is taken".into(),
+            (io::ErrorKind::PermissionDenied, _) => "needs root or CAP_NET_BIND_SERVICE".into(),
+            (io::ErrorKind::AddrNotAvailable, _) => "is at an address this machine does not have".into(),
+            _ => format!("cannot be opened: {}", self.message),
+        }
+    }
+
+    /// Returns the whole message with what to do about it.
+    pub(crate) fn explain(&self) -> String {
+        let mut text =
+            format!("cannot listen on {} ({}): the port {}", self.at, self.transport, self.reason());
+        for hint in self.hints() {
+            let _ = write!(text, "\n   hint: {hint}");
+        }
+        text
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let elsewhere =
+            format!("or listen elsewhere, in the configuration: listen: [\"{}\"]", other_port(self.at));
+        match self.kind {
+            io::ErrorKind::AddrInUse => {
+                let program = self.holder.as_ref().map_or("", |holder| holder.program.as_str());
+                let mut hints = hints_for(program);
+                if self.holder.is_none() {
+                    hints.push(format!("see who has it: sudo ss -lnup 'sport = :{}'", self.at.port()));
+                }
+                hints.push(elsewhere);
+                hints
+            }
+            io::ErrorKind::PermissionDenied => {
+                vec![
+                    "run it as root (it gives root up once the port is open), or by its systemd unit".into(),
+                    elsewhere,
+                ]
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                vec!["see the addresses of this machine: ip address".into()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What to do about a program that has the port; it may be cut to fifteen octets by the kernel.
+fn hints_for(program: &str) -> Vec<String> {
+    match program {
+        "systemd-resolve" | "systemd-resolved" => vec![
+            "turn off its listener: put \"[Resolve]\" and \"DNSStubListener=no\" into \
+             /etc/systemd/resolved.conf.d/gannet.conf, then: sudo systemctl restart systemd-resolved"
+                .into(),
+        ],
+        "dnsmasq" => vec![
+            "dnsmasq often belongs to libvirt, LXD or NetworkManager and then keeps its own address only; \
+             a dnsmasq of its own stops with: sudo systemctl disable --now dnsmasq"
+                .into(),
+        ],
+        "gannet" => vec!["another gannet is running; see: gannet status".into()],
+        "unbound" | "named" | "pdns_recursor" | "dnsdist" | "kresd" | "coredns" | "AdGuardHome"
+        | "pihole-FTL" | "mosdns" | "blocky" | "nsd" | "knotd" => {
+            vec![format!(
+                "stop it if gannet is to replace it: sudo systemctl disable --now {}",
+                unit_of(program)
+            )]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn unit_of(program: &str) -> &str {
+    match program {
+        "pdns_recursor" => "pdns-recursor",
+        "kresd" => "knot-resolver",
+        "knotd" => "knot",
+        other => other,
+    }
+}
+
+/// Returns the address with a port that is probably free.
+fn other_port(mut at: SocketAddr) -> SocketAddr {
+    at.set_port(if at.port() == 5300 { 5353 } else { 5300 });
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn obstacle(kind: io::ErrorKind, program: Option<&str>) -> Obstacle {
+        let holder = program.map(|program| Holder { pid: 812, program: program.to_owned() });
+        let at = "127.0.0.1:53".parse().unwrap();
+        Obstacle { at, transport: "udp", kind, message: String::new(), holder }
+    }
+
+    #[test]
+    fn the_holder_is_named_and_the_way_out_is_told() {
+        let text = obstacle(io::ErrorKind::AddrInUse, Some("systemd-resolve")).explain();
+        assert!(
+            text.contains("127.0.0.1:53 (udp): the port is taken by systemd-resolve (process 812)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("DNSStubListener=no") && text.contains("listen: [\"127.0.0.1:5300\"]"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_a_holder_there_is_a_way_to_find_it() {
+        let text = obstacle(io::ErrorKind::AddrInUse, None).explain();
+        assert!(text.contains("sport = :53"), "{text}");
+    }
+
+    #[test]
+    fn low_ports_need_a_right() {
+        let text = obstacle(io::ErrorKind::PermissionDenied, None).explain();
+        assert!(text.contains("CAP_NET_BIND_SERVICE"), "{text}");
+    }
+}

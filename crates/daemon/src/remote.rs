@@ -1,0 +1,246 @@
+//! The commands that talk to the running server.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use control::api::{self, CacheFlush, Flush, Request, Response};
+
+use crate::cli::{FlushArgs, RemoteArgs, SocketArgs};
+use crate::out;
+
+/// How long a look at the server may take.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long work may take: a reload reads every list, a dump writes the whole cache.
+const WORK_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Where the control socket of a server may be, in the order in which the server tries and a client looks.
+pub(crate) fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = args.socket.clone().or_else(|| variable("GANNET_SOCKET").map(PathBuf::from)) {
+        return vec![path];
+    }
+    let mut paths = Vec::new();
+    // systemd names its runtime folders with colons between them (systemd.exec(5)).
+    if let Some(folders) = variable("RUNTIME_DIRECTORY")
+        && let Some(first) = std::env::split_paths(&folders).next()
+    {
+        paths.push(first.join("control.sock"));
+    }
+    paths.push("/run/gannet/control.sock".into());
+    if let Some(folder) = variable("XDG_RUNTIME_DIR") {
+        paths.push(PathBuf::from(folder).join("gannet/control.sock"));
+    }
+    paths.push("/var/lib/gannet/control.sock".into());
+    paths.dedup();
+    paths
+}
+
+/// Asks the running server; `None` when there is none.
+pub(crate) fn status(socket: &SocketArgs) -> Option<api::Status> {
+    match control::ask(&socket_paths(socket), &Request::Status, LOOK_PATIENCE) {
+        Ok(Response::Status(status)) => Some(status),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Runs `gannet reload`.
+pub(crate) fn reload(args: &RemoteArgs) -> ExitCode {
+    ask(args, &Request::Reload, WORK_PATIENCE)
+}
+
+/// Runs `gannet status`.
+pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
+    ask(args, &Request::Status, LOOK_PATIENCE)
+}
+
+/// Runs `gannet stats`.
+pub(crate) fn stats(args: &RemoteArgs) -> ExitCode {
+    ask(args, &Request::Stats, LOOK_PATIENCE)
+}
+
+/// Runs `gannet cache stats`.
+pub(crate) fn cache_stats(args: &RemoteArgs) -> ExitCode {
+    ask(args, &Request::CacheStats, LOOK_PATIENCE)
+}
+
+/// Runs `gannet cache dump`.
+pub(crate) fn cache_dump(args: &RemoteArgs) -> ExitCode {
+    ask(args, &Request::CacheDump, WORK_PATIENCE)
+}
+
+/// Runs `gannet cache flush`.
+pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
+    let what = match (&args.what.name, &args.what.suffix, &args.rtype) {
+        (Some(name), _, Some(rtype)) => Flush::Type { name: name.clone(), rtype: rtype.clone() },
+        (Some(name), _, None) => Flush::Name(name.clone()),
+        (None, Some(suffix), _) => Flush::Suffix(suffix.clone()),
+        (None, None, _) => Flush::All,
+    };
+    ask(&args.remote, &Request::CacheFlush(CacheFlush { cache: args.cache.clone(), what }), WORK_PATIENCE)
+}
+
+fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
+    match control::ask(&socket_paths(&args.socket), request, patience) {
+        Ok(response) => show(&response, args.output.json),
+        Err(error) => {
+            out::complain(&error.to_string());
+            out::negative()
+        }
+    }
+}
+
+/// Prints a response and returns what it means for scripts.
+fn show(response: &Response, is_json: bool) -> ExitCode {
+    let (text, is_fine) = match response {
+        Response::Error(failure) => {
+            out::complain(&out::escaped(&failure.message));
+            return out::negative();
+        }
+        Response::Reload(reload) => (reload_text(reload), reload.is_adopted),
+        Response::Status(status) => (status_text(status), true),
+        Response::Stats(stats) => (stats_text(stats), true),
+        Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
+        Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
+        Response::CacheStats(caches) => (caches_text(caches), true),
+    };
+    out::print(&if is_json { response.to_json() } else { text });
+    if is_fine { out::FINE } else { out::negative() }
+}
+
+fn reload_text(reload: &api::Reload) -> String {
+    let mut text = String::new();
+    for diagnostic in &reload.diagnostics {
+        let _ = writeln!(text, "{}", diagnostic.text);
+    }
+    if reload.is_adopted {
+        let _ = writeln!(text, "configuration {} in use after {} ms", reload.generation, reload.took_ms);
+    } else {
+        let _ = writeln!(text, "not reloaded; configuration {} stays in use", reload.generation);
+    }
+    if !reload.needs_restart.is_empty() {
+        let _ = writeln!(text, "changed, but read only at the start: {}", reload.needs_restart.join(", "));
+    }
+    text
+}
+
+fn status_text(status: &api::Status) -> String {
+    let mut text = format!(
+        "gannet {}, process {}, up {}, {} workers, {} queries waiting\n",
+        status.version,
+        status.pid,
+        span(status.uptime_s),
+        status.workers,
+        status.waiting
+    );
+    let configuration = &status.configuration;
+    let _ = writeln!(
+        text,
+        "configuration  {} (number {}, {} old{})",
+        configuration.file.as_deref().unwrap_or("built in"),
+        configuration.generation,
+        span(configuration.age_s),
+        if configuration.is_last_reload_refused { "; the last reload was refused" } else { "" }
+    );
+    for (index, listener) in status.listeners.iter().enumerate() {
+        let title = if index == 0 { "listens on" } else { "" };
+        let _ = writeln!(text, "{title:<14} {} {}", listener.at, listener.transport);
+    }
+    for (pool, upstreams) in &status.upstreams {
+        let _ = writeln!(text, "upstreams      {}", out::escaped(pool));
+        let width = upstreams.iter().map(|upstream| upstream.server.chars().count()).max().unwrap_or(0);
+        for upstream in upstreams {
+            let time = upstream.round_trip_ms.map(|ms| format!(", {ms:.1} ms")).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "               {:<width$}  {}{time}, {} queries, {} failures",
+                out::escaped(&upstream.server),
+                upstream.health,
+                upstream.queries,
+                upstream.failures
+            );
+        }
+    }
+    text
+}
+
+fn stats_text(stats: &api::Stats) -> String {
+    let mut text = String::new();
+    for (group, counters) in stats {
+        for (name, value) in counters {
+            let _ = writeln!(text, "{group}.{name} {value}");
+        }
+    }
+    text
+}
+
+fn dump_text(dumped: &[api::Dumped]) -> String {
+    let mut text = String::new();
+    for dump in dumped {
+        let _ = match &dump.error {
+            None => writeln!(text, "{}: {} answers written to {}", dump.cache, dump.entries, dump.file),
+            Some(error) => writeln!(text, "{}: not written to {}: {error}", dump.cache, dump.file),
+        };
+    }
+    if dumped.is_empty() {
+        text.push_str("no cache has a file to be written to (setting cache.NAME.dump.file)\n");
+    }
+    text
+}
+
+fn caches_text(caches: &BTreeMap<String, api::CacheStats>) -> String {
+    let mut text = String::new();
+    for (name, cache) in caches {
+        let _ = writeln!(
+            text,
+            "{name}: {} answers in {} of {}, {} put in, {} put out",
+            cache.entries,
+            size(cache.octets),
+            size(cache.octets_max),
+            cache.inserts,
+            cache.evictions
+        );
+    }
+    text
+}
+
+/// Returns a span of time in its two largest units.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// Returns a number of octets in a unit a person reads.
+fn size(octets: u64) -> String {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+    match octets {
+        0..KIB => format!("{octets} B"),
+        KIB..MIB => format!("{:.1} KiB", octets as f64 / KIB as f64),
+        MIB..GIB => format!("{:.1} MiB", octets as f64 / MIB as f64),
+        _ => format!("{:.1} GiB", octets as f64 / GIB as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_show_two_units() {
+        assert_eq!([span(7), span(61), span(3_661), span(90_000)], ["7s", "1m1s", "1h1m", "1d1h"]);
+    }
+
+    #[test]
+    fn a_refused_reload_says_what_stays() {
+        let reload = api::Reload { generation: 3, ..api::Reload::default() };
+        assert_eq!(reload_text(&reload), "not reloaded; configuration 3 stays in use\n");
+    }
+}

@@ -1,0 +1,64 @@
+//! Shows that the workers still turn, for systemd's watchdog.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often a worker shows that it is alive.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// One worker's heart. It beats on the worker's own runtime and stops when that is stuck.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heart(Arc<AtomicU64>);
+
+impl Heart {
+    /// Beats until dropped.
+    pub(crate) async fn beat(self) {
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            ticks.tick().await;
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Looks after the hearts of all workers.
+#[derive(Debug)]
+pub(crate) struct Doctor {
+    hearts: Vec<(Heart, u64)>,
+}
+
+impl Doctor {
+    /// Returns a doctor for `hearts`.
+    pub(crate) fn new(hearts: Vec<Heart>) -> Self {
+        Self { hearts: hearts.into_iter().map(|heart| (heart, 0)).collect() }
+    }
+
+    /// Returns whether every heart has beaten since the last visit.
+    pub(crate) fn are_all_alive(&mut self) -> bool {
+        let mut are_alive = true;
+        for (heart, seen) in &mut self.hearts {
+            let beats = heart.0.load(Ordering::Relaxed);
+            are_alive &= beats != *seen;
+            *seen = beats;
+        }
+        are_alive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_silent_heart_is_noticed() {
+        let hearts = [Heart::default(), Heart::default()];
+        let mut doctor = Doctor::new(hearts.to_vec());
+        let beat = |index: usize| hearts[index].0.fetch_add(1, Ordering::Relaxed);
+        beat(0);
+        beat(1);
+        assert!(doctor.are_all_alive());
+        beat(0);
+        assert!(!doctor.are_all_alive());
+    }
+}

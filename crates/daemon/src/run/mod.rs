@@ -1,0 +1,382 @@
+//! `gannet run`: opens the sockets, starts the threads, and looks after them until the end.
+//!
+//! The main thread is the control plane: signals, the control socket, systemd. Workers answer queries.
+
+mod beat;
+mod caches;
+mod greeting;
+mod operator;
+mod signals;
+mod sockets;
+mod worker;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::settings::{LogFormat, LogLevel};
+use config::{Loaded, System};
+use control::{Operator, Socket, api};
+use engine::{Snapshot, SnapshotCell};
+use fetch::plan::Target;
+use listen::Stopper;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Interval;
+use tracing::level_filters::LevelFilter;
+use tracing::{debug, error, info, warn};
+
+use crate::cli::{RunArgs, SocketArgs};
+use crate::inspect::Origin;
+use crate::privileges::{self, Become};
+use crate::{inspect, log, out, remote, sys, systemd};
+use beat::Doctor;
+use operator::{Parts, Running, Which};
+use signals::{Order, Signals};
+use worker::{Face, Upstreams};
+
+/// The user whom a server started as root becomes if the configuration names nobody.
+const USUAL_USER: &str = "gannet";
+/// How long the workers may take beyond the deadline for waiting queries, before we end without them.
+const GRACE: Duration = Duration::from_secs(1);
+/// How often we look whether a cache is due to be written.
+const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Runs the server until somebody ends it.
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    match try_run(args) {
+        Ok(code) => code,
+        Err(reason) => {
+            out::complain(&reason);
+            out::negative()
+        }
+    }
+}
+
+fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
+    let origin = Origin::find(&args.config);
+    let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    let knob =
+        log::start(log_format(loaded.settings.startup.log_format), log_level(loaded.settings.log_level));
+    abort_on_panic();
+    privileges::raise_limits();
+
+    // No thread is started before privileges are given up: capabilities belong to threads.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_name("control")
+        .build()
+        .map_err(|error| format!("no runtime: {error}"))?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::new().map_err(|error| format!("signals cannot be heard: {error}"))?
+    };
+    let startup = &loaded.settings.startup;
+    let cores = sys::allowed_cores();
+    let workers = config::workers(startup, &System);
+    let opened =
+        sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
+    for unused in opened.sockets.unused() {
+        warn!(address = %unused.address, "a socket of the service manager is not used: no listener has its address");
+    }
+    let plan = Become::plan(Some(startup.user.as_deref().unwrap_or(USUAL_USER)));
+    let user = plan.map_err(|error| format!("the user to become cannot be looked up: {error}"))?;
+    if let (Become::Nobody { wanted }, true) = (&user, startup.user.is_some()) {
+        return Err(format!("the user \"{wanted}\" of the setting server.user does not exist"));
+    }
+    let state = prepare_state(&startup.state_directory, &user);
+    let socket = control_socket(&args.socket, &startup.state_directory, &user);
+    privileges::give_up(&user)
+        .map_err(|error| format!("cannot become the user of the configuration: {error}"))?;
+    if let Err(error) = state {
+        debug!(folder = %startup.state_directory.display(), %error, "no folder for state");
+    }
+    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, socket })
+}
+
+/// Starts the workers and stays until the end.
+fn start(started: Started) -> Result<ExitCode, String> {
+    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, socket } = started;
+    let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
+    let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
+    let plans = config::compile(&loaded, &addresses, None, &System)
+        .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    for warning in loaded.warnings.iter().chain(&plans.warnings) {
+        warn!("{}", warning.line());
+    }
+    let kept = caches::kept(&plans);
+    kept.iter().for_each(caches::Kept::read);
+
+    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaimer()?));
+    let (adopted, _) = std::sync::mpsc::sync_channel(0);
+    let (upstreams, watched) = watch::channel(Upstreams { plan: Arc::clone(&plans.fetch), adopted });
+    let (stopper, stop) = listen::stop();
+    let (ended, all_ended) = mpsc::channel(1);
+    let began = Instant::now();
+    let mut threads = Vec::with_capacity(workers);
+    let mut faces = Vec::with_capacity(workers);
+    for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
+        let face = Face::default();
+        faces.push(face.clone());
+        let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
+        let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
+        let parts = worker::Parts { index, core, started: began, cell, upstreams, sockets, face, stop };
+        let thread = worker::start(parts, ended.clone());
+        threads.push(thread.map_err(|error| format!("a worker cannot be started: {error}"))?);
+    }
+    drop(ended);
+
+    let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
+    let here = addresses.clone();
+    let is_built_in = origin == Origin::BuiltIn;
+    let asks = upstream_names(&plans.fetch);
+    let running = Arc::new(Running::new(Parts {
+        origin,
+        startup: loaded.settings.startup.clone(),
+        started: began,
+        listeners: shown(&listeners),
+        faces,
+        cell,
+        upstreams,
+        knob,
+        addresses,
+        plans,
+        kept,
+    }));
+    if is_built_in {
+        out::print(&greeting::greeting(&here, opened.why_not_53.as_deref(), &asks));
+    } else {
+        info!("{}", running.summary());
+    }
+    systemd::ready(&running.summary());
+    let watch = Watch { running, signals, socket, all_ended, doctor, stopper };
+    Ok(runtime.block_on(watch.until_the_end(loaded.settings.shutdown_timeout, threads)))
+}
+
+/// What the main thread looks after.
+struct Watch {
+    running: Arc<Running>,
+    signals: Signals,
+    socket: Option<Socket>,
+    all_ended: mpsc::Receiver<()>,
+    doctor: Doctor,
+    stopper: Stopper,
+}
+
+impl Watch {
+    /// Follows orders until the one to end, and sees to a clean end.
+    async fn until_the_end(
+        mut self,
+        patience: Duration,
+        threads: Vec<JoinHandle<io::Result<()>>>,
+    ) -> ExitCode {
+        let is_ordered = self.follow_orders().await;
+        info!(patience_s = patience.as_secs_f64(), "ends, after the queries that wait");
+        systemd::stopping();
+        let deadline = tokio::time::Instant::now() + patience;
+        self.stopper.stop(deadline);
+        let is_clean = loop {
+            tokio::select! {
+                _ = self.all_ended.recv() => break true,
+                order = self.signals.next() => if order == Order::End {
+                    warn!("ends now");
+                    return out::negative();
+                },
+                () = tokio::time::sleep_until(deadline + GRACE) => break false,
+            }
+        };
+        if !is_clean {
+            warn!("not every worker ended in time");
+        }
+        let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
+        let running = Arc::clone(&self.running);
+        let dumps = tokio::task::spawn_blocking(move || running.dump(Which::All));
+        tokio::select! {
+            _ = dumps => {}
+            () = second_end(&mut self.signals) => {
+                warn!("ends now; the caches were not written");
+                return out::negative();
+            }
+        }
+        drop(self.socket);
+        if is_ordered && is_served { out::FINE } else { out::negative() }
+    }
+
+    /// Returns whether the end was ordered; otherwise a worker ended by itself.
+    async fn follow_orders(&mut self) -> bool {
+        let operator: Arc<dyn Operator> = Arc::<Running>::clone(&self.running);
+        let control = async {
+            if let Some(socket) = &self.socket
+                && let Err(error) = control::serve(socket, operator, sys::effective_user()).await
+            {
+                warn!(%error, "no control from the command line");
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::pin!(control);
+        let mut dump_looks = tokio::time::interval(DUMP_LOOK_EVERY);
+        // systemd(1) recommends to be heard twice in its time.
+        let mut alive =
+            systemd::watchdog().map(|time| tokio::time::interval((time / 2).max(Duration::from_millis(1))));
+        // What takes time is done on another thread, in order: the work is behind one lock.
+        let spawn = |work: fn(&Running)| {
+            let running = Arc::clone(&self.running);
+            drop(tokio::task::spawn_blocking(move || work(&running)));
+        };
+        loop {
+            tokio::select! {
+                order = self.signals.next() => match order {
+                    Order::Reload => spawn(|running| drop(running.reload())),
+                    Order::Dump => spawn(|running| drop(running.dump(Which::All))),
+                    Order::End => return true,
+                },
+                _ = dump_looks.tick() => spawn(|running| drop(running.dump(Which::Due))),
+                () = tick(alive.as_mut()) => {
+                    if self.doctor.are_all_alive() {
+                        systemd::alive();
+                    } else {
+                        error!("a worker is stuck");
+                    }
+                }
+                _ = self.all_ended.recv() => return false,
+                () = &mut control => {}
+            }
+        }
+    }
+}
+
+/// Waits for the next tick; for ever without a clock.
+async fn tick(clock: Option<&mut Interval>) {
+    match clock {
+        Some(clock) => drop(clock.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn second_end(signals: &mut Signals) {
+    while signals.next().await != Order::End {}
+}
+
+/// Starts the thread that frees what workers no longer use.
+fn reclaimer() -> Result<Sender<Arc<Snapshot>>, String> {
+    let (sender, old) = std::sync::mpsc::channel();
+    let free = move || old.into_iter().for_each(drop);
+    let started = std::thread::Builder::new().name("reclaim".into()).spawn(free);
+    started.map(|_| sender).map_err(|error| format!("a thread cannot be started: {error}"))
+}
+
+/// Makes a panic anywhere end the process: a server that lost a worker answers some clients and not others.
+fn abort_on_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        error!("a defect in gannet ended it; please report the message above");
+        std::process::abort();
+    }));
+}
+
+fn log_format(wanted: LogFormat) -> log::Format {
+    match wanted {
+        LogFormat::Auto => log::Format::detect(),
+        LogFormat::Text => log::Format::text(),
+        LogFormat::Json => log::Format::Json,
+        LogFormat::Journald => log::Format::Journal,
+    }
+}
+
+fn log_level(wanted: LogLevel) -> LevelFilter {
+    match wanted {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// Sees to it that the folder for state is there and belongs to the user we are going to be.
+fn prepare_state(folder: &Path, user: &Become) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o750))?;
+    match user.owner() {
+        Some((uid, gid)) => std::os::unix::fs::chown(folder, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
+/// Opens the control socket at the first place that has room for it. Without one the server runs all the same.
+fn control_socket(args: &SocketArgs, state_folder: &Path, user: &Become) -> Option<Socket> {
+    let mut paths = remote::socket_paths(args);
+    let is_given = paths.len() == 1;
+    let own = state_folder.join("control.sock");
+    if !is_given && !paths.contains(&own) {
+        paths.push(own);
+    }
+    let mut refusals = Vec::new();
+    for path in &paths {
+        match Socket::bind(path, user.owner()) {
+            Ok(socket) => return Some(socket),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                refusals.push(format!("{} (another gannet is there)", path.display()));
+            }
+            Err(error) => refusals.push(format!("{} ({error})", path.display())),
+        }
+    }
+    warn!(
+        "no control socket, so \"gannet reload\" and the like cannot reach this server: {}",
+        refusals.join(", ")
+    );
+    None
+}
+
+/// Returns the listeners as the operator sees them.
+fn shown(listeners: &[listen::Bound]) -> Vec<api::Listener> {
+    let mut shown = Vec::new();
+    for bound in listeners {
+        let mut show = |transport: &str| {
+            shown.push(api::Listener { at: bound.address.to_string(), transport: transport.to_owned() });
+        };
+        if bound.transports.udp() {
+            show("udp");
+        }
+        if bound.transports.tcp() {
+            show("tcp");
+        }
+    }
+    shown
+}
+
+/// Returns the servers that will be asked, without the port that everybody expects.
+fn upstream_names(plan: &fetch::Plan) -> Vec<String> {
+    let servers = plan.pools.iter().flat_map(|pool| &pool.servers);
+    let mut names: Vec<String> = servers
+        .map(|server| match &server.target {
+            Target::Address(address) if address.port() == 53 => address.ip().to_string(),
+            Target::Address(address) => address.to_string(),
+            Target::Name { name, .. } => name.to_string(),
+        })
+        .collect();
+    names.dedup();
+    names
+}
+
+/// What is at hand once the sockets are open and privileges are gone.
+struct Started {
+    origin: Origin,
+    loaded: Loaded,
+    knob: log::LevelKnob,
+    runtime: tokio::runtime::Runtime,
+    signals: Signals,
+    cores: Vec<usize>,
+    workers: usize,
+    opened: sockets::Opened,
+    socket: Option<Socket>,
+}

@@ -1,0 +1,360 @@
+//! What the running server does for its operator.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cache::Flush;
+use config::settings::Startup;
+use config::{Diagnostic, Severity, System};
+use control::Operator;
+use control::api::{self, CacheFlush, Request, Response};
+use engine::SnapshotCell;
+use fetch::status::UpstreamState;
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+use wire::{NameBuf, Rtype};
+
+use super::caches::{self, Caches, Kept};
+use super::log_level;
+use super::worker::{Face, Upstreams};
+use crate::inspect::Origin;
+use crate::{log, systemd};
+
+/// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
+const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The server while it runs, as its operator sees it.
+pub(crate) struct Running {
+    origin: Origin,
+    /// The settings that only a new start changes, as they were at the start.
+    startup: Startup,
+    started: Instant,
+    /// Where it listens: never asked for answers.
+    addresses: Vec<SocketAddr>,
+    listeners: Vec<api::Listener>,
+    faces: Vec<Face>,
+    cell: Arc<SnapshotCell>,
+    upstreams: watch::Sender<Upstreams>,
+    knob: log::LevelKnob,
+    /// Held while a reload or a dump is at work.
+    work: Mutex<Work>,
+    /// Held for a moment only.
+    view: Mutex<View>,
+}
+
+/// What a reload replaces and a dump reads.
+struct Work {
+    plans: config::Plans,
+    kept: Vec<Kept>,
+}
+
+/// What is shown of the configuration in use.
+struct View {
+    caches: Caches,
+    generation: u64,
+    adopted: Instant,
+    is_last_reload_refused: bool,
+}
+
+/// What a running server is made of.
+pub(crate) struct Parts {
+    pub(crate) origin: Origin,
+    pub(crate) startup: Startup,
+    pub(crate) started: Instant,
+    pub(crate) listeners: Vec<api::Listener>,
+    pub(crate) faces: Vec<Face>,
+    pub(crate) cell: Arc<SnapshotCell>,
+    pub(crate) upstreams: watch::Sender<Upstreams>,
+    pub(crate) knob: log::LevelKnob,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) plans: config::Plans,
+    pub(crate) kept: Vec<Kept>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends the process, so a poisoned lock is never seen.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Running {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            origin,
+            startup,
+            started,
+            listeners,
+            faces,
+            cell,
+            upstreams,
+            knob,
+            addresses,
+            plans,
+            kept,
+        } = parts;
+        let view = View {
+            caches: caches::by_name(&plans),
+            generation: 1,
+            adopted: Instant::now(),
+            is_last_reload_refused: false,
+        };
+        let work = Mutex::new(Work { plans, kept });
+        Self {
+            origin,
+            startup,
+            started,
+            addresses,
+            listeners,
+            faces,
+            cell,
+            upstreams,
+            knob,
+            work,
+            view: Mutex::new(view),
+        }
+    }
+
+    /// Returns one line about the server, for systemd.
+    pub(crate) fn summary(&self) -> String {
+        let mut addresses: Vec<&str> = self.listeners.iter().map(|listener| listener.at.as_str()).collect();
+        addresses.dedup();
+        format!("answers on {}; configuration {}", addresses.join(", "), lock(&self.view).generation)
+    }
+
+    /// Reads the configuration again; with mistakes in it, nothing changes.
+    pub(crate) fn reload(&self) -> api::Reload {
+        let mut work = lock(&self.work);
+        systemd::reloading();
+        let begin = Instant::now();
+        let outcome = self.try_reload(&mut work);
+        let mut view = lock(&self.view);
+        let reload = match outcome {
+            Ok((warnings, needs_restart)) => {
+                view.generation += 1;
+                view.adopted = Instant::now();
+                view.is_last_reload_refused = false;
+                view.caches = caches::by_name(&work.plans);
+                report(&warnings);
+                if !needs_restart.is_empty() {
+                    warn!(settings = %needs_restart.join(", "), "changed, but read only at the start");
+                }
+                info!(generation = view.generation, file = %self.origin.name(), "configuration in use");
+                let diagnostics = warnings.iter().map(api::Diagnostic::from).collect();
+                api::Reload { is_adopted: true, needs_restart, diagnostics, ..api::Reload::default() }
+            }
+            Err(mistakes) => {
+                view.is_last_reload_refused = true;
+                report(&mistakes);
+                error!(generation = view.generation, "not reloaded; the running configuration stays in use");
+                let diagnostics = mistakes.iter().map(api::Diagnostic::from).collect();
+                api::Reload { diagnostics, ..api::Reload::default() }
+            }
+        };
+        let reload = api::Reload {
+            generation: view.generation,
+            took_ms: begin.elapsed().as_millis() as u64,
+            ..reload
+        };
+        drop(view);
+        systemd::ready(&self.summary());
+        reload
+    }
+
+    /// Returns the warnings and the settings that need a restart, or every mistake.
+    fn try_reload(&self, work: &mut Work) -> Result<(Vec<Diagnostic>, Vec<String>), Vec<Diagnostic>> {
+        let loaded = self.origin.load()?;
+        let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &System)?;
+        let mut kept = caches::kept(&plans);
+        for kept in &mut kept {
+            kept.inherit(&work.kept);
+        }
+        // First the workers know the new upstreams beside the old ones, then the policy that asks the new ones comes
+        // into use, then the old ones go: no query meets an upstream that its worker does not know.
+        self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)));
+        self.cell.publish(Arc::clone(&plans.snapshot));
+        self.adopt(Arc::clone(&plans.fetch));
+        self.knob.turn(log_level(loaded.settings.log_level));
+        let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
+        let warnings = [loaded.warnings, plans.warnings.clone()].concat();
+        *work = Work { plans, kept };
+        Ok((warnings, needs_restart.into_iter().map(|setting| setting.path).collect()))
+    }
+
+    /// Gives the workers a plan and waits until they have it.
+    fn adopt(&self, plan: Arc<fetch::Plan>) {
+        let (adopted, heard) = sync_channel(self.faces.len());
+        self.upstreams.send_replace(Upstreams { plan, adopted });
+        let deadline = Instant::now() + ADOPTION_PATIENCE;
+        for _ in &self.faces {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if heard.recv_timeout(left).is_err() {
+                warn!("a worker is slow to adopt the new upstreams");
+                return;
+            }
+        }
+    }
+
+    /// Writes the caches that have files; with `Which::Due`, those whose turn it is.
+    pub(crate) fn dump(&self, which: Which) -> Vec<api::Dumped> {
+        let mut work = lock(&self.work);
+        let due = work.kept.iter_mut().filter(|kept| which == Which::All || kept.is_due());
+        due.map(Kept::write).collect()
+    }
+
+    fn status(&self) -> api::Status {
+        let boards: Vec<fetch::Status> = self.faces.iter().map(|face| face.board.status()).collect();
+        let view = lock(&self.view);
+        api::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.started.elapsed().as_secs(),
+            workers: self.faces.len(),
+            waiting: boards.iter().map(|board| u64::from(board.waiting)).sum(),
+            listeners: self.listeners.clone(),
+            upstreams: upstreams(&boards),
+            configuration: api::Configuration {
+                file: self.origin.file().map(|file| file.display().to_string()),
+                generation: view.generation,
+                age_s: view.adopted.elapsed().as_secs(),
+                is_last_reload_refused: view.is_last_reload_refused,
+            },
+        }
+    }
+
+    fn stats(&self) -> api::Stats {
+        let mut stats = api::Stats::new();
+        for face in &self.faces {
+            let mut add = |group: &str, name: &'static str, value| {
+                let counters = stats.entry(group.to_owned()).or_default();
+                *counters.entry(name.to_owned()).or_default() += value;
+            };
+            face.engine.read(|name, value| add("engine", name, value));
+            face.listen.read(|name, value| add("listen", name, value));
+            face.board.counters.read(|name, value| add("fetch", name, value));
+        }
+        stats
+    }
+
+    fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {
+        let caches = lock(&self.view).caches.clone();
+        let stats = caches.into_iter().map(|(name, cache)| {
+            let stats = cache.stats();
+            let stats = api::CacheStats {
+                entries: stats.entries,
+                octets: stats.octets as u64,
+                octets_max: stats.octets_max as u64,
+                inserts: stats.inserts,
+                evictions: stats.evictions,
+            };
+            (name, stats)
+        });
+        stats.collect()
+    }
+
+    fn cache_flush(&self, flush: &CacheFlush) -> Response {
+        let mut caches = lock(&self.view).caches.clone();
+        if let Some(wanted) = &flush.cache {
+            caches.retain(|name, _| name == wanted);
+            if caches.is_empty() {
+                return Response::error(format!("there is no cache \"{wanted}\""));
+            }
+        }
+        match forget(&caches, &flush.what) {
+            Ok(removed) => Response::CacheFlush(api::Flushed { removed }),
+            Err(why) => Response::error(why),
+        }
+    }
+}
+
+/// Which caches to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Every one that has a file.
+    All,
+    /// Those that the configuration wants written now.
+    Due,
+}
+
+impl Operator for Running {
+    fn carry_out(&self, request: Request) -> Response {
+        match request {
+            Request::Reload => Response::Reload(self.reload()),
+            Request::Status => Response::Status(self.status()),
+            Request::Stats => Response::Stats(self.stats()),
+            Request::CacheFlush(flush) => self.cache_flush(&flush),
+            Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
+            Request::CacheStats => Response::CacheStats(self.cache_stats()),
+        }
+    }
+}
+
+/// Logs what the checker found.
+fn report(found: &[Diagnostic]) {
+    for diagnostic in found {
+        match diagnostic.severity {
+            Severity::Error => error!("{}", diagnostic.line()),
+            Severity::Warning => warn!("{}", diagnostic.line()),
+        }
+    }
+}
+
+/// Returns a plan with the groups of `new` and those of `old` that are gone.
+fn both(new: &fetch::Plan, old: &fetch::Plan) -> fetch::Plan {
+    let mut both = new.clone();
+    both.pools.extend(old.pools.iter().filter(|old| new.pools.iter().all(|new| new.id != old.id)).cloned());
+    both
+}
+
+/// Forgets in every one of `caches`; an error says what cannot be understood.
+fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, String> {
+    let name_of = |text: &str| text.parse::<NameBuf>().map_err(|error| format!("\"{text}\": {error}"));
+    let flush = |flush: Flush<'_>| caches.values().map(|cache| cache.flush(flush) as u64).sum();
+    Ok(match what {
+        api::Flush::All => flush(Flush::All),
+        api::Flush::Name(name) => flush(Flush::Name(name_of(name)?.as_name())),
+        api::Flush::Suffix(name) => flush(Flush::Suffix(name_of(name)?.as_name())),
+        api::Flush::Type { name, rtype } => {
+            let rtype: Rtype = rtype.parse().map_err(|_| format!("\"{rtype}\" is not a record type"))?;
+            flush(Flush::Type(name_of(name)?.as_name(), rtype))
+        }
+    })
+}
+
+/// Adds up what the workers say about each upstream.
+fn upstreams(boards: &[fetch::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
+    let mut pools: BTreeMap<String, Vec<(api::Upstream, u32)>> = BTreeMap::new();
+    for seen in boards.iter().flat_map(|board| &board.upstreams) {
+        let server = match seen.protocol {
+            fetch::plan::Protocol::Udp => seen.address.to_string(),
+            fetch::plan::Protocol::Tcp => format!("tcp://{}", seen.address),
+        };
+        let pool = pools.entry(seen.pool.clone()).or_default();
+        let at = pool.iter().position(|(known, _)| known.server == server).unwrap_or_else(|| {
+            pool.push((api::Upstream { server, health: "untried".into(), ..api::Upstream::default() }, 0));
+            pool.len() - 1
+        });
+        let Some((upstream, measured)) = pool.get_mut(at) else { continue };
+        let is_down = matches!(seen.state, UpstreamState::Down { .. });
+        if is_down && upstream.health == "untried" {
+            upstream.health = "down".into();
+        } else if !is_down && seen.tally.queries > 0 {
+            // Each worker finds out for itself; one that gets answers proves that the server is there.
+            upstream.health = "up".into();
+        }
+        if let Some(srtt_us) = seen.srtt_us {
+            *measured += 1;
+            let mean = upstream.round_trip_ms.unwrap_or(0.0);
+            let sample = srtt_us as f64 / 1000.0;
+            upstream.round_trip_ms = Some(mean + (sample - mean) / f64::from(*measured));
+        }
+        upstream.queries += seen.tally.queries;
+        upstream.failures += seen.tally.timeouts + seen.tally.errors + seen.tally.unusable;
+    }
+    pools
+        .into_iter()
+        .map(|(name, upstreams)| (name, upstreams.into_iter().map(|(upstream, _)| upstream).collect()))
+        .collect()
+}

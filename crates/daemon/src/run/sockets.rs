@@ -1,0 +1,70 @@
+//! Opens the listening sockets: those of the configuration, or 127.0.0.1 and ::1 on the best port there is.
+
+use std::io;
+
+use config::Listening;
+use listen::{BindError, Kind, Plan, Sockets};
+
+use crate::port_taken::{Holder, Obstacle};
+
+/// The open sockets, and why they are not on port 53 if that was wanted.
+pub(crate) struct Opened {
+    pub(crate) sockets: Sockets,
+    /// Set when the server had to go elsewhere.
+    pub(crate) why_not_53: Option<String>,
+}
+
+/// Opens what `wanted` lists. If nobody has configured that, what the service manager opened comes first, and then
+/// what is to be tried if port 53 may not be had.
+pub(crate) fn open(wanted: &Listening, workers: usize) -> Result<Opened, Obstacle> {
+    let activated = listen::activation();
+    let Some(otherwise) = &wanted.otherwise else {
+        let sockets = listen::bind(&wanted.plan, workers, activated).map_err(|error| obstacle(&error))?;
+        return Ok(Opened { sockets, why_not_53: None });
+    };
+    if !activated.is_empty() {
+        let plan = Plan { listeners: Vec::new(), ..wanted.plan.clone() };
+        let sockets = listen::bind(&plan, workers, activated).map_err(|error| obstacle(&error))?;
+        return Ok(Opened { sockets, why_not_53: None });
+    }
+    match open_here(&wanted.plan, workers) {
+        Ok(sockets) => Ok(Opened { sockets, why_not_53: None }),
+        Err(error) => {
+            let why_not_53 = Some(obstacle(&error).reason());
+            let sockets = open_here(otherwise, workers).map_err(|error| obstacle(&error))?;
+            Ok(Opened { sockets, why_not_53 })
+        }
+    }
+}
+
+/// Opens loopback addresses; a machine without IPv6 is still served.
+fn open_here(plan: &Plan, workers: usize) -> Result<Sockets, BindError> {
+    match listen::bind(plan, workers, Vec::new()) {
+        Err(error) if error.address.is_ipv6() && is_without_family(&error.source) => {
+            let mut plan = plan.clone();
+            plan.listeners.retain(|listener| listener.address.is_ipv4());
+            listen::bind(&plan, workers, Vec::new())
+        }
+        opened => opened,
+    }
+}
+
+fn is_without_family(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+}
+
+fn obstacle(error: &BindError) -> Obstacle {
+    Obstacle {
+        at: error.address,
+        transport: match error.kind {
+            Kind::Datagrams => "udp",
+            Kind::Connections => "tcp",
+        },
+        kind: error.source.kind(),
+        message: error.source.to_string(),
+        holder: error
+            .holder
+            .as_ref()
+            .map(|holder| Holder { pid: holder.process, program: holder.program.clone() }),
+    }
+}

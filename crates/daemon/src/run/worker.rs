@@ -1,0 +1,107 @@
+//! A worker: one thread on one core that does everything for its queries.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use engine::{Engine, Now, SnapshotCell, Worker};
+use listen::{Stop, WorkerSockets};
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+use tracing::{debug, error};
+
+use super::beat::Heart;
+use crate::sys;
+
+/// How long before the deadline of an ending server the queries that still wait are given up, so that their clients
+/// hear it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// What a worker needs.
+pub(crate) struct Parts {
+    /// Its number, from zero.
+    pub(crate) index: usize,
+    /// The core it keeps to.
+    pub(crate) core: usize,
+    /// What the clock of all workers counts from.
+    pub(crate) started: Instant,
+    pub(crate) cell: Arc<SnapshotCell>,
+    pub(crate) upstreams: watch::Receiver<Upstreams>,
+    pub(crate) sockets: WorkerSockets,
+    pub(crate) face: Face,
+    pub(crate) stop: Stop,
+}
+
+/// Whom the workers ask; a change is adopted at once.
+#[derive(Clone)]
+pub(crate) struct Upstreams {
+    pub(crate) plan: Arc<fetch::Plan>,
+    /// Hears one word of every worker that has adopted the plan.
+    pub(crate) adopted: SyncSender<()>,
+}
+
+/// What others may see of a worker.
+#[derive(Clone, Default)]
+pub(crate) struct Face {
+    pub(crate) engine: Arc<engine::Counters>,
+    pub(crate) listen: Arc<listen::Counters>,
+    pub(crate) board: Arc<fetch::Board>,
+    pub(crate) heart: Heart,
+}
+
+/// Starts a worker's thread. `ended` is dropped when it ends.
+pub(crate) fn start(parts: Parts, ended: mpsc::Sender<()>) -> io::Result<JoinHandle<io::Result<()>>> {
+    std::thread::Builder::new().name(format!("worker-{}", parts.index)).spawn(move || {
+        let _ended = ended;
+        work(parts)
+    })
+}
+
+fn work(parts: Parts) -> io::Result<()> {
+    let index = parts.index;
+    if let Err(error) = sys::pin_to(parts.core) {
+        debug!(worker = index, core = parts.core, %error, "not kept to its core");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = LocalSet::new().block_on(&runtime, serve(parts));
+    if let Err(error) = &served {
+        error!(worker = index, %error, "the worker ended");
+    }
+    served
+}
+
+async fn serve(parts: Parts) -> io::Result<()> {
+    let Parts { index, started, cell, mut upstreams, sockets, face, stop, .. } = parts;
+    let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)));
+    let worker = Rc::new(Worker { index, started, engine });
+    let plan = Arc::clone(&upstreams.borrow_and_update().plan);
+    let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
+    let local = Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone() });
+    let adoption = async {
+        while upstreams.changed().await.is_ok() {
+            let new = upstreams.borrow_and_update().clone();
+            // An idle worker adopts the snapshot with it, so that the old one can be freed.
+            worker.engine.borrow_mut().begin(Now::new(SystemTime::now(), started.elapsed()));
+            desk.adopt(&new.plan);
+            // Whoever waited for it may have gone.
+            let _ = new.adopted.try_send(());
+        }
+        std::future::pending::<()>().await;
+    };
+    let last_words = async {
+        let deadline = stop.clone().requested().await;
+        tokio::time::sleep_until(deadline.checked_sub(LAST_WORDS).unwrap_or(deadline)).await;
+        desk.stop();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        served = listen::serve(local, sockets, face.listen, stop.clone()) => served,
+        () = adoption => Ok(()),
+        () = last_words => Ok(()),
+        () = face.heart.beat() => Ok(()),
+    }
+}

@@ -1,0 +1,195 @@
+//! What only the operating system can do, each call in a safe function.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+
+/// Octets for the strings of one entry of the user database; more than any real one needs.
+const USER_ENTRY_OCTETS_MAX: usize = 64 * 1024;
+/// Capabilities are numbered below this (a 64-bit mask).
+const CAPABILITIES_MAX: u64 = 64;
+
+/// A user of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    /// The name, for the group look-up.
+    pub(crate) name: CString,
+    /// The user ID.
+    pub(crate) uid: u32,
+    /// The ID of the primary group.
+    pub(crate) gid: u32,
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Returns the effective user's ID.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Looks up a user by name; `Ok(None)` if there is none.
+pub(crate) fn find_user(name: &str) -> io::Result<Option<User>> {
+    let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut strings = vec![0; USER_ENTRY_OCTETS_MAX];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: `name` ends in a zero byte, and `entry`, `strings` (with its length) and `found` are ours to write.
+    let error = unsafe {
+        libc::getpwnam_r(
+            name.as_ptr(),
+            entry.as_mut_ptr(),
+            strings.as_mut_ptr(),
+            strings.len(),
+            &raw mut found,
+        )
+    };
+    if found.is_null() {
+        // POSIX leaves open which of these mean "no such user".
+        return match error {
+            0 | libc::ENOENT | libc::ESRCH => Ok(None),
+            _ => Err(io::Error::from_raw_os_error(error)),
+        };
+    }
+    // SAFETY: a non-null `found` means that `entry` was filled in.
+    let entry = unsafe { entry.assume_init() };
+    Ok(Some(User { name, uid: entry.pw_uid, gid: entry.pw_gid }))
+}
+
+/// Becomes `user` with its groups, for good. Needs root; called while there is one thread.
+pub(crate) fn become_user(user: &User) -> io::Result<()> {
+    // SAFETY: the name ends in a zero byte and lives through the call.
+    check(unsafe { libc::initgroups(user.name.as_ptr(), user.gid) })?;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::setresgid(user.gid, user.gid, user.gid) })?;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::setresuid(user.uid, user.uid, user.uid) })
+}
+
+/// Forbids this thread and its children to gain privileges by starting programs.
+pub(crate) fn forbid_new_privileges() -> io::Result<()> {
+    // SAFETY: `PR_SET_NO_NEW_PRIVS` takes numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1_u64, 0_u64, 0_u64, 0_u64) })
+}
+
+/// The two structures of capset(2), version 3.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3` of linux/capability.h.
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
+/// Sees to it that no program started later can have any capability. Does what it may: it needs a capability itself.
+pub(crate) fn drop_bounding_set() {
+    for capability in 0..CAPABILITIES_MAX {
+        // SAFETY: `PR_CAPBSET_DROP` takes numbers only; it refuses those the kernel does not know.
+        let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0_u64, 0_u64, 0_u64) };
+    }
+}
+
+/// Gives up every capability of this thread, for good. Threads started later inherit that.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    // SAFETY: `PR_CAP_AMBIENT` takes numbers only. Kernels before 4.3 do not know it and have no ambient set.
+    let _ = unsafe {
+        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0_u64, 0_u64, 0_u64)
+    };
+    let header = CapabilityHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+    let data = [CapabilityData::default(); 2];
+    // SAFETY: both structures have the layout of version 3, which takes two data elements, and are only read.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Raises the limit on open descriptors towards `wanted`; returns what it is now.
+pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours to write.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    // Root may raise the hard limit too; everybody else takes what it allows.
+    for rlim_max in [limit.rlim_max.max(wanted), limit.rlim_max] {
+        let raised = libc::rlimit { rlim_cur: wanted.min(rlim_max), rlim_max };
+        // SAFETY: `raised` is only read.
+        if check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) }).is_ok() {
+            return Ok(raised.rlim_cur);
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
+/// Returns the cores this process may run on, in order; never empty.
+pub(crate) fn allowed_cores() -> Vec<usize> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: `set` is ours to write and its size is given.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) };
+    if result != 0 {
+        return vec![0];
+    }
+    // SAFETY: all-zero bytes are a valid set, and the kernel wrote into it.
+    let set = unsafe { set.assume_init() };
+    let cores = 0..libc::CPU_SETSIZE as usize;
+    // SAFETY: every `core` is below `CPU_SETSIZE`.
+    let allowed: Vec<usize> = cores.filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect();
+    if allowed.is_empty() { vec![0] } else { allowed }
+}
+
+/// Keeps the calling thread on one of [`allowed_cores`].
+pub(crate) fn pin_to(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: all-zero bytes are the empty set.
+    let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: `core` is below `CPU_SETSIZE`.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is only read and its size is given; 0 means the calling thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) })
+}
+
+/// Returns hour, minute and second of a moment in the local time zone.
+pub(crate) fn local_time_of_day(unix_seconds: u64) -> (i32, i32, i32) {
+    let seconds = unix_seconds as libc::time_t;
+    let mut split = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: `seconds` is only read and `split` is ours to write.
+    unsafe { libc::localtime_r(&raw const seconds, split.as_mut_ptr()) };
+    // SAFETY: all-zero bytes are a valid `tm`, should the call have failed.
+    let split = unsafe { split.assume_init() };
+    (split.tm_hour, split.tm_min, split.tm_sec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_found_and_nobody_invents_users() {
+        assert_eq!(find_user("root").unwrap().map(|user| user.uid), Some(0));
+        assert_eq!(find_user("no such user").unwrap(), None);
+    }
+
+    #[test]
+    fn a_thread_can_be_pinned_where_it_may_run() {
+        let cores = allowed_cores();
+        std::thread::spawn(move || {
+            pin_to(cores[0]).unwrap();
+            assert_eq!(allowed_cores(), [cores[0]]);
+        })
+        .join()
+        .unwrap();
+    }
+}

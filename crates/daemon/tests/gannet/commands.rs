@@ -1,0 +1,117 @@
+//! Commands that need no server.
+
+use crate::harness::{Place, text};
+
+#[test]
+fn help_lists_every_command_and_shows_examples() {
+    let (code, stdout, _) = text(&Place::new().run(&["--help"]));
+    assert_eq!(code, 0);
+    for word in [
+        "run",
+        "check",
+        "reload",
+        "status",
+        "stats",
+        "cache",
+        "query",
+        "config",
+        "completions",
+        "man",
+        "version",
+    ] {
+        assert!(stdout.contains(&format!("\n  {word} ")), "{word} is missing:\n{stdout}");
+    }
+    assert!(stdout.contains("gannet query example.org AAAA"));
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for arguments in [&["fly"][..], &["cache", "flush"], &["query"], &["query", "example.org", "NONSENSE"]] {
+        assert_eq!(text(&Place::new().run(arguments)).0, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_manual_is_a_manual_page() {
+    let (code, stdout, _) = text(&Place::new().run(&["man"]));
+    assert_eq!(code, 0);
+    assert!(stdout.contains(".TH gannet 1") && stdout.contains(".SH SYNOPSIS"), "{stdout}");
+}
+
+#[test]
+fn every_command_can_have_its_own_page() {
+    let place = Place::new();
+    assert_eq!(text(&place.run(&["man", "--to", "pages"])).0, 0);
+    for page in ["gannet.1", "gannet-query.1", "gannet-cache-flush.1"] {
+        assert!(place.path("pages").join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, stdout, _) = text(&Place::new().run(&["completions", shell]));
+        assert_eq!(code, 0, "{shell}");
+        assert!(stdout.contains("gannet"), "{shell}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let (code, stdout, _) = text(&Place::new().run(&["version"]));
+    assert_eq!((code, stdout.as_str()), (0, concat!("gannet ", env!("CARGO_PKG_VERSION"), "\n")));
+    let (_, stdout, _) = text(&Place::new().run(&["version", "--json"]));
+    assert_eq!(stdout, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}\n"));
+}
+
+#[test]
+fn without_a_server_the_remote_commands_say_where_they_looked() {
+    let place = Place::new();
+    let commands =
+        [&["status"][..], &["stats"], &["reload"], &["cache", "stats"], &["cache", "flush", "--all"]];
+    for arguments in commands {
+        let (code, _, stderr) = text(&place.run(arguments));
+        assert_eq!(code, 1, "{arguments:?}");
+        assert!(
+            stderr.contains("no running gannet found; tried ") && stderr.contains("control.sock"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn check_prints_every_mistake_at_once_in_three_formats() {
+    let place = Place::new();
+    place.write("gannet.yaml", "lisen: [\"127.0.0.1:53\"]\nserver: {workers: many}\n");
+    let (code, stdout, _) = text(&place.run(&["check", "-c", "gannet.yaml"]));
+    assert_eq!(code, 1);
+    assert!(stdout.contains("gannet.yaml:1:1: error: ") && stdout.contains("gannet.yaml:2:"), "{stdout}");
+    assert!(stdout.contains("^^^^^") && stdout.contains("listen"), "{stdout}");
+    assert!(stdout.ends_with("gannet.yaml: 2 errors\n"), "{stdout}");
+
+    let (code, stdout, _) = text(&place.run(&["check", "gannet.yaml", "--format", "line"]));
+    assert_eq!(code, 1);
+    assert!(
+        stdout.lines().count() == 2 && stdout.lines().all(|line| line.starts_with("gannet.yaml:")),
+        "{stdout}"
+    );
+
+    let (code, stdout, _) = text(&place.run(&["check", "gannet.yaml", "--json"]));
+    assert_eq!(code, 1);
+    assert!(stdout.starts_with('[') && stdout.contains("\"severity\": \"error\""), "{stdout}");
+    assert!(stdout.contains("\"line\": 1,") && stdout.contains("\"column\": 1,"), "{stdout}");
+}
+
+#[test]
+fn a_right_configuration_passes() {
+    let place = Place::new();
+    place.write(
+        "gannet.yaml",
+        "listen: [\"127.0.0.1:5300\"]\nupstreams: {default: {servers: [192.0.2.53]}}\n",
+    );
+    let (code, stdout, _) = text(&place.run(&["check", "gannet.yaml"]));
+    assert_eq!((code, stdout.as_str()), (0, "gannet.yaml: no mistakes found\n"));
+    let output = place.gannet().arg("check").env("GANNET_CONFIG", "gannet.yaml").output().unwrap();
+    assert_eq!(text(&output).1, "gannet.yaml: no mistakes found\n");
+    assert_eq!(text(&place.run(&["check", "-c", "nowhere.yaml"])).0, 1);
+}

@@ -1,0 +1,8 @@
+//! The built program as its user meets it.
+
+#![allow(clippy::print_stderr, reason = "what a test says goes there")]
+
+mod commands;
+mod first_run;
+mod harness;
+mod serving;
