@@ -11,6 +11,7 @@ mod link;
 pub mod load;
 mod lower;
 pub mod policy;
+pub mod print;
 pub mod schema;
 pub mod settings;
 pub mod source;

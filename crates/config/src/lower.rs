@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::diagnostic::Problem;
 use crate::policy::{Condition, Rule, action, condition};
+use crate::print::flow;
 use crate::schema::{self, Kind, PREFIX_WORDS, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hedge, Host, Hosts, Limits,
@@ -311,7 +312,7 @@ impl Lowering<'_> {
             }
             let dump_file = self.path(&dump, "file").map(|at| at.value);
             let dump_every = self.duration_or(&dump, "every");
-            if let (None, Some(entry)) = (&dump_file, dump.entry("every")) {
+            if let (None, Some(entry)) = (&dump_file, self.said(&dump, "every")) {
                 self.problems.push(
                     Problem::warning(entry.key_span, "\"every\" is ignored: there is no file to write")
                         .hint("set \"file\" beside it"),
@@ -319,7 +320,7 @@ impl Lowering<'_> {
             }
             let stale = self.duration_or(&section, "stale");
             for key in ["stale-client-timeout", "stale-ttl"] {
-                if let (None, Some(entry)) = (stale, section.entry(key)) {
+                if let (None, Some(entry)) = (stale, self.said(&section, key)) {
                     self.problems.push(Problem::warning(
                         entry.key_span,
                         format!("\"{key}\" is ignored: \"stale\" is off"),
@@ -397,6 +398,9 @@ impl Lowering<'_> {
         let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
         if per_second.is_none() {
             for entry in rate.entries.iter().filter(|entry| entry.key != "per-second") {
+                if schema::find(&rate.child(&entry.key)).is_none() || self.said(&rate, &entry.key).is_none() {
+                    continue;
+                }
                 self.problems.push(
                     Problem::warning(
                         entry.key_span,
@@ -524,6 +528,12 @@ impl Lowering<'_> {
     }
 
     // What follows reads one setting by its row.
+
+    /// Returns the entry of `key` if it says something else than the default.
+    fn said<'s>(&self, section: &'s Section<'_>, key: &str) -> Option<&'s Entry> {
+        let default = self.row(section, key).default.map(|default| flow(&default_node(default)));
+        section.entry(key).filter(|entry| Some(flow(&entry.node)) != default)
+    }
 
     /// Returns the row of `key` in `section`.
     fn row(&self, section: &Section<'_>, key: &str) -> &'static Row {
@@ -1281,5 +1291,221 @@ pub(crate) fn io_text(error: &std::io::Error) -> String {
     match text.find(" (os error") {
         Some(at) => text[..at].to_lowercase(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use crate::schema::ROWS;
+
+    /// Lowers `text`; returns the rows that were read and how many problems there were.
+    fn lower(text: &str) -> (BTreeSet<&'static str>, usize) {
+        let mut sources = Sources::default();
+        let file = sources.add(Path::new("x"), text.to_owned());
+        let mut problems = Vec::new();
+        let parsed = yaml::parse(file, text, &|_| None, &mut problems);
+        let read_file = |_: &Path| Ok(Vec::new());
+        let mut lowering = Lowering {
+            sources: &sources,
+            problems: &mut problems,
+            read_file: &read_file,
+            touched: RefCell::default(),
+        };
+        lowering.settings(&parsed.root);
+        let touched = lowering.touched.into_inner();
+        (touched, problems.len())
+    }
+
+    #[test]
+    fn no_setting_is_accepted_and_ignored() {
+        let (touched, problems) = lower(
+            "local: {a.example: 192.0.2.1}\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n",
+        );
+        assert_eq!(problems, 0);
+        let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();
+        assert_eq!(touched.into_iter().collect::<BTreeSet<&str>>(), all);
+    }
+
+    #[test]
+    fn every_default_is_within_its_range() {
+        // Each is read by the code that reads files, which reports what is not.
+        assert_eq!(lower("").1, 0);
+        for row in ROWS {
+            assert!(
+                row.default.is_none() || !row.reason.is_empty(),
+                "{} has no reason for its default",
+                row.path
+            );
+            assert!(row.text.ends_with(['.', '`']), "{} has no sentence for the manual", row.path);
+        }
+    }
+
+    #[test]
+    fn paths_are_said_once() {
+        let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();
+        assert_eq!(all.len(), ROWS.len());
+    }
+
+    fn check_server(text: &str, expect: Result<Server, &str>) {
+        match (server(text), expect) {
+            (Ok(found), Ok(expect)) => assert_eq!(found, expect, "{text}"),
+            (Err(misread), Err(part)) => {
+                assert!(misread.message.contains(part), "{text}: {}", misread.message)
+            }
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn upstream_servers_are_read_in_each_notation() {
+        let at = |tcp_only: bool, address: &str| {
+            Ok(Server::One { tcp_only, host: Host::Address(address.parse().expect("an address")) })
+        };
+        check_server("system", Ok(Server::System));
+        check_server("9.9.9.9", at(false, "9.9.9.9:53"));
+        check_server("9.9.9.9@5353", at(false, "9.9.9.9:5353"));
+        check_server("udp://9.9.9.9:5353", at(false, "9.9.9.9:5353"));
+        check_server("tcp://[2620:fe::fe]", at(true, "[2620:fe::fe]:53"));
+        check_server("2620:fe::fe", at(false, "[2620:fe::fe]:53"));
+        let name = values::name("dns.quad9.net").expect("a name");
+        check_server(
+            "dns.quad9.net",
+            Ok(Server::One { tcp_only: false, host: Host::Name { name, port: 53 } }),
+        );
+        check_server(
+            "tcp://dns.quad9.net:54",
+            Ok(Server::One { tcp_only: true, host: Host::Name { name, port: 54 } }),
+        );
+        for scheme in ["tls", "https", "quic", "sdns"] {
+            check_server(&format!("{scheme}://dns.quad9.net"), Err("is not supported by this version yet"));
+        }
+        check_server("9.9.9.9@853#dns.quad9.net", Err("is for TLS"));
+        check_server("ftp://9.9.9.9", Err("unknown transport"));
+        check_server("9.9.9", Err("is not an address"));
+        check_server("9.9.9.9/24", Err("is not an address"));
+        check_server("9.9.9.9:0", Err("has port 0"));
+        check_server("dns.quad9.net:0", Err("is not a port"));
+        check_server("sytem", Err("is not a server"));
+        check_server("", Err("is not an address"));
+    }
+
+    #[test]
+    fn ways_to_choose_are_read() {
+        assert_eq!(pick("race(2)"), Ok(Pick::Race(2)));
+        assert_eq!(pick("ordered"), Ok(Pick::Ordered));
+        for wrong in ["race", "race(1)", "race(9)", "race(2", "ordered(2)", "", "random"] {
+            assert!(pick(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        // Pieces of configurations, so that more than the first reader sees them.
+        let keys: Vec<&'static str> = ROWS.iter().map(Row::key).collect();
+        let pieces = vec![
+            ": ",
+            ":\n",
+            "\n",
+            "\n  ",
+            "\n    ",
+            "- ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ", ",
+            "\"",
+            "'",
+            "|\n",
+            ">\n",
+            "#",
+            "&a ",
+            "*a",
+            "!t ",
+            "${",
+            "}",
+            "$${A}",
+            "10s",
+            "64MiB",
+            "10%",
+            "true",
+            "auto",
+            "off",
+            "main",
+            "default",
+            "system",
+            "::1",
+            "[::1]:53",
+            "9.9.9.9@53",
+            "10.0.0.0/8",
+            "udp://",
+            "cache(main)",
+            "forward(default)",
+            "call(main)",
+            "ttl(min 1s max ",
+            "qname in suffix:a|",
+            "mark(1) and not (",
+            "client == ",
+            "ä",
+            "\u{0}",
+            "\t",
+            "---\n",
+            "%YAML",
+            "? ",
+            "~",
+        ];
+        prop_oneof![
+            "\\PC*",
+            proptest::collection::vec(
+                prop_oneof![
+                    proptest::sample::select(keys).prop_map(str::to_owned),
+                    proptest::sample::select(pieces).prop_map(str::to_owned),
+                    "[a-z.:/$(){}0-9\"' -]{0,6}",
+                ],
+                0..60
+            )
+            .prop_map(|pieces| pieces.concat()),
+        ]
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_text_panics(text in any_text()) {
+            let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+            match load_text(Path::new("x"), &text, &memory) {
+                Ok(loaded) => {
+                    let _ = crate::compile(&loaded, &[], None, &memory);
+                    // What is shown can be read again.
+                    let shown = crate::print::show(&loaded);
+                    proptest::prop_assert!(load_text(Path::new("y"), &shown, &memory).is_ok(), "{}", shown);
+                }
+                Err(found) => {
+                    proptest::prop_assert!(!found.is_empty());
+                    for found in found {
+                        let _ = (found.human(), found.json());
+                        proptest::prop_assert!(!found.message.is_empty());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn a_damaged_file_of_defaults_does_not_panic(at in 0_usize..8000, with in "[ -~\n]{0,3}", len in 0_usize..12) {
+            let mut text = crate::print::defaults();
+            let start = at.min(text.len());
+            let end = (start + len).min(text.len());
+            if text.is_char_boundary(start) && text.is_char_boundary(end) {
+                text.replace_range(start..end, &with);
+            }
+            let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+            if let Ok(loaded) = load_text(Path::new("x"), &text, &memory) {
+                let _ = crate::compile(&loaded, &[], None, &memory);
+            }
+        }
     }
 }

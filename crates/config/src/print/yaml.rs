@@ -1,0 +1,279 @@
+//! Settings as YAML: all defaults with comments, or what is in force and where it was said.
+
+use super::wrap;
+use crate::load::Loaded;
+use crate::lower::{default_node, expected_kind};
+use crate::schema::{self, Kind, Row, Value};
+use crate::source::Sources;
+use crate::yaml::{self, Entry, Node};
+
+/// Columns of a comment.
+const WIDTH: usize = 100;
+/// The column at which the origin of a value stands.
+const ORIGIN_COLUMN: usize = 48;
+
+/// Returns a file that says every default, with what each setting does.
+pub fn defaults() -> String {
+    let mut printer = Printer { out: String::new(), sources: None };
+    printer.out.push_str(
+        "# Gannet: every setting and its default. What you leave out stays as it is here.\n# \
+         Values may hold ${VARIABLES} of the environment. `gannet check` says what is wrong with a file.\n",
+    );
+    printer.mapping("", &[], 0);
+    printer.out
+}
+
+/// Returns the settings in force: each value, and the file and line that says it. Secrets are left out.
+pub fn show(loaded: &Loaded) -> String {
+    let mut printer = Printer { out: String::new(), sources: Some(&loaded.sources) };
+    let entries = match &loaded.tree.value {
+        yaml::Value::Map(entries) => entries.as_slice(),
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
+    };
+    printer.mapping("", entries, 0);
+    printer.out
+}
+
+struct Printer<'a> {
+    out: String,
+    /// The files, if origins are wanted; otherwise comments explain.
+    sources: Option<&'a Sources>,
+}
+
+impl Printer<'_> {
+    /// Prints the settings below `parent`: what `entries` says, otherwise the defaults.
+    fn mapping(&mut self, parent: &str, entries: &[Entry], indent: usize) {
+        for row in schema::children(parent).filter(|row| row.path != "include") {
+            let entry = entries.iter().find(|entry| entry.key == row.key());
+            let entry = entry.filter(|entry| !matches!(entry.node.value, yaml::Value::Null));
+            self.explain(row, indent);
+            match row.kind {
+                Kind::Section => {
+                    self.line(indent, &format!("{}:", row.key()), None);
+                    self.mapping(row.path, entry.map_or(&[], |entry| below(&entry.node)), indent + 2);
+                }
+                Kind::Named(_) => self.named(row, entry, indent),
+                Kind::Items => match entry {
+                    Some(entry) => self.items(row.key(), entry, indent),
+                    None => self.leaf(row, None, indent),
+                },
+                Kind::List(_) | Kind::One(_) => self.leaf(row, entry, indent),
+            }
+        }
+    }
+
+    /// Says what a setting is for.
+    fn explain(&mut self, row: &Row, indent: usize) {
+        if self.sources.is_some() {
+            return;
+        }
+        if indent == 0 {
+            self.out.push('\n');
+        }
+        let mut text = row.text.to_owned();
+        match row.kind {
+            Kind::Section | Kind::Named(_) => {}
+            Kind::Items | Kind::List(_) | Kind::One(_) => {
+                if !matches!(row.kind, Kind::Items) {
+                    text.push_str(&format!(" Takes {}.", expected_kind(row.kind)));
+                }
+                if !row.reason.is_empty() {
+                    text.push_str(&format!(" Default: {}.", row.reason));
+                }
+            }
+        }
+        for line in wrap(&text, WIDTH - indent) {
+            self.line(indent, &format!("# {line}"), None);
+        }
+        if matches!(row.kind, Kind::Items) {
+            // The settings of an item are not defaults of anything: they are shown, not said.
+            for child in schema::children(&format!("{}[]", row.path)) {
+                let default = child.default.map_or(String::new(), |default| format!(" [{default}]"));
+                for (number, line) in
+                    wrap(&format!("{}{default}: {}", child.key(), child.text), WIDTH - indent - 4)
+                        .iter()
+                        .enumerate()
+                {
+                    self.line(indent, &format!("#   {}{line}", if number == 0 { "" } else { "  " }), None);
+                }
+            }
+        }
+    }
+
+    fn named(&mut self, row: &Row, entry: Option<&Entry>, indent: usize) {
+        let default = default_node(row.default.unwrap_or("{}"));
+        let names = entry.map_or(below(&default), |entry| below(&entry.node));
+        let Some(first) = names.first() else {
+            self.line(indent, &format!("{}: {{}}", row.key()), None);
+            return;
+        };
+        let _ = first;
+        self.line(indent, &format!("{}:", row.key()), None);
+        let path = format!("{}.*", row.path);
+        let leaf = schema::find(&path);
+        for name in names {
+            match leaf {
+                Some(leaf) if matches!(leaf.kind, Kind::Items) => self.items(&name.key, name, indent + 2),
+                Some(_) => {
+                    let text = format!("{}: {}", quoted(&name.key), flow(&name.node));
+                    self.line(indent + 2, &text, Some(name));
+                }
+                None => {
+                    self.line(indent + 2, &format!("{}:", quoted(&name.key)), None);
+                    self.mapping(&path, below(&name.node), indent + 4);
+                }
+            }
+        }
+    }
+
+    fn items(&mut self, key: &str, entry: &Entry, indent: usize) {
+        match &entry.node.value {
+            yaml::Value::List(items) if !items.is_empty() => {
+                self.line(indent, &format!("{}:", quoted(key)), Some(entry));
+                for item in items {
+                    self.line(indent + 2, &format!("- {}", flow(item)), None);
+                }
+            }
+            _ => self.line(indent, &format!("{}: {}", quoted(key), flow(&entry.node)), Some(entry)),
+        }
+    }
+
+    fn leaf(&mut self, row: &Row, entry: Option<&Entry>, indent: usize) {
+        let key = row.key();
+        let is_secret = matches!(row.kind, Kind::One(Value::Secret { .. }));
+        match (entry, row.default) {
+            (Some(entry), default) => {
+                let text = flow(&entry.node);
+                if is_secret && Some(text.as_str()) != default {
+                    self.line(indent, &format!("# {key}: not shown"), Some(entry));
+                } else {
+                    self.line(indent, &format!("{key}: {text}"), Some(entry));
+                }
+            }
+            (None, Some(default)) => self.line(indent, &format!("{key}: {default}"), None),
+            (None, None) => self.line(indent, &format!("# {key}: not set"), None),
+        }
+    }
+
+    fn line(&mut self, indent: usize, text: &str, origin: Option<&Entry>) {
+        let mut line = format!("{:indent$}{text}", "");
+        if let (Some(sources), Some(entry)) = (self.sources, origin)
+            && let Some(source) = sources.file(entry.key_span.file)
+        {
+            let place = source.place(entry.key_span.start);
+            let pad = ORIGIN_COLUMN.saturating_sub(line.chars().count()).max(2);
+            line.push_str(&format!("{:pad$}# {}:{}", "", source.path.display(), place.line));
+        }
+        self.out.push_str(&line);
+        self.out.push('\n');
+    }
+}
+
+/// Returns the entries of a mapping.
+fn below(node: &Node) -> &[Entry] {
+    match &node.value {
+        yaml::Value::Map(entries) => entries,
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
+    }
+}
+
+/// Writes a node on one line.
+pub(crate) fn flow(node: &Node) -> String {
+    match &node.value {
+        yaml::Value::Null => "null".to_owned(),
+        yaml::Value::Scalar(scalar) => quoted(&scalar.text),
+        yaml::Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        yaml::Value::Map(entries) => {
+            let entries =
+                entries.iter().map(|entry| format!("{}: {}", quoted(&entry.key), flow(&entry.node)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Writes a text so that it is read as the same text.
+fn quoted(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_'))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:%@()+=".contains(c))
+        && !text.ends_with(':')
+        && !matches!(text, "null" | "Null" | "NULL");
+    if is_plain {
+        return text.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in text.replace("${", "$${").chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => out.push_str(&format!("\\U{:08x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use crate::source::FileId;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn load(text: &str) -> Loaded {
+        match load_text(Path::new("x"), text, &Memory::default()) {
+            Ok(loaded) => loaded,
+            Err(found) => panic!("{}", found[0].human()),
+        }
+    }
+
+    #[test]
+    fn the_file_of_defaults_says_the_defaults() {
+        let nothing = load("");
+        let loaded = load(&defaults());
+        assert_eq!(loaded.settings, crate::Settings { policy_is_given: true, ..nothing.settings });
+        assert_eq!(loaded.warnings, []);
+    }
+
+    #[test]
+    fn what_is_shown_says_the_same() {
+        let text = "cache: {main: {size: 1GiB, dump: {file: x.dump, every: 1h}}}\nlisten: [{at: \"[::1]:5300\", transport: udp}]\n\
+            local: {nas.home.arpa: [192.0.2.1, \"2001:db8::1\"]}\nserver: {version: \"x: \\\"y\\\" #z $${A}\"}\n\
+            sets: {kids: {clients: 192.0.2.0/24}}\nlimits: {rate: {per-second: 20}}\n\
+            policy: {main: [{if: \"client in kids and mark(1)\", do: drop}, [cache(main), forward(default)]]}\n";
+        let loaded = load(text);
+        assert_eq!(load(&show(&loaded)).settings, loaded.settings);
+        assert_eq!(load(&show(&load(""))).settings.allow, load("").settings.allow);
+    }
+
+    #[test]
+    fn what_is_shown_names_the_line_and_no_secret() {
+        let loaded = load("edns:\n  udp-size: 1400\ncookies: {secret: 000102030405060708090a0b0c0d0e0f}\n");
+        let shown = show(&loaded);
+        assert!(shown.contains("  udp-size: 1400                                # x:2\n"), "{shown}");
+        assert!(shown.contains("  # secret: not shown"), "{shown}");
+        assert!(!shown.contains("000102"), "{shown}");
+        assert!(!format!("{:?}", loaded.settings).contains("000102"));
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_text_is_read_as_it_was(text in "\\PC*|[\\x00-\\x7f]{0,12}|[$]\\{A\\}.*") {
+            // YAML has no notation for these in a file.
+            prop_assume!(!text.contains(['\0', '\u{feff}', '\u{fffe}', '\u{ffff}']));
+            let file = format!("a: {}\n", quoted(&text));
+            let mut problems = Vec::new();
+            let parsed = yaml::parse(FileId(0), &file, &|_| None, &mut problems);
+            prop_assert!(problems.is_empty(), "{} {:?}", file, problems);
+            match &below(&parsed.root)[0].node.value {
+                yaml::Value::Scalar(scalar) => prop_assert_eq!(&scalar.text, &text),
+                yaml::Value::Null => prop_assert!(text.is_empty()),
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+}
