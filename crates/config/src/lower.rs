@@ -746,7 +746,7 @@ impl Lowering<'_> {
     }
 
     fn whole_or(&mut self, section: &Section<'_>, key: &str) -> Option<u64> {
-        self.required(section, key, |lowering, row, node| lowering.read_whole(row, node)).value
+        self.required(section, key, Self::read_whole).value
     }
 
     fn read_whole(&mut self, row: &'static Row, node: &Node) -> Option<At<Option<u64>>> {
@@ -1353,7 +1353,7 @@ mod tests {
         match (server(text), expect) {
             (Ok(found), Ok(expect)) => assert_eq!(found, expect, "{text}"),
             (Err(misread), Err(part)) => {
-                assert!(misread.message.contains(part), "{text}: {}", misread.message)
+                assert!(misread.message.contains(part), "{text}: {}", misread.message);
             }
             (found, _) => panic!("{text}: {found:?}"),
         }

@@ -322,7 +322,7 @@ pub const ROWS: &[Row] = &[
         "[]",
         "a client could claim any address",
         "Proxies that send the client's address in a PROXY protocol header, version 2. Everybody else at this address \
-         is taken for what he seems to be.",
+         is taken for what it seems to be.",
     )
     .restart()
     .unbound(&["proxy-protocol-port"]),

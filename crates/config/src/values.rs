@@ -548,7 +548,7 @@ mod tests {
     use super::*;
 
     fn check<T: PartialEq + fmt::Debug>(found: Read<T>, expect: T) {
-        assert_eq!(found, Ok(expect));
+        assert_eq!(found.expect("the text is legal"), expect);
     }
 
     fn check_wrong<T: fmt::Debug>(found: Read<T>, part: &str) {

@@ -574,7 +574,7 @@ fn syntax_problem(kind: &ErrorKind, file: FileId, text: &str, at: u32) -> Proble
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::diagnostics;
+    use crate::diagnostic::{Diagnostic, diagnostics};
     use crate::source::Sources;
     use std::path::Path;
 
@@ -584,7 +584,7 @@ mod tests {
         let mut problems = Vec::new();
         let variables = |name: &str| (name == "HOME").then(|| "/root".to_owned());
         let parsed = parse(file, text, &variables, &mut problems);
-        (parsed.root, diagnostics(problems, &sources).iter().map(|found| found.line()).collect())
+        (parsed.root, diagnostics(problems, &sources).iter().map(Diagnostic::line).collect())
     }
 
     fn check(text: &str, expect: &[&str]) {

@@ -273,7 +273,7 @@ pub(crate) fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Acti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::diagnostics;
+    use crate::diagnostic::{Diagnostic, diagnostics};
     use crate::source::Sources;
     use std::path::Path;
 
@@ -283,7 +283,7 @@ mod tests {
         let span = Span { file, start: 0, end: text.len() as u32 };
         let mut problems = Vec::new();
         let found = parse(&Scalar::straight(text.to_owned(), span), &mut problems);
-        found.ok_or_else(|| diagnostics(problems, &sources).iter().map(|found| found.line()).collect())
+        found.ok_or_else(|| diagnostics(problems, &sources).iter().map(Diagnostic::line).collect())
     }
 
     fn label(text: &str) -> At<String> {

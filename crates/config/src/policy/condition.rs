@@ -516,7 +516,7 @@ pub(crate) fn mark(text: &str) -> Read<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::diagnostics;
+    use crate::diagnostic::{Diagnostic, diagnostics};
     use crate::source::{FileId, Sources, Span};
     use std::path::Path;
 
@@ -526,7 +526,7 @@ mod tests {
         let span = Span { file, start: 0, end: text.len() as u32 };
         let mut problems = Vec::new();
         let found = parse(&Scalar::straight(text.to_owned(), span), &mut problems);
-        let lines: Vec<String> = diagnostics(problems, &sources).iter().map(|found| found.line()).collect();
+        let lines: Vec<String> = diagnostics(problems, &sources).iter().map(Diagnostic::line).collect();
         found.filter(|_| lines.is_empty()).ok_or(lines)
     }
 
