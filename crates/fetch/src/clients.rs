@@ -15,14 +15,14 @@ pub(crate) struct ClientCell(u16);
 
 /// Counts waiting queries by client: an IPv4 address or an IPv6 /56, which one customer usually has to itself.
 pub(crate) struct Clients {
-    cells: Box<[u16]>,
+    cells: Box<[u16; CELLS]>,
     key: HashKey,
 }
 
 impl Clients {
     // Once per worker.
     pub(crate) fn new(key: HashKey) -> Self {
-        Self { cells: vec![0; CELLS].into_boxed_slice(), key }
+        Self { cells: Box::new([0; CELLS]), key }
     }
 
     /// Returns the cell of a client; which clients share one is secret.

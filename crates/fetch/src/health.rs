@@ -13,7 +13,7 @@ const PROBE_LAST: Span = Span::from_ms(1600);
 
 /// What we know about one upstream's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// It answers, as far as we know.
     Up,
     /// It does not; asked only when all others are down too, and probed.
@@ -27,7 +27,7 @@ pub enum State {
 
 /// The circuit breaker of one upstream.
 #[derive(Clone, Copy, Debug)]
-pub struct Health {
+pub(crate) struct Health {
     state: State,
     silences: u8,
     heard: Moment,
@@ -35,7 +35,7 @@ pub struct Health {
 
 /// What an event did to the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// Nothing.
     None,
     /// The upstream went down: arm its first probe.
@@ -52,22 +52,22 @@ impl Default for Health {
 
 impl Health {
     /// Returns whether queries go here.
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
     /// Returns the state.
-    pub const fn state(&self) -> State {
+    pub(crate) const fn state(&self) -> State {
         self.state
     }
 
     /// Returns when it was last heard.
-    pub const fn heard_at(&self) -> Moment {
+    pub(crate) const fn heard_at(&self) -> Moment {
         self.heard
     }
 
     /// Notes a reply: whatever it says, somebody is there.
-    pub fn heard(&mut self, now: Moment) -> Change {
+    pub(crate) fn heard(&mut self, now: Moment) -> Change {
         self.heard = now;
         self.silences = 0;
         match self.state {
@@ -82,7 +82,7 @@ impl Health {
     /// Notes that the attempt sent at `sent` is overdue.
     ///
     /// Counts only if nothing at all came since: a slow name does not make a dead server.
-    pub fn silence(&mut self, sent: Moment, now: Moment) -> Change {
+    pub(crate) fn silence(&mut self, sent: Moment, now: Moment) -> Change {
         if self.heard >= sent && self.heard > Moment(0) {
             return Change::None;
         }
@@ -91,7 +91,7 @@ impl Health {
     }
 
     /// Notes that the network said no (refused, unreachable): no need to wait for more of that.
-    pub fn fail(&mut self, now: Moment) -> Change {
+    pub(crate) fn fail(&mut self, now: Moment) -> Change {
         match self.state {
             State::Up => {
                 self.state = State::Down { since: now, wait: PROBE_FIRST };
@@ -104,7 +104,7 @@ impl Health {
     /// Returns when to probe next, and lengthens the time after that; `None` if it is up.
     ///
     /// `jitter` is any random number: workers and servers must not probe in step.
-    pub fn next_probe(&mut self, now: Moment, jitter: u32) -> Option<Moment> {
+    pub(crate) fn next_probe(&mut self, now: Moment, jitter: u32) -> Option<Moment> {
         let State::Down { wait, .. } = &mut self.state else { return None };
         // 3/4 to 5/4 of the wait.
         let at = now + Span(wait.0 * 3 / 4 + wait.0 / 2 * u64::from(jitter & 0xffff) / 0xffff);

@@ -7,21 +7,20 @@
 mod clients;
 pub mod counters;
 mod desk;
-pub mod health;
+mod health;
 mod machine;
 mod net;
 mod network;
 mod packet;
 mod pick;
 pub mod plan;
-pub mod rtt;
+mod rtt;
 pub mod status;
-#[allow(unsafe_code, reason = "the system calls for batches of datagrams")]
 mod sys;
-pub mod time;
-pub mod transactions;
+mod time;
+mod transactions;
 mod upstream;
-pub mod wheel;
+mod wheel;
 
 pub use counters::Counters;
 pub use desk::{Board, Desk};

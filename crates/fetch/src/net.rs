@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, TcpKeepalive, Type};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -85,6 +85,9 @@ impl Net {
         Self { desk, sockets: Vec::new(), links: Vec::new(), dirty: Vec::new(), failed: Vec::new() }
     }
 }
+
+/// What wakes a socket's reader. Errors do, too: an ICMP message makes a socket fail, not readable.
+pub(crate) const READING: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// What one round of reading came to.
 pub(crate) enum Received {
@@ -246,7 +249,7 @@ fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
 
 /// Wakes the desk whenever datagrams have come on one socket.
 async fn read_socket(desk: Weak<Desk>, key: SocketKey, socket: Rc<UdpSocket>) {
-    while socket.readable().await.is_ok() {
+    while socket.ready(READING).await.is_ok() {
         let Some(desk) = desk.upgrade() else { return };
         match desk.receive(key, &socket) {
             Received::All => (),

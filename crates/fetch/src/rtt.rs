@@ -7,9 +7,9 @@ use crate::time::Span;
 /// Before anything was measured.
 const INITIAL: Span = Span::from_ms(300);
 /// Retransmitting sooner would mostly send what jitter delays anyway.
-pub const RETRY_MIN: Span = Span::from_ms(20);
+pub(crate) const RETRY_MIN: Span = Span::from_ms(20);
 /// A lost packet never costs more than this before the next one leaves.
-pub const RETRY_MAX: Span = Span::from_ms(800);
+pub(crate) const RETRY_MAX: Span = Span::from_ms(800);
 /// Hedging sooner would duplicate queries that are as good as answered.
 const HEDGE_MIN: Span = Span::from_ms(10);
 /// Samples before the spread is trusted for hedging.
@@ -19,7 +19,7 @@ const BACKOFF_MAX: u8 = 4;
 
 /// Smoothed round-trip time and its spread. 24 octets.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rtt {
+pub(crate) struct Rtt {
     smoothed_us: u32,
     variation_us: u32,
     samples: u8,
@@ -29,7 +29,7 @@ pub struct Rtt {
 
 impl Rtt {
     /// Takes one measurement. Every attempt has its own ID, so a sample is never ambiguous (Karn).
-    pub fn sample(&mut self, took: Span) {
+    pub(crate) fn sample(&mut self, took: Span) {
         let took = u32::try_from(took.0).unwrap_or(u32::MAX);
         if self.samples == 0 {
             self.smoothed_us = took;
@@ -45,12 +45,12 @@ impl Rtt {
     }
 
     /// Notes that an attempt went unanswered.
-    pub fn silence(&mut self) {
+    pub(crate) fn silence(&mut self) {
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
     }
 
     /// Returns how long to wait before asking again.
-    pub fn retry_after(&self) -> Span {
+    pub(crate) fn retry_after(&self) -> Span {
         let base = if self.samples == 0 {
             INITIAL
         } else {
@@ -62,23 +62,23 @@ impl Rtt {
     /// Returns when about nineteen of twenty answers have come; `None` before enough is known.
     ///
     /// The mean deviation is about 0.8 of the standard deviation, so two of it are near the 95th percentile.
-    pub fn hedge_after(&self) -> Option<Span> {
+    pub(crate) fn hedge_after(&self) -> Option<Span> {
         let after = Span(u64::from(self.smoothed_us) + 2 * u64::from(self.variation_us));
         (self.samples >= HEDGE_SAMPLES_MIN).then(|| after.max(HEDGE_MIN))
     }
 
     /// Returns what to compare upstreams by, lower is better; unmeasured ones come first, to be measured.
-    pub fn score(&self) -> u64 {
+    pub(crate) fn score(&self) -> u64 {
         u64::from(self.smoothed_us) << self.backoff
     }
 
     /// Returns the smoothed round-trip time, if there is one.
-    pub fn smoothed(&self) -> Option<Span> {
+    pub(crate) fn smoothed(&self) -> Option<Span> {
         (self.samples > 0).then_some(Span(u64::from(self.smoothed_us)))
     }
 
     /// Returns the smoothed mean deviation.
-    pub fn variation(&self) -> Span {
+    pub(crate) fn variation(&self) -> Span {
         Span(u64::from(self.variation_us))
     }
 }

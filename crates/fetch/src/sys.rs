@@ -1,5 +1,7 @@
 //! Batches of datagrams on connected sockets: `recvmmsg` and `sendmmsg`, behind types that cannot be misused.
 
+#![allow(unsafe_code)]
+
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};

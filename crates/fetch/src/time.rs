@@ -4,18 +4,18 @@ use std::ops::Add;
 
 /// Microseconds after the instant that all workers count from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub u64);
+pub(crate) struct Moment(pub(crate) u64);
 
 /// A span of microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub u64);
+pub(crate) struct Span(pub(crate) u64);
 
 impl Moment {
     /// Later than everything.
-    pub const NEVER: Self = Self(u64::MAX);
+    pub(crate) const NEVER: Self = Self(u64::MAX);
 
     /// Returns the time from `earlier` to this moment; zero if it is not earlier.
-    pub const fn since(self, earlier: Self) -> Span {
+    pub(crate) const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
@@ -30,15 +30,15 @@ impl Add<Span> for Moment {
 
 impl Span {
     /// No time at all.
-    pub const ZERO: Self = Self(0);
+    pub(crate) const ZERO: Self = Self(0);
 
     /// Returns a span of `ms` milliseconds.
-    pub const fn from_ms(ms: u64) -> Self {
+    pub(crate) const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(1000))
     }
 
     /// Returns the whole milliseconds.
-    pub const fn ms(self) -> u64 {
+    pub(crate) const fn ms(self) -> u64 {
         self.0 / 1000
     }
 }

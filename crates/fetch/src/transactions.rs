@@ -9,40 +9,46 @@ use rand::CryptoRng;
 ///
 /// Far below 65,536, so that a random ID is free at the first or second draw and
 /// a forged reply with a random ID rarely hits any query at all.
-pub const TRANSACTIONS_MAX: usize = 4096;
+pub(crate) const TRANSACTIONS_MAX: usize = 4096;
 /// Draws before we say that a table is full; at the bound above, 64 misses in a row have probability 16⁻⁶⁴.
 const DRAWS_MAX: usize = 64;
 
 /// One query on the wire. 16 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub(crate) struct Transaction {
     /// The ID it was sent with.
-    pub id: u16,
+    pub(crate) id: u16,
     /// Which of the fetch's attempts it is.
-    pub attempt: u8,
+    pub(crate) attempt: u8,
     /// The fetch.
-    pub fetch: u32,
+    pub(crate) fetch: u32,
     /// A hash of the question, to find whom a reply with a wrong ID is aimed at.
-    pub question: u32,
+    pub(crate) question: u32,
 }
 
 /// The outstanding queries of one socket or connection.
 #[derive(Default)]
-pub struct Transactions(HashTable<Transaction>);
+pub(crate) struct Transactions(HashTable<Transaction>);
 
 impl Transactions {
     /// Returns how many are outstanding.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns whether nothing is outstanding.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Registers a query under a random ID that is not in use here, and returns the ID; `None` when full.
-    pub fn begin(&mut self, rng: &mut impl CryptoRng, fetch: u32, attempt: u8, question: u32) -> Option<u16> {
+    pub(crate) fn begin(
+        &mut self,
+        rng: &mut impl CryptoRng,
+        fetch: u32,
+        attempt: u8,
+        question: u32,
+    ) -> Option<u16> {
         if self.0.len() >= TRANSACTIONS_MAX {
             return None;
         }
@@ -58,19 +64,19 @@ impl Transactions {
     }
 
     /// Returns the query with this ID.
-    pub fn find(&self, id: u16) -> Option<&Transaction> {
+    pub(crate) fn find(&self, id: u16) -> Option<&Transaction> {
         self.0.find(spread(id), |entry| entry.id == id)
     }
 
     /// Forgets the query with this ID.
-    pub fn end(&mut self, id: u16) {
+    pub(crate) fn end(&mut self, id: u16) {
         if let Ok(entry) = self.0.find_entry(spread(id), |entry| entry.id == id) {
             entry.remove();
         }
     }
 
     /// Walks all outstanding queries.
-    pub fn iter(&self) -> impl Iterator<Item = &Transaction> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Transaction> {
         self.0.iter()
     }
 }

@@ -17,11 +17,11 @@ const NIL: u32 = u32::MAX;
 
 /// Names a deadline that was set, until it was handed out or cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimerKey(u32);
+pub(crate) struct TimerKey(u32);
 
 impl TimerKey {
     /// Names no deadline; cancelling it does nothing.
-    pub const NONE: Self = Self(NIL);
+    pub(crate) const NONE: Self = Self(NIL);
 }
 
 struct Node<T> {
@@ -34,10 +34,10 @@ struct Node<T> {
 }
 
 /// Deadlines in milliseconds, each with a `T` that says what for.
-pub struct Wheel<T> {
+pub(crate) struct Wheel<T> {
     nodes: Vec<Node<T>>,
     free: u32,
-    heads: Box<[u32]>,
+    heads: Box<[u32; SLOTS + 1]>,
     filled: [u64; WORDS],
     /// Everything before this tick was handed out or is in the due list.
     cursor_ms: u64,
@@ -46,12 +46,11 @@ pub struct Wheel<T> {
 
 impl<T: Copy> Wheel<T> {
     /// Returns a wheel without deadlines that stands at `now`.
-    // Once per worker.
-    pub fn new(now: Moment) -> Self {
+    pub(crate) fn new(now: Moment) -> Self {
         Self {
-            nodes: Vec::with_capacity(256),
+            nodes: Vec::default(),
             free: NIL,
-            heads: vec![NIL; SLOTS + 1].into_boxed_slice(),
+            heads: Box::new([NIL; SLOTS + 1]),
             filled: [0; WORDS],
             cursor_ms: now.0 / 1000,
             len: 0,
@@ -59,13 +58,13 @@ impl<T: Copy> Wheel<T> {
     }
 
     /// Returns how many deadlines are set.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks that")]
-    pub const fn len(&self) -> usize {
+    #[cfg(test)]
+    const fn len(&self) -> usize {
         self.len
     }
 
     /// Sets a deadline. It is handed out at the first whole millisecond not before `at`.
-    pub fn set(&mut self, at: Moment, what: T) -> TimerKey {
+    pub(crate) fn set(&mut self, at: Moment, what: T) -> TimerKey {
         let at_ms = at.0.div_ceil(1000);
         let list = if at_ms < self.cursor_ms { DUE } else { slot_of(at_ms) };
         let node = Node { at_ms, previous: NIL, next: NIL, list: NIL, what };
@@ -87,7 +86,7 @@ impl<T: Copy> Wheel<T> {
     }
 
     /// Takes back a deadline that was set and not handed out since.
-    pub fn cancel(&mut self, key: TimerKey) {
+    pub(crate) fn cancel(&mut self, key: TimerKey) {
         if self.nodes.get(key.0 as usize).is_some_and(|node| node.list != NIL) {
             self.unlink(key.0);
             self.release(key.0);
@@ -95,7 +94,7 @@ impl<T: Copy> Wheel<T> {
     }
 
     /// Returns what one deadline that has come by `now` was for; `None` when there are no more.
-    pub fn pop(&mut self, now: Moment) -> Option<T> {
+    pub(crate) fn pop(&mut self, now: Moment) -> Option<T> {
         if self.head(DUE) == NIL {
             self.advance(now.0 / 1000);
         }
@@ -109,7 +108,7 @@ impl<T: Copy> Wheel<T> {
     /// Returns when to call [`Wheel::pop`] next; `None` if no deadline is set.
     ///
     /// May be early by whole turns of the wheel, never late.
-    pub fn next(&self) -> Option<Moment> {
+    pub(crate) fn next(&self) -> Option<Moment> {
         if self.head(DUE) != NIL {
             return Some(Moment(self.cursor_ms.saturating_sub(1) * 1000));
         }
