@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use engine::{Failure, Now, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Worker};
 use rand::rngs::StdRng;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -17,7 +18,7 @@ use wire::{Message, Rcode};
 
 use crate::counters::Counters;
 use crate::machine::{Ending, Event, Finished, Machine, Waiter};
-use crate::net::{Net, READING, Received};
+use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
 use crate::plan::Plan;
 use crate::status::Status;
@@ -158,7 +159,7 @@ impl Desk {
     }
 
     /// Reads and handles what has come on one socket.
-    pub(crate) fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>) -> Received {
+    pub(crate) fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
         if !self.machine.borrow().network.is_current(key, socket) {
             return Received::Closed;
         }
@@ -166,7 +167,8 @@ impl Desk {
         let mut inbox = self.inbox.borrow_mut();
         let mut received = Received::Some;
         for _ in 0..ROUNDS_MAX {
-            let read = socket.try_io(READING, || {
+            inbox.clear();
+            let read = socket.try_io(interest, || {
                 let count = inbox.receive(socket.as_fd())?;
                 // A short batch means that the queue is empty; saying so saves the call that would find that out.
                 if count < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }

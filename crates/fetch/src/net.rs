@@ -87,7 +87,7 @@ impl Net {
 }
 
 /// What wakes a socket's reader. Errors do, too: an ICMP message makes a socket fail, not readable.
-pub(crate) const READING: Interest = Interest::READABLE.add(Interest::ERROR);
+const READING: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// What one round of reading came to.
 pub(crate) enum Received {
@@ -249,9 +249,11 @@ fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
 
 /// Wakes the desk whenever datagrams have come on one socket.
 async fn read_socket(desk: Weak<Desk>, key: SocketKey, socket: Rc<UdpSocket>) {
-    while socket.ready(READING).await.is_ok() {
+    while let Ok(ready) = socket.ready(READING).await {
+        // Tokio tests and clears one kind of readiness at a time.
+        let interest = if ready.is_readable() { Interest::READABLE } else { Interest::ERROR };
         let Some(desk) = desk.upgrade() else { return };
-        match desk.receive(key, &socket) {
+        match desk.receive(key, &socket, interest) {
             Received::All => (),
             Received::Some => tokio::task::yield_now().await,
             Received::Closed => return,

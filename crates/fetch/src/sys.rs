@@ -60,6 +60,11 @@ impl Inbox {
         Ok(count)
     }
 
+    /// Forgets the last batch.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
     /// Walks the datagrams of the last batch: octets, and whether some were cut off.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         self.buffers
