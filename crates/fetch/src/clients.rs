@@ -20,7 +20,6 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    // Once per worker.
     pub(crate) fn new(key: HashKey) -> Self {
         Self { cells: Box::new([0; CELLS]), key }
     }

@@ -89,7 +89,6 @@ impl ServerPlan {
 }
 
 /// Where a server is.
-#[expect(clippy::large_enum_variant, reason = "there are few, and nothing copies them")]
 #[derive(Clone, PartialEq)]
 pub enum Target {
     /// At this address.
