@@ -27,13 +27,31 @@ impl config::Surroundings for Nothing {
     fn hosts_file(&self) -> PathBuf {
         PathBuf::new()
     }
+
+    fn processors(&self) -> usize {
+        1
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        octets.fill(1);
+    }
 }
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    if let Err(diagnostics) = config::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
-        assert!(!diagnostics.is_empty(), "a refusal has a reason");
-        for diagnostic in diagnostics {
-            assert!(!diagnostic.to_string().is_empty());
+    match config::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
+        Ok(loaded) => {
+            let shown = config::print::show(&loaded);
+            assert!(config::load_text(Path::new("shown.yaml"), &shown, &Nothing).is_ok(), "what is shown can be read");
+            // A cache takes the memory it is given.
+            if loaded.settings.caches.iter().map(|cache| cache.size).sum::<u64>() < 1 << 28 {
+                let _ = config::compile(&loaded, &[], None, &Nothing);
+            }
+        }
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty(), "a refusal has a reason");
+            for diagnostic in diagnostics {
+                assert!(!diagnostic.to_string().is_empty());
+            }
         }
     }
 });

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::program::CALLS_MAX;
+
 use crate::diagnostic::Problem;
 use crate::policy::{Action, ENTRY};
 use crate::settings::{Policy, Settings};
@@ -38,6 +40,8 @@ struct Walk<'s> {
     /// Which step fills which cache from which group.
     fills: BTreeMap<(&'s str, &'s str), Span>,
     work: usize,
+    /// Calls that are open.
+    depth: usize,
 }
 
 /// Follows every query.
@@ -48,6 +52,7 @@ pub(crate) fn walk(settings: &Settings) -> Flow {
         lost: BTreeMap::new(),
         fills: BTreeMap::new(),
         work: 0,
+        depth: 0,
     };
     walk.policy(ENTRY, State { answered: None, cache: None });
     let mut warnings = Vec::new();
@@ -88,6 +93,11 @@ impl<'s> Walk<'s> {
         // Circles were refused before; this only makes sure that we come back.
         self.known.insert((name, state), States::new());
         let Some(policy) = self.policies.get(name).copied() else { return States::from([state]) };
+        // The compiler refuses calls as deep as this.
+        if self.depth > CALLS_MAX {
+            return States::from([state]);
+        }
+        self.depth += 1;
         let mut left = States::new();
         let mut states = States::from([state]);
         for rule in &policy.rules {
@@ -97,6 +107,7 @@ impl<'s> Walk<'s> {
             }
             states = after;
         }
+        self.depth -= 1;
         left.extend(states);
         self.known.insert((name, state), left.clone());
         left

@@ -547,6 +547,7 @@ pub fn hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the callers' lines stay short")]
     fn check<T: PartialEq + fmt::Debug>(found: Read<T>, expect: T) {
         assert_eq!(found.expect("the text is legal"), expect);
     }

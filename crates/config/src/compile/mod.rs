@@ -250,3 +250,100 @@ fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
 fn ttl(duration: Duration) -> Ttl {
     Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use std::path::Path;
+
+    fn machine() -> Memory {
+        Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")])
+    }
+
+    fn load(text: &str) -> Loaded {
+        load_text(Path::new("x"), text, &machine()).expect("no mistakes")
+    }
+
+    fn plans(text: &str, previous: Option<&Plans>) -> Plans {
+        compile(&load(text), &[], previous, &machine())
+            .map_err(|found| found[0].human())
+            .expect("it compiles")
+    }
+
+    /// Returns the number of each group.
+    fn numbers(plans: &Plans) -> Vec<(String, u16)> {
+        plans.fetch.pools.iter().map(|pool| (pool.name.clone(), pool.id.0)).collect()
+    }
+
+    #[test]
+    fn a_reload_keeps_caches_and_secrets() {
+        let first = plans("cache: {main: {size: 1MiB}}\n", None);
+        let second = plans(
+            "cache: {main: {size: 2MiB, stale: off}, two: {size: 1MiB}}\nlimits: {rate: {per-second: 9}}\n",
+            Some(&first),
+        );
+        let third = plans("limits: {rate: {per-second: 10}}\n", Some(&second));
+        assert!(Arc::ptr_eq(&first.caches[0].cache, &second.caches[0].cache));
+        assert!(Arc::ptr_eq(&first.caches[0].cache, &third.caches[0].cache));
+        assert!(Arc::ptr_eq(&second.snapshot.gate.table, &third.snapshot.gate.table));
+        let secret = |plans: &Plans| plans.snapshot.gate.cookies.as_ref().map(|secrets| secrets.active);
+        assert_eq!(secret(&first), secret(&third));
+    }
+
+    #[test]
+    fn groups_keep_their_numbers_and_numbers_are_not_used_again() {
+        let text = |names: &[&str]| {
+            let groups = names.iter().map(|name| format!("{name}: {{servers: 192.0.2.1}}"));
+            format!("upstreams: {{{}}}\n", groups.collect::<Vec<_>>().join(", "))
+        };
+        let first = plans(&text(&["default", "b"]), None);
+        let second = plans(&text(&["c", "default"]), Some(&first));
+        let third = plans(&text(&["d", "b", "default"]), Some(&second));
+        let named =
+            |names: &[(&str, u16)]| names.iter().map(|&(name, id)| (name.to_owned(), id)).collect::<Vec<_>>();
+        assert_eq!(numbers(&first), named(&[("default", 0), ("b", 1)]));
+        assert_eq!(numbers(&second), named(&[("c", 2), ("default", 0)]));
+        assert_eq!(numbers(&third), named(&[("d", 3), ("b", 1), ("default", 0)]));
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_plans() {
+        let loaded = load("");
+        let plans = plans("", None);
+        let tcp = listening(&loaded.settings.startup).plan.tcp;
+        assert_eq!(format!("{tcp:?}"), format!("{:?}", TcpPlan::default()));
+        assert_eq!(plans.fetch.limits, fetch::plan::Limits::default());
+        let pool = &plans.fetch.pools[0];
+        let usual = fetch::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
+        assert!(*pool == usual);
+        let rules = program::rules(&loaded.settings.caches[0]);
+        assert_eq!(rules, engine::ops::cache::CacheRules::default());
+    }
+
+    #[test]
+    fn nothing_configured_listens_on_this_machine_alone() {
+        let found = listening(&load("").settings.startup);
+        let addresses =
+            |plan: &listen::Plan| plan.listeners.iter().map(|at| at.address.to_string()).collect::<Vec<_>>();
+        assert_eq!(addresses(&found.plan), ["127.0.0.1:53", "[::1]:53"]);
+        assert_eq!(
+            found.otherwise.as_ref().map(addresses),
+            Some(vec!["127.0.0.1:5300".to_owned(), "[::1]:5300".to_owned()])
+        );
+        let text = "listen: [{at: 0.0.0.0, transport: tcp, proxy-protocol-from: 192.0.2.0/24}]\n";
+        let found = listening(&load(text).settings.startup);
+        assert_eq!(addresses(&found.plan), ["0.0.0.0:53"]);
+        assert_eq!(found.plan.listeners[0].transports, Transports::Tcp);
+        assert!(found.plan.listeners[0].proxies[0].contains("192.0.2.9".parse().expect("an address")));
+        assert!(found.otherwise.is_none());
+    }
+
+    #[test]
+    fn times_become_whole_seconds() {
+        assert_eq!(ttl(Duration::from_millis(1)), Ttl::new(1));
+        assert_eq!(ttl(Duration::from_secs(60)), Ttl::new(60));
+        assert_eq!(ttl(Duration::ZERO), Ttl::ZERO);
+    }
+}

@@ -115,11 +115,11 @@ impl Printer<'_> {
             match leaf {
                 Some(leaf) if matches!(leaf.kind, Kind::Items) => self.items(&name.key, name, indent + 2),
                 Some(_) => {
-                    let text = format!("{}: {}", quoted(&name.key), flow(&name.node));
+                    let text = format!("{}: {}", key_text(&name.key), flow(&name.node));
                     self.line(indent + 2, &text, Some(name));
                 }
                 None => {
-                    self.line(indent + 2, &format!("{}:", quoted(&name.key)), None);
+                    self.line(indent + 2, &format!("{}:", key_text(&name.key)), None);
                     self.mapping(&path, below(&name.node), indent + 4);
                 }
             }
@@ -129,12 +129,12 @@ impl Printer<'_> {
     fn items(&mut self, key: &str, entry: &Entry, indent: usize) {
         match &entry.node.value {
             yaml::Value::List(items) if !items.is_empty() => {
-                self.line(indent, &format!("{}:", quoted(key)), Some(entry));
+                self.line(indent, &format!("{}:", key_text(key)), Some(entry));
                 for item in items {
                     self.line(indent + 2, &format!("- {}", flow(item)), None);
                 }
             }
-            _ => self.line(indent, &format!("{}: {}", quoted(key), flow(&entry.node)), Some(entry)),
+            _ => self.line(indent, &format!("{}: {}", key_text(key), flow(&entry.node)), Some(entry)),
         }
     }
 
@@ -185,14 +185,19 @@ pub(crate) fn flow(node: &Node) -> String {
         yaml::Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         yaml::Value::Map(entries) => {
             let entries =
-                entries.iter().map(|entry| format!("{}: {}", quoted(&entry.key), flow(&entry.node)));
+                entries.iter().map(|entry| format!("{}: {}", key_text(&entry.key), flow(&entry.node)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }
 }
 
-/// Writes a text so that it is read as the same text.
+/// Writes a value so that it is read as the same text.
 fn quoted(text: &str) -> String {
+    key_text(&text.replace("${", "$${"))
+}
+
+/// Writes a key so that it is read as the same text; variables are not looked for in keys.
+fn key_text(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_'))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:%@()+=".contains(c))
         && !text.ends_with(':')
@@ -201,7 +206,7 @@ fn quoted(text: &str) -> String {
         return text.to_owned();
     }
     let mut out = String::from("\"");
-    for c in text.replace("${", "$${").chars() {
+    for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn what_is_shown_says_the_same() {
         let text = "cache: {main: {size: 1GiB, dump: {file: x.dump, every: 1h}}}\nlisten: [{at: \"[::1]:5300\", transport: udp}]\n\
-            local: {nas.home.arpa: [192.0.2.1, \"2001:db8::1\"]}\nserver: {version: \"x: \\\"y\\\" #z $${A}\"}\n\
+            local: {nas.home.arpa: [192.0.2.1, \"2001:db8::1\"], \"${a}.example\": 192.0.2.1}\nserver: {version: \"x: \\\"y\\\" #z $${A}\"}\n\
             sets: {kids: {clients: 192.0.2.0/24}}\nlimits: {rate: {per-second: 20}}\n\
             policy: {main: [{if: \"client in kids and mark(1)\", do: drop}, [cache(main), forward(default)]]}\n";
         let loaded = load(text);
