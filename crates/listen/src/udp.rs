@@ -29,7 +29,11 @@ const COALESCED_MESSAGES: usize = 16;
 /// answer over UDP needs more than this.
 const QUERY_OCTETS_MAX: usize = 4096;
 
-/// Full batches from one socket before the worker's other tasks get their turn.
+/// Messages of a batch from which on it pays to look for more at once. Answering so many takes long enough for others to
+/// arrive, and then one system call saves a trip to the runtime and back; after fewer it mostly hears "nothing".
+const AGAIN_MESSAGES_MIN: usize = 4;
+
+/// Batches from one socket before the worker's other tasks get their turn.
 const BATCHES_MAX: usize = 4;
 
 /// How often the kernel is asked how many datagrams it dropped.
@@ -180,7 +184,7 @@ impl<S: Service> Reader<S> {
             match self.inbox.receive(self.port.socket.get_ref().as_fd()) {
                 Ok(count) => {
                     self.batch();
-                    if count < self.inbox.capacity() {
+                    if count < AGAIN_MESSAGES_MIN.min(self.inbox.capacity()) {
                         return true;
                     }
                 }
