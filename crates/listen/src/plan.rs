@@ -109,9 +109,11 @@ pub struct UdpPlan {
     pub send_buffer_octets: usize,
     /// The most octets of a reply, whatever the client's EDNS says; not below 512.
     pub reply_octets_max: u16,
-    /// How queries are received.
+    /// How queries are received. Together costs 1 MB per socket, and pays only where the network card merges datagrams
+    /// of one sender; on loopback no difference was found.
     pub receiving: Grouping,
-    /// How replies are sent.
+    /// How replies are sent. Together, an echo took 0.79 of the CPU time of sending apart with one client, 0.94 with ten
+    /// and 1.00 with a hundred (dnsperf, Linux 6.18).
     pub sending: Grouping,
 }
 

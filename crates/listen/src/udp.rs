@@ -327,3 +327,30 @@ fn next_datagram<'a>(message: &Message<'a>, cursor: &mut Cursor) -> &'a [u8] {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], datagram_octets: usize, expect: &[&[u8]]) {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 53));
+        let message = Message { bytes, peer, local: None, datagram_octets };
+        let mut cursor = Cursor::default();
+        let mut found = Vec::new();
+        while cursor.message == 0 {
+            found.push(next_datagram(&message, &mut cursor));
+        }
+        assert_eq!(found, expect);
+        assert_eq!((cursor.message, cursor.octets), (1, 0));
+    }
+
+    #[test]
+    fn coalesced_messages_are_split_into_their_datagrams() {
+        check(b"aaabbbcc", 3, &[b"aaa", b"bbb", b"cc"]);
+        check(b"aaabbb", 3, &[b"aaa", b"bbb"]);
+        check(b"aaa", 3, &[b"aaa"]);
+        check(b"aaa", 1232, &[b"aaa"]);
+        check(b"", 0, &[b""]);
+        check(b"aaa", 0, &[b"aaa"]);
+    }
+}
