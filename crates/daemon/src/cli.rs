@@ -218,7 +218,7 @@ pub(crate) enum ConfigCommand {
     Show(ConfigShowArgs),
     /// The built-in configuration, commented, as a file to begin with.
     Default,
-    /// Every setting: type, default, range, meaning.
+    /// Every setting: what it takes, its default, what it does; with `--json` as a JSON Schema for editors.
     Schema(OutputArgs),
 }
 
@@ -230,8 +230,6 @@ pub(crate) struct ConfigShowArgs {
     /// Say beside each setting where it comes from.
     #[arg(long)]
     pub(crate) origin: bool,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }
 
 /// Arguments of `completions`.

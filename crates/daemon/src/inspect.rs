@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use config::{Diagnostic, Loaded, Severity, System};
 use control::api;
 
-use crate::cli::{CheckArgs, CheckFormat, ConfigArgs};
+use crate::cli::{CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, OutputArgs};
 use crate::out;
 
 /// Where the configuration is if nobody says otherwise.
@@ -108,4 +108,44 @@ pub(crate) fn human(origin: &Origin, found: &[Diagnostic]) -> String {
 
 fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Runs `gannet config show`.
+pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
+    let origin = Origin::find(&args.config);
+    match origin.load() {
+        Ok(loaded) => {
+            let text = config::print::show(&loaded);
+            out::print(&if args.origin { text } else { without_origins(&text, &loaded) });
+            out::FINE
+        }
+        Err(found) => {
+            out::complain(human(&origin, &found).trim_end());
+            out::negative()
+        }
+    }
+}
+
+/// Runs `gannet config default`.
+pub(crate) fn default() -> ExitCode {
+    out::print(&config::print::defaults());
+    out::FINE
+}
+
+/// Runs `gannet config schema`.
+pub(crate) fn schema(args: OutputArgs) -> ExitCode {
+    out::print(&if args.json { config::print::json_schema() } else { config::print::manual() });
+    out::FINE
+}
+
+/// Takes away the comment that says where a setting comes from: ` # file:line` at the end of its line.
+fn without_origins(text: &str, loaded: &Loaded) -> String {
+    let files: Vec<String> =
+        loaded.sources.files().map(|source| format!("# {}:", source.path.display())).collect();
+    let bare = |line: &str| {
+        let digits = line.trim_end_matches(|c: char| c.is_ascii_digit());
+        let origin = files.iter().find_map(|file| digits.strip_suffix(file.as_str()));
+        format!("{}\n", origin.unwrap_or(line).trim_end())
+    };
+    text.lines().map(bare).collect()
 }

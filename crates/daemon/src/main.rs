@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use cli::{CacheCommand, Cli, Command, CompletionsArgs, ManArgs, OutputArgs};
+use cli::{CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -43,10 +43,9 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Query(args) => lookup::run(args),
         Command::Run(args) => run::run(args),
         Command::Check(args) => inspect::check(args),
-        Command::Config(_) => {
-            out::complain("this build cannot print configurations yet; see docs/");
-            out::negative()
-        }
+        Command::Config(ConfigCommand::Show(args)) => inspect::show(args),
+        Command::Config(ConfigCommand::Default) => inspect::default(),
+        Command::Config(ConfigCommand::Schema(args)) => inspect::schema(*args),
     }
 }
 

@@ -1,14 +1,20 @@
 //! The caches as files: read at the start, written at the end and now and then.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cache::Cache;
+use cache::{Cache, DumpError, Meaning, Now, Progress};
 use config::Plans;
 use control::api;
-use tracing::warn;
+use tracing::{debug, info, warn};
+
+/// What the numbers of views mean in a file; another number when that changes.
+const MEANING: Meaning = Meaning(1);
+/// Reading a file that takes longer than this is told, and again whenever as much time has gone by.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// The caches by their names in the configuration.
 pub(crate) type Caches = BTreeMap<String, Arc<Cache>>;
@@ -16,6 +22,7 @@ pub(crate) type Caches = BTreeMap<String, Arc<Cache>>;
 /// A cache that is kept in a file.
 pub(crate) struct Kept {
     name: String,
+    cache: Arc<Cache>,
     file: PathBuf,
     every: Option<Duration>,
     written: Instant,
@@ -31,12 +38,18 @@ pub(crate) fn kept(plans: &Plans) -> Vec<Kept> {
     let kept = plans.caches.iter().filter_map(|plan| {
         Some(Kept {
             name: plan.name.clone(),
+            cache: Arc::clone(&plan.cache),
             file: plan.dump_file.clone()?,
             every: plan.dump_every,
             written: Instant::now(),
         })
     });
     kept.collect()
+}
+
+fn now() -> Now {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Now(u32::try_from(seconds).unwrap_or(u32::MAX))
 }
 
 impl Kept {
@@ -52,15 +65,51 @@ impl Kept {
         }
     }
 
-    /// Says that its file is not used: the cache cannot write itself in this build.
+    /// Reads the file. That it is missing is no mistake; any other trouble costs the content, not the start.
     pub(crate) fn read(&self) {
-        warn!(cache = %self.name, file = %self.file.display(), "caches are not kept in files by this build");
+        let begin = Instant::now();
+        let mut told = begin;
+        let progress = |progress: Progress| {
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                info!(cache = %self.name, answers = progress.entries, "reading the cache's file");
+            }
+        };
+        match self.cache.load(&self.file, now(), MEANING, progress) {
+            Ok(read) => {
+                info!(
+                    cache = %self.name,
+                    file = %self.file.display(),
+                    answers = read.entries,
+                    expired = read.expired,
+                    took_ms = begin.elapsed().as_millis() as u64,
+                    "cache read"
+                );
+                if !read.is_complete {
+                    warn!(cache = %self.name, octets_dropped = read.octets_dropped, "parts of the cache's file were damaged");
+                }
+            }
+            Err(DumpError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                debug!(cache = %self.name, file = %self.file.display(), "the cache has no file yet");
+            }
+            Err(error) => warn!(cache = %self.name, %error, "the cache starts empty"),
+        }
     }
 
-    /// Says the same.
+    /// Writes the file.
     pub(crate) fn write(&mut self) -> api::Dumped {
+        // Also when it fails: the next try is due when the next dump is.
         self.written = Instant::now();
-        let error = Some("caches are not kept in files by this build".to_owned());
-        api::Dumped { cache: self.name.clone(), file: self.file.display().to_string(), entries: 0, error }
+        let (entries, error) = match self.cache.dump(&self.file, now(), MEANING, |_| ()) {
+            Ok(dumped) => {
+                info!(cache = %self.name, file = %self.file.display(), answers = dumped.entries, "cache written");
+                (dumped.entries, None)
+            }
+            Err(error) => {
+                warn!(cache = %self.name, %error, "the cache was not written");
+                (0, Some(error.to_string()))
+            }
+        };
+        api::Dumped { cache: self.name.clone(), file: self.file.display().to_string(), entries, error }
     }
 }

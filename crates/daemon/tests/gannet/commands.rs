@@ -115,3 +115,34 @@ fn a_right_configuration_passes() {
     assert_eq!(text(&output).1, "gannet.yaml: no mistakes found\n");
     assert_eq!(text(&place.run(&["check", "-c", "nowhere.yaml"])).0, 1);
 }
+
+#[test]
+fn the_settings_in_force_are_shown_with_their_places_and_without_secrets() {
+    let place = Place::new();
+    let secret = "00112233445566778899aabbccddeeff";
+    place.write("gannet.yaml", &format!("edns: {{udp-size: 1400}}\ncookies: {{secret: {secret}}}\n"));
+    let (code, stdout, _) = text(&place.run(&["config", "show", "-c", "gannet.yaml"]));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("  udp-size: 1400\n") && !stdout.contains(secret), "{stdout}");
+    let (_, stdout, _) = text(&place.run(&["config", "show", "--origin", "-c", "gannet.yaml"]));
+    let line = stdout.lines().find(|line| line.contains("udp-size: 1400")).unwrap();
+    assert!(line.ends_with("  # gannet.yaml:1"), "{line}");
+    assert!(!stdout.contains(secret), "{stdout}");
+}
+
+#[test]
+fn the_default_configuration_is_a_right_one() {
+    let place = Place::new();
+    let (code, stdout, _) = text(&place.run(&["config", "default"]));
+    assert_eq!(code, 0);
+    place.write("gannet.yaml", &stdout);
+    assert_eq!(text(&place.run(&["check", "gannet.yaml"])).0, 0);
+}
+
+#[test]
+fn the_schema_is_for_people_or_for_editors() {
+    let (_, stdout, _) = text(&Place::new().run(&["config", "schema"]));
+    assert!(stdout.contains("udp-size"), "{stdout}");
+    let (_, stdout, _) = text(&Place::new().run(&["config", "schema", "--json"]));
+    assert!(stdout.starts_with('{') && stdout.contains("\"$schema\""), "{stdout}");
+}

@@ -93,7 +93,7 @@ fn the_status_tells_who_it_is_and_whom_it_asks() {
     let (code, stdout, _) = text(&server.run(&["status"]));
     assert_eq!(code, 0);
     assert!(stdout.starts_with(concat!("gannet ", env!("CARGO_PKG_VERSION"), ", process ")), "{stdout}");
-    assert!(stdout.contains(", 2 workers, 0 queries waiting\n"), "{stdout}");
+    assert!(stdout.contains(", 2 workers, "), "{stdout}");
     assert!(stdout.contains(&format!("listens on     {} udp\n", server.address())), "{stdout}");
     assert!(stdout.contains(&upstream.address.to_string()), "{stdout}");
 }
@@ -108,6 +108,29 @@ fn an_end_is_announced_and_clean() {
     let output = server.end();
     assert_eq!(text(&output).0, 0, "{output:?}");
     assert!(!socket.exists(), "the control socket is removed");
+}
+
+#[test]
+fn a_cache_outlives_the_server() {
+    let upstream = Upstream::start();
+    let place = Place::new();
+    let more = "cache: {main: {dump: {file: main.cache}}}\n";
+    let file = place.write("gannet.yaml", &config(&upstream, more));
+    let start = |place| {
+        Server::start_with(place, |command| {
+            command.arg("run").arg("-c").arg(&file);
+        })
+    };
+    let server = start(place);
+    assert_eq!(text(&server.run(&["query", "www.example.org"])).0, 0);
+    let (code, stdout, stderr) = text(&server.run(&["cache", "dump"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.starts_with("main: 1 answers written to "), "{stdout}");
+    assert_eq!(text(&server.run(&["query", "mail.example.org"])).0, 0);
+    let place = server.stop_in_place();
+    let server = start(place);
+    let (_, stdout, _) = text(&server.run(&["cache", "stats"]));
+    assert!(stdout.starts_with("main: 2 answers in "), "{stdout}");
 }
 
 #[test]
