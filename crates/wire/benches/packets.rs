@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use wire::{
     Class, Flags, Folded, HashKey, Message, Name, NameBuf, OptionCode, Query, Question, Rcode, Rtype,
-    Section, Ttl, Writer, normalise,
+    Section, Ttl, Unfit, Writer, normalise,
 };
 
 /// Numa's response: `example.com` A with one answer, two name servers and one address, RD and RA set.
@@ -65,6 +65,28 @@ fn query(cookie: Option<&[u8]>) -> Vec<u8> {
     out[..len].to_vec()
 }
 
+/// As many records as fit, each owner a pointer to a name of 127 labels, and an OPT in front so that all is rewritten.
+fn hostile() -> Vec<u8> {
+    let mut out = vec![0; 65_535];
+    let mut w = Writer::new(&mut out, 65_535, 1, Flags::QR);
+    let qname = NameBuf::from_text(&"a.".repeat(127)).expect("a name");
+    let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
+    w.question(&question).expect("fits");
+    w.opt(1232, Rcode::NOERROR, false, |_| Ok(())).expect("fits");
+    let mut len = w.finish();
+    // The name without its first label: the whole one would be found at once.
+    let record = [0xc0, 14, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1];
+    let mut additionals: u16 = 1;
+    while let Some(room) = out.get_mut(len..len + record.len()) {
+        room.copy_from_slice(&record);
+        len += record.len();
+        additionals += 1;
+    }
+    out[10..12].copy_from_slice(&additionals.to_be_bytes());
+    out.truncate(len);
+    out
+}
+
 /// What Numa's `buffer_parse` yields: every name in full.
 fn parse_whole(wire: &[u8]) -> usize {
     let mut buf = [0; 4096];
@@ -111,6 +133,18 @@ fn packets(c: &mut Criterion) {
             black_box(response.write(&mut out));
             out[3]
         });
+    });
+
+    // What does the worst a stranger can send over TCP hold a worker up for?
+    c.bench_function("parse and normalise 65,535 octets made to be slow", |b| {
+        let hostile = hostile();
+        let (mut out, mut ttls) = (vec![0; 65_535], vec![0; 8192]);
+        let mut run = |bytes| {
+            let message = Message::parse(bytes).expect("a message");
+            normalise(&message, &mut out, &mut ttls).map(|done| done.ttl_count)
+        };
+        assert_eq!(run(&hostile), Err(Unfit::Full));
+        b.iter(|| run(black_box(&hostile)));
     });
 
     let plain = query(None);

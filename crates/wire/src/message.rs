@@ -2,6 +2,8 @@
 //!
 //! Any message, record by record, without copying.
 
+use std::ops::Range;
+
 use crate::edns::Edns;
 use crate::header::Header;
 use crate::name::{LABEL_OCTETS_MAX, NAME_OCTETS_MAX, Name, NameBuf};
@@ -161,7 +163,7 @@ impl<'a> NameRef<'a> {
     /// Returns the name without compression.
     pub fn expand(self) -> Result<NameBuf, Malformed> {
         let mut name = NameBuf::root();
-        self.walk(|row| name.push_row(row))?;
+        self.walk(|row| name.push_row(self.message.get(row).ok_or(Malformed::Name)?))?;
         Ok(name)
     }
 
@@ -182,9 +184,12 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Checks the name, hands over its labels in rows as they stand in the message (length octets included, root
-    /// label excluded), and returns where the octets after it start.
-    fn walk(self, mut f: impl FnMut(&[u8]) -> Result<(), Malformed>) -> Result<usize, Malformed> {
+    /// Checks the name, hands over where its labels stand in rows (length octets included, what ends the row
+    /// excluded), and returns where the octets after the name start.
+    pub(crate) fn walk(
+        self,
+        mut f: impl FnMut(Range<usize>) -> Result<(), Malformed>,
+    ) -> Result<usize, Malformed> {
         let mut at = self.at;
         let mut row_at = at;
         let mut total = 1;
@@ -201,8 +206,7 @@ impl<'a> NameRef<'a> {
                 at = next;
                 continue;
             }
-            // Also finds a last label that overruns the message.
-            f(self.message.get(row_at..at).ok_or(Malformed::Name)?)?;
+            f(row_at..at)?;
             if len == 0 {
                 return Ok(end.unwrap_or(at + 1));
             }

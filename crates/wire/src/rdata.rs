@@ -2,6 +2,11 @@
 //!
 //! Cold, except for [`extent`]. Data stands in a message, because names in it may point elsewhere; data on its own
 //! is a message that consists of nothing else.
+//!
+//! # Limitations
+//!
+//! Data is read as in class IN whatever the class says. Flags of KEY and DNSKEY, and protocols of KEY, are numbers in
+//! text. UINFO, UID, GID and UNSPEC have no specification and no form but RFC 3597's.
 
 mod loc;
 mod read;
@@ -336,7 +341,7 @@ fn push_name(out: &mut Vec<u8>, name: Name<'_>) {
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Names and numbers of DNSSEC algorithms (IANA "DNS Security Algorithm Numbers", 2026-08).
+/// Names and numbers of DNSSEC algorithms (IANA "DNS Security Algorithm Numbers").
 const ALGORITHMS: &[(u16, &str)] = &[
     (1, "RSAMD5"),
     (2, "DH"),

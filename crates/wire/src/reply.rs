@@ -74,7 +74,6 @@ fn is_per_hop(record: &Record<'_>) -> bool {
 fn survey(message: &Message<'_>, ttl_offsets: &mut [u16]) -> Result<Option<Survey>, Unfit> {
     let body_at = message.records_at();
     let mut survey = Survey { end: body_at, dropped: 0, ttl_count: 0 };
-    let mut slots = ttl_offsets.iter_mut();
     let mut is_copyable = true;
     for record in message.records() {
         if is_per_hop(&record) {
@@ -84,28 +83,53 @@ fn survey(message: &Message<'_>, ttl_offsets: &mut [u16]) -> Result<Option<Surve
             survey.dropped += 1;
             continue;
         }
-        is_copyable &= survey.dropped == 0 && has_plain_names(message, &record)?;
-        *slots.next().ok_or(Unfit::Full)? = (record.ttl_at - body_at) as u16;
+        let before = ttl_offsets.get(..survey.ttl_count).unwrap_or(&[]);
+        is_copyable &= survey.dropped == 0
+            && is_apart(message, record.at, before)
+            && has_plain_names(message, &record, before)?;
+        *ttl_offsets.get_mut(survey.ttl_count).ok_or(Unfit::Full)? = (record.ttl_at - body_at) as u16;
         survey.ttl_count += 1;
         survey.end = record.end();
     }
     Ok(is_copyable.then_some(survey))
 }
 
-/// Checks the names in a record's data; false when one is compressed that should not be.
-fn has_plain_names(message: &Message<'_>, record: &Record<'_>) -> Result<bool, Unfit> {
+/// Checks the names in a record's data; false when one cannot stay as it is.
+fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls_before: &[u16]) -> Result<bool, Unfit> {
     let mut is_plain = true;
     pieces(message, record, |piece| {
-        if let Piece::Name { at, end, rule } = piece
-            && rule == NameRule::Folded
-        {
-            // A name in full ends in the root label and is as long as its labels; a pointer makes it shorter.
-            let octets = message.as_bytes().get(at..end).unwrap_or(&[]);
-            is_plain &= Name::parse(octets).is_ok();
+        if let Piece::Name { at, end, rule } = piece {
+            is_plain &= match rule {
+                NameRule::Compressed => is_apart(message, at, ttls_before),
+                // A name in full ends in the root label; one that ends in a pointer overruns its place.
+                _ => Name::parse(message.as_bytes().get(at..end).unwrap_or(&[])).is_ok(),
+            };
         }
         Ok(())
     })?;
     Ok(is_plain)
+}
+
+/// Returns whether the name at `at` shares no octet with a TTL: such a name would change as the record ages.
+fn is_apart(message: &Message<'_>, at: usize, ttls_before: &[u16]) -> bool {
+    // The question's name stands before all records; most names point there.
+    if let Some([0xc0, 12, ..]) = message.as_bytes().get(at..) {
+        return true;
+    }
+    let body_at = message.records_at();
+    let mut is_apart = true;
+    let walked = message.name_at(at).walk(|row| {
+        // A pointer is two octets.
+        if let Some(end) = (row.end + 2).checked_sub(body_at)
+            && row.start != at
+        {
+            let start = row.start.saturating_sub(body_at);
+            let next = ttls_before.partition_point(|&ttl_at| usize::from(ttl_at) + 4 <= start);
+            is_apart &= ttls_before.get(next).is_none_or(|&ttl_at| usize::from(ttl_at) >= end);
+        }
+        Ok(())
+    });
+    is_apart && walked.is_ok()
 }
 
 fn copy(

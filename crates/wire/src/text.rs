@@ -244,7 +244,6 @@ pub(crate) fn write_bare(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result 
 
 impl fmt::Display for Name<'_> {
     /// Writes the name with a dot at its end, letter case kept, special characters escaped (RFC 1035 §5.1).
-    #[expect(clippy::recursive_format_impl, reason = "without a width the second call does not come here")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.width().is_none() {
             return write_name(f, *self);

@@ -1,8 +1,8 @@
 //! Replies of other servers, made fit to be kept.
 
 use wire::{
-    Class, Flags, Full, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Ttl, Unfit, Writer,
-    normalise, truncate,
+    Class, Flags, Full, Message, Name, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Ttl, Unfit,
+    Writer, normalise, truncate,
 };
 
 fn name(labels: &[&str]) -> NameBuf {
@@ -61,7 +61,7 @@ fn meaning(bytes: &[u8]) -> Meaning {
 
 fn check(bytes: &[u8]) -> Vec<u8> {
     let message = Message::parse(bytes).expect("a message");
-    let (mut out, mut ttls) = (vec![0; 65535], vec![0; 512]);
+    let (mut out, mut ttls) = (vec![0; 65535], vec![0; 8192]);
     let normalised = normalise(&message, &mut out, &mut ttls).expect("fit");
     out.truncate(normalised.len);
     assert_eq!(meaning(bytes), meaning(&out));
@@ -101,6 +101,24 @@ fn a_reply_with_the_opt_in_the_middle_is_written_anew() {
 }
 
 #[test]
+fn more_names_than_are_compressed_are_all_written() {
+    let mut buf = vec![0; 65_535];
+    let mut w = writer(&mut buf);
+    opt(&mut w);
+    // Four labels each, so that the look-ups for one message run out.
+    for i in 0..2500 {
+        let owner = name(&[&format!("a{i}"), "host", "example", "org"]);
+        w.record(Section::Additional, owner.as_name(), Rtype::A, Class::IN, Ttl::ZERO, |w| {
+            w.bytes(&[192, 0, 2, 1])
+        })
+        .expect("fits");
+    }
+    let len = w.finish();
+    let out = check(&buf[..len]);
+    assert!(out.len() < len + 500 * 40);
+}
+
+#[test]
 fn a_compressed_srv_target_is_written_in_full() {
     let mut buf = [0; 512];
     let mut w = writer(&mut buf);
@@ -132,6 +150,35 @@ fn a_negative_ttl_becomes_zero() {
     let (mut out, mut ttls) = ([0; 512], [0; 4]);
     normalise(&message, &mut out, &mut ttls).expect("fit");
     assert_eq!(out[ttl_at..ttl_at + 4], [0; 4]);
+}
+
+#[test]
+fn a_name_that_lies_in_a_ttl_is_written_anew() {
+    let mut buf = [0; 512];
+    let mut w = writer(&mut buf);
+    // The TTL reads as a label of two octets; after it come the root label and what is left of the length.
+    w.record(Section::Answer, Name::ROOT, Rtype::A, Class::IN, Ttl::new(0x0002_6162), |w| {
+        w.bytes(&[192, 0, 2, 1])
+    })
+    .expect("fits");
+    let ttl_at = w.len() - 10;
+    let mut len = w.finish();
+    buf[7] += 1;
+    let pointer = [0xc0, ttl_at as u8 + 1, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 2];
+    buf[len..len + 16].copy_from_slice(&pointer);
+    len += 16;
+    let message = Message::parse(&buf[..len]).expect("a message");
+    let owners = |message: &Message<'_>| -> Vec<_> {
+        message.records().map(|record| record.owner.expand().expect("a name").to_string()).collect()
+    };
+    assert_eq!(owners(&message), [".", "ab."]);
+    let (mut out, mut ttls) = ([0; 512], [0; 4]);
+    let done = normalise(&message, &mut out, &mut ttls).expect("fit");
+    for &ttl in &ttls[..done.ttl_count] {
+        let at = done.body_at + usize::from(ttl);
+        out[at..at + 4].copy_from_slice(&[0; 4]);
+    }
+    assert_eq!(owners(&Message::parse(&out[..done.len]).expect("a message")), [".", "ab."]);
 }
 
 #[test]

@@ -277,6 +277,17 @@ fn domains_data(rtype: Rtype, text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
+#[test]
+fn numbers_and_names_of_types_are_those_of_domain() {
+    for number in 1..=u16::MAX {
+        let theirs = DomainRtype::from_int(number).to_mnemonic().map(String::from_utf8_lossy);
+        // IANA writes it with a hyphen.
+        let theirs = theirs.map(|name| if name == "NSAPPTR" { "NSAP-PTR".into() } else { name });
+        let ours = wire::rtypes::describe(Rtype(number)).map(|known| known.mnemonic);
+        assert_eq!(ours, theirs.as_deref(), "{number}");
+    }
+}
+
 /// What `domain` does not read, by the words of its own error.
 fn is_limit_of_domain(error: &str) -> bool {
     // BIND's units for the times of a SOA; mnemonics of algorithms (RFC 4034 §2.2); commas in protocols (RFC 9460 A.1).

@@ -1,4 +1,8 @@
 //! Service parameters of SVCB and HTTPS (RFC 9460 §2.1, §7, appendix A).
+//!
+//! # Limitations
+//!
+//! The keys after `tls-supported-groups` (`docpath`, `pvd` and later ones) are read and shown as `key10` and so on.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
