@@ -15,7 +15,6 @@ pub(crate) struct Entry {
 }
 
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a handful of them exist at a time")]
 pub(crate) enum Part {
     Octets(Vec<u8>),
     Name(NameBuf),
