@@ -448,7 +448,9 @@ mod tests {
     fn an_entry_reads_back_as_it_was_written() {
         let body: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let scope = Scope { address: *b"abcdefgh12345678", family: 2, prefix: 48 };
-        for octets in [1, 3, 7, 8, 9, 12, 16, 25, 26, 27, 64, 254, 255] {
+        let names = [25, 1, 3, 7, 8, 9, 12, 16, 26, 27, 64, 254, 255];
+        // Miri is slow, and there is nothing unsafe here.
+        for octets in names.into_iter().take(if cfg!(miri) { 1 } else { names.len() }) {
             let name = name_of(octets);
             for body_octets in [4, 15, 16, 17, 1000] {
                 for ttls in [0, 1, 2, 3, 4, 5, 9] {

@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn a_plan_keeps_to_its_octets_and_wastes_few() {
-        for octets_max in (0..200_000).step_by(7).chain((200_000..1 << 32).step_by(99_999_989)) {
+        for octets_max in (0..200_000)
+            .step_by(if cfg!(miri) { 7001 } else { 7 })
+            .chain((200_000..1 << 32).step_by(99_999_989))
+        {
             let plan = Plan::new(octets_max, 1000, 300);
             assert!(plan.octets() <= octets_max.max(1300 + BUCKET_OCTETS), "{octets_max}: {plan:?}");
             assert!(plan.shards.is_power_of_two());
