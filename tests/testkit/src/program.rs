@@ -53,6 +53,7 @@ pub fn forwarding(upstreams: &[&Stub], more: &str) -> String {
 /// A running server. Is killed when it is dropped.
 pub struct Server {
     address: SocketAddr,
+    another: SocketAddr,
     directory: TempDir,
     child: Child,
     lines: Receiver<String>,
@@ -62,7 +63,7 @@ pub struct Server {
 impl Server {
     /// Starts the program with a configuration and waits until it answers.
     ///
-    /// In `yaml`, `@ADDRESS@` stands for a free address and port, and `@DIRECTORY@` for a directory of the test's own.
+    /// In `yaml`, `@ADDRESS@` and `@ANOTHER@` stand for free addresses with ports, and `@DIRECTORY@` for a directory of the test's own.
     ///
     /// # Panics
     ///
@@ -77,10 +78,12 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn start_in(directory: TempDir, yaml: &str) -> Self {
-        let reserved = bind_both();
-        let address = reserved.0.local_addr().expect("a bound socket");
+        let reserved = [bind_both(), bind_both()];
+        let [address, another] =
+            reserved.each_ref().map(|(udp, _)| udp.local_addr().expect("a bound socket"));
         let config = directory.path().join("gannet.yaml");
-        std::fs::write(&config, filled(yaml, address, directory.path())).expect("a writable directory");
+        std::fs::write(&config, filled(yaml, [address, another], directory.path()))
+            .expect("a writable directory");
         // From here on somebody else could take the port: it is a matter of microseconds.
         drop(reserved);
         let mut child = program(directory.path())
@@ -99,7 +102,7 @@ impl Server {
                 }
             }
         });
-        let mut server = Self { address, directory, child, lines, log: Vec::new() };
+        let mut server = Self { address, another, directory, child, lines, log: Vec::new() };
         server.wait_until_it_answers();
         server
     }
@@ -131,6 +134,11 @@ impl Server {
         self.address
     }
 
+    /// Returns where it listens besides, if its configuration says `@ANOTHER@`.
+    pub fn another(&self) -> SocketAddr {
+        self.another
+    }
+
     /// Returns the test's directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -148,7 +156,7 @@ impl Server {
     /// When the file cannot be written.
     pub fn write_config(&self, yaml: &str) {
         let config = self.directory.path().join("gannet.yaml");
-        std::fs::write(config, filled(yaml, self.address, self.directory.path()))
+        std::fs::write(config, filled(yaml, [self.address, self.another], self.directory.path()))
             .expect("a writable directory");
     }
 
@@ -200,12 +208,17 @@ impl Server {
     }
 
     /// Stops it with SIGTERM and returns how it ended, its log, and its directory.
+    pub fn stop(self) -> (ExitStatus, Vec<String>, TempDir) {
+        self.stop_by("TERM")
+    }
+
+    /// Stops it with a signal, as [`Server::stop`] does.
     ///
     /// # Panics
     ///
     /// When it does not end before the deadline.
-    pub fn stop(mut self) -> (ExitStatus, Vec<String>, TempDir) {
-        self.signal("TERM");
+    pub fn stop_by(mut self, signal: &str) -> (ExitStatus, Vec<String>, TempDir) {
+        self.signal(signal);
         // Its log ends when it does.
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -250,6 +263,8 @@ impl Drop for Server {
     }
 }
 
-fn filled(yaml: &str, address: SocketAddr, directory: &Path) -> String {
-    yaml.replace("@ADDRESS@", &address.to_string()).replace("@DIRECTORY@", &directory.display().to_string())
+fn filled(yaml: &str, [address, another]: [SocketAddr; 2], directory: &Path) -> String {
+    yaml.replace("@ADDRESS@", &address.to_string())
+        .replace("@ANOTHER@", &another.to_string())
+        .replace("@DIRECTORY@", &directory.display().to_string())
 }
