@@ -1,0 +1,193 @@
+//! The built program and the clients people use: `dig` and `kdig`.
+
+use std::net::Ipv4Addr;
+use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, eventually, forwarding};
+use wire::{Flags, OptionCode, Rcode, Rtype};
+
+fn start(script: Script) -> (Stub, Server) {
+    let stub = Stub::start(script);
+    let server = Server::start(&forwarding(&[&stub], ""));
+    (stub, server)
+}
+
+#[track_caller]
+fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "expected {part:?} in:\n{text}");
+}
+
+#[track_caller]
+fn lacks(text: &str, part: &str) {
+    assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
+}
+
+#[test]
+fn dig_gets_a_plain_answer_with_the_right_flags() {
+    let (_stub, server) = start(Script::default());
+    let printed = server.dig(&["example.org", "A"]);
+    contains(&printed, "status: NOERROR");
+    contains(&printed, "flags: qr rd ra;");
+    contains(&printed, "QUERY: 1, ANSWER: 1, AUTHORITY: 0, ADDITIONAL: 1");
+    contains(&printed, "; EDNS: version: 0, flags:; udp: 1232");
+    contains(&printed, "192.0.2.1");
+}
+
+#[test]
+fn edns_is_in_the_reply_only_if_it_was_in_the_query() {
+    let (_stub, server) = start(Script::default());
+    for _ in 0..2 {
+        let printed = server.dig(&["+noedns", "example.org", "A"]);
+        contains(&printed, "ADDITIONAL: 0");
+        lacks(&printed, "EDNS");
+    }
+    contains(&server.dig(&["example.org", "A"]), "EDNS: version: 0");
+    contains(&server.dig(&["+dnssec", "example.org", "A"]), "EDNS: version: 0, flags: do;");
+}
+
+#[test]
+fn an_edns_version_from_the_future_is_badvers() {
+    let (_stub, server) = start(Script::default());
+    contains(&server.dig(&["+edns=1", "+noednsnegotiation", "example.org"]), "status: BADVERS");
+}
+
+#[test]
+fn the_question_keeps_its_letter_case() {
+    let (_stub, server) = start(Script::default());
+    for _ in 0..2 {
+        contains(&server.dig(&["eXaMpLe.OrG", "A"]), ";eXaMpLe.OrG.");
+        let heard = server.ask(&Ask::new("EXAMPLE.org", Rtype::A));
+        assert_eq!(heard.answers(), ["EXAMPLE.org. 300 A 192.0.2.1"]);
+    }
+}
+
+#[test]
+fn the_ttl_runs_down() {
+    let (stub, server) = start(Script::always(Answer::a(300, Ipv4Addr::new(192, 0, 2, 7))));
+    let ask = Ask::new("age.example.org", Rtype::A);
+    assert_eq!(server.ask(&ask).ttls(), [300]);
+    eventually("the TTL is below 300", || server.ask(&ask).ttls()[0] < 300);
+    assert!(server.ask(&ask).ttls()[0] > 200);
+    assert_eq!(stub.count("age.example.org."), 1);
+}
+
+#[test]
+fn a_long_answer_is_truncated_and_comes_whole_over_tcp() {
+    let (_stub, server) = start(Script::always(Answer::long_text(300, 3000)));
+    for _ in 0..2 {
+        let printed = server.dig(&["+bufsize=1232", "long.example.org", "TXT"]);
+        contains(&printed, ";; Truncated, retrying in TCP mode.");
+        contains(&printed, "ANSWER: 12,");
+        contains(&printed, "(TCP)");
+    }
+    let printed = server.dig(&["+ignore", "+bufsize=1232", "long.example.org", "TXT"]);
+    contains(&printed, "flags: qr tc rd ra;");
+    let whole = server.kdig(&["+tcp", "long.example.org", "TXT"]);
+    contains(&whole, "ANSWER: 12;");
+}
+
+#[test]
+fn failures_are_explained() {
+    let (mut stub, server) = start(Script::always(Answer::rcode(Rcode::REFUSED)));
+    let printed = server.dig(&["refused.example.org"]);
+    contains(&printed, "; EDE: ");
+    stub.die();
+    let printed = server.dig(&["dead.example.org"]);
+    contains(&printed, "status: SERVFAIL");
+    contains(&printed, "; EDE: ");
+    contains(&server.kdig(&["+edns", "dead2.example.org"]), "EDE:");
+}
+
+#[test]
+fn the_version_is_hidden() {
+    let (stub, server) = start(Script::default());
+    for name in ["version.bind", "hostname.bind", "id.server"] {
+        let printed = server.dig(&[name, "TXT", "CH"]);
+        contains(&printed, "ANSWER: 0,");
+        lacks(&printed.to_lowercase(), "gannet");
+        assert_eq!(stub.count(&format!("{name}.")), 0);
+    }
+}
+
+#[test]
+fn local_names_are_answered_here() {
+    let (stub, server) = start(Script::default());
+    contains(&server.dig(&["localhost", "A"]), "127.0.0.1");
+    contains(&server.dig(&["localhost", "AAAA"]), "::1");
+    contains(&server.dig(&["nothing.invalid"]), "status: NXDOMAIN");
+    contains(&server.dig(&["-x", "192.168.1.1"]), "status: NXDOMAIN");
+    contains(&server.dig(&["ipv4only.arpa", "A"]), "192.0.0.170");
+    assert_eq!(stub.seen(), []);
+}
+
+#[test]
+fn a_short_any_answer_instead_of_everything() {
+    let (stub, server) = start(Script::default());
+    let printed = server.dig(&["+notcp", "example.org", "ANY"]);
+    contains(&printed, "HINFO");
+    contains(&printed, "RFC8482");
+    assert_eq!(stub.seen(), []);
+}
+
+#[test]
+fn dig_accepts_our_cookie() {
+    let (_stub, server) = start(Script::default());
+    let printed = server.dig(&["+cookie", "example.org"]);
+    contains(&printed, "; COOKIE: ");
+    contains(&printed, "(good)");
+}
+
+#[test]
+fn kdig_accepts_our_cookie() {
+    let (_stub, server) = start(Script::default());
+    let printed = server.kdig(&["+cookie", "example.org"]);
+    contains(&printed, "status: NOERROR");
+    contains(&printed, "COOKIE: ");
+    lacks(&printed, "WARNING");
+}
+
+#[test]
+fn a_cookie_we_gave_is_good_and_another_address_gets_another_one() {
+    let (_stub, server) = start(Script::default());
+    let client = UdpClient::connect(server.address());
+    let ask =
+        |cookie: &[u8]| client.ask(&Ask::new("example.org", Rtype::A).option(OptionCode::COOKIE, cookie));
+    let first = ask(&[1; 8]).option(OptionCode::COOKIE).expect("a server cookie");
+    assert_eq!((first.len(), &first[..8]), (24, &[1; 8][..]));
+    // RFC 9018 §4: version 1, three reserved octets of zero, then the time.
+    assert_eq!(first[8..12], [1, 0, 0, 0]);
+    let again = ask(&first);
+    assert_eq!(again.rcode(), Rcode::NOERROR);
+    let other_client_half = ask(&[2; 8]).option(OptionCode::COOKIE).expect("a server cookie");
+    assert_ne!(first[16..], other_client_half[16..]);
+}
+
+#[test]
+fn what_is_not_a_query_gets_silence_or_formerr() {
+    let (_stub, server) = start(Script::default());
+    let client = UdpClient::connect(server.address());
+    let good = Ask::new("example.org", Rtype::A).bytes();
+    client.expect_silence(&good[..11]);
+    let mut reply = good.clone();
+    reply[2] |= 0x80;
+    client.expect_silence(&reply);
+    client.send(&good[..good.len() - 2]);
+    let heard = client.receive();
+    assert_eq!((heard.id(), heard.rcode()), (4711, Rcode::FORMERR));
+    let heard = client.ask(&Ask::new("example.org", Rtype::A).opcode(wire::Opcode::UPDATE));
+    assert_eq!(heard.rcode(), Rcode::NOTIMP);
+    assert!(heard.has(Flags::QR));
+}
+
+#[test]
+fn many_queries_on_one_connection_come_back_in_any_order() {
+    let (stub, server) = start(Script::default());
+    stub.behave(Script::answering(|asked| {
+        Answer::a(300, Ipv4Addr::new(192, 0, 2, if asked.qname.starts_with("n1.") { 1 } else { 2 }))
+    }));
+    let mut client = testkit::TcpClient::connect(server.address());
+    let queries: Vec<_> =
+        (0..50).map(|id| Ask::new(&format!("n{id}.example.org"), Rtype::A).id(id).bytes()).collect();
+    client.send(queries.iter().map(Vec::as_slice));
+    let mut ids: Vec<_> = (0..50).map(|_| client.receive().expect("a reply").id()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..50).collect::<Vec<_>>());
+}
