@@ -1,0 +1,704 @@
+//! The tree of a configuration to settings, by the table of settings.
+//!
+//! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
+
+mod notation;
+mod read;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::diagnostic::Problem;
+use crate::policy::{Condition, Rule, action, condition};
+use crate::schema::{self, Kind, Row, Value};
+use crate::settings::{
+    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
+    LocalName, LogFormat, LogLevel, NamePattern, Pick, Policy, Presentation, Rate, Server, Set, Settings,
+    Startup, Tcp, TransportWord,
+};
+use crate::source::{At, FileId, Sources, Span};
+use crate::values;
+use crate::yaml::{self, Entry, Node};
+use notation::{interface, path, pick, rcode_term, server, split_by_commas};
+use read::{Values as _, unreachable_kind};
+pub(crate) use read::{expected_kind, expected_value};
+
+/// What lowering needs besides the tree.
+pub(crate) struct Lowering<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) problems: &'a mut Vec<Problem>,
+    /// Reads a file that holds a secret.
+    pub(crate) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
+    /// The rows that were looked at: a test checks that every row is.
+    pub(crate) touched: RefCell<BTreeSet<&'static str>>,
+}
+
+/// A mapping whose keys are rows of the schema.
+struct Section<'n> {
+    path: String,
+    entries: Cow<'n, [Entry]>,
+    span: Span,
+}
+
+impl Section<'_> {
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    fn child(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// Parses a default of the schema.
+pub(crate) fn default_node(text: &str) -> Node {
+    // No default names a variable.
+    yaml::parse(FileId::BUILT_IN, text, &|_| None, &mut Vec::new()).root.built_in()
+}
+
+/// Returns the rows of which a file that says nothing has the default, written out.
+fn with_defaults(root: &Node) -> Vec<Entry> {
+    let mut entries = match &root.value {
+        yaml::Value::Map(entries) => entries.clone(),
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => Vec::new(),
+    };
+    for row in schema::children("") {
+        let has_default = matches!(row.kind, Kind::Named(_) | Kind::Items);
+        let is_absent = entries
+            .iter()
+            .find(|entry| entry.key == row.key())
+            .is_none_or(|entry| matches!(entry.node.value, yaml::Value::Null));
+        if let (true, true, Some(default)) = (has_default, is_absent, row.default) {
+            entries.retain(|entry| entry.key != row.key());
+            entries.push(Entry {
+                key: row.key().to_owned(),
+                key_span: Span::BUILT_IN,
+                node: default_node(default),
+            });
+        }
+    }
+    entries
+}
+
+impl Lowering<'_> {
+    /// Returns the settings of a whole tree.
+    pub(crate) fn settings(&mut self, root: &Node) -> Settings {
+        let policy_is_given = match &root.value {
+            yaml::Value::Map(entries) => entries
+                .iter()
+                .any(|entry| entry.key == "policy" && !matches!(entry.node.value, yaml::Value::Null)),
+            yaml::Value::Null => false,
+            yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+                self.problems.push(
+                    Problem::error(root.head(), "this file holds no settings")
+                        .expected("\"key: value\" lines"),
+                );
+                false
+            }
+        };
+        let entries = with_defaults(root);
+        let root = Section { path: String::new(), entries: Cow::Borrowed(&entries), span: root.span };
+        self.check_keys(&root, "setting");
+        // Read and put in place before this; only the row is noted.
+        self.row(&root, "include");
+
+        let server = self.section(&root, "server");
+        let caches = self.caches(&root);
+        let (limits, tcp) = self.limits(&root);
+        let startup = Startup {
+            workers: self.whole_or(&server, "workers").map(|number| number as u16),
+            user: self.text_or(&server, "user"),
+            state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
+            listen: self.listeners(&root),
+            log_format: LogFormat::Auto,
+            tcp,
+            cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
+        };
+        let shutdown_timeout = self.duration(&server, "shutdown-timeout");
+        let presentation = Presentation {
+            version: self.text_or(&server, "version"),
+            hostname: self.text_or(&server, "hostname"),
+            identity: self.text_or(&server, "identity"),
+        };
+        let allow = self.prefixes(&root, "allow");
+        let upstreams = self.groups(&root);
+        let hosts = self.hosts(&root);
+        let local = self.local(&root);
+        let cookies = self.section(&root, "cookies");
+        let cookies = Cookies {
+            enabled: self.boolean(&cookies, "enabled"),
+            secret: self.secret(&cookies, "secret"),
+            other_secret: self.secret(&cookies, "other-secret"),
+        };
+        let edns = self.section(&root, "edns");
+        let udp_size = self.whole(&edns, "udp-size") as u16;
+        let log = self.section(&root, "log");
+        let log_format = self.word(&log, "format", LogFormat::parse);
+        let log_level = self.word(&log, "level", LogLevel::parse);
+        let sets = self.sets(&root);
+        let policies = self.policies(&root);
+        Settings {
+            startup: Startup { log_format, ..startup },
+            shutdown_timeout,
+            presentation,
+            allow,
+            upstreams,
+            caches,
+            hosts,
+            local,
+            limits,
+            cookies,
+            udp_size,
+            log_level,
+            sets,
+            policies,
+            policy_is_given,
+        }
+    }
+
+    fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {
+        let items = self.items(root, "listen");
+        let is_empty = items.is_empty();
+        let mut listeners: Vec<Listener> = Vec::new();
+        let mut is_auto = false;
+        for item in items {
+            let transports = self.list(&item, "transport", |_, value, scalar| match value {
+                Value::Word(words) => Self::one_word(words, &scalar.text, TransportWord::parse),
+                other => unreachable_kind(other),
+            });
+            let from = self.prefixes(&item, "proxy-protocol-from");
+            match self.socket_or(&item, "at") {
+                Some(At { value: Some(address), span }) => {
+                    let listener = Listener {
+                        at: At { value: address, span },
+                        udp: transports.iter().any(|at| at.value == TransportWord::Udp),
+                        tcp: transports.iter().any(|at| at.value == TransportWord::Tcp),
+                        proxy_protocol_from: from,
+                    };
+                    if transports.is_empty() {
+                        let span = item.entry("transport").map_or(item.span, |entry| entry.node.head());
+                        self.problems.push(
+                            Problem::error(span, "this address is to speak nothing")
+                                .expected("udp, tcp or both"),
+                        );
+                    }
+                    // Port 0 asks the system for any free port: two of those are two sockets.
+                    match listeners.iter().find(|other| other.at == listener.at && address.port() != 0) {
+                        Some(first) => self.problems.push(
+                            Problem::error(span, format!("\"{address}\" is listened on twice")).hint_at(
+                                "the first time is on ",
+                                first.at.span,
+                                "",
+                            ),
+                        ),
+                        None => listeners.push(listener),
+                    }
+                }
+                Some(At { value: None, .. }) => is_auto = true,
+                None => {}
+            }
+        }
+        if let (true, Some(first)) = (is_auto, listeners.first()) {
+            self.problems.push(
+                Problem::error(first.at.span, "\"auto\" and an address")
+                    .expected("either \"auto\" alone or addresses"),
+            );
+        }
+        if is_empty {
+            let span = root.entry("listen").map_or(root.span, |entry| entry.node.head());
+            self.problems
+                .push(Problem::error(span, "nothing is listened on").expected("at least one address"));
+        }
+        (!is_auto).then_some(listeners)
+    }
+
+    fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for (name, section) in self.named_sections(root, "upstreams") {
+            let mut servers = Vec::new();
+            let items = self.items(&section, "servers");
+            if items.is_empty() {
+                self.problems.push(
+                    Problem::error(name.span, format!("upstream group \"{}\" has no servers", name.value))
+                        .expected("\"servers:\" with at least one address, or \"system\""),
+                );
+            }
+            let count = items.len();
+            for item in items {
+                let weight = self.whole(&item, "weight") as u16;
+                let source = self.optional(&item, "source", |lowering, _, node| {
+                    lowering.read(node, "an IP address", values::address)
+                });
+                let interface = self.optional(&item, "interface", |lowering, _, node| {
+                    lowering.read(node, "the name of an interface", interface)
+                });
+                let mark = self.optional(&item, "mark", |lowering, row, node| {
+                    lowering
+                        .read_whole(row, node)
+                        .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
+                });
+                let row = self.row(&item, "address");
+                if item.entry("address").is_none() {
+                    self.problems.push(
+                        Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)),
+                    );
+                }
+                let server = self.optional(&item, "address", |lowering, _, node| {
+                    lowering.read(node, "an upstream server", server)
+                });
+                servers.extend(server.map(|server| GroupServer {
+                    server,
+                    weight,
+                    source: source.map(|at| at.value),
+                    interface: interface.map(|at| at.value),
+                    mark: mark.map(|at| at.value),
+                }));
+            }
+            let pick = self
+                .required(&section, "pick", |lowering, _, node| lowering.read(node, "a way to choose", pick));
+            let has_system = servers.iter().any(|server: &GroupServer| server.server.value == Server::System);
+            if let Pick::Race(number) = pick.value
+                && usize::from(number) > count
+                && !has_system
+            {
+                self.problems.push(
+                    Problem::error(pick.span, format!("a race of {number} in a group of {count}"))
+                        .expected(format!("at most {count}")),
+                );
+            }
+            groups.push(Group {
+                name,
+                servers,
+                pick: pick.value,
+                timeout: self.duration(&section, "timeout"),
+                hedge: self.hedge(&section, "hedge"),
+                fallback_on: self
+                    .list(&section, "fallback-on", |_, value, scalar| match value {
+                        Value::RcodeTerm => rcode_term(&scalar.text),
+                        other => unreachable_kind(other),
+                    })
+                    .values(),
+                bootstrap: self.list(&section, "bootstrap", |_, value, scalar| match value {
+                    Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => {
+                        Ok(Bootstrap::System)
+                    }
+                    Value::Socket { port, .. } => {
+                        values::socket_address(&scalar.text, *port).map(Bootstrap::Address)
+                    }
+                    other => unreachable_kind(other),
+                }),
+                client_subnet: self.word(&section, "client-subnet", ClientSubnetUse::parse),
+                trust_ad: self.boolean(&section, "trust-ad"),
+                case_randomisation: self.boolean(&section, "case-randomisation"),
+            });
+        }
+        groups
+    }
+
+    fn caches(&mut self, root: &Section<'_>) -> Vec<CacheSettings> {
+        let mut caches = Vec::new();
+        for (name, section) in self.named_sections(root, "cache") {
+            let dump = self.section(&section, "dump");
+            let min_ttl = self.duration(&section, "min-ttl");
+            let max_ttl = self.duration(&section, "max-ttl");
+            if min_ttl > max_ttl {
+                let span =
+                    section.entry("min-ttl").or(section.entry("max-ttl")).map_or(name.span, |e| e.node.span);
+                let (min, max) = (values::duration_text(min_ttl), values::duration_text(max_ttl));
+                self.problems.push(
+                    Problem::error(span, format!("min-ttl ({min}) is larger than max-ttl ({max})"))
+                        .expected("min-ttl to be at most max-ttl"),
+                );
+            }
+            let dump_file = self.path(&dump, "file").map(|at| at.value);
+            let dump_every = self.duration_or(&dump, "every");
+            if let (None, Some(entry)) = (&dump_file, self.said(&dump, "every")) {
+                self.problems.push(
+                    Problem::warning(entry.key_span, "\"every\" is ignored: there is no file to write")
+                        .hint("set \"file\" beside it"),
+                );
+            }
+            let stale = self.duration_or(&section, "stale");
+            for key in ["stale-client-timeout", "stale-ttl"] {
+                if let (None, Some(entry)) = (stale, self.said(&section, key)) {
+                    self.problems.push(Problem::warning(
+                        entry.key_span,
+                        format!("\"{key}\" is ignored: \"stale\" is off"),
+                    ));
+                }
+            }
+            caches.push(CacheSettings {
+                size: self.size(&section, "size"),
+                min_ttl,
+                max_ttl,
+                max_negative_ttl: self.duration(&section, "max-negative-ttl"),
+                failure_ttl: self.duration(&section, "failure-ttl"),
+                stale,
+                stale_client_timeout: self.duration(&section, "stale-client-timeout"),
+                stale_ttl: self.duration(&section, "stale-ttl"),
+                prefetch: self.percent_or(&section, "prefetch"),
+                dump_file,
+                dump_every,
+                name,
+            });
+        }
+        caches
+    }
+
+    fn hosts(&mut self, root: &Section<'_>) -> Hosts {
+        let hosts = self.section(root, "hosts");
+        let files = self.list(&hosts, "files", |_, _, scalar| path(&scalar.text));
+        let files =
+            files.into_iter().map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
+        Hosts {
+            files: files.collect(),
+            system: self.boolean(&hosts, "system"),
+            ttl: self.duration(&hosts, "ttl"),
+        }
+    }
+
+    fn local(&mut self, root: &Section<'_>) -> Vec<LocalName> {
+        let mut names: Vec<LocalName> = Vec::new();
+        let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
+        let section = self.section(root, "local");
+        for entry in section.entries.iter() {
+            let row = self.row(&section, "*");
+            let addresses =
+                self.list_of(row, &entry.node, |_, _, scalar| values::address(&scalar.text)).values();
+            match values::name(&entry.key) {
+                Ok(name) => {
+                    let folded = name.as_name().to_folded().as_bytes().to_vec();
+                    match seen.get(&folded) {
+                        Some(&first) => self.problems.push(
+                            Problem::error(entry.key_span, format!("\"{}\" is set twice", entry.key))
+                                .hint_at(
+                                    "the first time is on ",
+                                    first,
+                                    "; letter case and a final dot do not count",
+                                ),
+                        ),
+                        None => {
+                            seen.insert(folded, entry.key_span);
+                            names.push(LocalName {
+                                name: At { value: name, span: entry.key_span },
+                                addresses,
+                            });
+                        }
+                    }
+                }
+                Err(misread) => self.problems.push(misread.into_problem(entry.key_span)),
+            }
+        }
+        names
+    }
+
+    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp) {
+        let limits = self.section(root, "limits");
+        let rate = self.section(&limits, "rate");
+        let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
+        if per_second.is_none() {
+            for entry in rate.entries.iter().filter(|entry| entry.key != "per-second") {
+                if schema::find(&rate.child(&entry.key)).is_none() || self.said(&rate, &entry.key).is_none() {
+                    continue;
+                }
+                self.problems.push(
+                    Problem::warning(
+                        entry.key_span,
+                        format!("\"{}\" is ignored: there is no rate limit", entry.key),
+                    )
+                    .hint("set \"per-second\" beside it"),
+                );
+            }
+        }
+        let tcp = self.section(&limits, "tcp");
+        let tcp = Tcp {
+            connections: self.whole(&tcp, "connections") as u32,
+            connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
+            idle_timeout: self.duration(&tcp, "idle-timeout"),
+            first_query_timeout: self.duration(&tcp, "first-query-timeout"),
+            pipeline: self.whole(&tcp, "pipeline") as u32,
+        };
+        let rate = Rate {
+            per_second,
+            burst: self.whole(&rate, "burst") as u32,
+            slip: self.whole(&rate, "slip") as u32,
+            ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
+            ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
+            exempt: self.prefixes(&rate, "exempt"),
+        };
+        (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp)
+    }
+
+    fn sets(&mut self, root: &Section<'_>) -> Vec<Set> {
+        let mut sets = Vec::new();
+        for (name, section) in self.named_sections(root, "sets") {
+            let names: Vec<NamePattern> =
+                self.list(&section, "names", |_, _, scalar| condition::name_pattern(&scalar.text)).values();
+            let clients = self.prefixes(&section, "clients");
+            if names.is_empty() && clients.is_empty() && section.entries.is_empty() {
+                self.problems.push(
+                    Problem::error(name.span, format!("set \"{}\" is empty", name.value))
+                        .expected("\"names:\" or \"clients:\""),
+                );
+            }
+            sets.push(Set { name, names, clients });
+        }
+        sets
+    }
+
+    fn policies(&mut self, root: &Section<'_>) -> Vec<Policy> {
+        let section = self.names(root, "policy");
+        let mut policies = Vec::new();
+        for entry in section.entries.iter() {
+            let Some(name) = self.label(entry) else { continue };
+            let row = self.row(&section, "*");
+            let items = self.items_of(row, &entry.node);
+            let rules = items.iter().map(|item| self.rule(item)).collect();
+            policies.push(Policy { name, rules });
+        }
+        policies
+    }
+
+    fn rule(&mut self, item: &Section<'_>) -> Rule {
+        let name = self.optional(item, "name", |lowering, _, node| {
+            lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+        });
+        let condition = self.optional(item, "if", |lowering, _, node| {
+            let scalar = lowering.scalar(node, "a condition");
+            let read = scalar.and_then(|scalar| condition::parse(scalar, lowering.problems));
+            // One that cannot be read holds never, so that nothing is said about what comes after the rule.
+            Some(At { value: read.unwrap_or(Condition::Any(Vec::new())), span: node.span })
+        });
+        let row = self.row(item, "do");
+        let actions = match item.entry("do") {
+            Some(entry) => self.actions(row, &entry.node),
+            None => {
+                self.problems.push(
+                    Problem::error(item.span, "this rule does nothing")
+                        .expected("\"do:\" and one or more actions"),
+                );
+                Vec::new()
+            }
+        };
+        Rule { span: item.span, name, condition, actions }
+    }
+
+    fn actions(&mut self, row: &'static Row, node: &Node) -> Vec<At<action::Action>> {
+        let single = std::slice::from_ref(node);
+        let nodes = match &node.value {
+            yaml::Value::List(nodes) => nodes.as_slice(),
+            yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Map(_) => single,
+        };
+        if nodes.is_empty() {
+            self.problems
+                .push(Problem::error(node.head(), "there is no action").expected(expected_kind(row.kind)));
+        }
+        let mut actions = Vec::new();
+        let mut rest = nodes;
+        while let Some((node, after)) = rest.split_first() {
+            rest = after;
+            let Some(scalar) = self.scalar(node, "an action") else { continue };
+            if let Some(count) = split_by_commas(node, after) {
+                let parts: Vec<&str> = std::iter::once(node)
+                    .chain(&after[..count])
+                    .filter_map(|node| match &node.value {
+                        yaml::Value::Scalar(scalar) => Some(scalar.text.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                let end = after.get(count - 1).map_or(node.span, |last| last.span);
+                self.problems.push(
+                    Problem::error(
+                        node.span.to(end),
+                        format!(
+                            "inside \"[ ]\" the comma ends an item, so this action was split into {} parts",
+                            parts.len()
+                        ),
+                    )
+                    .hint(format!("quote it: \"{}\"", parts.join(", "))),
+                );
+                rest = &after[count..];
+                continue;
+            }
+            if let Some(value) = action::parse(scalar, self.problems) {
+                actions.push(At { value, span: node.span });
+            }
+        }
+        actions
+    }
+}
+
+/// Says what went wrong with a file, without the number that Rust adds.
+pub(crate) fn io_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use crate::schema::ROWS;
+
+    /// Lowers `text`; returns the rows that were read and how many problems there were.
+    fn lower(text: &str) -> (BTreeSet<&'static str>, usize) {
+        let mut sources = Sources::default();
+        let file = sources.add(Path::new("x"), text.to_owned());
+        let mut problems = Vec::new();
+        let parsed = yaml::parse(file, text, &|_| None, &mut problems);
+        let read_file = |_: &Path| Ok(Vec::new());
+        let mut lowering = Lowering {
+            sources: &sources,
+            problems: &mut problems,
+            read_file: &read_file,
+            touched: RefCell::default(),
+        };
+        lowering.settings(&parsed.root);
+        let touched = lowering.touched.into_inner();
+        (touched, problems.len())
+    }
+
+    #[test]
+    fn no_setting_is_accepted_and_ignored() {
+        let (touched, problems) = lower(
+            "local: {a.example: 192.0.2.1}\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n",
+        );
+        assert_eq!(problems, 0);
+        let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();
+        assert_eq!(touched.into_iter().collect::<BTreeSet<&str>>(), all);
+    }
+
+    #[test]
+    fn every_default_is_within_its_range() {
+        // Each is read by the code that reads files, which reports what is not.
+        assert_eq!(lower("").1, 0);
+        for row in ROWS {
+            assert!(
+                row.default.is_none() || !row.reason.is_empty(),
+                "{} has no reason for its default",
+                row.path
+            );
+            assert!(row.text.ends_with(['.', '`']), "{} has no sentence for the manual", row.path);
+        }
+    }
+
+    #[test]
+    fn paths_are_said_once() {
+        let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();
+        assert_eq!(all.len(), ROWS.len());
+    }
+
+    fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        // Pieces of configurations, so that more than the first reader sees them.
+        let keys: Vec<&'static str> = ROWS.iter().map(Row::key).collect();
+        let pieces = vec![
+            ": ",
+            ":\n",
+            "\n",
+            "\n  ",
+            "\n    ",
+            "- ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ", ",
+            "\"",
+            "'",
+            "|\n",
+            ">\n",
+            "#",
+            "&a ",
+            "*a",
+            "!t ",
+            "${",
+            "}",
+            "$${A}",
+            "10s",
+            "64MiB",
+            "10%",
+            "true",
+            "auto",
+            "off",
+            "main",
+            "default",
+            "system",
+            "::1",
+            "[::1]:53",
+            "9.9.9.9@53",
+            "10.0.0.0/8",
+            "udp://",
+            "cache(main)",
+            "forward(default)",
+            "call(main)",
+            "ttl(min 1s max ",
+            "qname in suffix:a|",
+            "mark(1) and not (",
+            "client == ",
+            "ä",
+            "\u{0}",
+            "\t",
+            "---\n",
+            "%YAML",
+            "? ",
+            "~",
+        ];
+        prop_oneof![
+            "\\PC*",
+            proptest::collection::vec(
+                prop_oneof![
+                    proptest::sample::select(keys).prop_map(str::to_owned),
+                    proptest::sample::select(pieces).prop_map(str::to_owned),
+                    "[a-z.:/$(){}0-9\"' -]{0,6}",
+                ],
+                0..60
+            )
+            .prop_map(|pieces| pieces.concat()),
+        ]
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_text_panics(text in any_text()) {
+            let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+            match load_text(Path::new("x"), &text, &memory) {
+                Ok(loaded) => {
+                    let _ = crate::compile(&loaded, &[], None, &memory);
+                    // What is shown can be read again.
+                    let shown = crate::print::show(&loaded);
+                    proptest::prop_assert!(load_text(Path::new("y"), &shown, &memory).is_ok(), "{}", shown);
+                }
+                Err(found) => {
+                    proptest::prop_assert!(!found.is_empty());
+                    for found in found {
+                        let _ = (found.human(), found.json());
+                        proptest::prop_assert!(!found.message.is_empty());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn a_damaged_file_of_defaults_does_not_panic(at in 0_usize..8000, with in "[ -~\n]{0,3}", len in 0_usize..12) {
+            let mut text = crate::print::defaults();
+            let start = at.min(text.len());
+            let end = (start + len).min(text.len());
+            if text.is_char_boundary(start) && text.is_char_boundary(end) {
+                text.replace_range(start..end, &with);
+            }
+            let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+            if let Ok(loaded) = load_text(Path::new("x"), &text, &memory) {
+                let _ = crate::compile(&loaded, &[], None, &memory);
+            }
+        }
+    }
+}

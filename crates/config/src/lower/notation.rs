@@ -1,0 +1,252 @@
+//! Notations that only settings have: upstream servers, ways to choose, prefixes by name.
+
+use std::path::PathBuf;
+
+use super::expected_value;
+use crate::schema::{PREFIX_WORDS, Value};
+use crate::settings::{Host, Pick, PickWord, RcodeTerm, Server};
+use crate::suggest::nearest;
+use crate::values::{self, Misread, Prefix, Read};
+use crate::yaml::{self, Node};
+
+pub(super) fn path(text: &str) -> Read<PathBuf> {
+    if text.is_empty() || text.contains('\0') {
+        let message = format!("\"{}\" is not a path", text.escape_default());
+        return Err(Misread { at: 0..text.len(), message, expected: None, hint: None });
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// Octets of the name of an interface (`IFNAMSIZ`, less the octet at its end).
+const INTERFACE_OCTETS_MAX: usize = 15;
+
+pub(super) fn interface(text: &str) -> Read<String> {
+    let is_one = (1..=INTERFACE_OCTETS_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    if is_one {
+        return Ok(text.to_owned());
+    }
+    Err(Misread {
+        at: 0..text.len(),
+        message: format!("\"{text}\" is not the name of an interface"),
+        expected: Some("a name such as eth0".to_owned()),
+        hint: None,
+    })
+}
+
+/// Reads a response code, or the word for all that are no answer.
+pub(super) fn rcode_term(text: &str) -> Read<RcodeTerm> {
+    if text == "unusable" {
+        return Ok(RcodeTerm::Unusable);
+    }
+    values::rcode(text).map(RcodeTerm::One).map_err(|misread| {
+        let expected = Some(expected_value(Value::RcodeTerm));
+        match nearest(text, ["unusable"]) {
+            Some(word) => Misread { expected, hint: Some(format!("did you mean \"{word}\"?")), ..misread },
+            None => Misread { expected, ..misread },
+        }
+    })
+}
+
+/// Reads a prefix or one of the words for several.
+pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
+    if PREFIX_WORDS.contains(&text) {
+        return Ok(values::prefix_word(text));
+    }
+    values::prefix(text).map(|prefix| vec![prefix]).map_err(|misread| match nearest(text, PREFIX_WORDS) {
+        Some(word) => Misread { hint: Some(format!("did you mean \"{word}\"?")), ..misread },
+        None if text.starts_with(|c: char| c.is_ascii_alphabetic()) && !text.contains(':') => {
+            Misread { expected: Some(expected_value(Value::Prefix)), ..misread }
+        }
+        None => misread,
+    })
+}
+
+/// URL schemes that name an encrypted transport.
+const LATER_SCHEMES: [&str; 7] = ["tls", "dot", "https", "doh", "h3", "quic", "sdns"];
+
+/// Reads an upstream server.
+pub(super) fn server(text: &str) -> Read<Server> {
+    let wrong = |at: std::ops::Range<usize>, message: String| Misread {
+        at,
+        message,
+        expected: Some(expected_value(Value::Server)),
+        hint: None,
+    };
+    if text == "system" {
+        return Ok(Server::System);
+    }
+    let (tcp_only, rest) = match text.split_once("://") {
+        None => (false, text),
+        Some(("udp", rest)) => (false, rest),
+        Some(("tcp", rest)) => (true, rest),
+        Some((scheme, _)) if LATER_SCHEMES.contains(&scheme) => {
+            return Err(wrong(
+                0..scheme.len() + 3,
+                format!("\"{scheme}://\" is not supported by this version yet"),
+            ));
+        }
+        Some((scheme, _)) => {
+            return Err(wrong(0..scheme.len() + 3, format!("unknown transport \"{scheme}://\"")));
+        }
+    };
+    let start = text.len() - rest.len();
+    if let Some(at) = rest.find('#') {
+        let message = format!("\"{}\" is for TLS, which is not supported by this version yet", &rest[at..]);
+        return Err(wrong(start + at..text.len(), message));
+    }
+    let misread = match values::socket_address(rest, 53) {
+        Ok(address) if address.port() == 0 => {
+            return Err(wrong(start..text.len(), format!("\"{rest}\" has port 0")));
+        }
+        Ok(address) => return Ok(Server::One { tcp_only, host: Host::Address(address) }),
+        Err(misread) => misread,
+    };
+    let (name, port) = match rest.rsplit_once([':', '@']) {
+        Some((name, port)) => (name, Some(port)),
+        None => (rest, None),
+    };
+    // What has no letter was meant to be an address; what has a colon left, too.
+    let is_name = name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains([':', '/', '[', '%']);
+    if !is_name {
+        let at = start + misread.at.start..start + misread.at.end;
+        return Err(Misread { at, expected: Some(expected_value(Value::Server)), ..misread });
+    }
+    if name == "system" || nearest(name, ["system"]).is_some() && !name.contains('.') {
+        return Err(Misread {
+            hint: Some("did you mean \"system\"?".to_owned()),
+            ..wrong(0..text.len(), format!("\"{text}\" is not a server"))
+        });
+    }
+    let port = match port {
+        None => 53,
+        Some(part) => part.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(|| Misread {
+            expected: Some("1 to 65535".to_owned()),
+            ..wrong(text.len() - part.len()..text.len(), format!("\"{part}\" is not a port"))
+        })?,
+    };
+    match values::name(name) {
+        Ok(name) => Ok(Server::One { tcp_only, host: Host::Name { name, port } }),
+        Err(misread) => Err(Misread { at: start + misread.at.start..start + misread.at.end, ..misread }),
+    }
+}
+
+/// The most servers of one race: each costs a packet for every query.
+const RACE_MAX: u8 = 8;
+
+/// Reads `ordered` or `race(2)`.
+pub(super) fn pick(text: &str) -> Read<Pick> {
+    let wrong = |message: String, hint: Option<String>| Misread {
+        at: 0..text.len(),
+        message,
+        expected: Some(expected_value(Value::Pick)),
+        hint,
+    };
+    let (word, argument) = match text.split_once('(') {
+        Some((word, argument)) => (word.trim_end(), argument.strip_suffix(')').map(str::trim)),
+        None => (text, None),
+    };
+    match (PickWord::parse(word), argument) {
+        (Some(PickWord::Ordered), None) => Ok(Pick::Ordered),
+        (Some(PickWord::Fastest), None) => Ok(Pick::Fastest),
+        (Some(PickWord::Balanced), None) => Ok(Pick::Balanced),
+        (Some(PickWord::Race), Some(number)) => number
+            .parse::<u8>()
+            .ok()
+            .filter(|number| (2..=RACE_MAX).contains(number))
+            .map(Pick::Race)
+            .ok_or_else(|| {
+                wrong(
+                    format!("\"{number}\" is not a number of servers for a race"),
+                    Some(format!("2 to {RACE_MAX}")),
+                )
+            }),
+        (Some(PickWord::Race), None) => {
+            Err(wrong("a race needs the number of servers".to_owned(), Some("\"race(2)\"?".to_owned())))
+        }
+        (Some(_), Some(_)) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
+        (None, _) => {
+            let hint = nearest(word, PickWord::WORDS.iter().copied())
+                .map(|word| format!("did you mean \"{word}\"?"));
+            Err(wrong(format!("unknown way to choose \"{word}\""), hint))
+        }
+    }
+}
+
+/// Returns how many of the nodes after `node` belong to it, if it is an action that YAML split at its commas.
+pub(super) fn split_by_commas(node: &Node, after: &[Node]) -> Option<usize> {
+    let depth = |node: &Node| match &node.value {
+        yaml::Value::Scalar(scalar) => {
+            Some(scalar.text.matches('(').count() as i64 - scalar.text.matches(')').count() as i64)
+        }
+        yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => None,
+    };
+    let mut open = depth(node)?;
+    if open <= 0 {
+        return None;
+    }
+    for (count, next) in after.iter().enumerate() {
+        open += depth(next)?;
+        if open <= 0 {
+            return Some(count + 1);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_server(text: &str, expect: Result<Server, &str>) {
+        match (server(text), expect) {
+            (Ok(found), Ok(expect)) => assert_eq!(found, expect, "{text}"),
+            (Err(misread), Err(part)) => {
+                assert!(misread.message.contains(part), "{text}: {}", misread.message);
+            }
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn upstream_servers_are_read_in_each_notation() {
+        let at = |tcp_only: bool, address: &str| {
+            Ok(Server::One { tcp_only, host: Host::Address(address.parse().expect("an address")) })
+        };
+        check_server("system", Ok(Server::System));
+        check_server("9.9.9.9", at(false, "9.9.9.9:53"));
+        check_server("9.9.9.9@5353", at(false, "9.9.9.9:5353"));
+        check_server("udp://9.9.9.9:5353", at(false, "9.9.9.9:5353"));
+        check_server("tcp://[2620:fe::fe]", at(true, "[2620:fe::fe]:53"));
+        check_server("2620:fe::fe", at(false, "[2620:fe::fe]:53"));
+        let name = values::name("dns.quad9.net").expect("a name");
+        check_server(
+            "dns.quad9.net",
+            Ok(Server::One { tcp_only: false, host: Host::Name { name, port: 53 } }),
+        );
+        check_server(
+            "tcp://dns.quad9.net:54",
+            Ok(Server::One { tcp_only: true, host: Host::Name { name, port: 54 } }),
+        );
+        for scheme in ["tls", "https", "quic", "sdns"] {
+            check_server(&format!("{scheme}://dns.quad9.net"), Err("is not supported by this version yet"));
+        }
+        check_server("9.9.9.9@853#dns.quad9.net", Err("is for TLS"));
+        check_server("ftp://9.9.9.9", Err("unknown transport"));
+        check_server("9.9.9", Err("is not an address"));
+        check_server("9.9.9.9/24", Err("is not an address"));
+        check_server("9.9.9.9:0", Err("has port 0"));
+        check_server("dns.quad9.net:0", Err("is not a port"));
+        check_server("sytem", Err("is not a server"));
+        check_server("", Err("is not an address"));
+    }
+
+    #[test]
+    fn ways_to_choose_are_read() {
+        assert_eq!(pick("race(2)"), Ok(Pick::Race(2)));
+        assert_eq!(pick("ordered"), Ok(Pick::Ordered));
+        for wrong in ["race", "race(1)", "race(9)", "race(2", "ordered(2)", "", "random"] {
+            assert!(pick(wrong).is_err(), "{wrong}");
+        }
+    }
+}
