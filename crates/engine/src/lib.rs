@@ -38,11 +38,12 @@ pub use want::{ClientSubnet, Failure, OutQuery, Outcome, PoolId, Want};
 use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
+use names::Sought;
 use program::Position;
 use resume::Scratch;
 use run::{Desktop, End, Run};
 use wire::query::{Malformed, cookie_only};
-use wire::{Class, EdeCode, Flags, Header, OptionCode, Query, Rcode, Rtype};
+use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
 /// What became of one query.
 #[must_use]
@@ -63,6 +64,8 @@ pub struct Engine {
     counters: Arc<Counters>,
     now: Now,
     scratch: Scratch,
+    /// The name of the query at hand, in lower case.
+    folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
 }
@@ -78,6 +81,7 @@ impl Engine {
             counters,
             now: Now::default(),
             scratch: Scratch::new(),
+            folded: Folded::root(),
             limited: 0,
         }
     }
@@ -132,11 +136,12 @@ impl Engine {
         if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
             return self.complete(&to, &answer, reply);
         }
+        let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
         let mut run = Run {
             query: &query,
             client,
             proof,
-            name_hash: self.snapshot.key.fold(query.question.qname, &mut self.scratch.folded),
+            sought: Sought::new(&self.folded, name_hash),
             at: Position::default(),
             marks: 0,
             fill: None,
@@ -147,19 +152,23 @@ impl Engine {
             snapshot: &self.snapshot,
             counters: &self.counters,
             now: self.now,
-            folded: &self.scratch.folded,
+            folded: &self.folded,
             ttl_offsets: &[],
         };
         match run.interpret(desktop, reply.buffer()) {
             End::Answer(answer) => {
+                let (errand, marks) = (run.errand, run.marks);
                 let verdict = self.complete(&to, &answer, reply);
-                if let Some((at, fill)) = run.errand {
-                    self.begin_errand(&to, run.name_hash, run.marks, at, fill);
+                if let Some((at, fill)) = errand {
+                    self.begin_errand(&to, name_hash, marks, at, fill);
                 }
                 verdict
             }
             End::Drop => self.stay_silent(),
-            End::Wait(want) => self.defer(&run, want),
+            End::Wait(want) => {
+                self.counters.deferred.bump();
+                Verdict::Defer(Suspended::new(&self.snapshot, &run, want))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use wire::{Class, HashKey, Name, NameBuf, Rcode, Rtype, Ttl};
 
-use crate::names::NameTable;
+use crate::names::{NameTable, Sought};
 
 /// Collects local names; [`LocalBuilder::compile`] makes them ready to answer.
 #[derive(Default)]
@@ -252,15 +252,15 @@ pub enum LocalAnswer<'a> {
 
 impl LocalData {
     /// Answers a question of class IN; `None` when the name is not ours.
-    pub fn answer(&self, qname: Name<'_>, hash: u64, qtype: Rtype) -> Option<LocalAnswer<'_>> {
-        if let Some(index) = self.names.exact(qname, hash) {
+    pub fn answer(&self, sought: &Sought<'_>, qtype: Rtype) -> Option<LocalAnswer<'_>> {
+        if let Some(index) = self.names.exact(sought) {
             let answers = self.answers.get(index)?;
             if let Some(records) = self.records(answers, qtype) {
                 return Some(records);
             }
-            return Some(self.negative(qname, answers, Rcode::NOERROR));
+            return Some(self.negative(sought, answers, Rcode::NOERROR));
         }
-        self.names.covering(qname, |found| {
+        self.names.covering(sought, |found| {
             let answers = self.answers.get(found.index)?;
             match answers.below {
                 Below::Unknown => None,
@@ -291,14 +291,14 @@ impl LocalData {
     }
 
     /// A negative answer for a name that exists: its SOA is that of the zone it lies in, or its own.
-    fn negative(&self, qname: Name<'_>, answers: &Answers, rcode: Rcode) -> LocalAnswer<'_> {
+    fn negative(&self, sought: &Sought<'_>, answers: &Answers, rcode: Rcode) -> LocalAnswer<'_> {
         let apex_octets = self
             .names
-            .covering(qname, |found| {
+            .covering(sought, |found| {
                 let holds = self.answers.get(found.index)?.below == Below::Nothing;
                 holds.then_some(found.octets)
             })
-            .unwrap_or(qname.len());
+            .unwrap_or(sought.name().len());
         negative(apex_octets, answers, rcode)
     }
 }
@@ -331,8 +331,9 @@ mod tests {
     fn check(text: &str, qtype: Rtype, expected: Option<(Rcode, u16, usize)>) {
         let local = sample();
         let qname = name(text);
-        let hash = KEY.hash_name(qname.as_name());
-        let got = local.answer(qname.as_name(), hash, qtype).map(|answer| match answer {
+        let mut folded = wire::Folded::root();
+        let hash = KEY.fold(qname.as_name(), &mut folded);
+        let got = local.answer(&Sought::new(&folded, hash), qtype).map(|answer| match answer {
             LocalAnswer::Records { count, body } => (Rcode::NOERROR, count, body.len()),
             LocalAnswer::Negative { rcode, apex_octets, .. } => (rcode, 0, apex_octets),
         });

@@ -2,12 +2,46 @@
 //!
 //! A table of names: finds a name, or the closest name above it that covers it.
 
-use wire::{HashKey, Name, NameBuf};
+use wire::{Folded, HashKey, Name, NameBuf};
 
 /// Slots that one look-up should probe at most: the table is made larger until that is so.
 const PROBES_WANTED: usize = 32;
 /// Slots for each name beyond which the table is not made larger.
 const SLOTS_PER_NAME_MAX: usize = 16;
+
+/// A name that is looked for, with what every look-up needs to know about it.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    name: Name<'a>,
+    hash: u64,
+    /// One of 64 bits for the last label.
+    top: u64,
+    /// How many labels there are.
+    depth: u32,
+}
+
+impl<'a> Sought<'a> {
+    /// Returns what look-ups need; `hash` is [`HashKey::hash_name`] of the name.
+    pub fn new(folded: &'a Folded, hash: u64) -> Self {
+        let name = folded.as_name();
+        let (mut depth, mut last): (u32, &[u8]) = (0, &[]);
+        for label in name.labels() {
+            depth += 1;
+            last = label;
+        }
+        Self { name, hash, top: top_bit(last), depth }
+    }
+
+    /// Returns the name, in lower case.
+    pub const fn name(&self) -> Name<'a> {
+        self.name
+    }
+
+    /// Returns the hash of the name.
+    pub const fn hash(&self) -> u64 {
+        self.hash
+    }
+}
 
 /// One name of the table.
 #[derive(Clone, Copy)]
@@ -58,7 +92,7 @@ impl NameTable {
             if *covers {
                 covering_depths |= 1_u128 << name.label_count();
             }
-            tops |= top_bit(name);
+            tops |= top_bit(name.labels().last().unwrap_or(&[]));
             entries.push(Entry {
                 hash: key.hash_name(name),
                 name_at: names.len() as u32,
@@ -95,25 +129,26 @@ impl NameTable {
         self.entries.is_empty()
     }
 
-    /// Finds `name` itself; `hash` is that of the whole name under this table's key.
-    pub fn exact(&self, name: Name<'_>, hash: u64) -> Option<usize> {
-        if self.tops & top_bit(name) == 0 {
+    /// Finds the name itself.
+    pub fn exact(&self, sought: &Sought<'_>) -> Option<usize> {
+        if self.tops & sought.top == 0 {
             return None;
         }
-        self.probe(name, hash)
+        self.probe(sought.name.as_bytes(), sought.hash)
     }
 
-    /// Walks the covering names at or above `name`, the closest first, until `f` returns something.
-    pub fn covering<T>(&self, name: Name<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
-        if self.covering_depths == 0 || (self.tops & top_bit(name) == 0 && self.covering_depths & 1 == 0) {
+    /// Walks the covering names at or above the name, the closest first, until `f` returns something.
+    pub fn covering<T>(&self, sought: &Sought<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
+        let roots = self.covering_depths & 1;
+        if self.covering_depths == 0 || (self.tops & sought.top == 0 && roots == 0) {
             return None;
         }
-        let mut rest = name;
-        let mut depth = name.label_count();
+        let mut rest = sought.name;
+        let mut depth = sought.depth;
         // Ends: each step takes one label off.
         loop {
-            if self.covering_depths & 1_u128.checked_shl(depth as u32).unwrap_or(0) != 0
-                && let Some(index) = self.probe(rest, self.key.hash_name(rest))
+            if self.covering_depths & 1_u128.checked_shl(depth).unwrap_or(0) != 0
+                && let Some(index) = self.probe(rest.as_bytes(), self.key.hash_name(rest))
                 && self.entries.get(index).is_some_and(|entry| entry.covers)
                 && let Some(value) = f(Found { index, octets: rest.len() })
             {
@@ -124,7 +159,8 @@ impl NameTable {
         }
     }
 
-    fn probe(&self, name: Name<'_>, hash: u64) -> Option<usize> {
+    /// Finds a name in lower-case wire form.
+    fn probe(&self, name: &[u8], hash: u64) -> Option<usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         for _ in 0..self.probes_max {
@@ -138,9 +174,8 @@ impl NameTable {
         None
     }
 
-    fn name(&self, entry: &Entry) -> Option<Name<'_>> {
-        let bytes = self.names.get(entry.name_at as usize..)?.get(..usize::from(entry.name_len))?;
-        Name::parse(bytes).ok().map(|(name, _)| name)
+    fn name(&self, entry: &Entry) -> Option<&[u8]> {
+        self.names.get(entry.name_at as usize..)?.get(..usize::from(entry.name_len))
     }
 }
 
@@ -165,12 +200,10 @@ fn place(entries: &[Entry], capacity: usize) -> (Box<[u32]>, usize) {
     (slots, longest)
 }
 
-/// Returns one of 64 bits for the last label of a name.
-fn top_bit(name: Name<'_>) -> u64 {
-    let last = name.labels().last().unwrap_or(&[]);
-    let first_octet = last.first().map_or(0, u8::to_ascii_lowercase);
-    let last_octet = last.last().map_or(0, u8::to_ascii_lowercase);
-    1 << ((usize::from(first_octet) * 7 + usize::from(last_octet) * 3 + last.len()) & 63)
+/// Returns one of 64 bits for the last label of a name, in lower case.
+fn top_bit(label: &[u8]) -> u64 {
+    let [first, last] = [label.first(), label.last()].map(|octet| usize::from(octet.copied().unwrap_or(0)));
+    1 << ((first * 7 + last * 3 + label.len()) & 63)
 }
 
 /// A set of names, each alone or with everything below it.
@@ -187,9 +220,9 @@ impl NameSet {
         Self(NameTable::compile(key, &unique))
     }
 
-    /// Returns whether the set holds `name`; `hash` is that of the whole name.
-    pub fn contains(&self, name: Name<'_>, hash: u64) -> bool {
-        self.0.exact(name, hash).is_some() || self.0.covering(name, |_| Some(())).is_some()
+    /// Returns whether the set holds the name.
+    pub fn contains(&self, sought: &Sought<'_>) -> bool {
+        self.0.exact(sought).is_some() || self.0.covering(sought, |_| Some(())).is_some()
     }
 }
 
@@ -199,6 +232,13 @@ mod tests {
     use crate::testing::name;
 
     const KEY: HashKey = HashKey::new([1, 2]);
+
+    fn sought<T>(text: &str, f: impl FnOnce(&Sought<'_>) -> T) -> T {
+        let name = name(text);
+        let mut folded = Folded::root();
+        let hash = KEY.fold(name.as_name(), &mut folded);
+        f(&Sought::new(&folded, hash))
+    }
 
     #[test]
     fn a_set_holds_names_and_what_lies_below_covering_ones() {
@@ -216,36 +256,36 @@ mod tests {
             ("org", false),
             ("", false),
         ] {
-            let name = name(text);
-            assert_eq!(set.contains(name.as_name(), KEY.hash_name(name.as_name())), expected, "{text}");
+            assert_eq!(sought(text, |sought| set.contains(sought)), expected, "{text}");
         }
     }
 
     #[test]
     fn the_root_can_cover_everything() {
         let set = NameSet::compile(KEY, &[(NameBuf::root(), true)]);
-        let name = name("example.org");
-        assert!(set.contains(name.as_name(), KEY.hash_name(name.as_name())));
+        assert!(sought("example.org", |sought| set.contains(sought)));
     }
 
     #[test]
     fn the_closest_covering_name_comes_first() {
         let table = NameTable::compile(KEY, &[(name("org"), true), (name("example.org"), true)]);
-        let asked = name("www.example.org");
         let mut seen = std::vec![];
-        let end: Option<()> = table.covering(asked.as_name(), |found| {
-            seen.push(found.index);
-            None
+        sought("www.example.org", |sought| {
+            table.covering(sought, |found| {
+                seen.push(found.index);
+                None::<()>
+            })
         });
-        assert_eq!((end, seen), (None, std::vec![1, 0]));
+        assert_eq!(seen, [1, 0]);
     }
 
     #[test]
     fn many_names_are_all_found() {
         let list: Vec<_> = (0..5000).map(|i| (name(&std::format!("n{i}.example.org")), false)).collect();
         let table = NameTable::compile(KEY, &list);
-        for (i, (name, _)) in list.iter().enumerate() {
-            assert_eq!(table.exact(name.as_name(), KEY.hash_name(name.as_name())), Some(i));
+        for i in 0..list.len() {
+            let found = sought(&std::format!("N{i}.example.org"), |sought| table.exact(sought));
+            assert_eq!(found, Some(i));
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use wire::reply::normalise;
-use wire::{EdeCode, Flags, Folded, Header, Message, Query, Rcode};
+use wire::{EdeCode, Flags, Header, Message, Query, Rcode};
 
 use crate::client::Client;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
+use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
 use crate::program::{Op, Position};
 use crate::reply::Reply;
@@ -46,6 +47,22 @@ pub struct Suspended {
 }
 
 impl Suspended {
+    /// Puts a query aside that waits for `want`.
+    #[cold]
+    pub(crate) fn new(snapshot: &Arc<Snapshot>, run: &Run<'_>, want: Want) -> Box<Self> {
+        Box::new(Self {
+            snapshot: Arc::clone(snapshot),
+            query: run.query.as_bytes().into(),
+            client: *run.client,
+            proof: run.proof,
+            name_hash: run.sought.hash(),
+            at: run.at,
+            marks: run.marks,
+            fill: run.fill,
+            want,
+        })
+    }
+
     /// Returns what it waits for.
     pub const fn want(&self) -> &Want {
         &self.want
@@ -63,8 +80,6 @@ pub(crate) struct Scratch {
     ttl_offsets: Box<[u16]>,
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     errands: Vec<Box<Suspended>>,
-    /// A name in lower case: the one that is being looked up.
-    pub(crate) folded: Folded,
 }
 
 impl Scratch {
@@ -73,7 +88,6 @@ impl Scratch {
             message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             errands: Vec::with_capacity(ERRANDS_MAX),
-            folded: Folded::root(),
         }
     }
 }
@@ -91,22 +105,6 @@ struct Brought {
 }
 
 impl Engine {
-    #[cold]
-    pub(crate) fn defer(&mut self, run: &Run<'_>, want: Want) -> Verdict {
-        self.counters.deferred.bump();
-        Verdict::Defer(Box::new(Suspended {
-            snapshot: Arc::clone(&self.snapshot),
-            query: run.query.as_bytes().into(),
-            client: *run.client,
-            proof: run.proof,
-            name_hash: run.name_hash,
-            at: run.at,
-            marks: run.marks,
-            fill: run.fill,
-            want,
-        }))
-    }
-
     /// Goes on with a deferred query. May defer again.
     ///
     /// Of several that shared a fetch, exactly one is resumed with [`Share::First`]; it may be one without a client.
@@ -132,19 +130,20 @@ impl Engine {
         if !brought.is_usable {
             return self.resume_failed(&suspended, &to, &brought.answer, share, reply);
         }
+        query.question.qname.fold_into(&mut self.folded);
         let mut run = Run {
             query: &query,
             client: &suspended.client,
             proof: suspended.proof,
-            name_hash: suspended.name_hash,
+            sought: Sought::new(&self.folded, suspended.name_hash),
             at: suspended.at,
             marks: suspended.marks,
             fill: suspended.fill,
             answer: Some(brought.answer),
             errand: None,
         };
-        query.question.qname.fold_into(&mut self.scratch.folded);
-        let Scratch { message, ttl_offsets, folded, .. } = &mut self.scratch;
+        let folded = &self.folded;
+        let Scratch { message, ttl_offsets, .. } = &mut self.scratch;
         let ttl_offsets = ttl_offsets.get(..brought.ttl_count).unwrap_or(&[]);
         let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, folded, ttl_offsets };
         let answer = match run.interpret(desktop, message) {
@@ -167,7 +166,7 @@ impl Engine {
             && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
             && let Some(body) = message.get_mut(body_at..body_at + answer.octets)
         {
-            let asked = Asked { query: &query, folded, name_hash: run.name_hash, subnet: fill.subnet };
+            let asked = Asked { query: &query, folded, name_hash: suspended.name_hash, subnet: fill.subnet };
             let is_for_all = brought.is_for_every_subnet;
             cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets, is_for_all);
         }
@@ -204,7 +203,7 @@ impl Engine {
             query: to.query,
             client: to.client,
             proof: Proof::None,
-            name_hash,
+            sought: Sought::new(&self.folded, name_hash),
             at,
             marks,
             fill: Some(fill),
@@ -215,14 +214,13 @@ impl Engine {
             snapshot: &self.snapshot,
             counters: &self.counters,
             now: self.now,
-            folded: &self.scratch.folded,
+            folded: &self.folded,
             ttl_offsets: &[],
         };
         if let End::Wait(want) = run.interpret(desktop, &mut self.scratch.message) {
             self.counters.prefetches.bump();
-            if let Verdict::Defer(suspended) = self.defer(&run, want) {
-                self.scratch.errands.push(suspended);
-            }
+            let suspended = Suspended::new(&self.snapshot, &run, want);
+            self.scratch.errands.push(suspended);
         }
     }
 

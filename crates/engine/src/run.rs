@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::finish::{Answer, put_record};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
+use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill, Found, Outlook};
 use crate::ops::forward::client_subnet;
 use crate::program::{Matcher, Op, Position};
@@ -20,7 +21,7 @@ pub(crate) struct Run<'q> {
     pub(crate) query: &'q Query<'q>,
     pub(crate) client: &'q Client,
     pub(crate) proof: Proof,
-    pub(crate) name_hash: u64,
+    pub(crate) sought: Sought<'q>,
     pub(crate) at: Position,
     pub(crate) marks: u64,
     pub(crate) fill: Option<Fill>,
@@ -97,7 +98,7 @@ impl Run<'_> {
                     let out = message.get_mut(body_at..).unwrap_or(&mut []);
                     let fill = |has_stale| Fill { step: step as u16, subnet, has_stale };
 
-                    let asked = Asked { query: self.query, folded, name_hash: self.name_hash, subnet };
+                    let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet };
                     match cache.look_up(&asked, now.unix_seconds, out) {
                         Found::Answer(answer, outlook) => {
                             match outlook {
@@ -138,7 +139,7 @@ impl Run<'_> {
                     return End::Wait(forward.want(
                         &snapshot.key,
                         self.query,
-                        self.name_hash,
+                        self.sought.hash(),
                         &self.at,
                         stale_after_ms,
                     ));
@@ -161,7 +162,7 @@ impl Run<'_> {
 
     fn matches(&self, matcher: &Matcher) -> bool {
         match matcher {
-            Matcher::Qname(set) => set.contains(self.query.question.qname, self.name_hash),
+            Matcher::Qname(set) => set.contains(&self.sought),
             Matcher::Qtype(types) => types.contains(&self.query.question.qtype),
             Matcher::Client(set) => set.contains(self.client.address),
             Matcher::Mark(bit) => self.marks >> (bit & 63) & 1 != 0,
@@ -171,7 +172,7 @@ impl Run<'_> {
     fn look_up_local(&self, local: &LocalData, message: &mut [u8], body_at: usize) -> Option<Answer> {
         let question = &self.query.question;
         let mut answer = Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) };
-        match local.answer(question.qname, self.name_hash, question.qtype)? {
+        match local.answer(&self.sought, question.qtype)? {
             LocalAnswer::Records { count, body } => {
                 answer.counts = [count, 0, 0];
                 answer.octets = body.len();

@@ -117,9 +117,10 @@ mod tests {
 
     fn check(text: &str, qtype: Rtype, expected: Option<(Rcode, u16)>) {
         let qname = testing::name(text);
-        let hash = KEY.hash_name(qname.as_name());
+        let mut folded = wire::Folded::root();
+        let hash = KEY.fold(qname.as_name(), &mut folded);
         let local = compiled();
-        let got = local.answer(qname.as_name(), hash, qtype).map(|answer| match answer {
+        let got = local.answer(&crate::names::Sought::new(&folded, hash), qtype).map(|answer| match answer {
             LocalAnswer::Records { count, .. } => (Rcode::NOERROR, count),
             LocalAnswer::Negative { rcode, .. } => (rcode, 0),
         });

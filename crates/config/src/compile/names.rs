@@ -128,7 +128,9 @@ mod tests {
         assert_eq!(problems.len(), 1, "the line that is none is reported");
         let qname = values::name(name).expect("a name");
         let count = |data: &LocalData| {
-            let answer = data.answer(qname.as_name(), KEY.hash_name(qname.as_name()), qtype)?;
+            let mut folded = wire::Folded::root();
+            let hash = KEY.fold(qname.as_name(), &mut folded);
+            let answer = data.answer(&engine::names::Sought::new(&folded, hash), qtype)?;
             Some(match answer {
                 LocalAnswer::Records { count, .. } => count,
                 LocalAnswer::Negative { .. } => 0,
