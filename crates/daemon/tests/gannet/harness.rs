@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long anything may take before a test counts as failed; far above what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder in which commands run, apart from the system's own gannet.
 pub(crate) struct Place {

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use crate::harness::{Place, Server, Upstream, is_root, proc_status, text};
+use crate::harness::{PATIENCE, Place, Server, Upstream, is_root, proc_status, text};
 
 /// A configuration that listens where the system likes and asks `upstream`.
 fn config(upstream: &Upstream, more: &str) -> String {
@@ -205,4 +205,55 @@ fn logs_are_json_on_request() {
         !stderr.is_empty() && stderr.lines().all(|line| line.starts_with('{') && line.ends_with('}')),
         "{stderr}"
     );
+}
+
+/// Starts a server whose upstream is silent, and a query that waits for it; returns the client's socket.
+fn with_a_waiting_query(shutdown_timeout: &str) -> (Server, UdpSocket) {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let upstream = Upstream { address: silent.local_addr().unwrap() };
+    let timeout = format!("workers: 2, shutdown-timeout: {shutdown_timeout}");
+    let server = Server::start(&config(&upstream, "").replace("workers: 2", &timeout));
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut query = [0; 512];
+    let mut writer = wire::Writer::new(&mut query, 512, 7, wire::Flags::RD);
+    let qname: wire::NameBuf = "www.example.org".parse().unwrap();
+    let question = wire::Question { qname: qname.as_name(), qtype: wire::Rtype::A, qclass: wire::Class::IN };
+    writer.question(&question).unwrap();
+    let len = writer.finish();
+    client.send_to(&query[..len], server.address()).unwrap();
+    // Once the upstream has heard it, it waits.
+    silent.recv(&mut [0; 512]).unwrap();
+    (server, client)
+}
+
+#[test]
+fn a_query_that_waits_at_the_end_is_answered_with_a_failure() {
+    let (server, client) = with_a_waiting_query("300ms");
+    let output = server.stop();
+    let mut reply = [0; 512];
+    let len = client.recv(&mut reply).unwrap();
+    let reply = wire::Message::parse(&reply[..len]).unwrap();
+    assert_eq!((reply.header.id, reply.rcode()), (7, wire::Rcode::SERVFAIL));
+    assert_eq!(text(&output).0, 0, "{output:?}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let (mut server, _client) = with_a_waiting_query("5m");
+    server.signal(libc::SIGTERM);
+    server.wait_for("STOPPING=1");
+    server.signal(libc::SIGINT);
+    let (code, _, stderr) = text(&server.end());
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("ends now"), "{stderr}");
+}
+
+#[test]
+fn lines_for_the_journal_carry_their_priority() {
+    let upstream = Upstream::start();
+    let server = Server::start(&config(&upstream, "log: {format: journald}\n"));
+    let (_, _, stderr) = text(&server.stop());
+    assert!(!stderr.is_empty() && stderr.lines().all(|line| line.starts_with("<6>")), "{stderr}");
 }
