@@ -124,14 +124,14 @@ impl<'s> Walk<'s> {
                     return after;
                 }
                 match &action.value {
-                    Action::Hosts => self.look(&state, "hosts", action.span),
-                    Action::Local => self.look(&state, "local", action.span),
+                    Action::Hosts => self.look(&mut state, "hosts", action.span),
+                    Action::Local => self.look(&mut state, "local", action.span),
                     Action::Cache(name) => {
-                        self.look(&state, "this look into the cache", action.span);
+                        self.look(&mut state, "this look into the cache", action.span);
                         state.cache = Some(&name.value);
                     }
                     Action::Forward(name) => {
-                        self.look(&state, "this forward", action.span);
+                        self.look(&mut state, "this forward", action.span);
                         state.answered = Some((&name.value, action.span));
                         if let Some(cache) = state.cache {
                             self.fills.entry((cache, &name.value)).or_insert(action.span);
@@ -156,8 +156,9 @@ impl<'s> Walk<'s> {
     }
 
     /// Notes that a step looks for an answer; one that is there already is lost.
-    fn look(&mut self, state: &State<'s>, step: &'static str, span: Span) {
-        if let Some((group, brought)) = state.answered {
+    fn look(&mut self, state: &mut State<'s>, step: &'static str, span: Span) {
+        // Said once: what comes after it loses nothing more.
+        if let Some((group, brought)) = state.answered.take() {
             self.lost.entry(span).or_insert((step, brought, group));
         }
     }
