@@ -17,8 +17,8 @@ const INTRODUCTION: &str = "\
 The configuration is one YAML file and the files that it includes. What is not said has the default given here, so a
 file holds only what should be different; with no file at all Gannet answers the machine it runs on. `gannet check`
 reads a configuration and says everything that is wrong with it, with file, line and column; `gannet config default`
-prints a file with all defaults, `gannet config show` what is in force and where it was said, and `gannet config schema`
-a JSON Schema with which editors complete and check as you type.
+prints a file with all defaults, `gannet config show` what is in force and where it was said, `gannet config schema`
+this page, and `gannet config schema --json` a JSON Schema with which editors complete and check as you type.
 
 A changed setting takes effect with `gannet reload` (or SIGHUP), which closes no socket, empties no cache and drops no
 waiting query. Where it says *takes a restart*, a reload names the setting and goes on with its old value.
