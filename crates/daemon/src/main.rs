@@ -2,6 +2,8 @@
 //!
 //! Never decides anything about DNS.
 
+#![deny(unsafe_code)]
+
 mod cli;
 mod inspect;
 mod log;
@@ -11,6 +13,7 @@ mod port_taken;
 mod privileges;
 mod remote;
 mod run;
+#[expect(unsafe_code, reason = "calls that only the operating system can do")]
 mod sys;
 mod systemd;
 
