@@ -78,6 +78,22 @@ fn a_reload_loses_no_query() {
 }
 
 #[test]
+fn a_query_that_waits_during_a_reload_gets_its_answer() {
+    let stub = Stub::start(Script::default().delayed(Duration::from_millis(300)));
+    let config =
+        |number: u8| forwarding(&[&stub], &format!("local: {{nas.home.arpa: [192.168.1.{number}]}}"));
+    let server = Server::start(&config(1));
+    let client = UdpClient::connect(server.address());
+    client.send(&ask("waits.example.org").id(7).bytes());
+    stub.wait_for("waits.example.org.", 1);
+    server.write_config(&config(2));
+    let output = server.command(&["reload"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let heard = client.receive();
+    assert_eq!((heard.id(), heard.rcode(), heard.answers().len()), (7, Rcode::NOERROR, 1), "{heard:?}");
+}
+
+#[test]
 fn a_bad_configuration_leaves_the_running_one_in_place() {
     let stub = Stub::start(Script::default());
     let mut server = Server::start(&forwarding(&[&stub], "local: {nas.home.arpa: [192.168.1.1]}"));

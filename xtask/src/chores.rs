@@ -106,13 +106,11 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
 }
 
-/// Writes the generated pages anew.
+/// Writes the generated pages anew: the tests that compare them write them when told to.
 pub(crate) fn docs() -> Result<(), String> {
-    let manual =
-        output(&mut cargo(["run", "--quiet", "--package", "gannet-daemon", "--", "config", "schema"]))?;
-    let path = root().join("docs/settings.md");
-    std::fs::write(&path, manual).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    println!("wrote docs/settings.md");
+    let mut command = cargo(["test", "--quiet", "--package", "gannet-config", "--lib", "manual"]);
+    run(command.env("GANNET_UPDATE_MANUAL", "1"))?;
+    println!("wrote docs/manual/settings.md");
     Ok(())
 }
 
