@@ -83,24 +83,24 @@ fn survey(message: &Message<'_>, ttl_offsets: &mut [u16]) -> Result<Option<Surve
             survey.dropped += 1;
             continue;
         }
-        let before = ttl_offsets.get(..survey.ttl_count).unwrap_or(&[]);
-        is_copyable &= survey.dropped == 0
-            && is_apart(message, record.at, before)
-            && has_plain_names(message, &record, before)?;
         *ttl_offsets.get_mut(survey.ttl_count).ok_or(Unfit::Full)? = (record.ttl_at - body_at) as u16;
         survey.ttl_count += 1;
+        let ttls = ttl_offsets.get(..survey.ttl_count).unwrap_or(&[]);
+        is_copyable &= survey.dropped == 0
+            && is_apart(message, record.at, ttls)
+            && has_plain_names(message, &record, ttls)?;
         survey.end = record.end();
     }
     Ok(is_copyable.then_some(survey))
 }
 
 /// Checks the names in a record's data; false when one cannot stay as it is.
-fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls_before: &[u16]) -> Result<bool, Unfit> {
+fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls: &[u16]) -> Result<bool, Unfit> {
     let mut is_plain = true;
     pieces(message, record, |piece| {
         if let Piece::Name { at, end, rule } = piece {
             is_plain &= match rule {
-                NameRule::Compressed => is_apart(message, at, ttls_before),
+                NameRule::Compressed => is_apart(message, at, ttls),
                 // A name in full ends in the root label; one that ends in a pointer overruns its place.
                 _ => Name::parse(message.as_bytes().get(at..end).unwrap_or(&[])).is_ok(),
             };
@@ -110,8 +110,9 @@ fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls_before: &[u1
     Ok(is_plain)
 }
 
-/// Returns whether the name at `at` shares no octet with a TTL: such a name would change as the record ages.
-fn is_apart(message: &Message<'_>, at: usize, ttls_before: &[u16]) -> bool {
+/// Returns whether the name at `at` points only to labels that end before it and share no octet with a TTL: a name
+/// that does would change as the record ages.
+fn is_apart(message: &Message<'_>, at: usize, ttls: &[u16]) -> bool {
     // The question's name stands before all records; most names point there.
     if let Some([0xc0, 12, ..]) = message.as_bytes().get(at..) {
         return true;
@@ -119,13 +120,15 @@ fn is_apart(message: &Message<'_>, at: usize, ttls_before: &[u16]) -> bool {
     let body_at = message.records_at();
     let mut is_apart = true;
     let walked = message.name_at(at).walk(|row| {
-        // A pointer is two octets.
-        if let Some(end) = (row.end + 2).checked_sub(body_at)
-            && row.start != at
-        {
+        if row.start == at {
+            return Ok(());
+        }
+        is_apart &= row.end < at;
+        // What ends the row is a pointer of two octets or the root label.
+        if let Some(end) = (row.end + 2).checked_sub(body_at) {
             let start = row.start.saturating_sub(body_at);
-            let next = ttls_before.partition_point(|&ttl_at| usize::from(ttl_at) + 4 <= start);
-            is_apart &= ttls_before.get(next).is_none_or(|&ttl_at| usize::from(ttl_at) >= end);
+            let next = ttls.partition_point(|&ttl_at| usize::from(ttl_at) + 4 <= start);
+            is_apart &= ttls.get(next).is_none_or(|&ttl_at| usize::from(ttl_at) >= end);
         }
         Ok(())
     });
