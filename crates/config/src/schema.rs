@@ -266,7 +266,8 @@ pub const ROWS: &[Row] = &[
         "5s",
         "as long as a client waits for a reply",
         "How long a stopping server goes on with the queries that wait for an upstream.",
-    ),
+    )
+    .restart(),
     row(
         "server.version",
         text_or("hidden"),

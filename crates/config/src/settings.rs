@@ -106,8 +106,6 @@ words! {
 pub struct Settings {
     /// What is fixed until the server is started again.
     pub startup: Startup,
-    /// How long a stopping server goes on with waiting queries.
-    pub shutdown_timeout: Duration,
     /// What the server says about itself.
     pub presentation: Presentation,
     /// Clients that may ask.
@@ -145,6 +143,8 @@ pub struct Startup {
     pub user: Option<String>,
     /// Where state is kept.
     pub state_directory: PathBuf,
+    /// How long a stopping server goes on with waiting queries.
+    pub shutdown_timeout: Duration,
     /// Where clients' queries are taken; `None`: 127.0.0.1 and ::1 on port 53, or else on 5300.
     pub listen: Option<Vec<Listener>>,
     /// How log lines look.
@@ -474,6 +474,7 @@ impl Startup {
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
             ("server.user".to_owned(), self.user.clone().unwrap_or_else(auto)),
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
+            ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),
             ("listen".to_owned(), listen),
             ("log.format".to_owned(), self.log_format.word().to_owned()),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),

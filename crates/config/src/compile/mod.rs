@@ -72,10 +72,14 @@ struct Keep {
     cookie_secret: [u8; 16],
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
+    /// How many workers were started.
+    workers: usize,
+    /// Where state is kept until a restart.
+    state_directory: PathBuf,
 }
 
 impl Keep {
-    fn new(surroundings: &dyn Surroundings) -> Self {
+    fn new(startup: &Startup, surroundings: &dyn Surroundings) -> Self {
         let mut seeds = [0; 16];
         surroundings.random(&mut seeds);
         let (first, second) = seeds.split_at(8);
@@ -87,6 +91,8 @@ impl Keep {
             pools: BTreeMap::new(),
             cookie_secret,
             rate_table: None,
+            workers: workers(startup, surroundings),
+            state_directory: startup.state_directory.clone(),
         }
     }
 }
@@ -154,15 +160,17 @@ pub fn compile(
 ) -> Result<Plans, Vec<Diagnostic>> {
     let settings = &loaded.settings;
     let mut problems = Vec::new();
-    let mut keep = previous.map_or_else(|| Keep::new(surroundings), |previous| previous.keep.clone());
+    let mut keep = match previous {
+        Some(previous) => previous.keep.clone(),
+        None => Keep::new(&settings.startup, surroundings),
+    };
     for group in &settings.upstreams {
         let next = keep.pools.values().max().map_or(0, |last| last + 1);
         keep.pools.entry(group.name.value.clone()).or_insert(next);
     }
-    let caches = caches(settings, previous, &keep.key);
+    let caches = caches(settings, previous, &keep);
     let gate = gate(settings, &mut keep, surroundings);
-    let workers = workers(&settings.startup, surroundings);
-    let fetch = upstreams::plan(settings, &keep.pools, own, workers, surroundings, &mut problems);
+    let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
     let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
     let parts =
         program::Parts { settings, key: keep.key, pools: &keep.pools, caches: &caches, names: &own_names };
@@ -188,7 +196,7 @@ pub fn compile(
 }
 
 /// Takes over the caches that the server has, by name, and makes those that are new.
-fn caches(settings: &Settings, previous: Option<&Plans>, key: &HashKey) -> Vec<CachePlan> {
+fn caches(settings: &Settings, previous: Option<&Plans>, keep: &Keep) -> Vec<CachePlan> {
     let caches = settings.caches.iter().map(|cache| {
         let name = &cache.name.value;
         let kept = previous.and_then(|plans| plans.caches.iter().find(|kept| kept.name == *name));
@@ -197,11 +205,11 @@ fn caches(settings: &Settings, previous: Option<&Plans>, key: &HashKey) -> Vec<C
             cache: kept.map_or_else(
                 || {
                     let octets_max = usize::try_from(cache.size).unwrap_or(usize::MAX);
-                    Arc::new(Cache::new(cache::Limits { octets_max }, *key))
+                    Arc::new(Cache::new(cache::Limits { octets_max }, keep.key))
                 },
                 |kept| Arc::clone(&kept.cache),
             ),
-            dump_file: cache.dump_file.as_ref().map(|file| settings.startup.state_directory.join(file)),
+            dump_file: cache.dump_file.as_ref().map(|file| keep.state_directory.join(file)),
             dump_every: cache.dump_every,
         }
     });

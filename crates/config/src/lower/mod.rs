@@ -111,12 +111,12 @@ impl Lowering<'_> {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
             user: self.text_or(&server, "user"),
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
+            shutdown_timeout: self.duration(&server, "shutdown-timeout"),
             listen: self.listeners(&root),
             log_format: LogFormat::Auto,
             tcp,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
         };
-        let shutdown_timeout = self.duration(&server, "shutdown-timeout");
         let presentation = Presentation {
             version: self.text_or(&server, "version"),
             hostname: self.text_or(&server, "hostname"),
@@ -141,7 +141,6 @@ impl Lowering<'_> {
         let policies = self.policies(&root);
         Settings {
             startup: Startup { log_format, ..startup },
-            shutdown_timeout,
             presentation,
             allow,
             upstreams,

@@ -155,7 +155,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     }
     systemd::ready(&running.summary());
     let watch = Watch { running, signals, socket, all_ended, doctor, stopper };
-    Ok(runtime.block_on(watch.until_the_end(loaded.settings.shutdown_timeout, threads)))
+    Ok(runtime.block_on(watch.until_the_end(loaded.settings.startup.shutdown_timeout, threads)))
 }
 
 /// What the main thread looks after.
