@@ -22,7 +22,7 @@ use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
 use crate::plan::Plan;
 use crate::status::Status;
-use crate::sys::{BATCH, Inbox};
+use crate::sys::Inbox;
 use crate::time::{Moment, Span};
 
 /// Batches read from one socket before others get their turn.
@@ -94,7 +94,7 @@ impl Waiter for Asker {
 }
 
 impl Desk {
-    /// Returns the desk of `worker`. Must be called on the worker's `LocalSet`; never waits, even
+    /// Returns the desk of `worker`. Must be called where `spawn_local` works; never waits, even
     /// if the names of upstreams are not resolved yet.
     pub fn new(worker: Rc<Worker>, plan: &Plan, board: Arc<Board>) -> Rc<Self> {
         let alarm = Rc::new(Alarm { at: Cell::new(Moment::NEVER), changed: Notify::new() });
@@ -169,9 +169,9 @@ impl Desk {
         for _ in 0..ROUNDS_MAX {
             inbox.clear();
             let read = socket.try_io(interest, || {
-                let count = inbox.receive(socket.as_fd())?;
+                let has_more = inbox.receive(socket.as_fd())?;
                 // A short batch means that the queue is empty; saying so saves the call that would find that out.
-                if count < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+                if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             for (bytes, is_cut) in inbox.iter() {
                 let finished = self.machine.borrow_mut().datagram(key, bytes, is_cut, now);

@@ -8,6 +8,7 @@ mod names;
 mod pools;
 mod replies;
 mod sockets;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +25,6 @@ use wire::{Class, HashKey, Message, NameBuf, Rcode, Rtype};
 
 use crate::clients::{ClientCell, Clients};
 use crate::counters::Counters;
-use crate::health::Change;
 use crate::network::{LinkKey, Network, SocketKey};
 use crate::packet::{CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::pick::{self, Candidate};
@@ -717,175 +717,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         fetch.timer = self.wheel.set(at, Token::Fetch(key));
     }
 
-    /// Does the next step of a fetch whose timer ran out.
-    fn fetch_due(&mut self, key: u32, now: Moment) {
-        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-        fetch.timer = TimerKey::NONE;
-        if fetch.is_lingering {
-            self.expire(key, now);
-            return self.remove(key);
-        }
-        if now >= fetch.deadline {
-            self.expire(key, now);
-            return self.give_up(key, now);
-        }
-        if now >= fetch.hedge_at {
-            fetch.hedge_at = Moment::NEVER;
-            self.hedge(key, now);
-        }
-        if self.fetches.get(key as usize).is_some_and(|fetch| now >= fetch.retry_at) {
-            self.retry(key, now);
-        }
-        // It may have ended, and its place may even be taken; then the timer is merely set again.
-        if self.fetches.contains(key as usize) {
-            self.arm(key);
-        }
-    }
-
-    /// Asks a second server because the first is slower than usual.
-    fn hedge(&mut self, key: u32, now: Moment) {
-        let Some((pool, pick)) = self.untried(key) else { return };
-        let Some(next) = pick::next(pick, &self.candidates, false) else { return };
-        let Some(pool) = self.pools.get_mut(pool as usize) else { return };
-        if pool.hedge_credit < HEDGE_COST {
-            return;
-        }
-        pool.hedge_credit -= HEDGE_COST;
-        if self.send(key, next, How::default(), now) {
-            self.counters.hedged.bump();
-        }
-    }
-
-    /// Sends again because nothing came in time.
-    fn retry(&mut self, key: u32, now: Moment) {
-        self.expire(key, now);
-        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-        fetch.retry_at = Moment::NEVER;
-        if matches!(fetch.purpose, Purpose::Probe { .. }) || fetch.is_last_resort {
-            return self.give_up(key, now);
-        }
-        fetch.resends = fetch.resends.saturating_add(1);
-        let has_held = fetch.held.is_some();
-        let is_tired = fetch.attempt_count >= 3;
-        let Some((pool, pick)) = self.untried(key) else { return };
-        // Ends: each round uses up one attempt.
-        while let Some(next) = pick::next(pick, &self.candidates, false) {
-            if self.send(key, next, How::default(), now) {
-                self.counters.retransmitted.bump();
-                return;
-            }
-            self.candidates.retain(|candidate| candidate.upstream != next);
-        }
-        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-        if has_held {
-            // There is something to pass on once the others have had their time.
-            let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
-            match waiting.map(|attempt| attempt.due).min() {
-                Some(due) => fetch.retry_at = due,
-                None => self.give_up(key, now),
-            }
-            return;
-        }
-        // Servers that were silent may be asked again; over TCP the kernel does that.
-        let silent = |upstream: u32| {
-            let last = fetch.attempts().iter().rev().find(|attempt| attempt.upstream == upstream);
-            last.is_none_or(|last| last.is_open() && matches!(last.via, Via::Socket(_)))
-        };
-        let again: [Option<u32>; ATTEMPTS_MAX] = std::array::from_fn(|i| {
-            fetch.attempts().get(i).map(|attempt| attempt.upstream).filter(|&upstream| silent(upstream))
-        });
-        let tried: [Option<u32>; ATTEMPTS_MAX] =
-            std::array::from_fn(|i| fetch.attempts().get(i).map(|attempt| attempt.upstream));
-        self.gather(pool, |upstream| again.contains(&Some(upstream)) || !tried.contains(&Some(upstream)));
-        let any_up = self.candidates.iter().any(|candidate| candidate.is_up);
-        if !any_up && is_tired && !self.candidates.is_empty() {
-            // All went down meanwhile: fail now rather than pile up.
-            return self.give_up(key, now);
-        }
-        // The one asked least recently, so that one bad server does not get all the retries.
-        let next = self
-            .candidates
-            .iter()
-            .filter(|candidate| candidate.is_up || !any_up)
-            .min_by_key(|candidate| tried.iter().rposition(|&upstream| upstream == Some(candidate.upstream)))
-            .map(|candidate| candidate.upstream);
-        if let Some(next) = next
-            && self.send(key, next, How::default(), now)
-        {
-            self.counters.retransmitted.bump();
-        }
-    }
-
-    /// Collects the members of a fetch's pool that it has not tried yet; returns the pool and how it picks.
-    fn untried(&mut self, key: u32) -> Option<(u32, Pick)> {
-        let fetch = self.fetches.get(key as usize)?;
-        let pool = fetch.pool;
-        let pick = self.pools.get(pool as usize)?.plan.pick;
-        let tried: [u32; ATTEMPTS_MAX] =
-            std::array::from_fn(|i| fetch.attempts().get(i).map_or(NIL, |attempt| attempt.upstream));
-        self.gather(pool, |upstream| !tried.contains(&upstream));
-        Some((pool, pick))
-    }
-
-    /// Goes on after a reply that cannot be used or an attempt that failed: next server, or wait, or end.
-    fn advance(&mut self, key: u32, now: Moment) {
-        let Some(fetch) = self.fetches.get(key as usize) else { return };
-        if fetch.is_lingering {
-            if !fetch.any(AttemptState::Waiting) {
-                self.remove(key);
-            }
-            return;
-        }
-        let has_held = fetch.held.is_some();
-        let is_waiting = fetch.any(AttemptState::Waiting);
-        let is_last_resort = fetch.is_last_resort;
-        let Some((_, pick)) = self.untried(key) else { return self.give_up(key, now) };
-        // In a race the others may still answer; only when all have answered or failed is it the next one's turn.
-        let may_wait = is_waiting && matches!(pick, Pick::Race(_));
-        if !may_wait && !is_last_resort {
-            // Ends: each round uses up one attempt or one candidate.
-            while let Some(next) = pick::next(pick, &self.candidates, !has_held) {
-                if self.send(key, next, How::default(), now) {
-                    self.counters.fallbacks.bump();
-                    return self.arm(key);
-                }
-                self.candidates.retain(|candidate| candidate.upstream != next);
-            }
-        }
-        let Some(fetch) = self.fetches.get(key as usize) else { return };
-        let may_still_come = is_waiting || (!has_held && fetch.any(AttemptState::Overdue));
-        if may_still_come { self.arm(key) } else { self.give_up(key, now) }
-    }
-
-    /// Ends a fetch with what there is.
-    fn give_up(&mut self, key: u32, now: Moment) {
-        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-        let ending = match fetch.held.take() {
-            Some(held) => Ending::Held(held.bytes),
-            None => Ending::Failed(fetch.last_failure),
-        };
-        self.finish_later(key, ending, now);
-    }
-
-    /// Counts the attempts that are due as unanswered.
-    fn expire(&mut self, key: u32, now: Moment) {
-        // Ends: one round per attempt.
-        for i in 0..ATTEMPTS_MAX {
-            let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-            let deadline = fetch.deadline;
-            let Some(attempt) = fetch.attempts_mut().get_mut(i) else { return };
-            if attempt.state != AttemptState::Waiting || now < attempt.due.min(deadline) {
-                continue;
-            }
-            attempt.state = AttemptState::Overdue;
-            let (to, sent) = (attempt.upstream, attempt.sent);
-            if let Some(upstream) = self.upstreams.get_mut(to as usize) {
-                let change = upstream.silent(sent, now);
-                self.changed(to, change, now);
-            }
-        }
-    }
-
     /// Ends a fetch from where its ending cannot be handed out directly.
     fn finish_later(&mut self, key: u32, ending: Ending<'static>, now: Moment) {
         if let Some(finished) = self.finish(key, ending, now) {
@@ -988,48 +819,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
             upstream.outstanding -= 1;
             self.has_garbage |= upstream.users == 0;
-        }
-    }
-
-    /// Acts on an upstream's change of state.
-    fn changed(&mut self, key: u32, change: Change, now: Moment) {
-        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
-        match change {
-            Change::None => (),
-            Change::WentDown => {
-                self.counters.upstreams_down.bump();
-                let at = upstream.health.next_probe(now, self.rng.next_u32()).unwrap_or(now);
-                self.wheel.cancel(upstream.probe);
-                upstream.probe = self.wheel.set(at, Token::Probe(key));
-                // Our address or route may have changed: the next packets leave through new sockets.
-                self.retire_sockets(key);
-            }
-            Change::CameUp => {
-                self.counters.upstreams_up.bump();
-                self.wheel.cancel(upstream.probe);
-                upstream.probe = TimerKey::NONE;
-            }
-        }
-    }
-
-    /// Asks an upstream that is down whether it is back.
-    fn probe_due(&mut self, key: u32, now: Moment) {
-        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
-        upstream.probe = TimerKey::NONE;
-        let Some(at) = upstream.health.next_probe(now, self.rng.next_u32()) else { return };
-        upstream.probe = self.wheel.set(at, Token::Probe(key));
-        self.counters.probes.bump();
-        // Through a new socket: the old ones may be bound to an address or a route that is gone.
-        self.retire_sockets(key);
-        let purpose = Purpose::Probe { upstream: key };
-        let fetch = self.begin_own(purpose, NIL, (NameBuf::root(), Rtype::NS), now + PROBE_TIMEOUT);
-        if self.send(fetch, key, How { force: true, ..How::default() }, now) {
-            if let Some(fetch) = self.fetches.get_mut(fetch as usize) {
-                fetch.retry_at = Moment::NEVER;
-            }
-            self.arm(fetch);
-        } else {
-            self.remove(fetch);
         }
     }
 

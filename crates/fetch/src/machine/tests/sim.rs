@@ -1,0 +1,300 @@
+//! A worker's fetching without a worker: a clock that is set and a network that remembers.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use engine::{Failure, OutQuery, PoolId, Want};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
+
+use super::super::{Ending, Event, Finished, Machine, Waiter};
+use crate::counters::Counters;
+use crate::network::{LinkKey, Network, Remote, SocketKey};
+use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
+use crate::status::UpstreamState;
+use crate::time::{Moment, Span};
+
+/// What a fetch brought: an rcode or a failure.
+pub(super) type Brought = Result<Rcode, Failure>;
+
+/// A network that remembers what was sent and sends nothing.
+#[derive(Default)]
+pub(super) struct Wire {
+    pub(super) sockets: HashMap<u32, SocketAddr>,
+    pub(super) links: HashMap<u32, SocketAddr>,
+    pub(super) queued: VecDeque<Sent>,
+    /// Addresses to which no socket can be opened.
+    pub(super) unreachable: Vec<SocketAddr>,
+    pub(super) opened: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Udp(SocketKey),
+    Tcp(LinkKey),
+}
+
+#[derive(Clone)]
+pub(super) struct Sent {
+    pub(super) over: Over,
+    pub(super) to: SocketAddr,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Network for Wire {
+    fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
+        if self.unreachable.contains(&remote.address) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        self.opened += 1;
+        assert!(self.sockets.insert(key.0, remote.address).is_none(), "a key is used once at a time");
+        Ok(())
+    }
+
+    fn close(&mut self, key: SocketKey) {
+        assert!(self.sockets.remove(&key.0).is_some(), "closed once");
+    }
+
+    fn queue(&mut self, key: SocketKey, packet: &[u8]) {
+        let to = self.sockets[&key.0];
+        self.queued.push_back(Sent { over: Over::Udp(key), to, bytes: packet.to_vec() });
+    }
+
+    fn flush(&mut self, _: &mut Vec<SocketKey>) {}
+
+    fn connect(&mut self, key: LinkKey, remote: &Remote) {
+        assert!(self.links.insert(key.0, remote.address).is_none(), "a key is used once at a time");
+    }
+
+    fn write(&mut self, key: LinkKey, packet: &[u8]) {
+        let to = self.links[&key.0];
+        self.queued.push_back(Sent { over: Over::Tcp(key), to, bytes: packet.to_vec() });
+    }
+
+    fn disconnect(&mut self, key: LinkKey) {
+        self.links.remove(&key.0);
+    }
+}
+
+pub(super) struct Asker {
+    pub(super) number: u32,
+    pub(super) want: Want,
+    pub(super) client: Option<IpAddr>,
+}
+
+impl Waiter for Asker {
+    fn want(&self) -> &Want {
+        &self.want
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+}
+
+pub(super) struct Sim {
+    pub(super) machine: Machine<Wire, Asker>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) now: Moment,
+    pub(super) asked: u32,
+    pub(super) ended: HashMap<u32, Brought>,
+    pub(super) impatient: Vec<u32>,
+}
+
+pub(super) const POOL: PoolId = PoolId(0);
+pub(super) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77));
+
+pub(super) fn server(last: u8) -> SocketAddr {
+    SocketAddr::from(([198, 51, 100, last], 53))
+}
+
+pub(super) fn name(text: &str) -> NameBuf {
+    let mut name = NameBuf::root();
+    for label in text.split('.').filter(|label| !label.is_empty()) {
+        name.push_label(label.as_bytes()).expect("a label");
+    }
+    name
+}
+
+pub(super) fn pool(pick: Pick, servers: &[u8]) -> PoolPlan {
+    let servers = servers.iter().map(|&last| ServerPlan::udp(server(last))).collect();
+    PoolPlan { pick, hedge: Hedge::Off, ..PoolPlan::new(POOL, "test", servers) }
+}
+
+pub(super) fn question(text: &str) -> OutQuery {
+    let qname = name(text);
+    let folded = qname.as_name().to_folded();
+    let hash = folded.as_bytes().iter().fold(7u64, |hash, &octet| hash.wrapping_mul(31) + u64::from(octet));
+    OutQuery {
+        qname,
+        qtype: Rtype::A,
+        qclass: Class::IN,
+        checking_disabled: false,
+        wants_dnssec: false,
+        client_subnet: None,
+        continuation: 0,
+        hash,
+    }
+}
+
+/// Writes a reply to `query` with one address in it if it is NOERROR.
+pub(super) fn reply_to(query: &[u8], rcode: Rcode) -> Vec<u8> {
+    let query = Query::parse(query).expect("we send queries");
+    let mut out = vec![0; 512];
+    let flags = Flags::QR.with(Flags::RD).with(Flags::RA).with_rcode(rcode);
+    let mut writer = Writer::new(&mut out, 512, query.header.id, flags);
+    writer.question(&query.question).expect("fits");
+    if rcode == Rcode::NOERROR {
+        let rdata = |w: &mut Writer<'_>| w.bytes(&[192, 0, 2, 1]);
+        writer
+            .record(Section::Answer, query.question.qname, Rtype::A, Class::IN, Ttl::new(60), rdata)
+            .expect("fits");
+    }
+    if query.edns.is_some() {
+        writer.opt(1232, rcode, false, |_| Ok(())).expect("fits");
+    }
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
+
+impl Sim {
+    pub(super) fn new(pools: Vec<PoolPlan>) -> Self {
+        Self::with_limits(pools, Limits::default())
+    }
+
+    pub(super) fn with_limits(pools: Vec<PoolPlan>, limits: Limits) -> Self {
+        let counters = Arc::new(Counters::default());
+        let now = Moment(1_000_000);
+        let mut machine =
+            Machine::new(Wire::default(), StdRng::seed_from_u64(42), Arc::clone(&counters), now);
+        machine.adopt(&Plan { pools, limits }, now);
+        Self { machine, counters, now, asked: 0, ended: HashMap::new(), impatient: Vec::new() }
+    }
+
+    pub(super) fn ask(&mut self, text: &str) -> u32 {
+        self.ask_from(text, Some(CLIENT), None)
+    }
+
+    pub(super) fn ask_from(
+        &mut self,
+        text: &str,
+        client: Option<IpAddr>,
+        stale_after_ms: Option<u32>,
+    ) -> u32 {
+        let number = self.asked;
+        self.asked += 1;
+        let want = Want { pool: POOL, query: question(text), stale_after_ms };
+        self.machine.take(Asker { number, want, client }, self.now);
+        self.settle();
+        number
+    }
+
+    pub(super) fn settle(&mut self) {
+        while let Some(event) = self.machine.next_event() {
+            match event {
+                Event::Finished(finished) => self.conclude(finished),
+                Event::Rejected(asker, failure) => {
+                    assert!(self.ended.insert(asker.number, Err(failure)).is_none(), "one end each");
+                }
+                Event::Impatient(waiter) => {
+                    let asker = self.machine.waiter(waiter).expect("it waits");
+                    self.impatient.push(asker.number);
+                    asker.client = None;
+                }
+            }
+        }
+        self.machine.flush(self.now);
+    }
+
+    pub(super) fn conclude(&mut self, finished: Finished<'_>) {
+        let Finished { mut waiters, ending } = finished;
+        let brought = match &ending {
+            Ending::Reply(message) => Ok(message.rcode()),
+            Ending::Held(bytes) => Ok(Message::parse(bytes).expect("held replies are well formed").rcode()),
+            Ending::Failed(failure) => Err(*failure),
+        };
+        while let Some(asker) = self.machine.next_waiter(&mut waiters) {
+            assert!(self.ended.insert(asker.number, brought).is_none(), "one end each");
+        }
+    }
+
+    /// Takes the oldest packet that was sent and not looked at.
+    pub(super) fn sent(&mut self) -> Sent {
+        self.machine.network.queued.pop_front().expect("something was sent")
+    }
+
+    pub(super) fn sent_nothing(&self) -> bool {
+        self.machine.network.queued.is_empty()
+    }
+
+    pub(super) fn hear(&mut self, over: Over, bytes: &[u8]) {
+        let finished = match over {
+            Over::Udp(key) => self.machine.datagram(key, bytes, false, self.now),
+            Over::Tcp(key) => self.machine.message(key, bytes, self.now),
+        };
+        if let Some(finished) = finished {
+            // The reply at hand is gone when the call returns, so it is concluded at once.
+            self.conclude(finished);
+        }
+        self.settle();
+    }
+
+    pub(super) fn reply(&mut self, sent: &Sent, rcode: Rcode) {
+        self.hear(sent.over, &reply_to(&sent.bytes, rcode));
+    }
+
+    /// Lets time pass, deadline by deadline.
+    pub(super) fn pass(&mut self, ms: u64) {
+        let until = self.now + Span::from_ms(ms);
+        while let Some(next) = self.machine.next_due().filter(|&next| next <= until) {
+            self.now = self.now.max(next);
+            self.machine.due(self.now);
+            self.settle();
+        }
+        self.now = until;
+        self.machine.due(self.now);
+        self.settle();
+    }
+
+    /// Answers every packet that `upstream` gets for a while, and drops the others'.
+    pub(super) fn run(&mut self, ms: u64, mut upstream: impl FnMut(&Sent) -> Option<Rcode>) -> usize {
+        let mut packets = 0;
+        for _ in 0..ms {
+            self.pass(1);
+            while let Some(sent) = self.machine.network.queued.pop_front() {
+                packets += 1;
+                if let Some(rcode) = upstream(&sent) {
+                    self.reply(&sent, rcode);
+                }
+            }
+        }
+        packets
+    }
+
+    /// Makes the round-trip time to all servers known: `count` queries answered after `ms`.
+    pub(super) fn warm_up(&mut self, count: u32, ms: u64) {
+        for i in 0..count {
+            let asker = self.ask(&format!("warm{i}.example.org"));
+            self.pass(ms);
+            while let Some(sent) = self.machine.network.queued.pop_front() {
+                self.reply(&sent, Rcode::NOERROR);
+            }
+            assert_eq!(self.ended.remove(&asker), Some(Ok(Rcode::NOERROR)));
+        }
+    }
+
+    pub(super) fn open_link(&mut self, sent: &Sent) {
+        let Over::Tcp(key) = sent.over else { panic!("sent over a datagram") };
+        self.machine.link_opened(key);
+    }
+
+    pub(super) fn is_up(&self, last: u8) -> bool {
+        let status = self.machine.status(self.now);
+        let found = status.upstreams.iter().find(|upstream| upstream.address == server(last));
+        found.expect("a known upstream").state == UpstreamState::Up
+    }
+}
