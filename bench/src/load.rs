@@ -79,6 +79,8 @@ pub struct Tally {
     pub lost: u64,
     /// Replies with an unexpected response code or without records.
     pub wrong_content: u64,
+    /// How many of these had each response code.
+    pub wrong_rcodes: [u64; 16],
     /// Replies to the right ID with another question.
     pub wrong_question: u64,
     /// Datagrams that match no query in flight.
@@ -100,6 +102,23 @@ impl Tally {
     /// Returns the share of queries lost, in per cent.
     pub fn loss_percent(&self) -> f64 {
         100.0 * self.lost as f64 / (self.sent as f64).max(1.0)
+    }
+
+    /// Describes the replies that were not right, if there were any.
+    pub fn complaint(&self) -> Option<String> {
+        if self.wrong() == 0 {
+            return None;
+        }
+        let rcodes = self.wrong_rcodes.iter().enumerate().filter(|(_, count)| **count > 0);
+        let rcodes: Vec<String> =
+            rcodes.map(|(rcode, count)| format!("{count} with rcode {rcode}")).collect();
+        Some(format!(
+            "{} of {} answers were wrong ({}; {} to another question)",
+            self.wrong(),
+            self.wrong() + self.answered,
+            rcodes.join(", "),
+            self.wrong_question
+        ))
     }
 
     /// Returns replies that were not right.
@@ -391,6 +410,7 @@ impl Run<'_> {
                 self.last_answer_ns = now;
             } else {
                 self.tally.wrong_content += 1;
+                self.tally.wrong_rcodes[usize::from(flags1 & 0xf)] += 1;
                 if matches!(self.plan.until, Until::EachAnswered(_)) {
                     self.retries += 1;
                     self.order.again.push_back(slot.query);

@@ -275,6 +275,9 @@ fn print_tally(tally: &Tally) {
     println!("answered        {}", tally.answered);
     println!("lost            {} ({:.3} %)", tally.lost, tally.loss_percent());
     println!("wrong           {} content, {} question", tally.wrong_content, tally.wrong_question);
+    if let Some(complaint) = tally.complaint() {
+        println!("                {complaint}");
+    }
     println!("unexpected      {}", tally.unexpected);
     println!("elapsed         {:.3} s", tally.elapsed.as_secs_f64());
     println!("queries/second  {:.0}", tally.qps());

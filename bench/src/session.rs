@@ -404,6 +404,7 @@ impl<'a> Bench<'a> {
         if rival.kind() == Kind::Echo {
             return;
         }
+        judgement.remarks.extend(tally.complaint());
         let per_answer = upstream_queries as f64 / tally.answered as f64;
         match self.scenario.upstream {
             Upstream::Silent if upstream_queries > 0 => {
