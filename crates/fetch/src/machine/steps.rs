@@ -65,7 +65,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         fetch.resends = fetch.resends.saturating_add(1);
         let has_held = fetch.held.is_some();
-        let is_tired = fetch.attempt_count >= 3;
+        // Rounds, not attempts: a race begins with several at once.
+        let is_tired = fetch.resends >= 3;
         let Some((pool, pick)) = self.untried(key) else { return };
         // Ends: each round uses up one attempt.
         while let Some(next) = pick::next(pick, &self.candidates, false) {

@@ -172,6 +172,23 @@ fn in_a_race_a_late_server_adds_nothing() {
 }
 
 #[test]
+fn a_race_outlives_a_short_silence_of_all_its_servers() {
+    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
+    sim.warm_up(20, 1);
+    let askers: Vec<_> = (0..8).map(|i| sim.ask(&format!("www{i}.example.org"))).collect();
+    sim.pass(100);
+    for asker in &askers {
+        assert!(!sim.ended.contains_key(asker), "given up after 100 ms");
+    }
+    while let Some(sent) = sim.machine.network.queued.pop_front() {
+        sim.reply(&sent, Rcode::NOERROR);
+    }
+    for asker in &askers {
+        assert_eq!(sim.ended[asker], Ok(Rcode::NOERROR));
+    }
+}
+
+#[test]
 fn a_lost_race_with_only_bad_answers_ends_when_all_have_answered_or_failed() {
     let mut sim = Sim::new(vec![pool(Pick::Race(2), &[1, 2])]);
     let asker = sim.ask("www.example.org");
