@@ -175,6 +175,7 @@ fn in_a_race_a_late_server_adds_nothing() {
 fn a_race_outlives_a_short_silence_of_all_its_servers() {
     let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
     sim.warm_up(20, 1);
+    sim.pass(1);
     let askers: Vec<_> = (0..8).map(|i| sim.ask(&format!("www{i}.example.org"))).collect();
     sim.pass(100);
     for asker in &askers {
