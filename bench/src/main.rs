@@ -387,7 +387,7 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     let work = env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
     let facts = report::Facts {
         environment: report::environment(),
-        command: env::args().collect::<Vec<_>>().join(" "),
+        command: format!("gannet-bench {}", env::args().skip(1).collect::<Vec<_>>().join(" ")),
         skipped,
         versions,
         date,
