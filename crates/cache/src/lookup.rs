@@ -5,7 +5,7 @@
 use crate::cache::Cache;
 use crate::entry::Meta;
 use crate::key::{Key, Now};
-use crate::slots::{Slot, matching};
+use crate::slots::{Slot, ask_for, matching};
 use crate::sync::{AtomicU64, Ordering};
 use wire::{EdeCode, Flags, Rcode};
 
@@ -136,6 +136,29 @@ impl Cache {
             }
         }
         None
+    }
+
+    /// Asks memory for what a look-up of the key with this hash reads first, without waiting for it.
+    ///
+    /// For batches against a cache larger than the processor's: called for all queries, then [`Cache::foresee_entry`]
+    /// for all, then the look-ups; so their waits for memory overlap.
+    pub fn foresee_bucket(&self, hash: u64) {
+        let (first, second) = self.index.bucket_of(hash).split_at_checked(LINE_WORDS).unwrap_or((&[], &[]));
+        ask_for(first);
+        ask_for(second);
+    }
+
+    /// Asks memory for what a look-up reads next: the entry.
+    pub fn foresee_entry(&self, hash: u64) {
+        let bucket = self.index.bucket_of(hash);
+        let candidates = matching(bucket, Slot::tag_of(hash));
+        if let (Some(at), Some(shard)) = (bucket.get(candidates.trailing_zeros() as usize), self.shard(hash))
+        {
+            let slot = Slot(at.load(Ordering::Relaxed));
+            let words = shard.ring(slot.ring()).words(&self.arena, slot.position());
+            ask_for(words);
+            ask_for(words.get(LINE_WORDS..).unwrap_or(&[]));
+        }
     }
 
     fn look(&self, slot: Slot, key: &Key<'_>, now: Now, out: &mut [u8], ageing: Ageing) -> Look {

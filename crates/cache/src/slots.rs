@@ -143,6 +143,18 @@ pub(crate) fn matching(bucket: &[AtomicU64], tag: u64) -> u32 {
     found
 }
 
+/// Asks for the line that begins with the first of `words`, without waiting for it.
+#[allow(unsafe_code)]
+pub(crate) fn ask_for(words: &[AtomicU64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    if let Some(first) = words.first() {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint reads nothing that the program could see, and the address is one of ours.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast()) };
+    }
+    let _ = words;
+}
+
 /// How memory is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {

@@ -109,6 +109,24 @@ fn cached(c: &mut Criterion) {
             });
         });
     }
+    if !is_left_out("cached_in_batches/1000000") {
+        // As a listener does it: a batch is announced, then answered.
+        const BATCH: usize = 32;
+        let (mut server, queries) = filled(1_000_000);
+        let client = server.client;
+        let mut buf = [0; 1232];
+        let mut at = 0;
+        server.wait(1);
+        group.throughput(Throughput::Elements(BATCH as u64));
+        group.bench_function("cached_in_batches/1000000", |b| {
+            b.iter(|| {
+                at = if at + 2 * BATCH <= queries.len() { at + BATCH } else { 0 };
+                let batch = || (at..at + BATCH).map(|i| queries.query(i));
+                server.engine.foresee(batch());
+                answer_all(&mut server.engine, &client, batch(), &mut buf);
+            });
+        });
+    }
     for batch in [1_usize, 10, 100] {
         let (mut server, queries) = filled(100);
         let client = server.client;

@@ -11,6 +11,7 @@ pub mod client;
 pub mod counters;
 pub mod desk;
 mod finish;
+mod foresee;
 pub mod gate;
 pub mod local;
 pub mod names;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub use client::{Client, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
+pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
 pub use resume::{Share, Suspended};
 pub use snapshot::{Snapshot, SnapshotCell};
@@ -68,6 +70,8 @@ pub struct Engine {
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
+    /// Where the program's first cache step is, if that cache is so large that looking ahead pays.
+    large_cache_step: Option<usize>,
 }
 
 impl Engine {
@@ -83,11 +87,15 @@ impl Engine {
             scratch: Scratch::new(),
             folded: Folded::root(),
             limited: 0,
+            large_cache_step: None,
         }
     }
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.
     pub fn begin(&mut self, now: Now) {
+        if now.unix_seconds != self.now.unix_seconds {
+            self.measure_cache();
+        }
         self.now = now;
         if self.cell.generation() != self.generation {
             self.adopt();
@@ -99,6 +107,7 @@ impl Engine {
         let (snapshot, generation) = self.cell.load();
         let old = std::mem::replace(&mut self.snapshot, snapshot);
         self.generation = generation;
+        self.measure_cache();
         self.cell.reclaim(old);
     }
 

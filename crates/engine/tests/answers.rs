@@ -475,3 +475,22 @@ fn a_query_for_nothing_but_a_cookie_gets_one() {
     assert!(message.question.is_none());
     assert_eq!(message.edns.and_then(|edns| edns.option(OptionCode::COOKIE)).map(<[u8]>::len), Some(24));
 }
+
+#[test]
+fn looking_ahead_changes_no_answer() {
+    let large = 64 << 20;
+    let mut server = Server::with_cache(gate(), large, |cache| usual(cache, CacheRules::default()));
+    let asks: Vec<Ask> = (0..200).map(|i| Ask::new(&format!("n{i}.example.org"), Rtype::A)).collect();
+    for (i, ask) in (0_u8..).zip(&asks) {
+        server.fetch(ask, &with_address(ask, 3600, [192, 0, 2, i]));
+    }
+    // The index alone makes this cache a large one; that is found out within a second.
+    server.wait(1);
+    let mut queries: Vec<Vec<u8>> = asks.iter().map(Ask::bytes).collect();
+    queries.insert(3, vec![]);
+    queries.insert(5, vec![0xff; 40]);
+    server.engine.foresee(queries.iter().map(Vec::as_slice));
+    for (i, ask) in (0_u8..).zip(&asks) {
+        assert_eq!(seen(&server.ask(ask).answered()).answers[0].2, [192, 0, 2, i]);
+    }
+}

@@ -16,6 +16,11 @@ pub trait Answer {
     /// Begins a batch.
     fn begin(&mut self, now: Now);
 
+    /// Hears which queries are about to be answered, so that it can ask memory for what they need.
+    fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
+        let _ = queries;
+    }
+
     /// Answers one query into `room`.
     fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Self::Deferred>;
 
@@ -61,6 +66,10 @@ impl Answer for Engine {
 
     fn begin(&mut self, now: Now) {
         Self::begin(self, now);
+    }
+
+    fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
+        Self::foresee(self, queries);
     }
 
     fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Box<Suspended>> {

@@ -210,6 +210,7 @@ impl<S: Service> Reader<S> {
                 let mut outbox = port.outbox.borrow_mut();
                 if is_first {
                     engine.begin(now);
+                    engine.foresee(self.queries());
                     is_first = false;
                 }
                 let is_over = self.answer(&mut *engine, &mut outbox, &mut cursor);
@@ -239,6 +240,16 @@ impl<S: Service> Reader<S> {
             self.port.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
             self.lost = lost;
         }
+    }
+
+    /// Walks what is in the inbox, as far as it is easily told: coalesced datagrams and PROXY headers are not taken apart,
+    /// so of those the first query is not announced, or no query.
+    fn queries(&self) -> impl Iterator<Item = &[u8]> {
+        let messages = (0..).map_while(|index| self.inbox.message(index));
+        messages.filter_map(|received| match received {
+            Received::Message(message) => message.bytes.get(..message.datagram_octets),
+            Received::Unusable => None,
+        })
     }
 
     /// Answers from `cursor` on until the batch is over (true) or there is no room for another reply or deferred query.

@@ -194,6 +194,11 @@ impl CacheStep {
         self.cache.lookup(key, cache::Now(now), out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
     }
 
+    /// Returns the hash that a look-up will use.
+    pub(crate) fn hash(&self, asked: &Asked<'_>) -> u64 {
+        self.key(asked).hash()
+    }
+
     fn key<'a>(&self, asked: &Asked<'a>) -> Key<'a> {
         let key = self.key_in_view(asked, self.view & !SCOPE_ZERO);
         match asked.subnet {
