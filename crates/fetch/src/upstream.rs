@@ -102,7 +102,10 @@ impl Upstream {
     /// Notes that what was sent at `sent` is overdue.
     pub(crate) fn silent(&mut self, sent: Moment, now: Moment) -> Change {
         self.tally.timeouts += 1;
-        self.rtt.silence();
+        // If others were answered meanwhile, it was this packet that got lost: no reason for patience.
+        if self.health.heard_at() < sent {
+            self.rtt.silence();
+        }
         self.health.silence(sent, now)
     }
 
