@@ -15,6 +15,9 @@ use crate::wheel::TimerKey;
 
 use rand::Rng;
 
+/// Rounds of asking again after which a fetch settles for what it has.
+const ROUNDS_MAX: u8 = 3;
+
 impl<N: Network, W: Waiter> Machine<N, W> {
     /// Does the next step of a fetch whose timer ran out.
     pub(super) fn fetch_due(&mut self, key: u32, now: Moment) {
@@ -64,9 +67,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             return self.give_up(key, now);
         }
         fetch.resends = fetch.resends.saturating_add(1);
-        let has_held = fetch.held.is_some();
         // Rounds, not attempts: a race begins with several at once.
-        let is_tired = fetch.resends >= 3;
+        let is_tired = fetch.resends >= ROUNDS_MAX;
         let Some((pool, pick)) = self.untried(key) else { return };
         // Ends: each round uses up one attempt.
         while let Some(next) = pick::next(pick, &self.candidates, false) {
@@ -77,14 +79,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             self.candidates.retain(|candidate| candidate.upstream != next);
         }
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
-        if has_held {
-            // There is something to pass on once the others have had their time.
-            let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
-            match waiting.map(|attempt| attempt.due).min() {
-                Some(due) => fetch.retry_at = due,
-                None => self.give_up(key, now),
-            }
-            return;
+        let has_held = fetch.held.is_some();
+        // A packet may have been lost: what is silent in a race is asked again before a bad answer wins it.
+        if has_held && (is_tired || !matches!(pick, Pick::Race(_))) {
+            return self.pass_on_when_due(key, now);
         }
         // Servers that were silent may be asked again; over TCP the kernel does that.
         let silent = |upstream: u32| {
@@ -98,7 +96,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             std::array::from_fn(|i| fetch.attempts().get(i).map(|attempt| attempt.upstream));
         self.gather(pool, |upstream| again.contains(&Some(upstream)) || !tried.contains(&Some(upstream)));
         let any_up = self.candidates.iter().any(|candidate| candidate.is_up);
-        if !any_up && is_tired && !self.candidates.is_empty() {
+        if !any_up && (is_tired || has_held) && !self.candidates.is_empty() {
             // All went down meanwhile: fail now rather than pile up.
             return self.give_up(key, now);
         }
@@ -113,6 +111,18 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             && self.send(key, next, How::default(), now)
         {
             self.counters.retransmitted.bump();
+        } else if has_held {
+            self.pass_on_when_due(key, now);
+        }
+    }
+
+    /// Passes the bad answer on that is held, once the attempts that still wait have had their time.
+    fn pass_on_when_due(&mut self, key: u32, now: Moment) {
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
+        match waiting.map(|attempt| attempt.due).min() {
+            Some(due) => fetch.retry_at = due,
+            None => self.give_up(key, now),
         }
     }
 
@@ -153,7 +163,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
         }
         let Some(fetch) = self.fetches.get(key as usize) else { return };
-        let may_still_come = is_waiting || (!has_held && fetch.any(AttemptState::Overdue));
+        let is_asked_again = matches!(pick, Pick::Race(_)) && fetch.resends < ROUNDS_MAX;
+        let may_still_come =
+            is_waiting || ((!has_held || is_asked_again) && fetch.any(AttemptState::Overdue));
         if may_still_come { self.arm(key) } else { self.give_up(key, now) }
     }
 
