@@ -55,7 +55,13 @@ fn the_question_keeps_its_letter_case() {
     for _ in 0..2 {
         contains(&server.dig(&["eXaMpLe.OrG", "A"]), ";eXaMpLe.OrG.");
         let heard = server.ask(&Ask::new("EXAMPLE.org", Rtype::A));
-        assert_eq!(heard.answers(), ["EXAMPLE.org. 300 A 192.0.2.1"]);
+        // The second time it comes from the cache, perhaps a second later: the TTL is another test's matter.
+        let answers = heard.answers();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert!(
+            answers[0].starts_with("EXAMPLE.org. ") && answers[0].ends_with(" A 192.0.2.1"),
+            "{answers:?}"
+        );
     }
 }
 

@@ -198,7 +198,7 @@ fn a_stale_answer_is_served_when_the_upstream_fails() {
     });
     stub.behave(Script::always(address(9)));
     eventually("a fresh answer replaces it", || {
-        server.ask(&ask("stale.example.org")).answers() == ["stale.example.org. 300 A 192.0.2.9"]
+        server.ask(&ask("stale.example.org")).answers()[0].ends_with(" A 192.0.2.9")
     });
 }
 
