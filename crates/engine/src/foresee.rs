@@ -22,14 +22,14 @@ impl Engine {
         let mut hashes = [0; FORESEEN_MAX];
         let mut count = 0;
         let mut folded = wire::Folded::root();
-        for (query, slot) in queries.zip(&mut hashes) {
+        for query in queries.take(FORESEEN_MAX) {
             let Ok(query) = Query::parse(query) else { continue };
+            let Some(slot) = hashes.get_mut(count) else { break };
             let name_hash = self.snapshot.key.fold(query.question.qname, &mut folded);
             *slot = cache.hash(&Asked { query: &query, folded: &folded, name_hash, subnet: None });
             cache.cache.foresee_bucket(*slot);
             count += 1;
         }
-        // A query that is none leaves a hash of zero, which costs one needless hint.
         for &hash in hashes.iter().take(count) {
             cache.cache.foresee_entry(hash);
         }
