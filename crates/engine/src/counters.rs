@@ -25,14 +25,15 @@ impl Counter {
     }
 }
 
-/// Declares the counters with their metric names and help texts.
+/// Declares `Counters`, what one worker counts, from metric names and help texts. For every crate whose workers count.
+#[macro_export]
 macro_rules! counters {
     ($($name:ident: $help:literal),* $(,)?) => {
         /// One worker's counters, on cache lines of their own.
         #[derive(Debug, Default)]
         #[repr(align(128))]
         pub struct Counters {
-            $(#[doc = $help] pub $name: Counter,)*
+            $(#[doc = $help] pub $name: $crate::counters::Counter,)*
         }
 
         impl Counters {

@@ -1,30 +1,6 @@
 //! What one worker's fetching counts. Only its worker writes; anybody may read and add up.
 
-use engine::counters::Counter;
-
-/// Declares the counters with their metric names and help texts.
-macro_rules! counters {
-    ($($name:ident: $help:literal),* $(,)?) => {
-        /// One worker's counters, on cache lines of their own.
-        #[derive(Debug, Default)]
-        #[repr(align(128))]
-        pub struct Counters {
-            $(#[doc = $help] pub $name: Counter,)*
-        }
-
-        impl Counters {
-            /// Returns every counter's name and help text, in the order of [`Counters::read`].
-            pub const DESCRIPTIONS: &[(&'static str, &'static str)] = &[$((stringify!($name), $help),)*];
-
-            /// Calls `f` with every counter's name and value.
-            pub fn read(&self, mut f: impl FnMut(&'static str, u64)) {
-                $(f(stringify!($name), self.$name.read());)*
-            }
-        }
-    };
-}
-
-counters! {
+engine::counters! {
     fetches: "Fetches begun for clients and refreshes.",
     coalesced: "Queries that joined a fetch already under way.",
     sent_udp: "Queries sent to upstreams over UDP.",

@@ -2,31 +2,7 @@
 //!
 //! What one worker's sockets saw. Only its worker writes; anybody may read and add up.
 
-use engine::counters::Counter;
-
-/// Declares the counters with their metric names and help texts.
-macro_rules! counters {
-    ($($name:ident: $help:literal),* $(,)?) => {
-        /// One worker's counters, on cache lines of their own.
-        #[derive(Debug, Default)]
-        #[repr(align(128))]
-        pub struct Counters {
-            $(#[doc = $help] pub $name: Counter,)*
-        }
-
-        impl Counters {
-            /// Every counter's name and help text, in the order of [`Counters::read`].
-            pub const DESCRIPTIONS: &[(&'static str, &'static str)] = &[$((stringify!($name), $help),)*];
-
-            /// Calls `f` with every counter's name and value.
-            pub fn read(&self, mut f: impl FnMut(&'static str, u64)) {
-                $(f(stringify!($name), self.$name.read());)*
-            }
-        }
-    };
-}
-
-counters! {
+engine::counters! {
     udp_batches: "Calls that received datagrams.",
     udp_datagrams: "Datagrams received.",
     udp_replies: "Datagrams sent.",
