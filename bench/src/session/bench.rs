@@ -1,0 +1,198 @@
+//! One scenario made ready: a fresh process per run, judged, warmed and timed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::stubs::{Stubs, free_port};
+use super::{Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
+use crate::load::{self, Expect, Plan, Tally, Until};
+use crate::probe::{self, Judgement, Kind};
+use crate::process::Server;
+use crate::queries::{self, Packets};
+use crate::rival::Rival;
+use crate::scenario::{Names, Scenario, Upstream};
+
+/// A scenario made ready.
+pub(super) struct Bench<'a> {
+    plans: &'a Plans,
+    scenario: &'static Scenario,
+    stubs: &'a Stubs,
+    packets: Packets,
+    probes: Vec<probe::Probe>,
+    query_file: PathBuf,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        plans: &'a Plans,
+        scenario: &'static Scenario,
+        stubs: &'a Stubs,
+    ) -> Result<Self, String> {
+        let mut asks = scenario.asks();
+        let packets = Packets::new(&asks, plans.extras)?;
+        let query_file = plans.work.join(format!("{}.queries", scenario.name));
+        if let Some(seed) = scenario.shuffle() {
+            // dnsperf asks front to back.
+            queries::Dice::new(seed).shuffle(&mut asks);
+        }
+        queries::write_file(&query_file, &asks)?;
+        Ok(Self { plans, scenario, stubs, packets, probes: scenario.probes()?, query_file })
+    }
+
+    pub(super) fn measure(
+        &self,
+        rival: &Rival,
+        program: &Path,
+        round: usize,
+    ) -> Result<(Option<Sample>, Judgement), String> {
+        let address = free_port()?;
+        let directory = self.plans.work.join(format!("{}-{}", self.scenario.name, rival.name));
+        // What an earlier run left (a dumped cache, a database) must not help this one.
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let [race1, race2, race3] = self.stubs.race;
+        let ports =
+            [address, self.stubs.plain, race1, race2, race3].map(|address| address.port().to_string());
+        let names = ["port", "stub", "race1", "race2", "race3"];
+        let variables: BTreeMap<String, String> = names.map(str::to_owned).into_iter().zip(ports).collect();
+        let command = rival.prepare(program, self.scenario.setting, &directory, &variables)?;
+
+        let started = Instant::now();
+        let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
+        let first = self.probes.first().ok_or("no probes")?;
+        let start = probe::until_ready(address, rival.kind(), first, &mut server, started)?;
+        server.confine(&self.plans.server_cores);
+        let resident_octets_at_start = server.usage().resident_octets;
+        let mut judgement = probe::judge(address, rival.kind(), &self.probes);
+        if !judgement.faults.is_empty() {
+            return Err(format!("wrong answers: {}", judgement.faults.join("; ")));
+        }
+        let judged = Instant::now();
+
+        let expect = match rival.kind() {
+            Kind::Dns => Expect::Answer { rcode: 0, records: true },
+            Kind::Echo => Expect::Echo,
+        };
+        let plan = self.plan(address, expect);
+        if self.scenario.warm && rival.kind() == Kind::Dns {
+            self.warm(&plan)?;
+        }
+        if self.plans.is_smoke {
+            let once = Plan { until: Until::EachAnswered(WARM_MAX), ..plan };
+            self.load(&once)?;
+            return Ok((None, judgement));
+        }
+        self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+
+        let upstream_before = self.stubs.count()?;
+        let before = server.usage();
+        let tally = self.timed(&plan)?;
+        let after = server.usage();
+        let upstream_queries = self.stubs.count()?.saturating_sub(upstream_before);
+        if let Some(obituary) = server.obituary() {
+            return Err(obituary);
+        }
+        if tally.answered == 0 {
+            return Err("no right answer while it was timed".to_owned());
+        }
+        self.look_back(&mut judgement, rival, address, judged, &tally, upstream_queries);
+        let cpu = after.cpu_since(&before);
+        let sample = Sample {
+            scenario: self.scenario.name,
+            server: rival.name.clone(),
+            round,
+            cpu_us: cpu.as_secs_f64() * 1e6 / tally.answered as f64,
+            user_share: after.user_share_since(&before),
+            busy: cpu.as_secs_f64() / tally.elapsed.as_secs_f64(),
+            resident_octets: after.resident_octets,
+            resident_octets_at_start,
+            start,
+            threads: after.threads,
+            upstream_queries,
+            tally,
+        };
+        Ok((Some(sample), judgement))
+    }
+
+    fn plan(&self, server: SocketAddr, expect: Expect) -> Plan {
+        Plan {
+            server,
+            clients: self.scenario.clients.unwrap_or(self.plans.clients),
+            client_addresses: self.plans.client_addresses,
+            outstanding: self.scenario.clients.unwrap_or(self.plans.outstanding),
+            rate: None,
+            until: Until::Elapsed(self.plans.time),
+            timeout: TIMEOUT,
+            expect,
+            shuffle: self.scenario.shuffle(),
+        }
+    }
+
+    /// Asks every name once, gently, and again to let all copies settle.
+    fn warm(&self, plan: &Plan) -> Result<(), String> {
+        let warm = Plan { until: Until::EachAnswered(WARM_MAX), outstanding: 64, clients: 1, ..plan.clone() };
+        for _ in 0..2 {
+            let tally = self.load(&warm)?;
+            if tally.answered < self.packets.len() as u64 {
+                return Err(format!("warmed only {} of {} names", tally.answered, self.packets.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, plan: &Plan) -> Result<Tally, String> {
+        load::run(plan, &self.packets).map_err(|error| format!("load: {error}"))
+    }
+
+    fn timed(&self, plan: &Plan) -> Result<Tally, String> {
+        match self.plans.generator {
+            Generator::Own => self.load(plan),
+            Generator::Dnsperf => {
+                dnsperf::run(plan, self.plans.time, &self.query_file, &self.plans.load_cores)
+            }
+        }
+    }
+
+    /// Notes what the timed part itself revealed.
+    fn look_back(
+        &self,
+        judgement: &mut Judgement,
+        rival: &Rival,
+        address: SocketAddr,
+        judged: Instant,
+        tally: &Tally,
+        upstream_queries: u64,
+    ) {
+        if rival.kind() == Kind::Echo {
+            return;
+        }
+        judgement.remarks.extend(tally.complaint());
+        let per_answer = upstream_queries as f64 / tally.answered as f64;
+        match self.scenario.upstream {
+            Upstream::Silent if upstream_queries > 0 => {
+                judgement.remarks.push(format!(
+                    "asked upstream for {:.3} % of the answers, which were to come from memory",
+                    100.0 * per_answer
+                ));
+            }
+            Upstream::Asked if per_answer < 0.99 => {
+                judgement.remarks.push("asked upstream less than once per query".to_owned());
+            }
+            Upstream::Silent | Upstream::Asked => {}
+        }
+        if self.scenario.warm
+            && self.scenario.names == Names::Few
+            && judged.elapsed() >= Duration::from_secs(2)
+        {
+            let now = self.probes.first().and_then(|probe| probe::ttl_now(address, &probe.ask));
+            if let (Some(then), Some(now)) = (judgement.ttl, now)
+                && now >= then
+            {
+                judgement.remarks.push("does not count TTLs down".to_owned());
+            }
+        }
+    }
+}

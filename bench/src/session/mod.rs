@@ -1,0 +1,185 @@
+//! One interleaved session: every server in turn, run after run, so that all see the same noise.
+//!
+//! Never times a server whose answers were not found right first.
+
+mod bench;
+mod dnsperf;
+mod stubs;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::bench::Bench;
+use self::stubs::Stubs;
+use crate::load::Tally;
+use crate::queries::Extras;
+use crate::rival::Rival;
+use crate::scenario::Scenario;
+use crate::sys;
+
+/// How long the late upstream of a race waits.
+pub const LATE_MS: u64 = 20;
+/// Load before the timed part, so that sockets, caches and processor are warm.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How long asking every name once may take.
+const WARM_MAX: Duration = Duration::from_secs(120);
+/// How long an answer may take before its query counts as lost.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What produces the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generator {
+    /// Ours.
+    Own,
+    /// dnsperf, to cross-check ours.
+    Dnsperf,
+}
+
+/// What to measure and how.
+pub struct Plans {
+    /// Scenarios in order.
+    pub scenarios: Vec<&'static Scenario>,
+    /// Servers in order, each with its program.
+    pub servers: Vec<(Rival, PathBuf)>,
+    /// Timed runs per server and scenario.
+    pub runs: usize,
+    /// Length of a timed run.
+    pub time: Duration,
+    /// Clients of the throughput scenarios.
+    pub clients: usize,
+    /// Loopback addresses the clients are spread over.
+    pub client_addresses: usize,
+    /// Queries in flight of the throughput scenarios.
+    pub outstanding: usize,
+    /// What queries carry besides their question.
+    pub extras: Extras,
+    /// The server's cores.
+    pub server_cores: Vec<usize>,
+    /// The cores of the load and the stubs.
+    pub load_cores: Vec<usize>,
+    /// What produces the load.
+    pub generator: Generator,
+    /// Only start, ask and judge; nothing is timed.
+    pub is_smoke: bool,
+    /// Where configurations and logs go.
+    pub work: PathBuf,
+}
+
+/// One timed run.
+#[derive(Clone)]
+pub struct Sample {
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// The server's name.
+    pub server: String,
+    /// Number of the round, from 0.
+    pub round: usize,
+    /// What the load generator saw.
+    pub tally: Tally,
+    /// CPU time of the server's process tree per answered query, in microseconds.
+    pub cpu_us: f64,
+    /// The share of it in user space.
+    pub user_share: f64,
+    /// CPU time of the server by the time that passed.
+    pub busy: f64,
+    /// Resident octets after the run.
+    pub resident_octets: u64,
+    /// Resident octets when the first right answer had come.
+    pub resident_octets_at_start: u64,
+    /// From start to the first right answer.
+    pub start: Duration,
+    /// Threads.
+    pub threads: u64,
+    /// Queries that reached the stubs while it was timed.
+    pub upstream_queries: u64,
+}
+
+/// A server that was not timed in a scenario, or what was odd about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Remark {
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// The server's name.
+    pub server: String,
+    /// What there is to say.
+    pub text: String,
+}
+
+/// All that a session found.
+#[derive(Default)]
+pub struct Findings {
+    /// Timed runs in the order they were made.
+    pub samples: Vec<Sample>,
+    /// Servers that gave wrong answers or failed.
+    pub failures: Vec<Remark>,
+    /// Oddities.
+    pub remarks: Vec<Remark>,
+}
+
+/// Runs the whole session; `progress` gets a line per step.
+pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, String> {
+    fs::create_dir_all(&plans.work).map_err(|error| format!("{}: {error}", plans.work.display()))?;
+    sys::pin_thread(&plans.load_cores)
+        .map_err(|error| format!("cannot use cores {:?}: {error}", plans.load_cores))?;
+    let stubs = Stubs::start(plans)?;
+    let mut findings = Findings::default();
+    for scenario in &plans.scenarios {
+        progress(&format!("{}: {}", scenario.name, scenario.about));
+        let bench = Bench::new(plans, scenario, &stubs)?;
+        let rounds = if plans.is_smoke { 1 } else { plans.runs };
+        for round in 0..rounds {
+            let mut turn: Vec<_> = plans.servers.iter().collect();
+            if round % 2 == 1 {
+                turn.reverse();
+            }
+            for (rival, program) in turn {
+                let remark = |text| Remark { scenario: scenario.name, server: rival.name.clone(), text };
+                if let Some(reason) = rival.without.get(scenario.setting) {
+                    if round == 0 {
+                        findings.remarks.push(remark(format!("not run: {reason}")));
+                    }
+                    continue;
+                }
+                if findings.failures.iter().any(|f| f.scenario == scenario.name && f.server == rival.name) {
+                    continue;
+                }
+                match bench.measure(rival, program, round) {
+                    Ok((sample, judgement)) => {
+                        findings.remarks.extend(judgement.remarks.into_iter().map(remark));
+                        match sample {
+                            Some(sample) => {
+                                progress(&describe(&sample));
+                                findings.samples.push(sample);
+                            }
+                            None => progress(&format!("  {:14} answers right", rival.name)),
+                        }
+                    }
+                    Err(fault) => {
+                        progress(&format!("  {:14} {fault}", rival.name));
+                        findings.failures.push(remark(fault));
+                    }
+                }
+            }
+        }
+    }
+    findings.remarks.sort();
+    findings.remarks.dedup();
+    Ok(findings)
+}
+
+fn describe(sample: &Sample) -> String {
+    let tally = &sample.tally;
+    format!(
+        "  {:14} run {}: {:6.2} µs CPU a query, {:3.0} % busy, {:8.0} q/s, lost {}, wrong {}, mean {:.1} µs, p99 {:.1} µs",
+        sample.server,
+        sample.round + 1,
+        sample.cpu_us,
+        100.0 * sample.busy,
+        tally.qps(),
+        tally.lost,
+        tally.wrong(),
+        tally.latency.mean_us(),
+        tally.latency.quantile_us(0.99),
+    )
+}
