@@ -3,14 +3,15 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
 use std::env;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use gannet_bench::load::{self, Expect, Plan, Tally, Until};
+use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
 use gannet_bench::queries::{self, Extras, Packets};
 use gannet_bench::rival::Rival;
 use gannet_bench::session::{self, Generator, Plans};
@@ -121,6 +122,9 @@ struct LoadArguments {
     /// Ask each query once, again if lost, and stop.
     #[arg(long)]
     once: bool,
+    /// What carries the queries.
+    #[arg(long, value_enum, default_value_t = TransportName::Udp)]
+    transport: TransportName,
     /// Response code of right answers.
     #[arg(long, default_value_t = 0)]
     rcode: u8,
@@ -138,6 +142,27 @@ struct LoadArguments {
     core: Option<usize>,
     #[command(flatten)]
     extras: ExtrasArguments,
+}
+
+/// What carries queries, on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum TransportName {
+    /// UDP.
+    Udp,
+    /// TCP, a lasting connection per client.
+    Tcp,
+    /// TCP, a connection per query.
+    TcpEach,
+}
+
+impl TransportName {
+    const fn transport(self) -> Transport {
+        match self {
+            Self::Udp => Transport::Udp,
+            Self::Tcp => Transport::Tcp,
+            Self::TcpEach => Transport::TcpEach,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -227,6 +252,14 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, String> {
 
 fn serve_echo(arguments: &EchoArguments) -> Result<ExitCode, String> {
     let mode = if arguments.gso { echo::Mode::Segmented } else { echo::Mode::Plain };
+    let listener = TcpListener::bind(arguments.listen)
+        .map_err(|error| format!("cannot listen on {} over TCP: {error}", arguments.listen))?;
+    // Each transport has its thread; the one that is not asked costs nothing.
+    thread::spawn(move || {
+        if let Err(error) = echo::serve_stream(&listener) {
+            eprintln!("error: echo over TCP: {error}");
+        }
+    });
     echo::serve(&bind(arguments.listen)?, mode).map_err(|error| format!("echo: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -250,6 +283,7 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let time = Duration::from_secs_f64(arguments.seconds);
     let plan = Plan {
         server: arguments.server,
+        transport: arguments.transport.transport(),
         clients: arguments.clients,
         client_addresses: arguments.client_addresses,
         outstanding: arguments.outstanding,

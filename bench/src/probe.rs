@@ -271,7 +271,17 @@ pub fn ttl_now(server: SocketAddr, question: &Ask) -> Option<u32> {
 
 /// Asks a stub how many queries it has had.
 pub fn stub_count(server: SocketAddr) -> Result<u64, String> {
-    let packets = Packets::new(&[Ask::new(stub::COUNTER_NAME, Rtype::TXT)], Extras::default())?;
+    ask_stub(server, stub::COUNTER_NAME)
+}
+
+/// Tells a stub to change `what` (loss, delay or rcode) to `value` while it runs.
+pub fn stub_set(server: SocketAddr, what: &str, value: u32) -> Result<(), String> {
+    ask_stub(server, &format!("{what}.{value}.{}", stub::SET_NAME)).map(|_| ())
+}
+
+/// Asks a stub for a name of class CH and returns the number it answers.
+fn ask_stub(server: SocketAddr, name: &str) -> Result<u64, String> {
+    let packets = Packets::new(&[Ask::new(name, Rtype::TXT)], Extras::default())?;
     let mut query = packets.packet(0).to_vec();
     if let Some(class) = query.last_mut() {
         *class = 3;

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::rival::Reload;
 use crate::sys;
 
 /// How long a server may take to end before it is killed.
@@ -64,6 +65,26 @@ impl Server {
     pub fn confine(&self, cores: &[usize]) {
         for pid in tree(self.pid()) {
             sys::pin_process(pid, cores);
+        }
+    }
+
+    /// Makes it read its configuration again; a command is waited for, a signal is not.
+    pub fn reload(&self, how: &Reload) -> Result<(), String> {
+        let words = match how {
+            Reload::Signal(signal) => {
+                sys::signal(self.pid(), *signal);
+                return Ok(());
+            }
+            Reload::Command(words) => words,
+        };
+        let (program, arguments) = words.split_first().ok_or("its reload command is empty")?;
+        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("reload: cannot start {program}: {error}"))?;
+        if output.status.success() {
+            Ok(())
+        } else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(format!("reload: {program} {}: {}", output.status, said.trim()))
         }
     }
 

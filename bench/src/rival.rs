@@ -31,6 +31,8 @@ pub struct Rival {
     pub version: Vec<String>,
     /// Arguments that make it serve in the foreground.
     pub start: Vec<String>,
+    /// How it is made to read its configuration again; absent if it cannot.
+    pub reload: Option<Reload>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -56,6 +58,38 @@ pub enum KindName {
     Dns,
     /// As the query itself.
     Echo,
+}
+
+/// How a server is made to read its configuration again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reload {
+    /// By this signal to its process.
+    Signal(Signal),
+    /// By this command, which ends when it is done; `{{program}}` is the server's own program.
+    Command(Vec<String>),
+}
+
+/// A signal that asks for a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Signal {
+    /// `SIGHUP`.
+    #[serde(rename = "HUP")]
+    Hangup,
+    /// `SIGUSR1`.
+    #[serde(rename = "USR1")]
+    User1,
+    /// `SIGUSR2`.
+    #[serde(rename = "USR2")]
+    User2,
+}
+
+/// A server's files are written: how to start it, and how to reload it.
+pub struct Prepared {
+    /// Starts it.
+    pub command: Command,
+    /// Makes it read its configuration again.
+    pub reload: Option<Reload>,
 }
 
 /// Where a program comes from.
@@ -140,20 +174,21 @@ impl Rival {
             .to_owned()
     }
 
-    /// Writes the configuration for `setting` into `directory` and returns the command to start.
+    /// Writes the configuration for `setting` into `directory` and returns how to start and reload it.
     pub fn prepare(
         &self,
         program: &Path,
         setting: &str,
         directory: &Path,
         variables: &BTreeMap<String, String>,
-    ) -> Result<Command, String> {
+    ) -> Result<Prepared, String> {
         let own = self
             .settings
             .get(setting)
             .ok_or_else(|| format!("{} has no setting \"{setting}\"", self.name))?;
         let mut known = variables.clone();
         known.insert("dir".to_owned(), directory.display().to_string());
+        known.insert("program".to_owned(), program.display().to_string());
         // A setting's texts may use the session's variables, and the files both.
         for (name, text) in own {
             let text =
@@ -172,7 +207,15 @@ impl Rival {
             command.args(argument.split('\n').filter(|part| !part.is_empty()));
         }
         command.envs(&self.environment).current_dir(directory);
-        Ok(command)
+        let reload = match &self.reload {
+            Some(Reload::Command(words)) => {
+                let words: Result<Vec<String>, String> =
+                    words.iter().map(|word| fill(word, &known)).collect();
+                Some(Reload::Command(words.map_err(|error| format!("{}: reload: {error}", self.name))?))
+            }
+            other => other.clone(),
+        };
+        Ok(Prepared { command, reload })
     }
 }
 

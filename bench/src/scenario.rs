@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::Rtype;
 
+use crate::load::Transport;
 use crate::probe::Probe;
 use crate::queries::{self, Ask};
+use crate::session::Event;
 use crate::stub;
 
 /// Names in the large sets.
@@ -88,6 +90,12 @@ pub struct Scenario {
     pub upstream: Upstream,
     /// Fixed number of clients with one query each in flight; the session's load without it.
     pub clients: Option<usize>,
+    /// What carries the queries.
+    pub transport: Transport,
+    /// Queries per second; as many as are answered without it.
+    pub rate: Option<f64>,
+    /// What happens while it is timed, in order of time.
+    pub events: &'static [Event],
 }
 
 /// Everything that can be measured today.
@@ -151,6 +159,9 @@ const fn row(
         warm: matches!(setting.as_bytes(), b"cache" | b"cache-1m"),
         upstream: if is_forwarded { Upstream::Asked } else { Upstream::Silent },
         clients,
+        transport: Transport::Udp,
+        rate: None,
+        events: &[],
     }
 }
 

@@ -24,6 +24,9 @@ const SOCKET_OCTETS: i32 = 4 << 20;
 const DELAYED_MAX: usize = 1 << 18;
 /// The name (class CH, type TXT) whose answer says how many other queries have come.
 pub const COUNTER_NAME: &str = "count.stub";
+/// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub` or `rcode.CODE.set.stub`
+/// (class CH, type TXT). The answer is the counter's.
+pub const SET_NAME: &str = "set.stub";
 /// Time to live of everything the stub says.
 pub const TTL_SECONDS: u32 = 3600;
 
@@ -40,6 +43,22 @@ pub struct Behaviour {
     pub truncates: bool,
     /// Reply with another ID than the query's.
     pub lies_about_id: bool,
+}
+
+impl Behaviour {
+    /// Changes as a query below [`SET_NAME`] says; any other query changes nothing.
+    fn obey(&mut self, query: &[u8]) {
+        let Ok(query) = Query::parse(query) else { return };
+        let labels: Vec<&[u8]> = query.question.qname.labels().collect();
+        let [key, value, b"set", b"stub"] = labels[..] else { return };
+        let value = std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
+        match (key, value) {
+            (b"loss", Some(ppm)) => self.loss_percent = f64::from(ppm) / 10_000.0,
+            (b"delay", Some(delay_ms)) => self.delay = Duration::from_millis(u64::from(delay_ms)),
+            (b"rcode", Some(rcode)) => self.rcode = rcode as u16,
+            _ => {}
+        }
+    }
 }
 
 /// Returns the address that an A query for `name` yields, letter case ignored: one of 198.18.0.0/15.
@@ -69,6 +88,7 @@ struct Delayed {
 
 /// Answers until an error.
 pub fn serve(socket: &UdpSocket, behaviour: &Behaviour) -> io::Result<()> {
+    let mut behaviour = *behaviour;
     sys::set_buffers(socket, SOCKET_OCTETS)?;
     let mut input = Batch::new(BATCH, DATAGRAM_OCTETS);
     let mut out = Batch::new(BATCH, DATAGRAM_OCTETS);
@@ -89,10 +109,11 @@ pub fn serve(socket: &UdpSocket, behaviour: &Behaviour) -> io::Result<()> {
             let is_counter = is_counter(query);
             let is_lost = dice.below(1_000_000) < (behaviour.loss_percent * 10_000.0) as usize;
             let len = if is_counter {
+                behaviour.obey(query);
                 answer_counter(query, received, out.buffer(replies))
             } else {
                 received += 1;
-                if is_lost { 0 } else { answer(query, behaviour, out.buffer(replies)) }
+                if is_lost { 0 } else { answer(query, &behaviour, out.buffer(replies)) }
             };
             if len == 0 {
                 continue;
@@ -215,6 +236,23 @@ mod tests {
         check(Rtype::AAAA, &Behaviour::default(), |message, name| {
             assert_eq!(message.records().next().expect("an answer").rdata, ipv6_of(name).octets());
         });
+    }
+
+    #[test]
+    fn faults_change_while_it_runs() {
+        let told = |name: &str| {
+            let ask = Ask::new(name, Rtype::TXT);
+            let packets = Packets::new(&[ask], Extras::default());
+            let mut behaviour = Behaviour::default();
+            behaviour.obey(packets.expect("encodes").packet(0));
+            (behaviour.loss_percent, behaviour.delay.as_millis(), behaviour.rcode)
+        };
+        assert_eq!(told("loss.10000.set.stub"), (1.0, 0, 0));
+        assert_eq!(told("delay.20.set.stub"), (0.0, 20, 0));
+        assert_eq!(told("rcode.2.set.stub"), (0.0, 0, 2));
+        for other in ["loss.x.set.stub", "loss.1.get.stub", "set.stub", "count.stub"] {
+            assert_eq!(told(other), (0.0, 0, 0), "{other}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::rival::Signal;
+
 /// Control octets kept per datagram: room for one `cmsghdr` with an `int`.
 const CONTROL_OCTETS: usize = 32;
 
@@ -319,7 +321,7 @@ fn same_address(a: &libc::sockaddr_storage, b: &libc::sockaddr_storage) -> bool 
 
 /// Sets an integer socket option.
 fn set_option(
-    socket: &UdpSocket,
+    socket: &impl AsRawFd,
     level: libc::c_int,
     name: libc::c_int,
     value: libc::c_int,
@@ -341,6 +343,11 @@ fn set_option(
 pub fn set_buffers(socket: &UdpSocket, octets: i32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, octets)?;
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, octets)
+}
+
+/// Lets the kernel choose the local port at connect, when it knows the peer, and not at bind.
+pub fn choose_port_late(socket: &impl AsRawFd) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
 /// Lets the kernel hand over several datagrams of one sender as one.
@@ -371,15 +378,42 @@ fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
-/// Says which of several sockets can be read.
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Something to read.
+    Read,
+    /// Something to read, or room to write.
+    ReadAndWrite,
+}
+
+impl Interest {
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Read => libc::EPOLLIN as u32,
+            Self::ReadAndWrite => (libc::EPOLLIN | libc::EPOLLOUT) as u32,
+        }
+    }
+}
+
+/// Says which of several sockets are ready.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
 }
 
 impl Poller {
-    /// Watches `sockets`; [`Poller::wait`] names them by their index.
+    /// Watches for something to read on `sockets`; [`Poller::ready`] names them by their index.
     pub fn new(sockets: &[UdpSocket]) -> io::Result<Self> {
+        let poller = Self::with_capacity(sockets.len())?;
+        for (i, socket) in sockets.iter().enumerate() {
+            poller.watch(socket, i, Interest::Read)?;
+        }
+        Ok(poller)
+    }
+
+    /// Watches nothing yet, and will tell of at most `capacity` sockets at once.
+    pub fn with_capacity(capacity: usize) -> io::Result<Self> {
         // SAFETY: no pointers are passed, and the result is checked before it is owned.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if epoll < 0 {
@@ -387,18 +421,32 @@ impl Poller {
         }
         // SAFETY: a fresh descriptor that nobody else owns.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-        for (i, socket) in sockets.iter().enumerate() {
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: i as u64 };
-            // SAFETY: `event` is valid during the call; both descriptors are open.
-            let result = unsafe {
-                libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.as_raw_fd(), &raw mut event)
-            };
-            if result < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
         let empty = libc::epoll_event { events: 0, u64: 0 };
-        Ok(Self { epoll, events: vec![empty; sockets.len().max(1)] })
+        Ok(Self { epoll, events: vec![empty; capacity.max(1)] })
+    }
+
+    /// Begins to watch `socket`, called `token`, until it is closed.
+    pub fn watch(&self, socket: &impl AsRawFd, token: usize, interest: Interest) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, socket, token, interest)
+    }
+
+    /// Changes what is waited for on `socket`.
+    pub fn rewatch(&self, socket: &impl AsRawFd, token: usize, interest: Interest) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, socket, token, interest)
+    }
+
+    fn control(
+        &self,
+        operation: libc::c_int,
+        socket: &impl AsRawFd,
+        token: usize,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: interest.flags(), u64: token as u64 };
+        // SAFETY: `event` is valid during the call; both descriptors are open.
+        let result =
+            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, socket.as_raw_fd(), &raw mut event) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Waits at most `timeout` and returns how many sockets are ready.
@@ -421,9 +469,14 @@ impl Poller {
         Ok(ready as usize)
     }
 
-    /// Returns the index of the `i`th ready socket.
+    /// Returns the index or token of the `i`th ready socket.
     pub fn ready(&self, i: usize) -> usize {
         self.events[i].u64 as usize
+    }
+
+    /// Returns whether the `i`th ready socket has something to read, be it its end or an error.
+    pub fn is_readable(&self, i: usize) -> bool {
+        self.events[i].events & !(libc::EPOLLOUT as u32) != 0
     }
 }
 
@@ -483,6 +536,19 @@ pub fn terminate(pid: u32) {
     // SAFETY: no memory is involved; `pid` is a child of ours that has not been waited for.
     unsafe {
         libc::kill(pid as libc::pid_t, libc::SIGTERM);
+    }
+}
+
+/// Sends `signal` to process `pid`.
+pub fn signal(pid: u32, signal: Signal) {
+    let number = match signal {
+        Signal::Hangup => libc::SIGHUP,
+        Signal::User1 => libc::SIGUSR1,
+        Signal::User2 => libc::SIGUSR2,
+    };
+    // SAFETY: no memory is involved; `pid` is a child of ours that has not been waited for.
+    unsafe {
+        libc::kill(pid as libc::pid_t, number);
     }
 }
 

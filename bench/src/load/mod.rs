@@ -2,25 +2,23 @@
 //!
 //! Never sends a query without a way to know its reply: ID, question and response code are compared.
 
-use std::collections::VecDeque;
+mod tcp;
+mod udp;
+mod window;
+
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
-use wire::Header;
-
+use self::window::Books;
 use crate::histogram::Histogram;
-use crate::queries::{Dice, Packets};
-use crate::sys::{self, Batch, Poller, Wait};
+use crate::queries::Packets;
+use crate::sys;
 
-/// Datagrams per system call.
-const BATCH: usize = 64;
-/// Octets of a datagram buffer: larger than any reply we ask for.
-const DATAGRAM_OCTETS: usize = 2048;
-/// Octets of socket buffer asked for.
-const SOCKET_OCTETS: i32 = 4 << 20;
-/// Times a query is asked again when every one must be answered.
-const RETRIES_MAX: u32 = 20;
+/// The time that one [`Slice`] of a run covers.
+pub const SLICE: Duration = Duration::from_millis(100);
+/// The longest a run waits for an answer before it looks at the clock again.
+const PATIENCE_MAX: Duration = Duration::from_millis(100);
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +27,28 @@ pub enum Until {
     Elapsed(Duration),
     /// When each query has been answered once (lost ones are asked again), or this time is over.
     EachAnswered(Duration),
+    /// When each query has been asked once, answered or not, or this time is over.
+    EachOnce(Duration),
+}
+
+impl Until {
+    const fn time(self) -> Duration {
+        match self {
+            Self::Elapsed(time) | Self::EachAnswered(time) | Self::EachOnce(time) => time,
+        }
+    }
+}
+
+/// What carries the queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP, a socket per client.
+    #[default]
+    Udp,
+    /// TCP, a lasting connection per client, which carries many queries at once (RFC 7766 §6.2.1.1).
+    Tcp,
+    /// TCP, a new connection for each query; as many at once as queries may be in flight.
+    TcpEach,
 }
 
 /// What a right answer looks like, beside ID and question.
@@ -50,7 +70,9 @@ pub enum Expect {
 pub struct Plan {
     /// Whom to ask.
     pub server: SocketAddr,
-    /// Sockets, each with its own port.
+    /// What carries the queries.
+    pub transport: Transport,
+    /// Sockets or lasting connections, each with its own port.
     pub clients: usize,
     /// Loopback addresses the clients are spread over (127.0.0.1, .2, …).
     pub client_addresses: usize,
@@ -66,6 +88,31 @@ pub struct Plan {
     pub expect: Expect,
     /// Ask in an order shuffled by this seed instead of front to back.
     pub shuffle: Option<u64>,
+}
+
+impl Plan {
+    /// Returns the address that `client` asks from.
+    fn local(&self, client: usize) -> IpAddr {
+        let host = (client % self.client_addresses.clamp(1, 250)) as u8;
+        match self.server.ip() {
+            IpAddr::V4(address) if address.is_loopback() => IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + host)),
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        }
+    }
+}
+
+/// What happened in one [`SLICE`] of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Right answers that came in it.
+    pub answered: u64,
+    /// Replies with an unexpected response code or without records that came in it.
+    pub wrong: u64,
+    /// Queries that were sent in it and never answered.
+    pub lost: u64,
+    /// The longest that a right answer of it took.
+    pub latency_max_ns: u64,
 }
 
 /// What came of it.
@@ -91,6 +138,8 @@ pub struct Tally {
     pub own_cpu: Duration,
     /// How long right answers took.
     pub latency: Histogram,
+    /// The course of the run, slice by slice; empty if the generator does not know it.
+    pub slices: Vec<Slice>,
 }
 
 impl Tally {
@@ -127,314 +176,54 @@ impl Tally {
     }
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    sent_ns: u64,
-    query: u32,
-    id: u16,
-    busy: bool,
-}
-
-struct Client {
-    slots: Vec<Slot>,
-    free: Vec<u16>,
-    /// Bits of an ID that name the slot; the others tell its uses apart.
-    slot_bits: u32,
-    uses: u16,
-}
-
-impl Client {
-    fn new(window: usize, uses: u16) -> Self {
-        let window = window.clamp(1, 1 << 16);
-        Self {
-            slots: vec![Slot::default(); window],
-            free: (0..window).rev().map(|slot| slot as u16).collect(),
-            slot_bits: window.next_power_of_two().trailing_zeros(),
-            uses,
-        }
-    }
-
-    fn next_id(&mut self, slot: u16) -> u16 {
-        self.uses = self.uses.wrapping_add(1);
-        (u32::from(self.uses) << self.slot_bits) as u16 | slot
-    }
-
-    fn slot_of(&self, id: u16) -> usize {
-        (u32::from(id) & ((1 << self.slot_bits) - 1)) as usize
-    }
-}
-
-/// Which query comes next.
-struct Order {
-    shuffled: Option<Vec<u32>>,
-    count: usize,
-    at: usize,
-    again: VecDeque<u32>,
-    once: bool,
-}
-
-impl Order {
-    fn new(count: usize, shuffle: Option<u64>, until: Until) -> Self {
-        let shuffled = shuffle.map(|seed| {
-            let mut order: Vec<u32> = (0..count as u32).collect();
-            Dice::new(seed).shuffle(&mut order);
-            order
-        });
-        let once = matches!(until, Until::EachAnswered(_));
-        Self { shuffled, count, at: 0, again: VecDeque::new(), once }
-    }
-
-    fn next(&mut self) -> Option<u32> {
-        if let Some(query) = self.again.pop_front() {
-            return Some(query);
-        }
-        if self.at == self.count {
-            if self.once {
-                return None;
-            }
-            self.at = 0;
-        }
-        let query = self.shuffled.as_ref().map_or(self.at as u32, |order| order[self.at]);
-        self.at += 1;
-        Some(query)
-    }
-}
-
-/// A run in progress.
-struct Run<'a> {
-    plan: &'a Plan,
-    packets: &'a Packets,
-    sockets: Vec<UdpSocket>,
-    clients: Vec<Client>,
-    order: Order,
-    out: Batch,
-    input: Batch,
-    tally: Tally,
-    in_flight: usize,
-    begun: Instant,
-    last_answer_ns: u64,
-    /// Queries due so far when sending at a rate.
-    scheduled: u64,
-    retries: u64,
-}
-
 /// Runs `plan` over `packets`, on the calling thread.
 pub fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
-    let clients = plan.clients.clamp(1, plan.outstanding.max(1));
-    let mut sockets = Vec::with_capacity(clients);
-    for i in 0..clients {
-        let host = (i % plan.client_addresses.clamp(1, 250)) as u8;
-        let local = match plan.server.ip() {
-            IpAddr::V4(address) if address.is_loopback() => IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + host)),
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
-        };
-        let socket = UdpSocket::bind((local, 0))?;
-        socket.connect(plan.server)?;
-        sys::set_buffers(&socket, SOCKET_OCTETS)?;
-        sockets.push(socket);
-    }
-    let mut poller = Poller::new(&sockets)?;
-    let mut dice = Dice::new(plan.shuffle.unwrap_or(1));
-    let mut run = Run {
-        clients: (0..clients)
-            .map(|i| {
-                let window = plan.outstanding / clients + usize::from(i < plan.outstanding % clients);
-                Client::new(window, dice.roll() as u16)
-            })
-            .collect(),
-        order: Order::new(packets.len(), plan.shuffle, plan.until),
-        out: Batch::new(BATCH, DATAGRAM_OCTETS),
-        input: Batch::new(BATCH, DATAGRAM_OCTETS),
-        tally: Tally::default(),
-        in_flight: 0,
-        begun: Instant::now(),
-        last_answer_ns: 0,
-        scheduled: 0,
-        retries: 0,
-        plan,
-        packets,
-        sockets,
-    };
     let cpu_before = sys::thread_cpu();
-    run.drive(&mut poller)?;
-    run.tally.own_cpu = sys::thread_cpu() - cpu_before;
-    run.tally.elapsed = Duration::from_nanos(run.last_answer_ns.max(1));
-    Ok(run.tally)
+    let mut tally = match plan.transport {
+        Transport::Udp => udp::run(plan, packets),
+        Transport::Tcp | Transport::TcpEach => tcp::run(plan, packets),
+    }?;
+    tally.own_cpu = sys::thread_cpu() - cpu_before;
+    Ok(tally)
 }
 
-impl Run<'_> {
-    fn now_ns(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
+/// When a run sends, looks for lost queries, and ends.
+struct Pace {
+    timeout_ns: u64,
+    sweep_ns: u64,
+    next_sweep_ns: u64,
+    end_ns: u64,
+    is_sending: bool,
+}
+
+impl Pace {
+    fn new(plan: &Plan) -> Self {
+        let timeout_ns = plan.timeout.as_nanos() as u64;
+        let sweep_ns = (timeout_ns / 10).clamp(1_000_000, PATIENCE_MAX.as_nanos() as u64);
+        let end_ns = plan.until.time().as_nanos() as u64;
+        Self { timeout_ns, sweep_ns, next_sweep_ns: sweep_ns, end_ns, is_sending: true }
     }
 
-    fn drive(&mut self, poller: &mut Poller) -> io::Result<()> {
-        let timeout_ns = self.plan.timeout.as_nanos() as u64;
-        let sweep_ns = (timeout_ns / 10).clamp(1_000_000, 100_000_000);
-        let end_ns = match self.plan.until {
-            Until::Elapsed(time) | Until::EachAnswered(time) => time.as_nanos() as u64,
-        };
-        let mut next_sweep = sweep_ns;
-        let mut sending = true;
-        for client in 0..self.clients.len() {
-            self.refill(client)?;
-        }
-        loop {
-            let now = self.now_ns();
-            if now >= next_sweep {
-                next_sweep = now + sweep_ns;
-                self.sweep(now.saturating_sub(timeout_ns));
-                for client in 0..self.clients.len() {
-                    if sending {
-                        self.refill(client)?;
-                    }
-                }
-            }
-            sending = sending && now < end_ns && !self.gave_up();
-            if self.in_flight == 0 && (!sending || self.is_complete()) {
-                return Ok(());
-            }
-            let mut wait_ns =
-                next_sweep.saturating_sub(now).min(if sending { end_ns - now } else { u64::MAX });
-            if sending && let Some(rate) = self.plan.rate {
-                let due = (self.scheduled as f64 * 1e9 / rate) as u64;
-                wait_ns = wait_ns.min(due.saturating_sub(now));
-            }
-            let ready = poller.wait(Duration::from_nanos(wait_ns))?;
-            for i in 0..ready {
-                let client = poller.ready(i);
-                self.collect(client)?;
-                if sending && self.plan.rate.is_none() {
-                    self.refill(client)?;
-                }
-            }
-            if sending && self.plan.rate.is_some() {
-                for client in 0..self.clients.len() {
-                    self.refill(client)?;
-                }
-            }
-        }
+    /// Returns, when it is time to look, the moment before which sent queries are lost.
+    fn sweep(&mut self, now_ns: u64) -> Option<u64> {
+        (now_ns >= self.next_sweep_ns).then(|| {
+            self.next_sweep_ns = now_ns + self.sweep_ns;
+            now_ns.saturating_sub(self.timeout_ns)
+        })
     }
 
-    fn is_complete(&self) -> bool {
-        matches!(self.plan.until, Until::EachAnswered(_))
-            && self.order.again.is_empty()
-            && self.order.at == self.order.count
+    /// Notices the end.
+    fn look(&mut self, now_ns: u64, books: &Books<'_>) {
+        self.is_sending = self.is_sending && now_ns < self.end_ns && !books.gave_up();
     }
 
-    /// Returns whether asking again is hopeless.
-    fn gave_up(&self) -> bool {
-        self.retries > u64::from(RETRIES_MAX) * self.order.count as u64
-    }
-
-    /// Sends as much as the client's window, the rate and the order allow.
-    fn refill(&mut self, client: usize) -> io::Result<()> {
-        loop {
-            let now = self.now_ns();
-            let mut room = self.clients[client].free.len().min(BATCH);
-            if let Some(rate) = self.plan.rate {
-                let due = (now as f64 * rate / 1e9) as u64 + 1;
-                let share = due.saturating_sub(self.scheduled).div_ceil(self.clients.len() as u64);
-                room = room.min(share as usize);
-            }
-            let mut count = 0;
-            while count < room {
-                let Some(query) = self.order.next() else { break };
-                let here = &mut self.clients[client];
-                let Some(slot) = here.free.pop() else { break };
-                let id = here.next_id(slot);
-                let sent_ns = match self.plan.rate {
-                    // Latency counts from when the query was due, so that a stall is not hidden.
-                    Some(rate) => (self.scheduled as f64 * 1e9 / rate) as u64,
-                    None => now,
-                };
-                self.scheduled += 1;
-                here.slots[usize::from(slot)] = Slot { sent_ns, query, id, busy: true };
-                let packet = self.packets.packet(query as usize);
-                let buffer = self.out.buffer(count);
-                buffer[..packet.len()].copy_from_slice(packet);
-                buffer[..2].copy_from_slice(&id.to_be_bytes());
-                self.out.address_to_peer(count, packet.len());
-                count += 1;
-            }
-            if count == 0 {
-                return Ok(());
-            }
-            // What the kernel does not take is lost like a datagram on the way.
-            self.out.send(&self.sockets[client], count)?;
-            self.tally.sent += count as u64;
-            self.in_flight += count;
-            if count < BATCH {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes what has arrived for `client`.
-    fn collect(&mut self, client: usize) -> io::Result<()> {
-        let count = self.input.receive(&self.sockets[client], BATCH, Wait::Not)?;
-        let now = self.now_ns();
-        for i in 0..count {
-            let reply = self.input.received(i);
-            let here = &mut self.clients[client];
-            let Some((&[id0, id1, flags0, flags1, _, questions, an0, an1], _)) =
-                reply.split_first_chunk::<8>()
-            else {
-                self.tally.unexpected += 1;
-                continue;
-            };
-            let id = u16::from_be_bytes([id0, id1]);
-            let at = here.slot_of(id);
-            let Some(slot) = here.slots.get_mut(at).filter(|slot| slot.busy && slot.id == id) else {
-                self.tally.unexpected += 1;
-                continue;
-            };
-            let question = self.packets.question(slot.query as usize);
-            if questions != 1 || reply.get(Header::LEN..Header::LEN + question.len()) != Some(question) {
-                self.tally.wrong_question += 1;
-                continue;
-            }
-            slot.busy = false;
-            here.free.push(at as u16);
-            self.in_flight -= 1;
-            let is_right = flags0 & 0x80 != 0
-                && match self.plan.expect {
-                    Expect::Echo => true,
-                    Expect::Answer { rcode, records } => {
-                        flags1 & 0xf == rcode && (!records || an0 | an1 != 0)
-                    }
-                };
-            if is_right {
-                self.tally.answered += 1;
-                self.tally.latency.record(now.saturating_sub(slot.sent_ns));
-                self.last_answer_ns = now;
-            } else {
-                self.tally.wrong_content += 1;
-                self.tally.wrong_rcodes[usize::from(flags1 & 0xf)] += 1;
-                if matches!(self.plan.until, Until::EachAnswered(_)) {
-                    self.retries += 1;
-                    self.order.again.push_back(slot.query);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives up queries sent before `before_ns`.
-    fn sweep(&mut self, before_ns: u64) {
-        for client in &mut self.clients {
-            for (at, slot) in client.slots.iter_mut().enumerate() {
-                if slot.busy && slot.sent_ns < before_ns {
-                    slot.busy = false;
-                    client.free.push(at as u16);
-                    self.in_flight -= 1;
-                    self.tally.lost += 1;
-                    if matches!(self.plan.until, Until::EachAnswered(_)) {
-                        self.retries += 1;
-                        self.order.again.push_back(slot.query);
-                    }
-                }
-            }
+    /// Returns how long to wait for answers.
+    fn patience(&self, now_ns: u64, books: &Books<'_>) -> Duration {
+        let until = if self.is_sending { self.next_sweep_ns.min(self.end_ns) } else { self.next_sweep_ns };
+        let wait = Duration::from_nanos(until.saturating_sub(now_ns));
+        match books.until_due(now_ns) {
+            Some(due) if self.is_sending => wait.min(due),
+            _ => wait,
         }
     }
 }
@@ -445,11 +234,13 @@ mod tests {
     use crate::echo;
     use crate::queries::{Ask, Extras};
     use crate::stub;
+    use std::net::{TcpListener, UdpSocket};
     use wire::Rtype;
 
     fn plan(server: SocketAddr, expect: Expect) -> Plan {
         Plan {
             server,
+            transport: Transport::Udp,
             clients: 3,
             client_addresses: 1,
             outstanding: 10,
@@ -501,5 +292,54 @@ mod tests {
         let tally = run(&plan(server, expect), &packets()).expect("runs");
         assert_eq!(tally.answered, 0);
         assert!(tally.wrong_content > 100);
+    }
+
+    fn echo_over_tcp() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        std::thread::spawn(move || echo::serve_stream(&listener));
+        address
+    }
+
+    #[test]
+    fn the_echo_returns_every_query_over_tcp() {
+        let server = echo_over_tcp();
+        for transport in [Transport::Tcp, Transport::TcpEach] {
+            let plan = Plan { transport, ..plan(server, Expect::Echo) };
+            let tally = run(&plan, &packets()).expect("runs");
+            assert_eq!((tally.answered, tally.wrong(), tally.unexpected), (100, 0, 0), "{transport:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_closes_each_connection_loses_what_is_in_flight() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let server = listener.local_addr().expect("bound");
+        std::thread::spawn(move || listener.incoming().for_each(drop));
+        let until = Until::EachOnce(Duration::from_secs(20));
+        let plan = Plan { transport: Transport::Tcp, until, ..plan(server, Expect::Echo) };
+        let tally = run(&plan, &packets()).expect("runs");
+        assert_eq!((tally.answered, tally.lost, tally.sent), (0, 100, 100));
+    }
+
+    #[test]
+    fn asking_once_does_not_ask_again() {
+        let behaviour = stub::Behaviour { loss_percent: 100.0, ..stub::Behaviour::default() };
+        let server = in_background(move |socket| drop(stub::serve(&socket, &behaviour)));
+        let until = Until::EachOnce(Duration::from_secs(20));
+        let expect = Expect::Answer { rcode: 0, records: true };
+        let tally = run(&Plan { until, ..plan(server, expect) }, &packets()).expect("runs");
+        assert_eq!((tally.answered, tally.lost, tally.sent), (0, 100, 100));
+    }
+
+    #[test]
+    fn the_slices_add_up_to_the_whole() {
+        let behaviour = stub::Behaviour { loss_percent: 33.0, ..stub::Behaviour::default() };
+        let server = in_background(move |socket| drop(stub::serve(&socket, &behaviour)));
+        let tally = run(&plan(server, Expect::Answer { rcode: 0, records: true }), &packets()).expect("runs");
+        let sum = |of: fn(&Slice) -> u64| tally.slices.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|s| s.answered), sum(|s| s.lost)), (tally.answered, tally.lost));
+        let longest = tally.slices.iter().map(|slice| slice.latency_max_ns).max().expect("not empty");
+        assert!((longest as f64 / 1e3 - tally.latency.max_us()).abs() < 1e-9);
     }
 }

@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use super::event::{self, Done};
 use super::stubs::{Stubs, free_port};
 use super::{Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
 use crate::load::{self, Expect, Plan, Tally, Until};
 use crate::probe::{self, Judgement, Kind};
 use crate::process::Server;
 use crate::queries::{self, Packets};
-use crate::rival::Rival;
+use crate::rival::{Prepared, Reload, Rival};
 use crate::scenario::{Names, Scenario, Upstream};
 
 /// A scenario made ready.
 pub(super) struct Bench<'a> {
     plans: &'a Plans,
     scenario: &'static Scenario,
-    stubs: &'a Stubs,
+    stubs: &'a Stubs<'a>,
     packets: Packets,
     probes: Vec<probe::Probe>,
     query_file: PathBuf,
@@ -29,7 +31,7 @@ impl<'a> Bench<'a> {
     pub(super) fn new(
         plans: &'a Plans,
         scenario: &'static Scenario,
-        stubs: &'a Stubs,
+        stubs: &'a Stubs<'a>,
     ) -> Result<Self, String> {
         let mut asks = scenario.asks();
         let packets = Packets::new(&asks, plans.extras)?;
@@ -53,12 +55,11 @@ impl<'a> Bench<'a> {
         // What an earlier run left (a dumped cache, a database) must not help this one.
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let [race1, race2, race3] = self.stubs.race;
-        let ports =
-            [address, self.stubs.plain, race1, race2, race3].map(|address| address.port().to_string());
-        let names = ["port", "stub", "race1", "race2", "race3"];
-        let variables: BTreeMap<String, String> = names.map(str::to_owned).into_iter().zip(ports).collect();
-        let command = rival.prepare(program, self.scenario.setting, &directory, &variables)?;
+        let mut variables: BTreeMap<String, String> =
+            self.stubs.ports().map(|(name, port)| (name.to_owned(), port.to_string())).collect();
+        variables.insert("port".to_owned(), address.port().to_string());
+        let Prepared { command, reload } =
+            rival.prepare(program, self.scenario.setting, &directory, &variables)?;
 
         let started = Instant::now();
         let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
@@ -89,7 +90,7 @@ impl<'a> Bench<'a> {
 
         let upstream_before = self.stubs.count()?;
         let before = server.usage();
-        let tally = self.timed(&plan)?;
+        let (tally, events) = self.timed(&plan, &server, reload.as_ref())?;
         let after = server.usage();
         let upstream_queries = self.stubs.count()?.saturating_sub(upstream_before);
         if let Some(obituary) = server.obituary() {
@@ -112,6 +113,7 @@ impl<'a> Bench<'a> {
             start,
             threads: after.threads,
             upstream_queries,
+            events,
             tally,
         };
         Ok((Some(sample), judgement))
@@ -120,11 +122,12 @@ impl<'a> Bench<'a> {
     fn plan(&self, server: SocketAddr, expect: Expect) -> Plan {
         Plan {
             server,
+            transport: self.scenario.transport,
             clients: self.scenario.clients.unwrap_or(self.plans.clients),
             client_addresses: self.plans.client_addresses,
             outstanding: self.scenario.clients.unwrap_or(self.plans.outstanding),
-            rate: None,
-            until: Until::Elapsed(self.plans.time),
+            rate: self.scenario.rate,
+            until: Until::Elapsed(self.plans.time.max(event::time_min(self.scenario.events))),
             timeout: TIMEOUT,
             expect,
             shuffle: self.scenario.shuffle(),
@@ -147,13 +150,32 @@ impl<'a> Bench<'a> {
         load::run(plan, &self.packets).map_err(|error| format!("load: {error}"))
     }
 
-    fn timed(&self, plan: &Plan) -> Result<Tally, String> {
-        match self.plans.generator {
+    /// Makes the load while the scenario's events are carried out.
+    fn timed(
+        &self,
+        plan: &Plan,
+        server: &Server,
+        reload: Option<&Reload>,
+    ) -> Result<(Tally, Vec<Done>), String> {
+        let load = || match self.plans.generator {
             Generator::Own => self.load(plan),
             Generator::Dnsperf => {
                 dnsperf::run(plan, self.plans.time, &self.query_file, &self.plans.load_cores)
             }
+        };
+        // What happens to servers and upstreams does not concern the echo: it is the limit without.
+        if self.scenario.events.is_empty() || plan.expect == Expect::Echo {
+            return Ok((load()?, Vec::new()));
         }
+        // The events stay on this thread: what it starts ends with it.
+        let (tally, done) = thread::scope(|scope| {
+            let load = scope.spawn(load);
+            let done = event::carry_out(self.scenario.events, server, reload, self.stubs);
+            (load.join(), done)
+        });
+        self.stubs.restore()?;
+        let tally = tally.map_err(|_| "the load generator panicked".to_owned())??;
+        Ok((tally, done?))
     }
 
     /// Notes what the timed part itself revealed.

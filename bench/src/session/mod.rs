@@ -4,22 +4,26 @@
 
 mod bench;
 mod dnsperf;
+mod event;
 mod stubs;
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::event::{Change, Done, Event, What};
+
 use self::bench::Bench;
 use self::stubs::Stubs;
 use crate::load::Tally;
+use crate::probe::Kind;
 use crate::queries::Extras;
 use crate::rival::Rival;
 use crate::scenario::Scenario;
 use crate::sys;
 
 /// How long the late upstream of a race waits.
-pub const LATE_MS: u64 = 20;
+pub const LATE_MS: u32 = 20;
 /// Load before the timed part, so that sockets, caches and processor are warm.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long asking every name once may take.
@@ -93,6 +97,8 @@ pub struct Sample {
     pub threads: u64,
     /// Queries that reached the stubs while it was timed.
     pub upstream_queries: u64,
+    /// What was done while it was timed.
+    pub events: Vec<Done>,
 }
 
 /// A server that was not timed in a scenario, or what was odd about it.
@@ -135,7 +141,7 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
             }
             for (rival, program) in turn {
                 let remark = |text| Remark { scenario: scenario.name, server: rival.name.clone(), text };
-                if let Some(reason) = rival.without.get(scenario.setting) {
+                if let Some(reason) = inability(rival, scenario) {
                     if round == 0 {
                         findings.remarks.push(remark(format!("not run: {reason}")));
                     }
@@ -166,6 +172,18 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     findings.remarks.sort();
     findings.remarks.dedup();
     Ok(findings)
+}
+
+/// Returns why `rival` cannot take part in `scenario`, if it cannot.
+fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
+    let reloads = scenario.events.iter().any(|event| event.what == What::Reload);
+    match rival.without.get(scenario.setting) {
+        Some(reason) => Some(reason),
+        None if reloads && rival.reload.is_none() && rival.kind() == Kind::Dns => {
+            Some("cannot read its configuration again while it runs")
+        }
+        None => None,
+    }
 }
 
 fn describe(sample: &Sample) -> String {
