@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::program::CALLS_MAX;
 
 use crate::diagnostic::Problem;
+use crate::policy::action::Meaning;
 use crate::policy::{Action, ENTRY};
 use crate::settings::{Policy, Settings};
 use crate::source::{At, Span};
@@ -123,30 +124,41 @@ impl<'s> Walk<'s> {
                 if self.work > WORK_MAX {
                     return after;
                 }
-                match &action.value {
-                    Action::Hosts => self.look(&mut state, "hosts", action.span),
-                    Action::Local => self.look(&mut state, "local", action.span),
-                    Action::Cache(name) => {
+                match action.value.meaning() {
+                    Meaning::Looks(step) => self.look(&mut state, step, action.span),
+                    Meaning::Keeps(name) => {
                         self.look(&mut state, "this look into the cache", action.span);
-                        state.cache = Some(&name.value);
+                        state.cache = Some(name);
                     }
-                    Action::Forward(name) => {
+                    Meaning::Asks(name) => {
                         self.look(&mut state, "this forward", action.span);
-                        state.answered = Some((&name.value, action.span));
+                        state.answered = Some((name, action.span));
                         if let Some(cache) = state.cache {
-                            self.fills.entry((cache, &name.value)).or_insert(action.span);
+                            self.fills.entry((cache, name)).or_insert(action.span);
                         }
                     }
-                    Action::Call(name) => {
+                    Meaning::Runs(names) => {
+                        for name in names {
+                            after.extend(self.policy(&name.value, state));
+                        }
+                        continue;
+                    }
+                    Meaning::Calls(name) => {
                         after.extend(self.policy(&name.value, state));
                         continue;
                     }
-                    Action::Return => {
+                    // Its end, and its `return`, end the query.
+                    Meaning::Goes(name) => {
+                        self.policy(&name.value, state);
+                        continue;
+                    }
+                    Meaning::Returns => {
                         left.insert(state);
                         continue;
                     }
-                    Action::Accept | Action::Reject(_) | Action::Drop => continue,
-                    Action::Mark(_) | Action::Ttl(_) => {}
+                    Meaning::Ends => continue,
+                    Meaning::Forgets => state.answered = None,
+                    Meaning::Passes => {}
                 }
                 after.insert(state);
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Problem;
+use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
 use crate::settings::{Policy, Settings};
 use crate::source::{At, Span};
@@ -10,12 +11,12 @@ use crate::suggest::nearest;
 
 /// Names of one kind and where each is defined.
 struct Defined<'s> {
-    noun: &'static str,
+    noun: Noun,
     names: BTreeMap<&'s str, Span>,
 }
 
 impl<'s> Defined<'s> {
-    fn new(noun: &'static str, names: impl Iterator<Item = &'s At<String>>) -> Self {
+    fn new(noun: Noun, names: impl Iterator<Item = &'s At<String>>) -> Self {
         Self { noun, names: names.map(|name| (name.value.as_str(), name.span)).collect() }
     }
 
@@ -24,14 +25,14 @@ impl<'s> Defined<'s> {
         if self.names.contains_key(name) {
             return true;
         }
-        let problem = Problem::error(span, format!("unknown {} \"{name}\"", self.noun));
+        let problem = Problem::error(span, format!("unknown {} \"{name}\"", self.noun.word()));
         let near = nearest(name, self.names.keys().copied());
         problems.push(match near.and_then(|near| Some((near, *self.names.get(near)?))) {
             Some((near, at)) if at != Span::BUILT_IN => {
                 problem.hint_at(format!("did you mean \"{near}\" ("), at, ")?")
             }
             Some((near, _)) => problem.hint(format!("did you mean \"{near}\"?")),
-            None if self.names.is_empty() => problem.hint(format!("no {} is defined", self.noun)),
+            None if self.names.is_empty() => problem.hint(format!("no {} is defined", self.noun.word())),
             None => {
                 let known: Vec<String> = self.names.keys().map(|name| format!("\"{name}\"")).collect();
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -47,31 +48,24 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     if !settings.policy_is_given {
         fit_built_in_policy(settings, problems);
     }
-    let groups = Defined::new("upstream group", settings.upstreams.iter().map(|group| &group.name));
-    let caches = Defined::new("cache", settings.caches.iter().map(|cache| &cache.name));
-    let policies = Defined::new("policy", settings.policies.iter().map(|policy| &policy.name));
-    let sets = Defined::new("set", settings.sets.iter().map(|set| &set.name));
-    let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let groups = Defined::new(Noun::Group, settings.upstreams.iter().map(|group| &group.name));
+    let caches = Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name));
+    let policies = Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name));
+    let sets = Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name));
+    let mut used: BTreeSet<(Noun, &str)> = BTreeSet::new();
 
     for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
         for action in &rule.actions {
-            let reference = match &action.value {
-                Action::Cache(name) => Some((&caches, name)),
-                Action::Forward(name) => Some((&groups, name)),
-                Action::Call(name) => Some((&policies, name)),
-                Action::Hosts
-                | Action::Local
-                | Action::Accept
-                | Action::Reject(_)
-                | Action::Drop
-                | Action::Mark(_)
-                | Action::Return
-                | Action::Ttl(_) => None,
-            };
-            if let Some((defined, name)) = reference
-                && defined.check(&name.value, name.span, problems)
-            {
-                used.insert((defined.noun, name.value.as_str()));
+            for Reference { noun, name } in action.value.references() {
+                let defined = match noun {
+                    Noun::Group => &groups,
+                    Noun::Cache => &caches,
+                    Noun::Policy => &policies,
+                    Noun::Set => &sets,
+                };
+                if defined.check(&name.value, name.span, problems) {
+                    used.insert((noun, name.value.as_str()));
+                }
             }
         }
         if let Some(condition) = &rule.condition {
@@ -85,7 +79,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
             if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
                 problems.push(Problem::warning(
                     span,
-                    format!("{} \"{name}\" is ignored: no rule uses it", defined.noun),
+                    format!("{} \"{name}\" is ignored: no rule uses it", defined.noun.word()),
                 ));
             }
         }
@@ -120,15 +114,15 @@ fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
         settings.policies.iter_mut().flat_map(|policy| &mut policy.rules).flat_map(|rule| &mut rule.actions)
     {
         match &mut action.value {
-            Action::Cache(name) => name.value = cache.clone().unwrap_or_default(),
-            Action::Forward(name) => name.value = group.clone().unwrap_or_default(),
+            Action::Core(Core::Cache(name)) => name.value = cache.clone().unwrap_or_default(),
+            Action::Core(Core::Forward(name)) => name.value = group.clone().unwrap_or_default(),
             _ => {}
         }
     }
     // What could not be chosen was reported above, or there is none.
     for rule in settings.policies.iter_mut().flat_map(|policy| &mut policy.rules) {
         rule.actions.retain(
-            |action| !matches!(&action.value, Action::Cache(name) | Action::Forward(name) if name.value.is_empty()),
+            |action| !matches!(&action.value, Action::Core(Core::Cache(name) | Core::Forward(name)) if name.value.is_empty()),
         );
     }
 }
@@ -138,7 +132,7 @@ fn check_sets<'s>(
     condition: &'s Condition,
     settings: &Settings,
     sets: &Defined<'s>,
-    used: &mut BTreeSet<(&'static str, &'s str)>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
     problems: &mut Vec<Problem>,
 ) {
     let mut check = |name: &'s str, span: Span, what: &str, has: &dyn Fn(&crate::settings::Set) -> bool| {
@@ -237,10 +231,7 @@ fn check_flow(settings: &Settings, problems: &mut Vec<Problem>, is_right: bool) 
 }
 
 fn calls(policy: &Policy) -> impl Iterator<Item = &At<String>> {
-    policy.rules.iter().flat_map(|rule| &rule.actions).filter_map(|action| match &action.value {
-        Action::Call(name) => Some(name),
-        _ => None,
-    })
+    policy.rules.iter().flat_map(|rule| &rule.actions).flat_map(|action| action.value.policies())
 }
 
 /// How deep calls may nest here; the compiler's bound on steps is reached much earlier.

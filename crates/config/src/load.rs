@@ -503,6 +503,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn actions_that_yaml_splits_at_a_comma_are_shown_quoted() {
+        check(
+            &[(
+                "/etc/g.yaml",
+                "policy:\n  main: [local, ttl(min 1s, max 2s), {if: mark(1), do: [ttl(min 1s, max 2s), accept]}]\n",
+            )],
+            &[
+                "/etc/g.yaml:2:17: error: inside \"[ ]\" the comma ends an item, so this action was split into 2 parts; \
+                 quote it: \"ttl(min 1s, max 2s)\"",
+                "/etc/g.yaml:2:57: error: inside \"[ ]\" the comma ends an item, so this action was split into 2 parts; \
+                 quote it: \"ttl(min 1s, max 2s)\"",
+            ],
+        );
+    }
+
+    #[test]
     fn patterns_match_as_in_a_shell() {
         for (pattern, name, expect) in [
             ("*.yaml", "a.yaml", true),

@@ -453,11 +453,32 @@ impl Lowering<'_> {
         for entry in section.entries.iter() {
             let Some(name) = self.label(entry) else { continue };
             let row = self.row(&section, "*");
-            let items = self.items_of(row, &entry.node);
+            let whole = self.without_split(&entry.node);
+            let items = self.items_of(row, &whole);
             let rules = items.iter().map(|item| self.rule(item)).collect();
             policies.push(Policy { name, rules });
         }
         policies
+    }
+
+    /// Returns a list of rules without those that are pieces of an action, which are reported.
+    fn without_split<'n>(&mut self, node: &'n Node) -> Cow<'n, Node> {
+        let yaml::Value::List(nodes) = &node.value else { return Cow::Borrowed(node) };
+        let mut kept = Vec::new();
+        let mut rest = nodes.as_slice();
+        while let Some((first, after)) = rest.split_first() {
+            rest = match self.report_split(first, after) {
+                Some(count) => &after[count..],
+                None => {
+                    kept.push(first);
+                    after
+                }
+            };
+        }
+        if kept.len() == nodes.len() {
+            return Cow::Borrowed(node);
+        }
+        Cow::Owned(Node { span: node.span, value: yaml::Value::List(kept.into_iter().cloned().collect()) })
     }
 
     fn rule(&mut self, item: &Section<'_>) -> Rule {
@@ -484,6 +505,34 @@ impl Lowering<'_> {
         Rule { span: item.span, name, condition, actions }
     }
 
+    /// Reports an action that YAML split at its commas; returns how many of the nodes after it belong to it.
+    fn report_split(&mut self, node: &Node, after: &[Node]) -> Option<usize> {
+        let count = split_by_commas(node, after)?;
+        let parts: Vec<&str> = std::iter::once(node)
+            .chain(&after[..count])
+            .filter_map(|node| match &node.value {
+                yaml::Value::Scalar(scalar) => Some(scalar.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let end = after.get(count - 1).map_or(node.span, |last| last.span);
+        self.problems.push(
+            Problem::error(
+                node.span.to(end),
+                format!(
+                    "inside \"[ ]\" the comma ends an item, so this action was split into {} parts",
+                    parts.len()
+                ),
+            )
+            .hint(if parts.iter().any(|part| part.contains('"')) {
+                format!("quote it: '{}'", parts.join(", "))
+            } else {
+                format!("quote it: \"{}\"", parts.join(", "))
+            }),
+        );
+        Some(count)
+    }
+
     fn actions(&mut self, row: &'static Row, node: &Node) -> Vec<At<action::Action>> {
         let single = std::slice::from_ref(node);
         let nodes = match &node.value {
@@ -499,25 +548,7 @@ impl Lowering<'_> {
         while let Some((node, after)) = rest.split_first() {
             rest = after;
             let Some(scalar) = self.scalar(node, "an action") else { continue };
-            if let Some(count) = split_by_commas(node, after) {
-                let parts: Vec<&str> = std::iter::once(node)
-                    .chain(&after[..count])
-                    .filter_map(|node| match &node.value {
-                        yaml::Value::Scalar(scalar) => Some(scalar.text.as_str()),
-                        _ => None,
-                    })
-                    .collect();
-                let end = after.get(count - 1).map_or(node.span, |last| last.span);
-                self.problems.push(
-                    Problem::error(
-                        node.span.to(end),
-                        format!(
-                            "inside \"[ ]\" the comma ends an item, so this action was split into {} parts",
-                            parts.len()
-                        ),
-                    )
-                    .hint(format!("quote it: \"{}\"", parts.join(", "))),
-                );
+            if let Some(count) = self.report_split(node, after) {
                 rest = &after[count..];
                 continue;
             }

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use wire::Rtype;
 
+use super::tokens::{Dialect, Token, TokenKind, tokens};
 use crate::diagnostic::Problem;
 use crate::schema::PREFIX_WORDS;
 use crate::settings::NamePattern;
@@ -112,39 +113,10 @@ enum Equality {
     Member,
 }
 
-/// A piece of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token<'t> {
-    kind: TokenKind,
-    text: &'t str,
-    start: usize,
-    end: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TokenKind {
-    /// A field, a keyword, a value.
-    Word,
-    /// A value in quotation marks.
-    Quoted,
-    /// An operator or bracket.
-    Sign,
-}
-
-impl Token<'_> {
-    fn is(&self, text: &str) -> bool {
-        self.kind != TokenKind::Quoted && self.text == text
-    }
-
-    fn range(&self) -> Range<usize> {
-        self.start..self.end
-    }
-}
-
 /// Reads a condition. All mistakes in values are reported; a mistake in the structure ends the reading.
 pub(crate) fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Condition> {
     let before = problems.len();
-    let tokens = tokens(scalar, problems)?;
+    let tokens = tokens(scalar, 0, Dialect::Condition, problems)?;
     let mut parser = Parser { scalar, tokens: &tokens, at: 0, depth: 0, problems };
     let condition = parser.any()?;
     if let Some(token) = parser.peek() {
@@ -156,50 +128,6 @@ pub(crate) fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Cond
         return None;
     }
     (problems.len() == before).then_some(condition)
-}
-
-/// Splits the text into tokens.
-fn tokens<'t>(scalar: &'t Scalar, problems: &mut Vec<Problem>) -> Option<Vec<Token<'t>>> {
-    let text = scalar.text.as_str();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let start = at;
-        if c.is_whitespace() {
-            at += c.len_utf8();
-            continue;
-        }
-        let (kind, inside) = match c {
-            '"' | '\'' => {
-                let Some(length) = text[at + 1..].find(c) else {
-                    problems.push(
-                        Problem::error(scalar.span(at, text.len()), "a quoted text is not closed")
-                            .expected(format!("{c} at its end")),
-                    );
-                    return None;
-                };
-                at += length + 2;
-                (TokenKind::Quoted, start + 1..at - 1)
-            }
-            '(' | ')' | '[' | ']' | ',' | '|' => {
-                at += 1;
-                (TokenKind::Sign, start..at)
-            }
-            '=' | '!' | '<' | '>' | '&' => {
-                at += text[at..]
-                    .find(|other| !matches!(other, '=' | '!' | '<' | '>' | '&'))
-                    .unwrap_or(text.len() - at);
-                (TokenKind::Sign, start..at)
-            }
-            _ => {
-                let ends = |c: char| c.is_whitespace() || "()[],|=!<>&\"'".contains(c);
-                at += text[at..].find(ends).unwrap_or(text.len() - at);
-                (TokenKind::Word, start..at)
-            }
-        };
-        tokens.push(Token { kind, text: &text[inside], start, end: at });
-    }
-    Some(tokens)
 }
 
 struct Parser<'t> {

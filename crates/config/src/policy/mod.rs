@@ -1,10 +1,12 @@
 //! The policy language as written: rules of one condition and some actions.
 //!
-//! Conditions and actions are tables ([`condition::FIELDS`], [`action::ACTIONS`]): a new one is a row, a variant and
+//! Conditions and actions are tables ([`condition::FIELDS`], [`action::rows`]): a new one is a row, a variant and
 //! its lines in the compiler.
 
 pub mod action;
+pub mod arguments;
 pub mod condition;
+mod tokens;
 
 use crate::source::{At, Span};
 

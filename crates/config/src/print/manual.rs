@@ -2,7 +2,7 @@
 
 use super::wrap;
 use crate::lower::expected_kind;
-use crate::policy::action::ACTIONS;
+use crate::policy::action;
 use crate::policy::condition::FIELDS;
 use crate::schema::{self, Apply, Kind, Row};
 
@@ -123,12 +123,9 @@ fn write_language(out: &mut String) {
         out.push_str(&format!("| `{}` | {} |\n", field.word, field.text.replace('|', "\\|")));
     }
     out.push_str("\n### Actions\n\n| action | |\n|---|---|\n");
-    for row in ACTIONS {
-        let form = match row.arguments {
-            "" => row.word.to_owned(),
-            arguments => format!("{}({})", row.word, arguments.replace('|', "\\|")),
-        };
-        out.push_str(&format!("| `{form}` | {} |\n", row.text));
+    for row in action::rows() {
+        let (form, text) = (row.form().replace('|', "\\|"), row.text.replace('|', "\\|"));
+        out.push_str(&format!("| `{form}` | {text} |\n"));
     }
     out.push_str(
         "\n```yaml\npolicy:\n  main:\n    - if: qtype == ANY and not client in lan\n      do: reject(notimp)\n    - if: qname in \

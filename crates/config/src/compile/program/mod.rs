@@ -1,21 +1,24 @@
 //! Policies to the engine's steps.
 
+mod answer;
+mod core;
+mod edit;
+mod event;
+mod outgoing;
+
 use std::collections::BTreeMap;
 
-use engine::PoolId;
 use engine::names::NameSet;
-use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::forward::ForwardStep;
-use engine::ops::ttl::TtlRule;
+use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Matcher, Op, Program, ProgramError, STEPS_MAX};
-use wire::{HashKey, NameBuf, Ttl};
+use wire::{HashKey, NameBuf};
 
 use super::names::Names;
 use super::{CachePlan, prefix_set, ttl};
 use crate::diagnostic::Problem;
 use crate::flow;
-use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test, TtlChange};
-use crate::settings::{CacheSettings, ClientSubnetUse, Policy, Settings};
+use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
+use crate::settings::{CacheSettings, Policy, Settings};
 use crate::source::Span;
 use crate::values::Prefix;
 
@@ -33,7 +36,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
     let flow = flow::walk(parts.settings);
     problems.extend(flow.warnings);
     let mut emitter =
-        Emitter { parts, fills: &flow.fills, ops: Vec::new(), places: Vec::new(), calls: Vec::new() };
+        Emitter { parts, fills: &flow.fills, ops: Vec::new(), places: Vec::new(), targets: Vec::new() };
     let mut starts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut order = vec![ENTRY];
     let mut next = 0;
@@ -48,18 +51,18 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
             return None;
         }
         for action in policy.rules.iter().flat_map(|rule| &rule.actions) {
-            if let Action::Call(target) = &action.value
-                && !order.contains(&target.value.as_str())
-            {
-                order.push(&target.value);
+            for target in action.value.policies() {
+                if !order.contains(&target.value.as_str()) {
+                    order.push(&target.value);
+                }
             }
         }
     }
-    let Emitter { mut ops, places, calls, .. } = emitter;
-    for (at, name) in calls {
+    let Emitter { mut ops, places, targets, .. } = emitter;
+    for Target { at, name, op: with } in targets {
         let start = starts.get(name).and_then(|&start| u16::try_from(start).ok());
         match (start, ops.get_mut(at)) {
-            (Some(start), Some(op)) => *op = Op::Call(start),
+            (Some(start), Some(op)) => *op = with(start),
             _ => {
                 problems.push(too_long(places[at]));
                 return None;
@@ -104,8 +107,16 @@ struct Emitter<'a> {
     ops: Vec<Op>,
     /// The rule or action that each step comes from.
     places: Vec<Span>,
-    /// Calls whose targets are known at the end.
-    calls: Vec<(usize, &'a str)>,
+    /// Steps that lead to policies, whose places are known at the end.
+    targets: Vec<Target<'a>>,
+}
+
+/// A step that leads to a policy.
+struct Target<'a> {
+    at: usize,
+    name: &'a str,
+    /// Makes the step from the first step of the policy.
+    op: fn(u16) -> Op,
 }
 
 /// A place that skips lead to, which is not reached yet.
@@ -216,65 +227,19 @@ impl<'a> Emitter<'a> {
     }
 
     fn action(&mut self, action: &'a Action, place: Span) {
-        let op = match action {
-            Action::Hosts => match &self.parts.names.hosts {
-                Some(hosts) => Op::Local(hosts.clone()),
-                None => return,
-            },
-            Action::Local => Op::Local(self.parts.names.local.clone()),
-            Action::Cache(name) => match self.cache(&name.value) {
-                Some(step) => Op::Cache(step),
-                None => return,
-            },
-            Action::Forward(name) => match self.forward(&name.value) {
-                Some(step) => Op::Forward(step),
-                None => return,
-            },
-            Action::Accept => Op::Accept,
-            Action::Reject(rcode) => Op::Reject(*rcode, None),
-            Action::Drop => Op::Drop,
-            Action::Mark(mark) => Op::Mark(*mark),
-            Action::Call(name) => {
-                self.calls.push((self.ops.len(), &name.value));
-                Op::Call(0)
-            }
-            Action::Return => Op::Return,
-            Action::Ttl(change) => Op::Ttl(match change {
-                TtlChange::Fixed(time) => TtlRule::Fixed(ttl(*time)),
-                TtlChange::Clamped { min, max } => TtlRule::Clamped {
-                    min: min.map_or(Ttl::ZERO, ttl),
-                    max: max.map_or(Ttl::new(i32::MAX as u32), ttl),
-                },
-            }),
-        };
-        self.push(op, place);
+        match action {
+            Action::Core(action) => core::emit(self, action, place),
+            Action::Answer(action) => answer::emit(self, action, place),
+            Action::Edit(action) => edit::emit(self, action, place),
+            Action::Outgoing(action) => outgoing::emit(self, action, place),
+            Action::Event(action) => event::emit(self, action, place),
+        }
     }
 
-    fn cache(&self, name: &str) -> Option<CacheStep> {
-        let settings = self.parts.settings.caches.iter().find(|cache| cache.name.value == name)?;
-        let plan = self.parts.caches.iter().find(|cache| cache.name == name)?;
-        // Clients' subnets keep answers apart if any group that fills the cache is told them.
-        let keeps_subnets_apart =
-            self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.tells_subnets(group));
-        Some(CacheStep {
-            cache: plan.cache.clone(),
-            rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
-            view: 0,
-        })
-    }
-
-    fn forward(&self, name: &str) -> Option<ForwardStep> {
-        let group = self.parts.settings.upstreams.iter().find(|group| group.name.value == name)?;
-        Some(ForwardStep {
-            pool: PoolId(*self.parts.pools.get(name)?),
-            forwards_client_subnet: self.tells_subnets(name),
-            trusts_ad: group.trust_ad,
-        })
-    }
-
-    fn tells_subnets(&self, name: &str) -> bool {
-        let mut groups = self.parts.settings.upstreams.iter();
-        groups.any(|group| group.name.value == name && group.client_subnet == ClientSubnetUse::Forward)
+    /// Calls a policy whose first step is known at the end.
+    fn call(&mut self, name: &'a str, op: fn(u16) -> Op, place: Span) {
+        self.targets.push(Target { at: self.ops.len(), name, op });
+        self.push(op(0), place);
     }
 }
 

@@ -1,0 +1,282 @@
+//! Actions: `cache(main)`, `reject(nxdomain)`, `ttl(min 10s, max 1h)`.
+//!
+//! Each file here holds one kind: its enum, its rows of the table, and what the rest of the compiler needs to know
+//! about each of them. A new action is a row, a variant, its lines in these functions, and its step in
+//! [`compile::program`](crate::compile).
+
+pub mod answer;
+pub mod core;
+pub mod edit;
+pub mod event;
+pub mod outgoing;
+
+use std::fmt;
+
+use super::arguments::{Arguments, Reported};
+use crate::diagnostic::Problem;
+use crate::source::At;
+use crate::suggest::{nearest, one_of};
+use crate::values;
+use crate::yaml::Scalar;
+
+pub use self::answer::Answer;
+pub use self::core::Core;
+pub use self::edit::{Edit, TtlChange};
+pub use self::event::Event;
+pub use self::outgoing::Outgoing;
+
+/// What a rule does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Decides which way a query goes, and whom it asks.
+    Core(Core),
+    /// Makes an answer.
+    Answer(Answer),
+    /// Changes the answer there is.
+    Edit(Edit),
+    /// Changes the query that is sent to upstreams.
+    Outgoing(Outgoing),
+    /// Tells somebody about the query, and goes on.
+    Event(Event),
+}
+
+/// A kind of thing that the file defines and actions name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Noun {
+    /// A group of `upstreams`.
+    Group,
+    /// A cache.
+    Cache,
+    /// A policy.
+    Policy,
+    /// A set.
+    Set,
+}
+
+impl Noun {
+    /// Returns the word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Group => "upstream group",
+            Self::Cache => "cache",
+            Self::Policy => "policy",
+            Self::Set => "set",
+        }
+    }
+}
+
+/// Something that an action names.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<'a> {
+    /// What it is.
+    pub noun: Noun,
+    /// Its name.
+    pub name: &'a At<String>,
+}
+
+/// What an action means for a query that comes to it, as far as rules before and after it are concerned.
+#[derive(Clone, Debug)]
+pub enum Meaning<'a> {
+    /// Looks for an answer and ends with it; one that was there is lost. Says what looks.
+    Looks(&'static str),
+    /// Looks into a cache, and fills it with what comes after.
+    Keeps(&'a str),
+    /// Asks a group and goes on with its answer.
+    Asks(&'a str),
+    /// Runs policies, one or several, and goes on with the answer that one of them brought.
+    Runs(Vec<&'a At<String>>),
+    /// Runs a policy and goes on.
+    Calls(&'a At<String>),
+    /// Runs a policy and does not come back.
+    Goes(&'a At<String>),
+    /// Goes back to where this policy was called.
+    Returns,
+    /// Ends the query.
+    Ends,
+    /// Takes the answer away.
+    Forgets,
+    /// Goes on, with an answer or without one.
+    Passes,
+}
+
+impl Action {
+    /// Returns what it means for the rules around it.
+    pub fn meaning(&self) -> Meaning<'_> {
+        match self {
+            Self::Core(action) => action.meaning(),
+            Self::Answer(action) => action.meaning(),
+            Self::Edit(action) => action.meaning(),
+            Self::Outgoing(action) => action.meaning(),
+            Self::Event(action) => action.meaning(),
+        }
+    }
+
+    /// Returns whether nothing after it in its policy is reached.
+    pub fn ends(&self) -> bool {
+        matches!(self.meaning(), Meaning::Ends | Meaning::Returns | Meaning::Goes(_))
+    }
+
+    /// Returns the policies that it runs.
+    pub fn policies(&self) -> Vec<&At<String>> {
+        match self.meaning() {
+            Meaning::Runs(names) => names,
+            Meaning::Calls(name) | Meaning::Goes(name) => vec![name],
+            Meaning::Looks(_)
+            | Meaning::Keeps(_)
+            | Meaning::Asks(_)
+            | Meaning::Returns
+            | Meaning::Ends
+            | Meaning::Forgets
+            | Meaning::Passes => Vec::new(),
+        }
+    }
+
+    /// Returns everything that it names.
+    pub fn references(&self) -> Vec<Reference<'_>> {
+        match self {
+            Self::Core(action) => action.references(),
+            Self::Answer(action) => action.references(),
+            Self::Edit(action) => action.references(),
+            Self::Outgoing(action) => action.references(),
+            Self::Event(action) => action.references(),
+        }
+    }
+}
+
+/// One action of the language.
+pub struct Row {
+    /// Its word.
+    pub word: &'static str,
+    /// How its arguments are written; empty if it takes none, in `[ ]` if it may go without.
+    pub arguments: &'static str,
+    /// What it does, for the manual.
+    pub text: &'static str,
+    /// Reads the arguments; what it does not ask for is reported after it.
+    pub read: fn(&mut Arguments<'_>) -> Result<Action, Reported>,
+}
+
+impl Row {
+    /// Returns how it is written.
+    pub fn form(&self) -> String {
+        if self.arguments.is_empty() {
+            self.word.to_owned()
+        } else {
+            format!("{}({})", self.word, self.arguments)
+        }
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.form())
+    }
+}
+
+/// Every action, in the order of the manual.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    [answer::ROWS, core::ROWS, edit::ROWS, outgoing::ROWS, event::ROWS].into_iter().flatten()
+}
+
+/// Reads one action.
+pub(crate) fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Action> {
+    let text = scalar.text.trim();
+    let lead = scalar.text.len() - scalar.text.trim_start().len();
+    let word_end = text.find(['(', ' ']).unwrap_or(text.len());
+    let word = &text[..word_end];
+    let Some(row) = rows().find(|row| row.word == word) else {
+        let word_span = scalar.span(lead, lead + word_end.max(1));
+        let words: Vec<&str> = rows().map(|row| row.word).collect();
+        let problem = Problem::error(word_span, format!("unknown action \"{word}\""));
+        problems.push(match (nearest(word, words.iter().copied()), values::rcode(word)) {
+            (Some(near), _) => problem.hint(format!("did you mean \"{near}\"?")),
+            (None, Ok(_)) => problem.hint(format!("did you mean \"reject({word})\"?")),
+            (None, Err(_)) => problem.expected(one_of(&words)),
+        });
+        return None;
+    };
+    let whole = lead..lead + text.len();
+    let mut arguments = Arguments::parse(scalar, whole, word, row.form(), problems).ok()?;
+    if row.arguments.is_empty() && !arguments.is_empty() {
+        arguments.wrong(arguments.place(), format!("\"{word}\" takes nothing in parentheses"), word);
+        return None;
+    }
+    let action = (row.read)(&mut arguments).ok()?;
+    arguments.finish().ok()?;
+    Some(action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Diagnostic, diagnostics};
+    use crate::source::{Sources, Span};
+    use std::path::Path;
+    use std::time::Duration;
+    use wire::Rcode;
+
+    fn read(text: &str) -> Result<Action, Vec<String>> {
+        let mut sources = Sources::default();
+        let file = sources.add(Path::new("x"), text.to_owned());
+        let span = Span { file, start: 0, end: text.len() as u32 };
+        let mut problems = Vec::new();
+        let found = parse(&Scalar::straight(text.to_owned(), span), &mut problems);
+        found.ok_or_else(|| diagnostics(problems, &sources).iter().map(Diagnostic::line).collect())
+    }
+
+    fn label(text: &str) -> At<String> {
+        At { value: text.to_owned(), span: Span::BUILT_IN }
+    }
+
+    fn check(text: &str, expect: Action) {
+        assert_eq!(read(text), Ok(expect), "{text}");
+    }
+
+    fn check_wrong(text: &str, expect: &str) {
+        assert_eq!(read(text), Err(vec![expect.to_owned()]), "{text}");
+    }
+
+    #[test]
+    fn each_action_is_read() {
+        check("hosts", Action::Answer(Answer::Hosts));
+        check("cache(main)", Action::Core(Core::Cache(label("main"))));
+        check("cache ( main )", Action::Core(Core::Cache(label("main"))));
+        check("reject(NXDOMAIN)", Action::Answer(Answer::Reject(Rcode::NXDOMAIN)));
+        check("mark(63)", Action::Core(Core::Mark(63)));
+        check("ttl(fixed 60s)", Action::Edit(Edit::Ttl(TtlChange::Fixed(Duration::from_secs(60)))));
+        check(
+            "ttl(max 1h)",
+            Action::Edit(Edit::Ttl(TtlChange::Clamped { min: None, max: Some(Duration::from_secs(3600)) })),
+        );
+    }
+
+    #[test]
+    fn mistakes_point_into_the_text() {
+        check_wrong("cach(main)", "x:1:1: error: unknown action \"cach\"");
+        check_wrong("cache", "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME)");
+        check_wrong("drop(x)", "x:1:1: error: \"drop\" takes nothing in parentheses: expected drop");
+        check_wrong(
+            "cache(main",
+            "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME)",
+        );
+        check_wrong(
+            "reject(nope)",
+            "x:1:8: error: unknown response code \"nope\": expected noerror, formerr, servfail, nxdomain, notimp or refused",
+        );
+        check_wrong(
+            "ttl(fixed 60)",
+            "x:1:11: error: \"60\" has no unit: expected a duration such as 500ms, 10s, 1m30s, 2h or 1d",
+        );
+        check_wrong("ttl(min 1h max 1s)", "x:1:9: error: the smallest TTL is larger than the largest");
+        check_wrong(
+            "ttl(min)",
+            "x:1:5: error: \"min\" needs a value after it: expected ttl(fixed TIME | min TIME, max TIME)",
+        );
+        let words: Vec<&str> = rows().map(|row| row.word).collect();
+        check_wrong("", &format!("x:1:1: error: unknown action \"\": expected {}", one_of(&words)));
+    }
+
+    #[test]
+    fn every_action_has_words_for_the_manual() {
+        assert!(rows().all(|row| row.text.ends_with('.')));
+    }
+}
