@@ -63,7 +63,7 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
     let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, key));
     let ops = vec![
         Op::Local(Arc::new(local.compile(key, Ttl::new(3600)))),
-        Op::Cache(CacheStep { cache, rules, view: 0 }),
+        Op::Cache(CacheStep { cache, rules, view: 0, continues: false }),
         Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false }),
     ];
     let snapshot = Snapshot {

@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use wire::Rcode;
+
 /// A number that one thread raises and others read.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -71,4 +73,20 @@ counters! {
     refused: "Replies with REFUSED.",
     other_rcode: "Replies with another rcode.",
     dropped: "Queries that got no reply.",
+}
+
+impl Counters {
+    /// Counts a reply.
+    pub(crate) fn count(&self, rcode: Rcode, is_cut: bool) {
+        match rcode {
+            Rcode::NOERROR => self.noerror.bump(),
+            Rcode::NXDOMAIN => self.nxdomain.bump(),
+            Rcode::SERVFAIL => self.servfail.bump(),
+            Rcode::REFUSED => self.refused.bump(),
+            _ => self.other_rcode.bump(),
+        }
+        if is_cut {
+            self.truncated.bump();
+        }
+    }
 }

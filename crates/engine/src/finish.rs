@@ -5,6 +5,7 @@
 use wire::{Class, EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now, Transport};
+use crate::edit::Shape;
 use crate::gate::cookie::{self, Proof};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
@@ -39,6 +40,11 @@ impl Answer {
             ede,
             is_too_large: false,
         }
+    }
+
+    /// Returns where its records stand in a message whose question ends at `body_at`.
+    pub(crate) const fn shape(&self, body_at: usize) -> Shape {
+        Shape { body_at, octets: self.octets, counts: self.counts }
     }
 }
 

@@ -10,6 +10,8 @@ pub mod chaos;
 pub mod client;
 pub mod counters;
 pub mod desk;
+mod edit;
+pub mod events;
 mod finish;
 mod foresee;
 pub mod gate;
@@ -24,6 +26,7 @@ pub mod snapshot;
 pub mod special;
 #[cfg(test)]
 mod testing;
+pub mod trace;
 pub mod want;
 
 use std::sync::Arc;
@@ -41,9 +44,11 @@ use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
 use names::Sought;
+use ops::outgoing::Outgoing;
 use program::Position;
 use resume::Scratch;
-use run::{Desktop, End, Run};
+use run::{Desktop, End, Run, Workspace};
+use trace::NoTrace;
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
@@ -66,6 +71,7 @@ pub struct Engine {
     counters: Arc<Counters>,
     now: Now,
     scratch: Scratch,
+    events: events::Ring,
     /// The name of the query at hand, in lower case.
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
@@ -85,6 +91,7 @@ impl Engine {
             counters,
             now: Now::default(),
             scratch: Scratch::new(),
+            events: events::Ring::default(),
             folded: Folded::root(),
             limited: 0,
             large_cache_step: None,
@@ -153,6 +160,7 @@ impl Engine {
             sought: Sought::new(&self.folded, name_hash),
             at: Position::default(),
             marks: 0,
+            outgoing: Outgoing::default(),
             fill: None,
             answer: None,
             errand: None,
@@ -162,12 +170,19 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
-            ttl_offsets: &[],
         };
-        match run.interpret(desktop, reply.buffer()) {
+        let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
+        let is_whole = self.snapshot.program.changes_answers();
+        let message = if is_whole { &mut **message } else { reply.buffer() };
+        let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
+        match run.interpret(desktop, &mut work, &mut NoTrace) {
             End::Answer(answer) => {
                 let (errand, marks) = (run.errand, run.marks);
-                let verdict = self.complete(&to, &answer, reply);
+                let verdict = if is_whole {
+                    self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, &answer), reply)
+                } else {
+                    self.complete(&to, &answer, reply)
+                };
                 if let Some((at, fill)) = errand {
                     self.begin_errand(&to, name_hash, marks, at, fill);
                 }
@@ -184,21 +199,8 @@ impl Engine {
     /// Completes the reply and counts it.
     fn complete(&mut self, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> Verdict {
         let is_cut = finish(&self.snapshot, self.now, to, answer, reply);
-        self.count(answer.rcode, is_cut);
+        self.counters.count(answer.rcode, is_cut);
         if reply.is_empty() { Verdict::Drop } else { Verdict::Answered }
-    }
-
-    fn count(&self, rcode: Rcode, is_cut: bool) {
-        match rcode {
-            Rcode::NOERROR => self.counters.noerror.bump(),
-            Rcode::NXDOMAIN => self.counters.nxdomain.bump(),
-            Rcode::SERVFAIL => self.counters.servfail.bump(),
-            Rcode::REFUSED => self.counters.refused.bump(),
-            _ => self.counters.other_rcode.bump(),
-        }
-        if is_cut {
-            self.counters.truncated.bump();
-        }
     }
 
     fn stay_silent(&self) -> Verdict {
@@ -298,12 +300,12 @@ impl Engine {
             let proof = secrets.check(data, client.address, self.now.unix_seconds);
             if proof != Proof::Malformed {
                 cookie_alone(&self.snapshot, self.now, (header, edns), (client, proof), reply);
-                self.count(Rcode::NOERROR, false);
+                self.counters.count(Rcode::NOERROR, false);
                 return Verdict::Answered;
             }
         }
         header_only(header, rcode, reply);
-        self.count(rcode, false);
+        self.counters.count(rcode, false);
         Verdict::Answered
     }
 }

@@ -6,8 +6,12 @@ use wire::{EdeCode, Rcode, Rtype};
 
 use crate::gate::prefixes::PrefixSet;
 use crate::names::NameSet;
+use crate::ops::answer::Build;
 use crate::ops::cache::CacheStep;
+use crate::ops::edit::Edit;
+use crate::ops::event::EventStep;
 use crate::ops::forward::ForwardStep;
+use crate::ops::outgoing::Change;
 use crate::ops::ttl::TtlRule;
 
 /// Steps that one query may take, calls included; longer programs are refused when they are loaded.
@@ -43,6 +47,20 @@ pub enum Op {
     Forward(ForwardStep),
     /// Changes the TTLs of the answer there is.
     Ttl(TtlRule),
+    /// Goes on at a step further on or back, and does not come back.
+    Goto(u16),
+    /// Drops the answer there is.
+    Forget,
+    /// Cuts the answer there is for clients that ask over UDP, so that they come back over TCP.
+    Truncate,
+    /// Changes the records of the answer there is; does nothing without one.
+    Edit(Edit),
+    /// Makes an answer.
+    Answer(Build),
+    /// Changes the query that later steps send to other servers.
+    Outgoing(Change),
+    /// Tells somebody outside about the query; never waits.
+    Event(EventStep),
 }
 
 /// A condition on the query.
@@ -85,6 +103,12 @@ impl Position {
 
     pub(crate) fn skip(&mut self, steps: u16) {
         self.next = self.next.saturating_add(steps);
+    }
+
+    /// Goes on at a step and forgets the open calls.
+    pub(crate) const fn jump(&mut self, target: u16) {
+        self.next = target;
+        self.depth = 0;
     }
 
     pub(crate) fn call(&mut self, target: u16) {
@@ -142,6 +166,7 @@ pub enum ProgramError {
 pub struct Program {
     ops: Box<[Op]>,
     longest: u32,
+    changes_answers: bool,
 }
 
 /// What is known about the longest way from a step to its end.
@@ -164,7 +189,18 @@ impl Program {
         if longest > STEPS_MAX {
             return Err(ProgramError::Steps);
         }
-        Ok(Self { ops: ops.into_boxed_slice(), longest })
+        let changes_answers = ops.iter().any(|op| match op {
+            Op::Cache(cache) => cache.continues,
+            Op::Edit(_) | Op::Answer(_) => true,
+            _ => false,
+        });
+        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers })
+    }
+
+    /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however
+    /// little the client takes.
+    pub(crate) const fn changes_answers(&self) -> bool {
+        self.changes_answers
     }
 
     /// Returns the steps.
@@ -230,6 +266,21 @@ fn measure_routine(
             steps = steps.max(further);
             depth = depth.max(deep);
         }
+        if let Some(Op::Goto(target)) = ops.get(at) {
+            // A jump takes no place among the open calls, but nests here: it is bounded like a call.
+            if open + 1 > CALLS_MAX {
+                return Err(ProgramError::Depth { at });
+            }
+            if usize::from(*target) >= ops.len() {
+                return Err(ProgramError::Target { at });
+            }
+            let (further, deep) = match measure_routine(ops, usize::from(*target), ways, open + 1) {
+                Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
+                other => other?,
+            };
+            steps = steps.max(further);
+            depth = depth.max(deep + 1);
+        }
         if let Some(Op::Call(target)) = ops.get(at) {
             if open + 1 > CALLS_MAX {
                 return Err(ProgramError::Depth { at });
@@ -267,10 +318,21 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
     Ok(match ops.get(at) {
         Some(Op::SkipUnless(_, skip) | Op::SkipIf(_, skip)) => [Some(at + 1), target(*skip)?],
         Some(Op::Skip(skip)) => [target(*skip)?, None],
-        Some(Op::Return | Op::Accept | Op::Drop | Op::Reject(..)) | None => [None, None],
-        Some(Op::Call(_) | Op::Mark(_) | Op::Local(_) | Op::Cache(_) | Op::Forward(_) | Op::Ttl(_)) => {
-            [Some(at + 1), None]
-        }
+        Some(Op::Return | Op::Accept | Op::Drop | Op::Reject(..) | Op::Goto(_)) | None => [None, None],
+        Some(
+            Op::Call(_)
+            | Op::Mark(_)
+            | Op::Local(_)
+            | Op::Cache(_)
+            | Op::Forward(_)
+            | Op::Ttl(_)
+            | Op::Forget
+            | Op::Truncate
+            | Op::Edit(_)
+            | Op::Answer(_)
+            | Op::Outgoing(_)
+            | Op::Event(_),
+        ) => [Some(at + 1), None],
     })
 }
 
@@ -305,6 +367,15 @@ mod tests {
             std::vec![Op::Call(2), Op::Accept, Op::Call(4), Op::Return, Op::Call(2), Op::Return],
             Err(ProgramError::Cycle { at: 0 }),
         );
+    }
+
+    #[test]
+    fn what_a_jump_leads_to_counts_but_not_what_stands_after_it() {
+        // Mark, jump, mark, accept; the steps right after the jump are never taken.
+        check(std::vec![Op::Goto(3), Op::Mark(1), Op::Mark(1), Op::Mark(1), Op::Accept], Ok(3));
+        check(std::vec![Op::Goto(1)], Err(ProgramError::Target { at: 0 }));
+        check(std::vec![Op::Goto(0)], Err(ProgramError::Cycle { at: 0 }));
+        check(std::vec![Op::Goto(2), Op::Accept, Op::Goto(0)], Err(ProgramError::Cycle { at: 0 }));
     }
 
     #[test]

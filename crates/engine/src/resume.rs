@@ -5,15 +5,18 @@ use std::sync::Arc;
 use wire::reply::normalise;
 use wire::{EdeCode, Flags, Header, Message, Query, Rcode};
 
-use crate::client::Client;
+use crate::client::{Client, Now};
+use crate::counters::Counters;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
+use crate::ops::outgoing::Outgoing;
 use crate::program::{Op, Position};
 use crate::reply::Reply;
-use crate::run::{Desktop, End, Run};
+use crate::run::{Desktop, End, Run, Workspace};
 use crate::snapshot::Snapshot;
+use crate::trace::NoTrace;
 use crate::want::{Failure, Outcome, Want};
 use crate::{Engine, Verdict};
 
@@ -42,6 +45,7 @@ pub struct Suspended {
     name_hash: u64,
     at: Position,
     marks: u64,
+    outgoing: Outgoing,
     fill: Option<Fill>,
     want: Want,
 }
@@ -58,6 +62,7 @@ impl Suspended {
             name_hash: run.sought.hash(),
             at: run.at,
             marks: run.marks,
+            outgoing: run.outgoing,
             fill: run.fill,
             want,
         })
@@ -74,10 +79,12 @@ impl Suspended {
     }
 }
 
-/// Buffers that only queries with a fetch behind them use.
+/// Buffers that queries with a fetch behind them use, and steps that change answers.
 pub(crate) struct Scratch {
-    message: Box<[u8]>,
-    ttl_offsets: Box<[u16]>,
+    pub(crate) message: Box<[u8]>,
+    /// For steps that need room.
+    pub(crate) spare: Box<[u8]>,
+    pub(crate) ttl_offsets: Box<[u16]>,
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     errands: Vec<Box<Suspended>>,
 }
@@ -86,9 +93,33 @@ impl Scratch {
     pub(crate) fn new() -> Self {
         Self {
             message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             errands: Vec::with_capacity(ERRANDS_MAX),
         }
+    }
+
+    /// Completes the reply in the message and copies it out.
+    pub(crate) fn send(
+        &mut self,
+        snapshot: &Snapshot,
+        counters: &Counters,
+        now: Now,
+        (to, answer): (&To<'_>, &Answer),
+        reply: &mut Reply<'_>,
+    ) -> Verdict {
+        // The caller's buffer may be smaller than what the client would take.
+        let room = reply.buffer().len().min(self.message.len());
+        let Some(message) = self.message.get_mut(..room) else { return Verdict::Drop };
+        let mut finished = Reply::new(message);
+        let is_cut = finish(snapshot, now, to, answer, &mut finished);
+        let len = finished.len();
+        if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.message.get(..len)) {
+            out.copy_from_slice(from);
+        }
+        reply.set_len(len);
+        counters.count(answer.rcode, is_cut);
+        if len == 0 { Verdict::Drop } else { Verdict::Answered }
     }
 }
 
@@ -138,15 +169,17 @@ impl Engine {
             sought: Sought::new(&self.folded, suspended.name_hash),
             at: suspended.at,
             marks: suspended.marks,
+            outgoing: suspended.outgoing,
             fill: suspended.fill,
             answer: Some(brought.answer),
             errand: None,
         };
         let folded = &self.folded;
-        let Scratch { message, ttl_offsets, .. } = &mut self.scratch;
-        let ttl_offsets = ttl_offsets.get(..brought.ttl_count).unwrap_or(&[]);
-        let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, folded, ttl_offsets };
-        let answer = match run.interpret(desktop, message) {
+        let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
+        let ttl_count = Some(brought.ttl_count);
+        let mut work = Workspace { message, spare, ttl_offsets, ttl_count, events: &mut self.events };
+        let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, folded };
+        let answer = match run.interpret(desktop, &mut work, &mut NoTrace) {
             End::Answer(answer) => answer,
             End::Drop => {
                 self.counters.dropped.bump();
@@ -154,9 +187,10 @@ impl Engine {
             }
             End::Wait(want) => {
                 self.counters.deferred.bump();
-                let Run { at, marks, fill, .. } = run;
+                let Run { at, marks, outgoing, fill, .. } = run;
                 let mut suspended = suspended;
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
+                suspended.outgoing = outgoing;
                 return Verdict::Defer(suspended);
             }
         };
@@ -164,13 +198,13 @@ impl Engine {
             && !brought.is_truncated
             && let Some(fill) = run.fill
             && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
-            && let Some(body) = message.get_mut(body_at..body_at + answer.octets)
+            && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
         {
             let asked = Asked { query: &query, folded, name_hash: suspended.name_hash, subnet: fill.subnet };
             let is_for_all = brought.is_for_every_subnet;
             cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets, is_for_all);
         }
-        self.send_scratch(snapshot, &to, &answer, reply)
+        self.scratch.send(snapshot, &self.counters, self.now, (&to, &answer), reply)
     }
 
     /// Answers from the stale data that `suspended` has at hand, because its client waited long enough
@@ -181,7 +215,7 @@ impl Engine {
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();
-                self.send_scratch(&suspended.snapshot, &to, &answer, reply)
+                self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
             }
             None => Verdict::Drop,
         }
@@ -206,6 +240,7 @@ impl Engine {
             sought: Sought::new(&self.folded, name_hash),
             at,
             marks,
+            outgoing: Outgoing::default(),
             fill: Some(fill),
             answer: None,
             errand: None,
@@ -215,9 +250,10 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
-            ttl_offsets: &[],
         };
-        if let End::Wait(want) = run.interpret(desktop, &mut self.scratch.message) {
+        let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
+        let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
+        if let End::Wait(want) = run.interpret(desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();
             let suspended = Suspended::new(&self.snapshot, &run, want);
             self.scratch.errands.push(suspended);
@@ -251,9 +287,9 @@ impl Engine {
         match self.stale(suspended, to.query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();
-                self.send_scratch(snapshot, to, &answer, reply)
+                self.scratch.send(snapshot, &self.counters, self.now, (to, &answer), reply)
             }
-            None => self.send_scratch(snapshot, to, failure, reply),
+            None => self.scratch.send(snapshot, &self.counters, self.now, (to, failure), reply),
         }
     }
 
@@ -268,28 +304,6 @@ impl Engine {
         let folded = query.question.qname.to_folded();
         let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet: fill.subnet };
         cache.look_up_stale(&asked, self.now.unix_seconds, out)
-    }
-
-    /// Completes the reply in the scratch message and copies it out.
-    fn send_scratch(
-        &mut self,
-        snapshot: &Snapshot,
-        to: &To<'_>,
-        answer: &Answer,
-        reply: &mut Reply<'_>,
-    ) -> Verdict {
-        // The caller's buffer may be smaller than what the client would take.
-        let room = reply.buffer().len().min(self.scratch.message.len());
-        let Some(message) = self.scratch.message.get_mut(..room) else { return Verdict::Drop };
-        let mut finished = Reply::new(message);
-        let is_cut = finish(snapshot, self.now, to, answer, &mut finished);
-        let len = finished.len();
-        if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.scratch.message.get(..len)) {
-            out.copy_from_slice(from);
-        }
-        reply.set_len(len);
-        self.count(answer.rcode, is_cut);
-        if len == 0 { Verdict::Drop } else { Verdict::Answered }
     }
 }
 

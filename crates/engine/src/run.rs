@@ -4,16 +4,21 @@
 
 use wire::{EdeCode, Flags, Folded, Header, Query, Rcode, Rtype};
 
-use crate::client::{Client, Now};
+use crate::client::{Client, Now, Transport};
 use crate::counters::Counters;
+use crate::edit::{Shape, ttl_offsets};
+use crate::events::Ring;
 use crate::finish::{Answer, put_record};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
 use crate::names::Sought;
-use crate::ops::cache::{Asked, Fill, Found, Outlook};
+use crate::ops::answer::Built;
+use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook};
 use crate::ops::forward::client_subnet;
+use crate::ops::outgoing::Outgoing;
 use crate::program::{Matcher, Op, Position};
 use crate::snapshot::Snapshot;
+use crate::trace::{StepOutcome, Tracer};
 use crate::want::Want;
 
 /// One query under way.
@@ -24,7 +29,10 @@ pub(crate) struct Run<'q> {
     pub(crate) sought: Sought<'q>,
     pub(crate) at: Position,
     pub(crate) marks: u64,
+    /// What the query sent by later steps has besides its question.
+    pub(crate) outgoing: Outgoing,
     pub(crate) fill: Option<Fill>,
+    /// The answer there is. While there is one and steps go on, the message buffer holds the question too.
     pub(crate) answer: Option<Answer>,
     /// Set when the answer should be fetched anew behind the client's back: where that begins, and what it fills.
     pub(crate) errand: Option<(Position, Fill)>,
@@ -48,15 +56,46 @@ pub(crate) struct Desktop<'w> {
     pub(crate) now: Now,
     /// The name asked for, in lower case.
     pub(crate) folded: &'w Folded,
-    /// Where the TTL fields of an upstream's answer are, counted from the end of the question.
-    pub(crate) ttl_offsets: &'w [u16],
+}
+
+/// What steps write to.
+#[allow(dead_code, reason = "not every kind of step uses every part yet")]
+pub(crate) struct Workspace<'w> {
+    /// The message in the making: the records of the answer start after the question's place.
+    pub(crate) message: &'w mut [u8],
+    /// Free for any step to use.
+    pub(crate) spare: &'w mut [u8],
+    /// Where the TTL fields of the answer are, counted from the end of the question.
+    pub(crate) ttl_offsets: &'w mut [u16],
+    /// How many TTL fields there are; `None` when the answer changed since they were looked for.
+    pub(crate) ttl_count: Option<usize>,
+    /// Where steps leave what the world outside is to know.
+    pub(crate) events: &'w mut Ring,
+}
+
+impl Workspace<'_> {
+    /// Returns the octets after the question and where the TTL fields in them are.
+    pub(crate) fn body(&mut self, shape: &Shape) -> Option<(&mut [u8], &[u16])> {
+        let count = match self.ttl_count {
+            Some(count) => count,
+            None => ttl_offsets(self.message, shape, self.ttl_offsets)?,
+        };
+        self.ttl_count = Some(count);
+        let body = self.message.get_mut(shape.body_at..)?.get_mut(..shape.octets)?;
+        Some((body, self.ttl_offsets.get(..count)?))
+    }
 }
 
 impl Run<'_> {
-    /// Takes steps until the end; the answer's octets are written to `message` after the question's place.
-    pub(crate) fn interpret(&mut self, desktop: Desktop<'_>, message: &mut [u8]) -> End {
+    /// Takes steps until the end; the answer's octets are written to `work.message` after the question's place.
+    pub(crate) fn interpret<T: Tracer>(
+        &mut self,
+        desktop: Desktop<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) -> End {
         let body_at = Header::LEN + self.query.question_bytes().len();
-        let Desktop { snapshot, counters, now, folded, ttl_offsets } = desktop;
+        let Desktop { snapshot, counters, .. } = desktop;
         let ops = snapshot.program.ops();
         // Ends: skips lead forward and calls are acyclic; `Program::new` saw to that.
         loop {
@@ -64,99 +103,191 @@ impl Run<'_> {
             let Some(op) = ops.get(step) else { break };
             match op {
                 Op::SkipUnless(matcher, steps) => {
-                    if !self.matches(matcher) {
+                    let holds = self.matches(matcher);
+                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    if !holds {
                         self.at.skip(*steps);
                     }
+                    continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    if self.matches(matcher) {
+                    let holds = self.matches(matcher);
+                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    if holds {
                         self.at.skip(*steps);
                     }
+                    continue;
                 }
                 Op::Skip(steps) => self.at.skip(*steps),
                 Op::Call(target) => self.at.call(*target),
+                Op::Goto(target) => self.at.jump(*target),
                 Op::Return => {
                     if !self.at.pop() {
+                        tracer.step(step as u16, StepOutcome::Ended);
                         break;
                     }
                 }
-                Op::Accept => break,
-                Op::Drop => return End::Drop,
+                Op::Accept => {
+                    tracer.step(step as u16, StepOutcome::Ended);
+                    break;
+                }
+                Op::Drop => {
+                    tracer.step(step as u16, StepOutcome::Ended);
+                    return End::Drop;
+                }
                 Op::Mark(bit) => self.marks |= 1 << (bit & 63),
                 Op::Local(local) => {
-                    if let Some(answer) = self.look_up_local(local, message, body_at) {
+                    if let Some(answer) = self.look_up_local(local, work.message, body_at) {
                         counters.answers_local.bump();
+                        // What we know by ourselves is not kept in caches.
+                        self.fill = None;
+                        tracer.step(step as u16, StepOutcome::Answered);
                         return End::Answer(answer);
                     }
                 }
-                Op::Cache(cache) => {
-                    if !self.query.header.flags.has(Flags::RD) {
-                        return End::Answer(no_recursion());
-                    }
-                    let subnet =
-                        if cache.rules.keeps_subnets_apart { client_subnet(self.query) } else { None };
-                    let out = message.get_mut(body_at..).unwrap_or(&mut []);
-                    let fill = |has_stale| Fill { step: step as u16, subnet, has_stale };
-
-                    let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet };
-                    match cache.look_up(&asked, now.unix_seconds, out) {
-                        Found::Answer(answer, outlook) => {
-                            match outlook {
-                                Outlook::Fresh => counters.cache_hits.bump(),
-                                Outlook::Prefetch => {
-                                    counters.cache_hits.bump();
-                                    self.errand = Some((self.at, fill(false)));
-                                }
-                                Outlook::Refresh => {
-                                    counters.cache_stale.bump();
-                                    self.errand = Some((self.at, fill(true)));
-                                }
-                                Outlook::Stale => counters.cache_stale.bump(),
-                                Outlook::Failure => counters.cache_failures.bump(),
-                            }
+                Op::Cache(cache) => match self.look_up(cache, step as u16, desktop, work, body_at) {
+                    Some((answer, is_fresh)) => {
+                        tracer.step(step as u16, StepOutcome::Looked(Some(is_fresh)));
+                        if !cache.continues {
                             return End::Answer(answer);
                         }
-                        Found::Nothing { has_stale } => {
-                            counters.cache_misses.bump();
-                            self.fill = Some(fill(has_stale));
-                        }
+                        self.go_on_with(answer, work);
+                        continue;
                     }
-                }
+                    None => {
+                        tracer.step(step as u16, StepOutcome::Looked(None));
+                        continue;
+                    }
+                },
                 Op::Reject(rcode, ede) => {
                     counters.answers_fixed.bump();
+                    tracer.step(step as u16, StepOutcome::Answered);
                     return End::Answer(Answer::empty(*rcode, ede.map(|code| (code, ""))));
                 }
                 Op::Forward(forward) => {
                     if !self.query.header.flags.has(Flags::RD) {
                         return End::Answer(no_recursion());
                     }
-                    let stale_after_ms = self.fill.filter(|fill| fill.has_stale).and_then(|fill| {
-                        match ops.get(usize::from(fill.step)) {
-                            Some(Op::Cache(cache)) => Some(cache.rules.stale_client_timeout_ms),
-                            _ => None,
-                        }
-                    });
-                    return End::Wait(forward.want(
+                    let want = forward.want(
                         &snapshot.key,
                         self.query,
                         self.sought.hash(),
                         &self.at,
-                        stale_after_ms,
-                    ));
+                        self.patience_ms(snapshot),
+                    );
+                    tracer.step(step as u16, StepOutcome::Waits(&want));
+                    return End::Wait(want);
                 }
                 Op::Ttl(rule) => {
-                    if self.answer.is_some()
-                        && let Some(body) = message.get_mut(body_at..)
+                    if let Some(answer) = &self.answer
+                        && let Some((body, offsets)) = work.body(&answer.shape(body_at))
                     {
-                        rule.rewrite(body, ttl_offsets);
+                        rule.rewrite(body, offsets);
                     }
                 }
+                Op::Forget => self.answer = None,
+                Op::Truncate => {
+                    if self.client.transport == Transport::Udp
+                        && let Some(answer) = &mut self.answer
+                    {
+                        answer.is_too_large = true;
+                    }
+                }
+                Op::Edit(edit) => {
+                    if let Some(mut answer) = self.answer {
+                        edit.apply(self, desktop, &mut answer, work);
+                        self.answer = Some(answer);
+                        work.ttl_count = None;
+                    }
+                }
+                Op::Answer(build) => match build.build(self, desktop, work) {
+                    Built::End(answer) => {
+                        counters.answers_fixed.bump();
+                        work.ttl_count = None;
+                        tracer.step(step as u16, StepOutcome::Answered);
+                        return End::Answer(answer);
+                    }
+                    Built::GoOn(answer) => {
+                        counters.answers_fixed.bump();
+                        tracer.step(step as u16, StepOutcome::Answered);
+                        self.go_on_with(answer, work);
+                        continue;
+                    }
+                    Built::Nothing => {}
+                },
+                Op::Outgoing(change) => change.apply(&mut self.outgoing, self.query, self.client),
+                Op::Event(event) => event.emit(self, desktop, work),
             }
+            tracer.step(step as u16, StepOutcome::Done);
         }
         match self.answer {
             Some(answer) => End::Answer(answer),
             // Nothing in the policy is responsible for this name.
             None => End::Answer(Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "")))),
+        }
+    }
+
+    /// Makes `answer`, whose records stand in the message already, the answer that the next steps see.
+    #[cold]
+    fn go_on_with(&mut self, answer: Answer, work: &mut Workspace<'_>) {
+        // Names in the records may point to the question.
+        let question = self.query.question_bytes();
+        if let Some(place) = work.message.get_mut(Header::LEN..Header::LEN + question.len()) {
+            place.copy_from_slice(question);
+        }
+        work.ttl_count = None;
+        self.answer = Some(answer);
+    }
+
+    /// Looks in a cache; says whether what it found was fresh. On a miss, the answer to come will be kept there.
+    #[inline]
+    fn look_up(
+        &mut self,
+        cache: &CacheStep,
+        step: u16,
+        desktop: Desktop<'_>,
+        work: &mut Workspace<'_>,
+        body_at: usize,
+    ) -> Option<(Answer, bool)> {
+        let Desktop { counters, now, folded, .. } = desktop;
+        if !self.query.header.flags.has(Flags::RD) {
+            return Some((no_recursion(), true));
+        }
+        let subnet = if cache.rules.keeps_subnets_apart { client_subnet(self.query) } else { None };
+        let out = work.message.get_mut(body_at..).unwrap_or(&mut []);
+        let fill = |has_stale| Fill { step, subnet, has_stale };
+        let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet };
+        match cache.look_up(&asked, now.unix_seconds, out) {
+            Found::Answer(answer, outlook) => {
+                match outlook {
+                    Outlook::Fresh => counters.cache_hits.bump(),
+                    Outlook::Prefetch => {
+                        counters.cache_hits.bump();
+                        self.errand = Some((self.at, fill(false)));
+                    }
+                    Outlook::Refresh => {
+                        counters.cache_stale.bump();
+                        self.errand = Some((self.at, fill(true)));
+                    }
+                    Outlook::Stale => counters.cache_stale.bump(),
+                    Outlook::Failure => counters.cache_failures.bump(),
+                }
+                Some((answer, matches!(outlook, Outlook::Fresh | Outlook::Prefetch)))
+            }
+            Found::Nothing { has_stale } => {
+                counters.cache_misses.bump();
+                self.fill = Some(fill(has_stale));
+                None
+            }
+        }
+    }
+
+    /// Returns how long the client waits if a stale answer is at hand.
+    fn patience_ms(&self, snapshot: &Snapshot) -> Option<u32> {
+        let fill = self.fill.filter(|fill| fill.has_stale)?;
+        match snapshot.program.ops().get(usize::from(fill.step)) {
+            Some(Op::Cache(cache)) => Some(cache.rules.stale_client_timeout_ms),
+            _ => None,
         }
     }
 

@@ -333,7 +333,7 @@ fn ad_is_believed_only_where_the_operator_says_so() {
         let mut server = Server::with(gate(), |cache| {
             let rules = CacheRules::default();
             vec![
-                Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0 }),
+                Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
                 Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad }),
             ]
         });
@@ -352,7 +352,7 @@ fn subnets_keep_answers_apart_where_they_are_told_upstream() {
     let mut server = Server::with(gate(), |cache| {
         let rules = CacheRules { keeps_subnets_apart: true, ..CacheRules::default() };
         vec![
-            Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0 }),
+            Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
             Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: true, trusts_ad: false }),
         ]
     });

@@ -224,7 +224,7 @@ impl<'a> NameRef<'a> {
 }
 
 /// Walks records; stops after the first error.
-pub(crate) struct Records<'a> {
+pub struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
     answers: u16,
@@ -234,8 +234,10 @@ pub(crate) struct Records<'a> {
     is_checked: bool,
 }
 
-/// Walks the records from `at` on.
-pub(crate) fn records<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Records<'a> {
+/// Walks the records from `at` on: as many as `header` counts, and with its question in place if it has one.
+///
+/// For messages in the making; [`Message::records`] walks whole ones.
+pub const fn records<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Records<'a> {
     Records {
         bytes,
         at,

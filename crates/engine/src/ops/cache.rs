@@ -64,6 +64,8 @@ pub struct CacheStep {
     pub rules: CacheRules,
     /// Keeps apart the answers of programs that share a cache; less than 32,768.
     pub view: u16,
+    /// Whether a hit goes on with the next step instead of ending the query.
+    pub continues: bool,
 }
 
 /// What a look-up means for the query.

@@ -2,6 +2,10 @@
 //!
 //! A step that needs more than a line lives here: what it is set up with, and what it does to a query under way.
 
+pub mod answer;
 pub mod cache;
+pub mod edit;
+pub mod event;
 pub mod forward;
+pub mod outgoing;
 pub mod ttl;

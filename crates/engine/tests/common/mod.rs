@@ -139,7 +139,7 @@ pub fn usual(cache: &Arc<Cache>, rules: CacheRules) -> Vec<Op> {
     engine::special::add(&mut local);
     vec![
         Op::Local(Arc::new(local.compile(KEY, Ttl::new(60)))),
-        Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0 }),
+        Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
         Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false }),
     ]
 }

@@ -40,6 +40,7 @@ impl Emitter<'_> {
             cache: plan.cache.clone(),
             rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
             view: 0,
+            continues: false,
         })
     }
 

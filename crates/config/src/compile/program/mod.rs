@@ -287,6 +287,13 @@ mod tests {
             Op::Reject(rcode, _) => format!("reject {rcode}"),
             Op::Forward(forward) => format!("forward {}", forward.pool.0),
             Op::Ttl(_) => "ttl".to_owned(),
+            Op::Goto(target) => format!("goto {target}"),
+            Op::Forget => "forget".to_owned(),
+            Op::Truncate => "truncate".to_owned(),
+            Op::Edit(_) => "edit".to_owned(),
+            Op::Answer(_) => "answer".to_owned(),
+            Op::Outgoing(_) => "outgoing".to_owned(),
+            Op::Event(_) => "event".to_owned(),
         });
         shown.collect::<Vec<_>>().join("; ")
     }
