@@ -243,6 +243,17 @@ pub const ROWS: &[Row] = &[
     .restart()
     .unbound(&["num-threads"]),
     row(
+        "server.stay-awake",
+        Kind::One(Value::Bool),
+        "true",
+        "waking a processor takes longer than an answer",
+        "Whether a worker that has just answered a few queries looks for the next one for up to 50 µs before it sleeps. It \
+         does so as long as at least every other look finds one, so clients that ask one thing after the other are \
+         answered sooner, at the price of a processor that would else be idle in between. A server that is asked now \
+         and then sleeps as before.",
+    )
+    .restart(),
+    row(
         "server.user",
         text_or("auto"),
         "auto",

@@ -139,6 +139,8 @@ pub struct Settings {
 pub struct Startup {
     /// Threads that answer queries; `None`: one for each processor.
     pub workers: Option<u16>,
+    /// Whether a worker looks for more before it sleeps, when that pays.
+    pub stay_awake: bool,
     /// The user to become; `None`: `gannet` if there is one and we are root.
     pub user: Option<String>,
     /// Where state is kept.
@@ -472,6 +474,7 @@ impl Startup {
         let auto = || "auto".to_owned();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
+            ("server.stay-awake".to_owned(), self.stay_awake.to_string()),
             ("server.user".to_owned(), self.user.clone().unwrap_or_else(auto)),
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::{Engine, Suspended};
+use crate::{Engine, Suspended, Vigil};
 
 /// Carries out what deferred queries wait for. Never blocks; one per worker.
 pub trait Desk {
@@ -66,4 +66,6 @@ pub struct Worker {
     pub started: Instant,
     /// The engine.
     pub engine: RefCell<Engine>,
+    /// Whether it stays awake for a moment when it has nothing to do. Whoever ends a batch stirs it.
+    pub vigil: Vigil,
 }

@@ -27,6 +27,7 @@ pub mod special;
 #[cfg(test)]
 mod testing;
 pub mod trace;
+pub mod vigil;
 pub mod want;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
 pub use resume::{Share, Suspended};
 pub use snapshot::{Snapshot, SnapshotCell};
+pub use vigil::Vigil;
 pub use want::{ClientSubnet, Failure, OutQuery, Outcome, PoolId, Want};
 
 use finish::{Answer, To, cookie_alone, finish, header_only};

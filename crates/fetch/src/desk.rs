@@ -166,6 +166,7 @@ impl Desk {
         let now = self.begin();
         let mut inbox = self.inbox.borrow_mut();
         let mut received = Received::Some;
+        let mut datagrams = 0;
         for _ in 0..ROUNDS_MAX {
             inbox.clear();
             let read = socket.try_io(interest, || {
@@ -174,6 +175,7 @@ impl Desk {
                 if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             for (bytes, is_cut) in inbox.iter() {
+                datagrams += 1;
                 let finished = self.machine.borrow_mut().datagram(key, bytes, is_cut, now);
                 if let Some(finished) = finished {
                     self.conclude(finished, now);
@@ -195,6 +197,7 @@ impl Desk {
         }
         drop(inbox);
         self.settle(now);
+        self.worker.vigil.stir(datagrams);
         received
     }
 
@@ -202,16 +205,19 @@ impl Desk {
     pub(crate) fn messages(&self, key: LinkKey, bytes: &[u8]) -> usize {
         let now = self.begin();
         let mut rest = bytes;
+        let mut messages = 0;
         while let Some((&length, after)) = rest.split_first_chunk::<2>()
             && let Some((message, after)) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))
         {
             rest = after;
+            messages += 1;
             let finished = self.machine.borrow_mut().message(key, message, now);
             if let Some(finished) = finished {
                 self.conclude(finished, now);
             }
         }
         self.settle(now);
+        self.worker.vigil.stir(messages);
         bytes.len() - rest.len()
     }
 

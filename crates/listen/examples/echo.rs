@@ -13,8 +13,7 @@ use std::time::{Instant, SystemTime};
 
 use engine::{Client, Now, ReplyTo};
 use listen::{Answer, Answered, Counters, Grouping, ListenerPlan, Plan, Service};
-use tokio::runtime::Builder;
-use tokio::task::LocalSet;
+use tokio::runtime::{Builder, LocalOptions};
 
 struct Echo;
 
@@ -76,8 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Some(worker) = sockets.into_workers().pop() else { return Ok(()) };
     let service = Rc::new(Echoes { echo: RefCell::new(Echo), started: Instant::now() });
     let (_stopper, stop) = listen::stop();
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let counters = Arc::new(Counters::default());
-    LocalSet::new().block_on(&runtime, listen::serve(service, worker, counters, stop))?;
+    runtime.block_on(listen::serve(service, worker, counters, stop))?;
     Ok(())
 }

@@ -14,6 +14,7 @@ mod service;
 mod sys;
 mod tcp;
 mod udp;
+mod vigil;
 
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use counters::Counters;

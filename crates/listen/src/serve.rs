@@ -17,6 +17,7 @@ use crate::service::Service;
 use crate::sys;
 use crate::tcp;
 use crate::udp::Reader;
+use crate::vigil;
 
 /// How often a stopping worker looks whether datagrams still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -55,8 +56,8 @@ impl Stop {
 /// Serves until `stop` says otherwise; then takes no more queries and waits, at most until the deadline, for the replies
 /// to those it has.
 ///
-/// Runs on the worker's own thread, inside a [`LocalSet`](task::LocalSet). An error means that the runtime refused a
-/// socket; what happens on the sockets themselves is counted, not returned.
+/// Runs on the worker's own thread, inside a [`LocalRuntime`](tokio::runtime::LocalRuntime). An error means that the
+/// runtime refused a socket; what happens on the sockets themselves is counted, not returned.
 pub async fn serve<S: Service + 'static>(
     service: Rc<S>,
     sockets: WorkerSockets,
@@ -64,6 +65,7 @@ pub async fn serve<S: Service + 'static>(
     mut stop: Stop,
 ) -> io::Result<()> {
     let mut tasks = JoinSet::new();
+    tasks.spawn_local(vigil::keep(Rc::clone(&service)));
     let mut readers = Vec::with_capacity(sockets.udp.len());
     for opened in sockets.udp {
         let reader = Reader::new(

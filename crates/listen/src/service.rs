@@ -6,7 +6,7 @@ use std::cell::RefMut;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use engine::{Client, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Worker};
+use engine::{Client, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Vigil, Worker};
 
 /// Answers from memory.
 pub trait Answer {
@@ -59,6 +59,11 @@ pub trait Service {
 
     /// Says that the batch is over.
     fn flush(&self);
+
+    /// Returns what says whether the worker stays awake when it has nothing to do, if anything does.
+    fn vigil(&self) -> Option<&Vigil> {
+        None
+    }
 }
 
 impl Answer for Engine {
@@ -117,14 +122,18 @@ impl Service for Local {
     fn flush(&self) {
         self.desk.flush();
     }
+
+    fn vigil(&self) -> Option<&Vigil> {
+        Some(&self.worker.vigil)
+    }
 }
 
 /// Errands handed over per batch, so that a flood of them cannot keep the clients waiting; the rest follows after
 /// the next one.
 const ERRANDS_MAX: usize = 64;
 
-/// Ends a batch: hands over the errands it caused and lets the desk send.
-pub(crate) fn finish<S: Service>(service: &S) {
+/// Ends a batch of so many queries: hands over the errands it caused and lets the desk send.
+pub(crate) fn finish<S: Service>(service: &S, queries: usize) {
     for _ in 0..ERRANDS_MAX {
         // A statement of its own: the engine must be free again when the desk is called.
         let errand = service.engine().next_errand();
@@ -132,4 +141,7 @@ pub(crate) fn finish<S: Service>(service: &S) {
         service.errand(errand);
     }
     service.flush();
+    if let Some(vigil) = service.vigil() {
+        vigil.stir(queries);
+    }
 }

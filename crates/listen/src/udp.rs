@@ -183,7 +183,7 @@ impl<S: Service> Reader<S> {
         for _ in 0..BATCHES_MAX {
             match self.inbox.receive(self.port.socket.get_ref().as_fd()) {
                 Ok(count) => {
-                    self.batch();
+                    self.batch(count);
                     if count < AGAIN_MESSAGES_MIN.min(self.inbox.capacity()) {
                         return true;
                     }
@@ -196,8 +196,8 @@ impl<S: Service> Reader<S> {
         false
     }
 
-    /// Answers the batch in the inbox.
-    fn batch(&mut self) {
+    /// Answers the batch in the inbox, which has so many messages.
+    fn batch(&mut self, messages: usize) {
         let service = Rc::clone(&self.service);
         let now = service.now();
         let mut cursor = Cursor::default();
@@ -225,7 +225,7 @@ impl<S: Service> Reader<S> {
                 break;
             }
         }
-        service::finish(&*service);
+        service::finish(&*service, messages);
         port.flush();
         if now.monotonic_ms >= self.lost_asked_ms + LOST_INTERVAL_MS {
             self.lost_asked_ms = now.monotonic_ms;

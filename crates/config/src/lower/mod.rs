@@ -109,6 +109,7 @@ impl Lowering<'_> {
         let (limits, tcp) = self.limits(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
+            stay_awake: self.boolean(&server, "stay-awake"),
             user: self.text_or(&server, "user"),
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             shutdown_timeout: self.duration(&server, "shutdown-timeout"),

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use config::settings::{LogFormat, LogLevel};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
-use engine::{Snapshot, SnapshotCell};
+use engine::{Snapshot, SnapshotCell, Vigil};
 use fetch::plan::Target;
 use listen::Stopper;
 use tokio::sync::{mpsc, watch};
@@ -118,6 +118,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (stopper, stop) = listen::stop();
     let (ended, all_ended) = mpsc::channel(1);
     let began = Instant::now();
+    let stays_awake = loaded.settings.startup.stay_awake;
     let mut threads = Vec::with_capacity(workers);
     let mut faces = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
@@ -125,7 +126,9 @@ fn start(started: Started) -> Result<ExitCode, String> {
         faces.push(face.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
-        let parts = worker::Parts { index, core, started: began, cell, upstreams, sockets, face, stop };
+        let vigil = if stays_awake { Vigil::kept() } else { Vigil::off() };
+        let parts =
+            worker::Parts { index, core, started: began, cell, upstreams, sockets, vigil, face, stop };
         let thread = worker::start(parts, ended.clone());
         threads.push(thread.map_err(|error| format!("a worker cannot be started: {error}"))?);
     }

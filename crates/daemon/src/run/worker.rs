@@ -8,10 +8,10 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use engine::{Engine, Now, SnapshotCell, Worker};
+use engine::{Engine, Now, SnapshotCell, Vigil, Worker};
 use listen::{Stop, WorkerSockets};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
-use tokio::task::LocalSet;
 use tracing::{debug, error};
 
 use super::beat::Heart;
@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
     pub(crate) sockets: WorkerSockets,
+    pub(crate) vigil: Vigil,
     pub(crate) face: Face,
     pub(crate) stop: Stop,
 }
@@ -66,8 +67,8 @@ fn work(parts: Parts) -> io::Result<()> {
     if let Err(error) = sys::pin_to(parts.core) {
         debug!(worker = index, core = parts.core, %error, "not kept to its core");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = LocalSet::new().block_on(&runtime, serve(parts));
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    let served = runtime.block_on(serve(parts));
     if let Err(error) = &served {
         error!(worker = index, %error, "the worker ended");
     }
@@ -75,9 +76,9 @@ fn work(parts: Parts) -> io::Result<()> {
 }
 
 async fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { index, started, cell, mut upstreams, sockets, face, stop, .. } = parts;
+    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, stop, .. } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)));
-    let worker = Rc::new(Worker { index, started, engine });
+    let worker = Rc::new(Worker { index, started, engine, vigil });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
     let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
     let local = Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone() });

@@ -299,7 +299,7 @@ impl<S: Service> Conversation<S> {
             self.shared.service.take(deferred, ReplyTo { outlet, address });
         }
         if queries > 0 {
-            service::finish(&*self.shared.service);
+            service::finish(&*self.shared.service, queries as usize);
         }
         if is_malformed { Err(Ending::Malformed) } else { Ok(bytes.len() - rest.len()) }
     }
