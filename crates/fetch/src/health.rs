@@ -4,8 +4,11 @@
 
 use crate::time::{Moment, Span};
 
-/// Unanswered attempts in a row that open the circuit.
+/// Unanswered attempts in a row that open the circuit, if they span [`SILENCE_MIN`].
 const SILENCES_MAX: u8 = 4;
+/// Silence that opens the circuit. Under load a pause of some ten milliseconds leaves hundreds of attempts unanswered, and
+/// says no more than one: others are asked meanwhile, but nobody is declared dead for it.
+const SILENCE_MIN: Span = Span::from_ms(1000);
 /// Time to the first probe of an upstream that went down, before jitter.
 const PROBE_FIRST: Span = Span::from_ms(700);
 /// Time between later probes, before jitter: recovery is noticed within this, however long the outage was.
@@ -30,6 +33,8 @@ pub(crate) enum State {
 pub(crate) struct Health {
     state: State,
     silences: u8,
+    /// When the first of these attempts was sent.
+    silent_since: Moment,
     heard: Moment,
 }
 
@@ -46,7 +51,7 @@ pub(crate) enum Change {
 
 impl Default for Health {
     fn default() -> Self {
-        Self { state: State::Up, silences: 0, heard: Moment(0) }
+        Self { state: State::Up, silences: 0, silent_since: Moment::NEVER, heard: Moment(0) }
     }
 }
 
@@ -70,6 +75,7 @@ impl Health {
     pub(crate) fn heard(&mut self, now: Moment) -> Change {
         self.heard = now;
         self.silences = 0;
+        self.silent_since = Moment::NEVER;
         match self.state {
             State::Up => Change::None,
             State::Down { .. } => {
@@ -87,7 +93,9 @@ impl Health {
             return Change::None;
         }
         self.silences = self.silences.saturating_add(1);
-        if self.silences >= SILENCES_MAX { self.fail(now) } else { Change::None }
+        self.silent_since = self.silent_since.min(sent);
+        let is_long = now.since(self.silent_since) >= SILENCE_MIN;
+        if self.silences >= SILENCES_MAX && is_long { self.fail(now) } else { Change::None }
     }
 
     /// Notes that the network said no (refused, unreachable): no need to wait for more of that.
@@ -120,14 +128,28 @@ mod tests {
     #[test]
     fn repeated_silence_opens_the_circuit_and_one_reply_closes_it() {
         let mut health = Health::default();
+        let (sent, overdue) = (Moment(10), Moment(10) + SILENCE_MIN);
         for _ in 1..SILENCES_MAX {
-            assert_eq!(health.silence(Moment(10), Moment(20)), Change::None);
+            assert_eq!(health.silence(sent, overdue), Change::None);
         }
-        assert_eq!(health.silence(Moment(10), Moment(20)), Change::WentDown);
+        assert_eq!(health.silence(sent, overdue), Change::WentDown);
         assert!(!health.is_up());
-        assert_eq!(health.silence(Moment(10), Moment(20)), Change::None);
-        assert_eq!(health.heard(Moment(30)), Change::CameUp);
+        assert_eq!(health.silence(sent, overdue), Change::None);
+        assert_eq!(health.heard(overdue + Span(1)), Change::CameUp);
         assert!(health.is_up());
+    }
+
+    #[test]
+    fn a_short_silence_opens_nothing_however_many_attempts_it_costs() {
+        let mut health = Health::default();
+        let almost = Span(SILENCE_MIN.0 - 1);
+        for pause in 0..10 {
+            let since = Moment(10) + Span(2 * SILENCE_MIN.0 * pause);
+            for attempt in 0..1000 {
+                assert_eq!(health.silence(since + Span(attempt), since + almost), Change::None);
+            }
+            assert_eq!(health.heard(since + almost), Change::None, "each pause counts for itself");
+        }
     }
 
     #[test]

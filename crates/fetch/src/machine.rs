@@ -613,6 +613,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Sends one query to one upstream. On failure the attempt is noted as such; says whether it left.
     fn send(&mut self, key: u32, to: u32, how: How, now: Moment) -> bool {
         let Some(fetch) = self.fetches.get(key as usize) else { return false };
+        let has_others = self.has_others(fetch.pool, to);
         let Some(upstream) = self.upstreams.get_mut(to as usize) else { return false };
         let attempt = fetch.attempt_count;
         if usize::from(attempt) >= ATTEMPTS_MAX {
@@ -630,7 +631,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 .then(|| CaseSeed(self.rng.next_u32())),
         };
         let question = fetch.question;
-        let base = upstream.rtt.retry_after();
+        let base = if has_others { upstream.rtt.fallback_after() } else { upstream.rtt.retry_after() };
         let (via, patience) = if over_stream {
             let Some((link, is_open)) = self.link_for(to, how.force, now) else {
                 self.note_failed_attempt(key, to, now);
@@ -695,6 +696,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             upstream.tally.queries += 1;
         }
         true
+    }
+
+    /// Returns whether a pool has a server besides `one` that is up.
+    fn has_others(&self, pool: u32, one: u32) -> bool {
+        let members = self.pools.get(pool as usize).map_or(&[][..], |pool| &pool.members);
+        let is_up = |key: u32| self.upstreams.get(key as usize).is_some_and(|other| other.health.is_up());
+        members.iter().any(|member| member.upstream != one && is_up(member.upstream))
     }
 
     /// Notes that `to` could not be asked, so that it is not tried again.

@@ -49,14 +49,19 @@ impl Rtt {
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
     }
 
-    /// Returns how long to wait before asking again.
+    /// Returns how long to wait before asking the same server again: longer, the longer it has been silent.
     pub(crate) fn retry_after(&self) -> Span {
+        Span(self.fallback_after().0 << self.backoff).min(RETRY_MAX)
+    }
+
+    /// Returns how long to wait before asking another server, which need not suffer for the silence of this one.
+    pub(crate) fn fallback_after(&self) -> Span {
         let base = if self.samples == 0 {
             INITIAL
         } else {
             Span(u64::from(self.smoothed_us) + 4 * u64::from(self.variation_us))
         };
-        Span(base.0.max(RETRY_MIN.0) << self.backoff).min(RETRY_MAX)
+        base.max(RETRY_MIN).min(RETRY_MAX)
     }
 
     /// Returns when about nineteen of twenty answers have come; `None` before enough is known.

@@ -219,7 +219,7 @@ fn a_dead_server_is_left_out_and_found_again_within_two_seconds() {
     for outage_ms in [3_000, 60_000, 600_000] {
         let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
         sim.warm_up(20, 5);
-        for round in 0..10 {
+        for round in 0..12 {
             sim.ask(&format!("n{round}.example.org"));
             sim.run(100, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
         }
@@ -232,6 +232,37 @@ fn a_dead_server_is_left_out_and_found_again_within_two_seconds() {
         assert!(sim.is_up(1), "back after an outage of {outage_ms} ms");
         assert!(sim.ended.values().all(|brought| *brought == Ok(Rcode::NOERROR)));
     }
+}
+
+#[test]
+fn until_a_server_is_known_to_be_dead_its_queries_are_soon_asked_elsewhere() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
+    sim.warm_up(20, 5);
+    let mut rounds = 0;
+    while sim.is_up(1) {
+        let asker = sim.ask(&format!("n{rounds}.example.org"));
+        sim.run(45, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
+        assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR), "query {rounds}");
+        rounds += 1;
+    }
+    assert!((1000 / 45..=1200 / 45).contains(&rounds), "dead after {rounds} rounds");
+}
+
+#[test]
+fn half_a_second_of_silence_under_load_fails_nobody_and_opens_no_circuit() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(20, 1);
+    for tick in 0..50 {
+        for i in 0..20 {
+            sim.ask(&format!("n{tick}-{i}.example.org"));
+        }
+        sim.run(10, |_| None);
+        assert!(sim.is_up(1));
+    }
+    sim.run(2000, |_| Some(Rcode::NOERROR));
+    assert_eq!(sim.ended.len(), 1000);
+    assert!(sim.ended.values().all(|brought| *brought == Ok(Rcode::NOERROR)));
+    assert_eq!(sim.counters.upstreams_down.read(), 0);
 }
 
 #[test]
