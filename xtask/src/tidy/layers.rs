@@ -4,10 +4,11 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 13] = [
+pub(crate) const LAYERS: [(&str, u8); 14] = [
     ("wire", 0),
     ("xdp", 0),
     ("cache", 1),
+    ("sets", 1),
     ("dnssec", 1),
     ("zone", 2),
     ("engine", 3),

@@ -1,0 +1,193 @@
+//! What do a hit and a miss in a million rules cost, and what do regular expressions add? Is every answer right?
+//!
+//! `cargo bench -p gannet-sets`. The rules and the names asked for are made up; each bench asks for 20,000 different
+//! names in turn, so that nothing but what fits the processor's own memory stays there.
+
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use sets::{AddressSet, AddressSetBuilder, NameSet, NameSetBuilder, Reach, Sought};
+use wire::{Folded, HashKey, NameBuf};
+
+const KEY: HashKey = HashKey::new([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]);
+const RULES: u32 = 1_000_000;
+const NAMES: u32 = 20_000;
+const TOPS: [&str; 8] = ["com", "net", "org", "cn", "de", "io", "example", "co.uk"];
+const WORDS: [&str; 16] = [
+    "ads", "track", "metric", "pixel", "static", "cdn", "beacon", "shop", "news", "games", "video", "click",
+    "mail", "data", "cloud", "login",
+];
+
+/// Scatters a number.
+const fn scatter(number: u32) -> u32 {
+    let number = (number ^ (number >> 16)).wrapping_mul(0x45d9_f3b5);
+    (number ^ (number >> 15)).wrapping_mul(0x2c1b_3c6d)
+}
+
+/// Returns the name of a rule: seventeen octets on average.
+fn rule(number: u32) -> String {
+    let chance = scatter(number);
+    let word = WORDS[chance as usize % WORDS.len()];
+    let top = TOPS[(chance >> 8) as usize % TOPS.len()];
+    format!("{word}{number}.{top}")
+}
+
+fn million(regexes: u32) -> NameSet {
+    let mut builder = NameSetBuilder::new(&KEY);
+    builder.source("made up");
+    for number in 0..RULES {
+        let name = NameBuf::from_text(&rule(number)).expect("a name");
+        builder.name(name.as_name(), Reach::ItselfAndBelow, number + 1);
+    }
+    for number in 0..regexes {
+        builder.regex(&regex(number), RULES + number + 1).expect("a regular expression");
+    }
+    builder.compile()
+}
+
+/// Returns an expression such as lists hold: some begin, some end, some have classes and alternatives.
+fn regex(number: u32) -> String {
+    let word = WORDS[scatter(number) as usize % WORDS.len()];
+    match number % 5 {
+        0 => format!(r"^{word}[0-9]+-{number}\.example\.org$"),
+        1 => format!(r"(^|\.){word}{number}[a-z]\.test$"),
+        2 => format!(r"^r[0-9]+---sn-{word}{number}\.(invalid|example)$"),
+        3 => format!(r"{word}-{number}-[0-9a-f]+\.example\.net$"),
+        _ => format!(r"^(.+\.)?{word}{number}x+\.example\.[a-z]{{2,6}}$"),
+    }
+}
+
+struct Asked {
+    folded: Folded,
+    hash: u64,
+}
+
+fn asked(text: &str) -> Asked {
+    let name = NameBuf::from_text(text).expect("a name");
+    let mut folded = Folded::root();
+    let hash = KEY.fold(name.as_name(), &mut folded);
+    Asked { folded, hash }
+}
+
+/// Returns names below rules, and names that no rule covers.
+fn names() -> (Vec<Asked>, Vec<Asked>) {
+    let hits = (0..NAMES).map(|n| asked(&format!("www.{}", rule(scatter(n) % RULES)))).collect();
+    let misses = (0..NAMES).map(|n| asked(&format!("www.{}", rule(RULES + n)))).collect();
+    (hits, misses)
+}
+
+/// Octets of the text of the process that are resident.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).map_or(0, |kib| kib << 10)
+}
+
+fn count(set: &NameSet, names: &[Asked]) -> usize {
+    names.iter().filter(|name| set.contains(&Sought::new(&name.folded, name.hash))).count()
+}
+
+fn look_ups(c: &mut Criterion) {
+    let before = resident();
+    let begin = Instant::now();
+    let plain = million(0);
+    let built = begin.elapsed();
+    eprintln!(
+        "1 M rules: {:.2} s from names in memory, {} octets in the set, {} more resident",
+        built.as_secs_f64(),
+        plain.octets(),
+        resident().saturating_sub(before)
+    );
+    assert_eq!(plain.len(), RULES as usize);
+    assert!(plain.octets() <= 24 << 20, "{}", plain.octets());
+    let begin = Instant::now();
+    let with_regexes = million(163);
+    eprintln!(
+        "1 M rules and 163 regular expressions: {:.2} s, {} octets",
+        begin.elapsed().as_secs_f64(),
+        with_regexes.octets()
+    );
+    let (hits, misses) = names();
+    for set in [&plain, &with_regexes] {
+        assert_eq!((count(set, &hits), count(set, &misses)), (hits.len(), 0));
+    }
+    let mut group = c.benchmark_group("a name in 1 M rules");
+    group.throughput(Throughput::Elements(u64::from(NAMES)));
+    for (what, set, names) in [
+        ("hit", &plain, &hits),
+        ("miss", &plain, &misses),
+        ("hit, 163 regular expressions", &with_regexes, &hits),
+        ("miss, 163 regular expressions", &with_regexes, &misses),
+    ] {
+        group.bench_function(what, |b| b.iter(|| count(black_box(set), names)));
+    }
+    // What of that is not the set's.
+    group.bench_function("no set at all", |b| {
+        b.iter(|| {
+            misses.iter().map(|name| black_box(Sought::new(&name.folded, name.hash)).hash()).sum::<u64>()
+        });
+    });
+    // Each look-up waits for the one before, as if something else came between.
+    for (what, set, names) in [("hit, alone", &plain, &hits), ("miss, alone", &plain, &misses)] {
+        group.bench_function(what, |b| {
+            b.iter(|| {
+                let mut at = 0;
+                for _ in 0..names.len() {
+                    let name = &names[at];
+                    let held = usize::from(black_box(set.contains(&Sought::new(&name.folded, name.hash))));
+                    at = (at * 5 + 1 + held - held) % names.len();
+                }
+                at
+            });
+        });
+    }
+    // As a batch is answered: all are announced first.
+    for (what, set, names) in [("hit, foreseen", &plain, &hits), ("miss, foreseen", &plain, &misses)] {
+        group.bench_function(what, |b| {
+            b.iter(|| {
+                let mut found = 0;
+                for batch in names.chunks(32) {
+                    let batch: Vec<Sought<'_>> =
+                        batch.iter().map(|name| Sought::new(&name.folded, name.hash)).collect();
+                    batch.iter().for_each(|sought| set.foresee(sought));
+                    found += batch.iter().filter(|sought| set.contains(sought)).count();
+                }
+                found
+            });
+        });
+    }
+    group.finish();
+}
+
+fn addresses(c: &mut Criterion) {
+    let mut builder = AddressSetBuilder::new();
+    for number in 0..10_000 {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(scatter(number) & 0xffff_f000));
+        assert!(builder.prefix(address, 20 + (number % 5) as u8));
+        let high = u128::from(scatter(number)) << 80 | 0x2a00 << 112;
+        assert!(builder.prefix(IpAddr::V6(high.into()), 48));
+    }
+    let set: AddressSet = builder.compile();
+    eprintln!("{} ranges: {} octets", set.len(), set.octets());
+    let v4: Vec<IpAddr> = (0..4096).map(|n| Ipv4Addr::from_bits(scatter(n * 7 + 1)).into()).collect();
+    let v6: Vec<IpAddr> = (0..4096_u32)
+        .map(|n| IpAddr::V6((u128::from(scatter(n * 3)) << 80 | 0x2a00 << 112 | 5).into()))
+        .collect();
+    let mut group = c.benchmark_group("an address in 20,000 prefixes");
+    group.throughput(Throughput::Elements(4096));
+    for (what, addresses) in [("version 4", &v4), ("version 6", &v6)] {
+        let naive = |address: IpAddr| set.ranges().any(|(first, last)| first <= address && address <= last);
+        for &address in addresses.iter().take(64) {
+            assert_eq!(set.contains(address), naive(address), "{address}");
+        }
+        group.bench_function(what, |b| {
+            b.iter(|| addresses.iter().filter(|&&address| black_box(&set).contains(address)).count());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, look_ups, addresses);
+criterion_main!(benches);

@@ -1,0 +1,21 @@
+//! Tells whether a name or an address is in a set of millions of rules, and by which rule.
+//!
+//! Never allocates or waits while it is asked; never opens a file, reads a clock or keeps the text of a rule.
+
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod builder;
+mod fingerprint;
+mod literals;
+mod names;
+mod patterns;
+mod sought;
+mod table;
+
+pub use addresses::{AddressSet, AddressSetBuilder};
+pub use builder::NameSetBuilder;
+pub use names::{Found, NameSet, RuleRef};
+pub use patterns::{PatternError, REGEX_OCTETS_MAX};
+pub use sought::{Sought, top_bit};
+pub use table::Reach;

@@ -1,0 +1,133 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Sets of names.
+
+use std::sync::Arc;
+
+use crate::fingerprint::FingerprintKey;
+use crate::patterns::Patterns;
+use crate::sought::Sought;
+use crate::table::Table;
+
+/// A set of names: names themselves, what lies below names, keywords and regular expressions; what other sets hold, and
+/// without what others hold.
+///
+/// Rules on whole labels are kept as fingerprints of 62 bits under a key that is secret and the process's own, in a
+/// place that more bits choose. That a name is taken for another happens once in 2^60 look-ups.
+pub struct NameSet {
+    pub(crate) key: FingerprintKey,
+    pub(crate) table: Table,
+    pub(crate) patterns: Option<Box<Patterns>>,
+    pub(crate) include: Box<[Arc<NameSet>]>,
+    pub(crate) except: Box<[Arc<NameSet>]>,
+    pub(crate) sources: Box<[Source]>,
+}
+
+/// Where rules come from.
+pub(crate) struct Source {
+    pub(crate) label: Box<str>,
+    /// The highest number of a rule that comes before.
+    pub(crate) before: u32,
+}
+
+/// The number of a rule in its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleRef(u32);
+
+/// A rule that a name fits.
+#[derive(Clone, Copy)]
+pub struct Found<'s> {
+    set: &'s NameSet,
+    /// The rule.
+    pub rule: RuleRef,
+}
+
+impl<'s> Found<'s> {
+    /// Returns what the rule's source is called, and the rule's line there, from 1.
+    pub fn place(&self) -> (&'s str, u32) {
+        let RuleRef(number) = self.rule;
+        let after = self.set.sources.partition_point(|source| source.before < number);
+        match after.checked_sub(1).and_then(|at| self.set.sources.get(at)) {
+            Some(source) => (&source.label, number - source.before),
+            None => ("", number),
+        }
+    }
+}
+
+impl NameSet {
+    /// Returns whether the set holds the name.
+    #[inline]
+    pub fn contains(&self, sought: &Sought<'_>) -> bool {
+        (self.table.find(&self.key, sought).is_some()
+            || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought.text()))
+            || self.include.iter().any(|set| set.contains(sought)))
+            && !self.except.iter().any(|set| set.contains(sought))
+    }
+
+    /// Finds a rule that is why the set holds the name: the closest of those on labels, else any.
+    pub fn find(&self, sought: &Sought<'_>) -> Option<Found<'_>> {
+        if self.except.iter().any(|set| set.contains(sought)) {
+            return None;
+        }
+        if let Some(place) = self.table.find(&self.key, sought) {
+            return Some(Found { set: self, rule: RuleRef(self.table.origin(place)) });
+        }
+        let mut rule = None;
+        if let Some(patterns) = &self.patterns {
+            patterns.each(sought.text(), |origin| {
+                rule = Some(RuleRef(origin));
+                true
+            });
+        }
+        match rule {
+            Some(rule) => Some(Found { set: self, rule }),
+            None => self.include.iter().find_map(|set| set.find(sought)),
+        }
+    }
+
+    /// Calls `f` with every rule of the set itself that the name fits; with a pattern perhaps more than once.
+    pub fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(RuleRef)) {
+        self.table.each(&self.key, sought, |origin| f(RuleRef(origin)));
+        if let Some(patterns) = &self.patterns {
+            patterns.each(sought.text(), |origin| {
+                f(RuleRef(origin));
+                false
+            });
+        }
+    }
+
+    /// Reads what [`NameSet::contains`] will read. Look-ups of many names cost less when each was announced before the
+    /// first is made, because their waits for memory overlap.
+    pub fn foresee(&self, sought: &Sought<'_>) {
+        self.table.foresee(&self.key, sought);
+        for set in &self.include {
+            set.foresee(sought);
+        }
+    }
+
+    /// Returns how many rules the set has itself; equal names count once.
+    pub fn len(&self) -> usize {
+        self.table.len() + self.patterns.as_ref().map_or(0, |patterns| patterns.len())
+    }
+
+    /// Returns whether no name is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.include.iter().all(|set| set.is_empty())
+    }
+
+    /// Returns how many octets of memory the set takes itself, without those that it includes.
+    pub fn octets(&self) -> usize {
+        let sources: usize = self.sources.iter().map(|source| size_of_val(source) + source.label.len()).sum();
+        size_of::<Self>()
+            + self.table.octets()
+            + self.patterns.as_ref().map_or(0, |patterns| size_of::<Patterns>() + patterns.octets())
+            + sources
+    }
+}
+
+impl RuleRef {
+    /// Returns the number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}

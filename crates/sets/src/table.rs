@@ -1,0 +1,374 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Rules on whole labels: a table of fingerprints, one line of memory for each look-up, behind a filter that is small
+//! enough for the processor's own memory.
+//!
+//! A rule takes 8 octets for its fingerprint and 4 for its number in a table that is four fifths full, and 12 bits in
+//! the filter: 16.5 octets in all. A look-up asks the filter about each suffix of the name that some rule could be
+//! about, all at once, and reads the table only for what the filter does not rule out.
+
+use crate::fingerprint::{Fingerprint, FingerprintKey, scale};
+use crate::sought::Sought;
+
+/// Fingerprints of one line of memory.
+const BUCKET: usize = 8;
+/// Of so many slots, [`FULL_SLOTS`] are used.
+const FULL_OF: usize = 10;
+/// Slots that are used of each [`FULL_OF`].
+const FULL_SLOTS: usize = 8;
+/// Bits of the filter for each rule.
+const FILTER_BITS: usize = 12;
+/// Rules from which on a table has a filter: a smaller table is in the processor's own memory itself.
+const FILTER_RULES_MIN: usize = 16 << 10;
+/// The part of a slot that says how far a rule reaches.
+const REACH: u64 = 0b11;
+
+/// Which names a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// The name alone.
+    Itself,
+    /// Names below it, and not the name.
+    Below,
+    /// The name and those below it.
+    ItselfAndBelow,
+}
+
+impl Reach {
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Itself => 0b01,
+            Self::Below => 0b10,
+            Self::ItselfAndBelow => 0b11,
+        }
+    }
+}
+
+/// A rule before it has its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    place: u64,
+    /// As it stands in the table, reach included.
+    slot: u64,
+    origin: u32,
+}
+
+impl Entry {
+    pub(crate) fn new(fingerprint: Fingerprint, reach: Reach, origin: u32) -> Self {
+        Self { place: fingerprint.place, slot: kept(fingerprint.check) | reach.bits(), origin }
+    }
+}
+
+/// Which rules there are, roughly: what most names fail at.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Outline {
+    /// Bit `n`: some rule is about a name of `n` labels itself.
+    itself: u128,
+    /// Bit `n`: some rule is about what lies below a name of `n` labels.
+    below: u128,
+    /// One bit for each kind of last label.
+    tops: u64,
+}
+
+impl Outline {
+    /// Adds a name of so many labels whose last one is of the kind `top`.
+    pub(crate) const fn add(&mut self, depth: u32, top: u64, reach: Reach) {
+        let bit = 1_u128 << (depth & 127);
+        if !matches!(reach, Reach::Below) {
+            self.itself |= bit;
+        }
+        if !matches!(reach, Reach::Itself) {
+            self.below |= bit;
+        }
+        // What is below the root can end in any label.
+        self.tops |= if depth == 0 { u64::MAX } else { top };
+    }
+}
+
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Bucket([u64; BUCKET]);
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+/// Rules on whole labels.
+pub(crate) struct Table {
+    filter: Box<[u64]>,
+    buckets: Box<[Bucket]>,
+    /// The number of the rule in each slot.
+    origins: Box<[u32]>,
+    outline: Outline,
+    /// Buckets that finding a rule may take.
+    probes_max: usize,
+    len: usize,
+}
+
+impl Table {
+    /// Gives each rule its place. Of equal names the first one's number counts, and how far any of them reaches.
+    // Once per configuration.
+    pub(crate) fn compile(entries: &[Entry], outline: Outline) -> Self {
+        let table = Self::with_room(entries, outline, entries.len());
+        // Lists that hold much of each other leave room that nobody needs.
+        if table.len * 10 < entries.len() * 9 { Self::with_room(entries, outline, table.len) } else { table }
+    }
+
+    // Once per configuration.
+    fn with_room(entries: &[Entry], outline: Outline, rules: usize) -> Self {
+        let count = (rules * FULL_OF).div_ceil(FULL_SLOTS * BUCKET).max(usize::from(!entries.is_empty()));
+        // One more where every slot might be taken, so that each search comes to an end.
+        let count = if rules >= count * BUCKET { count + 1 } else { count };
+        let blocks = if rules < FILTER_RULES_MIN { 0 } else { (rules * FILTER_BITS).div_ceil(64) };
+        let mut table = Self {
+            filter: std::vec![0; blocks].into_boxed_slice(),
+            buckets: std::vec![Bucket([0; BUCKET]); if entries.is_empty() { 0 } else { count }]
+                .into_boxed_slice(),
+            origins: std::vec![0; if entries.is_empty() { 0 } else { count * BUCKET }].into_boxed_slice(),
+            outline,
+            probes_max: 1,
+            len: 0,
+        };
+        for entry in entries {
+            table.put(entry);
+        }
+        table
+    }
+
+    // Once per configuration.
+    fn put(&mut self, entry: &Entry) {
+        let mut at = scale(entry.place, self.buckets.len());
+        // Ends: there are more slots than rules.
+        for probes in 1..=self.buckets.len() {
+            let Some(bucket) = self.buckets.get_mut(at) else { return };
+            for (place, slot) in bucket.0.iter_mut().enumerate() {
+                if *slot & !REACH == entry.slot & !REACH {
+                    *slot |= entry.slot;
+                    return;
+                }
+                if *slot == 0 {
+                    *slot = entry.slot;
+                    if let Some(origin) = self.origins.get_mut(at * BUCKET + place) {
+                        *origin = entry.origin;
+                    }
+                    if let Some(block) = self.filter.get_mut(block_of(entry.place, self.filter.len())) {
+                        *block |= bits_of(entry.slot);
+                    }
+                    self.len += 1;
+                    self.probes_max = self.probes_max.max(probes);
+                    return;
+                }
+            }
+            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Returns how many rules there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns how many octets the table takes.
+    pub(crate) const fn octets(&self) -> usize {
+        size_of_val(&*self.filter) + size_of_val(&*self.buckets) + size_of_val(&*self.origins)
+    }
+
+    /// Returns the number of the rule in a place that [`Table::find`] returned.
+    pub(crate) fn origin(&self, place: usize) -> u32 {
+        self.origins.get(place).copied().unwrap_or(0)
+    }
+
+    /// Finds the rule that is closest to the name and returns its place.
+    #[inline]
+    pub(crate) fn find(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {
+        if self.outline.tops & sought.top() == 0 {
+            return None;
+        }
+        let mut found = None;
+        // From the longest suffix: the first that is found is the closest.
+        if sought.is_long() {
+            sought.long_suffixes(key, |depth, fingerprint| {
+                if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
+                    found = self.probe(fingerprint, reach_at(depth, sought.depth())).or(found);
+                }
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        let suffixes = sought.suffixes(key);
+        // All answers of the filter first: none of them waits for another.
+        let mut hits: u32 = 0;
+        for (depth, &fingerprint) in (0..).zip(suffixes) {
+            if self.is_wanted(depth, sought.depth()) {
+                hits |= u32::from(self.may_hold(fingerprint)) << depth;
+            }
+        }
+        while let Some(depth) = hits.checked_ilog2() {
+            hits ^= 1 << depth;
+            let &fingerprint = suffixes.get(depth as usize)?;
+            if let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth())) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Calls `f` with the number of every rule on the name, the closest last.
+    pub(crate) fn each(&self, key: &FingerprintKey, sought: &Sought<'_>, mut f: impl FnMut(u32)) {
+        if self.outline.tops & sought.top() == 0 {
+            return;
+        }
+        let mut look = |depth: u32, fingerprint: Fingerprint| {
+            if self.is_wanted(depth, sought.depth())
+                && self.may_hold(fingerprint)
+                && let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth()))
+            {
+                f(self.origin(place));
+            }
+        };
+        for (depth, &fingerprint) in (0..).zip(sought.suffixes(key)) {
+            look(depth, fingerprint);
+        }
+        if sought.is_long() {
+            sought.long_suffixes(key, look);
+        }
+    }
+
+    /// Reads what [`Table::find`] will read, so that memory is asked for many names at once.
+    pub(crate) fn foresee(&self, key: &FingerprintKey, sought: &Sought<'_>) {
+        if self.filter.is_empty() || self.outline.tops & sought.top() == 0 {
+            return;
+        }
+        for (depth, &fingerprint) in (0..).zip(sought.suffixes(key)) {
+            if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
+                let bucket = self.buckets.get(scale(fingerprint.place, self.buckets.len()));
+                std::hint::black_box(bucket.and_then(|bucket| bucket.0.first().copied()));
+            }
+        }
+    }
+
+    /// Returns whether some rule could be about the suffix of `depth` labels of a name of `of` labels.
+    #[inline]
+    const fn is_wanted(&self, depth: u32, of: u32) -> bool {
+        let depths = if depth == of { self.outline.itself } else { self.outline.below };
+        depths >> (depth & 127) & 1 != 0
+    }
+
+    /// Returns whether the filter lets a fingerprint pass.
+    #[inline]
+    fn may_hold(&self, fingerprint: Fingerprint) -> bool {
+        match self.filter.get(block_of(fingerprint.place, self.filter.len())) {
+            Some(block) => {
+                let bits = bits_of(fingerprint.check);
+                block & bits == bits
+            }
+            None => true,
+        }
+    }
+
+    /// Finds the rule on a name; returns its place if it reaches where it must.
+    #[inline]
+    fn probe(&self, fingerprint: Fingerprint, reach: u64) -> Option<usize> {
+        let wanted = kept(fingerprint.check);
+        let mut at = scale(fingerprint.place, self.buckets.len());
+        for _ in 0..self.probes_max {
+            let bucket = self.buckets.get(at)?;
+            for (place, &slot) in bucket.0.iter().enumerate() {
+                if slot & !REACH == wanted {
+                    return (slot & reach != 0).then_some(at * BUCKET + place);
+                }
+            }
+            // Slots are filled in order: behind a free one there is nothing.
+            if bucket.0.last() == Some(&0) {
+                return None;
+            }
+            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+        }
+        None
+    }
+}
+
+/// Returns the bit of the reach that a rule needs to be about a suffix of `depth` labels of a name of `of` labels.
+#[inline]
+const fn reach_at(depth: u32, of: u32) -> u64 {
+    if depth == of { Reach::Itself.bits() } else { Reach::Below.bits() }
+}
+
+/// Returns what of a fingerprint is kept in a slot; never zero, which is a free slot.
+#[inline]
+const fn kept(check: u64) -> u64 {
+    let kept = check & !REACH;
+    if kept == 0 { REACH + 1 } else { kept }
+}
+
+/// Returns the block of the filter.
+#[inline]
+const fn block_of(place: u64, blocks: usize) -> usize {
+    // The high half chooses the bucket; this is the other one.
+    scale(place << 32, blocks)
+}
+
+/// Returns the four bits of a block that stand for a fingerprint.
+#[inline]
+const fn bits_of(check: u64) -> u64 {
+    1 << (check >> 58) | 1 << (check >> 52 & 63) | 1 << (check >> 46 & 63) | 1 << (check >> 40 & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Folded, HashKey, NameBuf};
+
+    const KEY: HashKey = HashKey::new([1, 2]);
+
+    fn number(text: &str) -> Entry {
+        let key = FingerprintKey::new(&KEY);
+        let name =
+            text.split('.').rev().fold(key.root(), |parent, label| key.below(parent, label.as_bytes()));
+        Entry::new(name, Reach::ItselfAndBelow, 7)
+    }
+
+    fn outline() -> Outline {
+        Outline { itself: u128::MAX, below: u128::MAX, tops: u64::MAX }
+    }
+
+    fn find(table: &Table, text: &str) -> Option<u32> {
+        let name = NameBuf::from_text(text).expect("a name");
+        let mut folded = Folded::root();
+        let hash = KEY.fold(name.as_name(), &mut folded);
+        table.find(&FingerprintKey::new(&KEY), &Sought::new(&folded, hash)).map(|place| table.origin(place))
+    }
+
+    #[test]
+    fn every_rule_is_found_at_any_size() {
+        for count in [0, 1, 7, 8, 9, 100, FILTER_RULES_MIN - 1, FILTER_RULES_MIN + 1, 40_000] {
+            let entries: Vec<Entry> = (0..count)
+                .map(|n| Entry { origin: n as u32, ..number(&format!("n{n}.example.org")) })
+                .collect();
+            let table = Table::compile(&entries, outline());
+            assert_eq!(table.len(), count);
+            for n in 0..count {
+                assert_eq!(find(&table, &format!("n{n}.example.org")), Some(n as u32), "{n} of {count}");
+            }
+            assert_eq!(find(&table, "n.example.org"), None);
+            assert_eq!(find(&table, "example.org"), None);
+        }
+    }
+
+    #[test]
+    fn equal_rules_take_one_place() {
+        let entries = [number("a.example"), Entry { origin: 8, ..number("a.example") }];
+        let table = Table::compile(&entries, outline());
+        assert_eq!((table.len(), find(&table, "x.a.example")), (1, Some(7)));
+        let many: Vec<Entry> = (0..100_000).map(|n| number(&format!("n{}.example", n % 20_000))).collect();
+        let table = Table::compile(&many, outline());
+        assert_eq!(table.len(), 20_000);
+        assert!(table.octets() < 20_000 * 17, "{}", table.octets());
+    }
+
+    #[test]
+    fn a_rule_takes_less_than_seventeen_octets() {
+        let entries: Vec<Entry> = (0..100_000).map(|n| number(&format!("n{n}.example"))).collect();
+        let octets = Table::compile(&entries, outline()).octets();
+        assert!(octets < 1_700_000, "{octets}");
+    }
+}
