@@ -13,6 +13,7 @@ mod lower;
 pub mod policy;
 pub mod print;
 pub mod schema;
+pub mod sets;
 pub mod settings;
 pub mod source;
 mod suggest;

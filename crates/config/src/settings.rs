@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sets::Reach;
 use wire::{NameBuf, Rcode};
 
 use crate::policy::Rule;
@@ -403,13 +404,15 @@ pub struct Set {
     pub clients: Vec<Prefix>,
 }
 
-/// A name, alone or with what lies below it.
+/// A rule that names fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamePattern {
-    /// The name.
-    pub name: NameBuf,
-    /// Whether names below it count too.
-    pub covers_below: bool,
+pub enum NamePattern {
+    /// A name, what lies below it, or both.
+    Name(NameBuf, Reach),
+    /// A part of a name.
+    Keyword(String),
+    /// A regular expression that a part of a name fits.
+    Regex(String),
 }
 
 /// A policy: rules in order.

@@ -2,46 +2,14 @@
 //!
 //! A table of names: finds a name, or the closest name above it that covers it.
 
-use wire::{Folded, HashKey, Name, NameBuf};
+pub use sets::Sought;
+use sets::top_bit;
+use wire::{HashKey, NameBuf};
 
 /// Slots that one look-up should probe at most: the table is made larger until that is so.
 const PROBES_WANTED: usize = 32;
 /// Slots for each name beyond which the table is not made larger.
 const SLOTS_PER_NAME_MAX: usize = 16;
-
-/// A name that is looked for, with what every look-up needs to know about it.
-#[derive(Clone, Copy)]
-pub struct Sought<'a> {
-    name: Name<'a>,
-    hash: u64,
-    /// One of 64 bits for the last label.
-    top: u64,
-    /// How many labels there are.
-    depth: u32,
-}
-
-impl<'a> Sought<'a> {
-    /// Returns what look-ups need; `hash` is [`HashKey::hash_name`] of the name.
-    pub fn new(folded: &'a Folded, hash: u64) -> Self {
-        let name = folded.as_name();
-        let (mut depth, mut last): (u32, &[u8]) = (0, &[]);
-        for label in name.labels() {
-            depth += 1;
-            last = label;
-        }
-        Self { name, hash, top: top_bit(last), depth }
-    }
-
-    /// Returns the name, in lower case.
-    pub const fn name(&self) -> Name<'a> {
-        self.name
-    }
-
-    /// Returns the hash of the name.
-    pub const fn hash(&self) -> u64 {
-        self.hash
-    }
-}
 
 /// One name of the table.
 #[derive(Clone, Copy)]
@@ -131,20 +99,20 @@ impl NameTable {
 
     /// Finds the name itself.
     pub fn exact(&self, sought: &Sought<'_>) -> Option<usize> {
-        if self.tops & sought.top == 0 {
+        if self.tops & sought.top() == 0 {
             return None;
         }
-        self.probe(sought.name.as_bytes(), sought.hash)
+        self.probe(sought.name().as_bytes(), sought.hash())
     }
 
     /// Walks the covering names at or above the name, the closest first, until `f` returns something.
     pub fn covering<T>(&self, sought: &Sought<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
         let roots = self.covering_depths & 1;
-        if self.covering_depths == 0 || (self.tops & sought.top == 0 && roots == 0) {
+        if self.covering_depths == 0 || (self.tops & sought.top() == 0 && roots == 0) {
             return None;
         }
-        let mut rest = sought.name;
-        let mut depth = sought.depth;
+        let mut rest = sought.name();
+        let mut depth = sought.depth();
         // Ends: each step takes one label off.
         loop {
             if self.covering_depths & 1_u128.checked_shl(depth).unwrap_or(0) != 0
@@ -200,36 +168,11 @@ fn place(entries: &[Entry], capacity: usize) -> (Box<[u32]>, usize) {
     (slots, longest)
 }
 
-/// Returns one of 64 bits for the last label of a name, in lower case.
-fn top_bit(label: &[u8]) -> u64 {
-    let [first, last] = [label.first(), label.last()].map(|octet| usize::from(octet.copied().unwrap_or(0)));
-    1 << ((first * 7 + last * 3 + label.len()) & 63)
-}
-
-/// A set of names, each alone or with everything below it.
-pub struct NameSet(NameTable);
-
-impl NameSet {
-    /// Builds the set from names and whether each stands for what lies below it too.
-    // Once per configuration.
-    pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
-        let mut unique: Vec<(NameBuf, bool)> = list.into();
-        // The covering form first: it includes the other.
-        unique.sort_by_cached_key(|(name, covers)| (name.as_name().to_folded().as_bytes().to_vec(), !covers));
-        unique.dedup_by(|next, kept| next.0 == kept.0);
-        Self(NameTable::compile(key, &unique))
-    }
-
-    /// Returns whether the set holds the name.
-    pub fn contains(&self, sought: &Sought<'_>) -> bool {
-        self.0.exact(sought).is_some() || self.0.covering(sought, |_| Some(())).is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::name;
+    use wire::Folded;
 
     const KEY: HashKey = HashKey::new([1, 2]);
 
@@ -238,32 +181,6 @@ mod tests {
         let mut folded = Folded::root();
         let hash = KEY.fold(name.as_name(), &mut folded);
         f(&Sought::new(&folded, hash))
-    }
-
-    #[test]
-    fn a_set_holds_names_and_what_lies_below_covering_ones() {
-        let set = NameSet::compile(
-            KEY,
-            &[(name("example.org"), true), (name("WWW.example.net"), false), (name("example.org"), false)],
-        );
-        for (text, expected) in [
-            ("example.org", true),
-            ("a.b.Example.ORG", true),
-            ("www.example.net", true),
-            ("x.www.example.net", false),
-            ("example.net", false),
-            ("notexample.org", false),
-            ("org", false),
-            ("", false),
-        ] {
-            assert_eq!(sought(text, |sought| set.contains(sought)), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_root_can_cover_everything() {
-        let set = NameSet::compile(KEY, &[(NameBuf::root(), true)]);
-        assert!(sought("example.org", |sought| set.contains(sought)));
     }
 
     #[test]

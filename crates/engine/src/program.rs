@@ -2,10 +2,11 @@
 //!
 //! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query ends.
 
+use std::sync::Arc;
+
+use sets::{AddressSet, NameSet};
 use wire::{EdeCode, Rcode, Rtype};
 
-use crate::gate::prefixes::PrefixSet;
-use crate::names::NameSet;
 use crate::ops::answer::Build;
 use crate::ops::cache::CacheStep;
 use crate::ops::edit::Edit;
@@ -38,7 +39,7 @@ pub enum Op {
     /// Sets a mark, 0 to 63.
     Mark(u8),
     /// Answers from local names, if the name is there.
-    Local(std::sync::Arc<crate::local::LocalData>),
+    Local(Arc<crate::local::LocalData>),
     /// Answers from the cache, or remembers to fill it with what the steps after it bring.
     Cache(CacheStep),
     /// Answers with an rcode and nothing else.
@@ -66,11 +67,11 @@ pub enum Op {
 /// A condition on the query.
 pub enum Matcher {
     /// The name is in a set.
-    Qname(NameSet),
+    Qname(Arc<NameSet>),
     /// The type is one of these.
     Qtype(Box<[Rtype]>),
     /// The client's address is in a set.
-    Client(PrefixSet),
+    Client(Arc<AddressSet>),
     /// A mark is set.
     Mark(u8),
 }

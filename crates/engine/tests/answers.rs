@@ -11,6 +11,7 @@ use engine::ops::forward::ForwardStep;
 use engine::ops::ttl::TtlRule;
 use engine::program::{Matcher, Op};
 use engine::{Client, Failure, PoolId, Reply, Transport, Verdict};
+use sets::{NameSetBuilder, Reach};
 use wire::{Class, Flags, OptionCode, Rcode, Rtype, Section, Ttl};
 
 mod common;
@@ -430,8 +431,11 @@ fn a_cookie_lifts_the_rate_limit() {
 
 #[test]
 fn rules_mark_skip_call_and_rewrite() {
-    let only =
-        |text: &str| Matcher::Qname(engine::names::NameSet::compile(common::KEY, &[(name(text), true)]));
+    let only = |text: &str| {
+        let mut set = NameSetBuilder::new(&common::KEY);
+        set.name(name(text).as_name(), Reach::ItselfAndBelow, 1);
+        Matcher::Qname(Arc::new(set.compile()))
+    };
     let mut server = Server::with(gate(), |_| {
         vec![
             Op::SkipUnless(only("blocked.example.org"), 1),

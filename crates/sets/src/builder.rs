@@ -167,6 +167,11 @@ impl NameSetBuilder {
     }
 }
 
+/// Says what is wrong with a regular expression, if anything is.
+pub fn check_regex(regex: &str) -> Result<(), PatternError> {
+    automat(&[&parse_regex(regex)?], REGEX_OCTETS_MAX).map(drop)
+}
+
 /// Reads a regular expression about octets in lower case.
 pub(crate) fn parse_regex(regex: &str) -> Result<Hir, PatternError> {
     // A name has no capital letters, so one in the expression stands for the small letter. To say so for all letters

@@ -14,7 +14,7 @@ mod sought;
 mod table;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
-pub use builder::NameSetBuilder;
+pub use builder::{NameSetBuilder, check_regex};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
 pub use sought::{Sought, top_bit};

@@ -23,6 +23,7 @@ use wire::{HashKey, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
+use crate::sets::Sets;
 use crate::settings::{Settings, Startup};
 use crate::values::{Prefix, Secret};
 
@@ -172,15 +173,15 @@ pub fn compile(
     let gate = gate(settings, &mut keep, surroundings);
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
     let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
+    let sets = Sets::compile(settings, keep.key);
     let parts =
-        program::Parts { settings, key: keep.key, pools: &keep.pools, caches: &caches, names: &own_names };
+        program::Parts { settings, pools: &keep.pools, caches: &caches, names: &own_names, sets: &sets };
     let program = program::compile(&parts, &mut problems);
     let failed = problems.iter().any(Problem::is_error);
     let found = diagnostics(problems, &loaded.sources);
     let Some(program) = program.filter(|_| !failed) else { return Err(found) };
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
     let snapshot = Snapshot {
-        key: keep.key,
         gate,
         recursion_available: program.ops().iter().any(|op| matches!(op, engine::program::Op::Forward(_))),
         program,

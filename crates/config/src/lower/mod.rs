@@ -435,7 +435,7 @@ impl Lowering<'_> {
         let mut sets = Vec::new();
         for (name, section) in self.named_sections(root, "sets") {
             let names: Vec<NamePattern> =
-                self.list(&section, "names", |_, _, scalar| condition::name_pattern(&scalar.text)).values();
+                self.list(&section, "names", |_, _, scalar| crate::sets::name_pattern(&scalar.text)).values();
             let clients = self.prefixes(&section, "clients");
             if names.is_empty() && clients.is_empty() && section.entries.is_empty() {
                 self.problems.push(

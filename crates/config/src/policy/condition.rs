@@ -10,11 +10,13 @@
 
 use std::ops::Range;
 
+use sets::Reach;
 use wire::Rtype;
 
 use super::tokens::{Dialect, Token, TokenKind, tokens};
 use crate::diagnostic::Problem;
 use crate::schema::PREFIX_WORDS;
+use crate::sets::name_pattern;
 use crate::settings::NamePattern;
 use crate::source::At;
 use crate::suggest::{nearest, one_of};
@@ -359,7 +361,7 @@ impl<'t> Parser<'t> {
     fn qname(&mut self, values: &[Token<'_>], equality: Equality) -> Option<Test> {
         let terms = self.each(values, |text| match equality {
             Equality::Equal => {
-                values::name(text).map(|name| NameTerm::Pattern(NamePattern { name, covers_below: false }))
+                values::name(text).map(|name| NameTerm::Pattern(NamePattern::Name(name, Reach::Itself)))
             }
             Equality::Member => name_term(text),
         })?;
@@ -385,35 +387,6 @@ fn name_term(text: &str) -> Read<NameTerm> {
         return name_pattern(text).map(NameTerm::Pattern);
     }
     values::identifier(text).map(|name| NameTerm::Set(name.to_owned()))
-}
-
-/// The forms of a name pattern that this version does not know yet.
-const LATER_FORMS: [&str; 3] = ["keyword", "regex", "list"];
-
-/// Reads `suffix:example.org`, `exact:example.org`, or `example.org`, which is a suffix.
-pub(crate) fn name_pattern(text: &str) -> Read<NamePattern> {
-    let (form, name, start) = match text.split_once(':') {
-        Some((form, name)) => (form, name, form.len() + 1),
-        None => ("suffix", text, 0),
-    };
-    let covers_below = match form {
-        "suffix" => true,
-        "exact" => false,
-        other => {
-            let form = values::unknown_word(other, "form of name", &["suffix:", "exact:"]);
-            let later = LATER_FORMS.contains(&other);
-            let message = if later {
-                format!("\"{other}:\" is not supported by this version yet")
-            } else {
-                format!("unknown form of name \"{other}:\"")
-            };
-            return Err(Misread { message, ..form });
-        }
-    };
-    match values::name(name) {
-        Ok(name) => Ok(NamePattern { name, covers_below }),
-        Err(misread) => Err(Misread { at: start + misread.at.start..start + misread.at.end, ..misread }),
-    }
 }
 
 /// Reads a prefix, one of [`PREFIX_WORDS`], or the name of a set.
@@ -541,10 +514,7 @@ mod tests {
             &["x:1:9: error: \"mark\" cannot stand here: expected \"and\", \"or\" or the end"],
         );
         check_wrong("mark(64)", &["x:1:6: error: there is no mark 64: expected 0 to 63"]);
-        check_wrong(
-            "qname in regex:x",
-            &["x:1:10: error: \"regex:\" is not supported by this version yet: expected suffix: or exact:"],
-        );
+        check_wrong("qname in \"regex:(x\"", &["x:1:17: error: not a regular expression: unclosed group"]);
         check_wrong("qname == \"a..b\"", &["x:1:13: error: \"a..b\" is not a domain name: a label is empty"]);
         check_wrong("qtype == \"A", &["x:1:10: error: a quoted text is not closed: expected \" at its end"]);
         check_wrong(

@@ -8,27 +8,25 @@ mod outgoing;
 
 use std::collections::BTreeMap;
 
-use engine::names::NameSet;
 use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Matcher, Op, Program, ProgramError, STEPS_MAX};
-use wire::{HashKey, NameBuf};
 
 use super::names::Names;
-use super::{CachePlan, prefix_set, ttl};
+use super::{CachePlan, ttl};
 use crate::diagnostic::Problem;
 use crate::flow;
 use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
+use crate::sets::{Sets, Term};
 use crate::settings::{CacheSettings, Policy, Settings};
 use crate::source::Span;
-use crate::values::Prefix;
 
 /// What a policy refers to.
 pub(super) struct Parts<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) key: HashKey,
     pub(super) pools: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a [CachePlan],
     pub(super) names: &'a Names,
+    pub(super) sets: &'a Sets,
 }
 
 /// Compiles `main` and every policy that it calls, one after the other.
@@ -171,35 +169,21 @@ impl<'a> Emitter<'a> {
     }
 
     fn matchers(&mut self, test: &Test, wanted: bool, label: &mut Label, place: Span) {
-        let settings = self.parts.settings;
         let matcher = match test {
             Test::Qname(terms) => {
-                let mut names: Vec<(NameBuf, bool)> = Vec::new();
-                for term in terms {
-                    match &term.value {
-                        NameTerm::Pattern(pattern) => names.push((pattern.name, pattern.covers_below)),
-                        NameTerm::Set(name) => {
-                            let set = settings.sets.iter().find(|set| set.name.value == *name);
-                            let patterns = set.into_iter().flat_map(|set| &set.names);
-                            names.extend(patterns.map(|pattern| (pattern.name, pattern.covers_below)));
-                        }
-                    }
-                }
-                Matcher::Qname(NameSet::compile(self.parts.key, &names))
+                let terms = terms.iter().map(|term| match &term.value {
+                    NameTerm::Pattern(pattern) => Term::Inline(pattern),
+                    NameTerm::Set(name) => Term::Set(name),
+                });
+                Matcher::Qname(self.parts.sets.names(terms))
             }
             Test::Qtype(types) => Matcher::Qtype(types.as_slice().into()),
             Test::Client(terms) => {
-                let mut prefixes: Vec<Prefix> = Vec::new();
-                for term in terms {
-                    match &term.value {
-                        ClientTerm::Prefixes(some) => prefixes.extend(some),
-                        ClientTerm::Set(name) => {
-                            let set = settings.sets.iter().find(|set| set.name.value == *name);
-                            prefixes.extend(set.into_iter().flat_map(|set| &set.clients));
-                        }
-                    }
-                }
-                Matcher::Client(prefix_set(&prefixes))
+                let terms = terms.iter().map(|term| match &term.value {
+                    ClientTerm::Prefixes(some) => Term::Inline(some.as_slice()),
+                    ClientTerm::Set(name) => Term::Set(name),
+                });
+                Matcher::Client(self.parts.sets.addresses(terms))
             }
             Test::Mark(marks) => match marks.as_slice() {
                 [mark] => Matcher::Mark(*mark),

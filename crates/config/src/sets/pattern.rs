@@ -1,0 +1,72 @@
+//! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads[0-9]+\.`.
+
+use sets::{PatternError, Reach};
+
+use crate::settings::NamePattern;
+use crate::values::{self, Misread, Read};
+
+/// The forms of a rule.
+const FORMS: [&str; 4] = ["suffix:", "exact:", "keyword:", "regex:"];
+
+/// Reads a rule; without a form it is a suffix.
+pub(crate) fn name_pattern(text: &str) -> Read<NamePattern> {
+    let (form, rest, start) = match text.split_once(':') {
+        Some((form, rest)) => (form, rest, form.len() + 1),
+        None => ("suffix", text, 0),
+    };
+    let moved =
+        |misread: Misread| Misread { at: start + misread.at.start..start + misread.at.end, ..misread };
+    let refused = |error: &PatternError| Misread {
+        at: start..text.len(),
+        message: error.to_string(),
+        expected: None,
+        hint: None,
+    };
+    match form {
+        "suffix" => {
+            values::name(rest).map(|name| NamePattern::Name(name, Reach::ItselfAndBelow)).map_err(moved)
+        }
+        "exact" => values::name(rest).map(|name| NamePattern::Name(name, Reach::Itself)).map_err(moved),
+        "keyword" if rest.is_empty() => Err(refused(&PatternError::Empty)),
+        "keyword" => Ok(NamePattern::Keyword(rest.to_owned())),
+        "regex" => match sets::check_regex(rest) {
+            Ok(()) => Ok(NamePattern::Regex(rest.to_owned())),
+            Err(error) => Err(refused(&error)),
+        },
+        other => {
+            let form = values::unknown_word(other, "form of name", &FORMS);
+            Err(Misread { message: format!("unknown form of name \"{other}:\""), ..form })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: NamePattern) {
+        assert_eq!(name_pattern(text), Ok(expect), "{text}");
+    }
+
+    fn check_wrong(text: &str, at: std::ops::Range<usize>, message: &str) {
+        let misread = name_pattern(text).expect_err("wrong");
+        assert_eq!((misread.at, misread.message.as_str()), (at, message), "{text}");
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        let name = values::name("example.org").expect("a name");
+        check("example.org", NamePattern::Name(name, Reach::ItselfAndBelow));
+        check("suffix:example.org", NamePattern::Name(name, Reach::ItselfAndBelow));
+        check("exact:example.org.", NamePattern::Name(name, Reach::Itself));
+        check("keyword:ads", NamePattern::Keyword("ads".to_owned()));
+        check("regex:^a:b$", NamePattern::Regex("^a:b$".to_owned()));
+    }
+
+    #[test]
+    fn mistakes_point_into_the_text() {
+        check_wrong("keyword:", 8..8, "an empty keyword is in every name");
+        check_wrong("regex:a(", 6..8, "not a regular expression: unclosed group");
+        check_wrong("regexp:a", 0..6, "unknown form of name \"regexp:\"");
+    }
+}
