@@ -182,6 +182,7 @@ pub fn compile(
     let Some(program) = program.filter(|_| !failed) else { return Err(found) };
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
     let snapshot = Snapshot {
+        key: keep.key,
         gate,
         recursion_available: program.ops().iter().any(|op| matches!(op, engine::program::Op::Forward(_))),
         program,
