@@ -10,7 +10,7 @@ pub mod chaos;
 pub mod client;
 pub mod counters;
 pub mod desk;
-mod edit;
+pub mod edit;
 pub mod events;
 mod finish;
 mod foresee;

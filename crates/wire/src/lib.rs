@@ -24,6 +24,6 @@ pub use message::{Message, NameRef, Record, Section};
 pub use name::{Folded, Name, NameBuf};
 pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
-pub use reply::{Normalised, Unfit, normalise, truncate};
+pub use reply::{Normalised, Unfit, normalise, truncate, write_data};
 pub use text::{TextError, Token, Tokens};
 pub use write::{Full, Writer};

@@ -3,7 +3,7 @@
 //! Makes what another server said fit to be kept and passed on, and cuts finished replies.
 
 use crate::header::{Flags, Header};
-use crate::message::{Message, Record, Section};
+use crate::message::{Message, NameRef, Record, Section};
 use crate::name::Name;
 use crate::numbers::Rtype;
 use crate::rdata::extent;
@@ -97,7 +97,7 @@ fn survey(message: &Message<'_>, ttl_offsets: &mut [u16]) -> Result<Option<Surve
 /// Checks the names in a record's data; false when one cannot stay as it is.
 fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls: &[u16]) -> Result<bool, Unfit> {
     let mut is_plain = true;
-    pieces(message, record, |piece| {
+    pieces(record, |piece| {
         if let Piece::Name { at, end, rule } = piece {
             is_plain &= match rule {
                 NameRule::Compressed => is_apart(message, at, ttls),
@@ -193,7 +193,7 @@ fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Re
             .record(record.section, owner.as_name(), record.rtype, record.class, record.ttl(), |writer| {
                 // The TTL and the length stand before the data.
                 ttl_at = writer.len() - 6;
-                outcome = pieces(message, &record, |piece| write_piece(message, piece, writer));
+                outcome = write_data(&record, writer);
                 outcome.map_err(|_| Full)
             })
             .map_err(|Full| outcome.err().unwrap_or(Unfit::Full))?;
@@ -210,18 +210,21 @@ fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Re
     Ok(Normalised { len: writer.finish(), body_at, answers, authorities, additionals, ttl_count })
 }
 
-fn write_piece(message: &Message<'_>, piece: Piece<'_>, writer: &mut Writer<'_>) -> Result<(), Unfit> {
-    match piece {
-        Piece::Octets(octets) => writer.bytes(octets)?,
-        Piece::Name { at, rule, .. } => {
-            let name = message.name_at(at).expand().map_err(|_| Unfit::Rdata)?;
-            match rule {
-                NameRule::Compressed => writer.name(name.as_name())?,
-                NameRule::Folded | NameRule::Plain => writer.name_uncompressed(name.as_name())?,
+/// Writes the data of a record of another message, its names anew (inside [`Writer::record`]).
+pub fn write_data(record: &Record<'_>, writer: &mut Writer<'_>) -> Result<(), Unfit> {
+    pieces(record, |piece| {
+        match piece {
+            Piece::Octets(octets) => writer.bytes(octets)?,
+            Piece::Name { at, rule, .. } => {
+                let name = NameRef::new(record.owner.message(), at).expand().map_err(|_| Unfit::Rdata)?;
+                match rule {
+                    NameRule::Compressed => writer.name(name.as_name())?,
+                    NameRule::Folded | NameRule::Plain => writer.name_uncompressed(name.as_name())?,
+                }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// A stretch of a record's data: octets that mean the same anywhere, or a name that may be compressed.
@@ -233,7 +236,6 @@ enum Piece<'a> {
 
 /// Cuts a record's data at its names, as far as names may be compressed; what follows the last one is not looked at.
 fn pieces<'a>(
-    message: &Message<'a>,
     record: &Record<'a>,
     mut visit: impl FnMut(Piece<'a>) -> Result<(), Unfit>,
 ) -> Result<(), Unfit> {
@@ -266,7 +268,7 @@ fn pieces<'a>(
                 is_name = then_name;
             }
             if is_name {
-                let end = message.name_at(name_at).skip().map_err(|_| Unfit::Rdata)?;
+                let end = NameRef::new(record.owner.message(), name_at).skip().map_err(|_| Unfit::Rdata)?;
                 let len = end - name_at;
                 visit(Piece::Name { at: name_at, end, rule })?;
                 rest = rest.get(len..).ok_or(Unfit::Rdata)?;

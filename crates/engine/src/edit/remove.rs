@@ -1,0 +1,48 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Which records of an answer stay.
+
+use std::net::IpAddr;
+
+use wire::{Full, Rtype, Section};
+
+use super::Draft;
+use super::addresses::is_address;
+
+impl Draft<'_> {
+    /// Removes the records of these types from all sections, and signatures over them. Returns whether any went.
+    pub fn remove_types(&mut self, types: &[Rtype]) -> Result<bool, Full> {
+        self.retain(|message, place| {
+            let covered = place.covers(message);
+            !types.contains(&place.rtype) && !covered.is_some_and(|covered| types.contains(&covered))
+        })
+    }
+
+    /// Leaves in the answer section only records of these types, aliases, and signatures over those. Returns whether
+    /// any went.
+    pub fn keep_types(&mut self, types: &[Rtype]) -> Result<bool, Full> {
+        let stays = |rtype: Rtype| matches!(rtype, Rtype::CNAME | Rtype::DNAME) || types.contains(&rtype);
+        self.retain(|message, place| {
+            place.section != Section::Answer || stays(place.rtype) || place.covers(message).is_some_and(stays)
+        })
+    }
+
+    /// Removes the A and AAAA records whose address `goes`, from the answer and additional sections, and signatures
+    /// over RRsets that lost one. Returns whether any went.
+    pub fn remove_addresses(&mut self, goes: impl Fn(IpAddr) -> bool) -> Result<bool, Full> {
+        let (mut loses_v4, mut loses_v6) = (false, false);
+        self.each(|message, place| match is_address(message, place) {
+            Some(address @ IpAddr::V4(_)) => loses_v4 |= goes(address),
+            Some(address @ IpAddr::V6(_)) => loses_v6 |= goes(address),
+            None => {}
+        });
+        if !loses_v4 && !loses_v6 {
+            return Ok(false);
+        }
+        self.retain(|message, place| match place.covers(message) {
+            Some(Rtype::A) => !loses_v4,
+            Some(Rtype::AAAA) => !loses_v6,
+            _ => !is_address(message, place).is_some_and(&goes),
+        })
+    }
+}
