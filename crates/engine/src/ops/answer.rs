@@ -1,15 +1,70 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that make an answer out of nothing but the question.
+//! Steps that make an answer out of nothing but the question: `block`, `respond`, `records`, `reverse`.
 
-use crate::finish::Answer;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use wire::name::NAME_OCTETS_MAX;
+use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
+
+use crate::finish::{Answer, put_record};
+use crate::records::Records;
+use crate::reverse::{ReverseTable, address_of};
 use crate::run::{Desktop, Run, Workspace};
 
 /// What to answer.
-pub enum Build {}
+pub enum Build {
+    /// Something that keeps the client away from the name.
+    Block(Block),
+    /// A reply written in the configuration.
+    Respond(Respond),
+    /// What a set of records says about the name.
+    Records(Arc<Records>),
+    /// The name behind an address that was in an answer before.
+    Reverse(Arc<ReverseTable>),
+}
+
+/// How a name is blocked.
+pub struct Block {
+    /// What the client gets.
+    pub with: BlockWith,
+    /// How long clients keep it.
+    pub ttl: Ttl,
+    /// The reason (RFC 8914), and words about it.
+    pub ede: Option<(EdeCode, Box<str>)>,
+}
+
+/// What a client gets for a blocked name.
+pub enum BlockWith {
+    /// These addresses for A and AAAA, and no data for other types and for families without any.
+    Addresses(Box<[Ipv4Addr]>, Box<[Ipv6Addr]>),
+    /// An rcode; with NXDOMAIN and NOERROR an SOA says how long they hold.
+    Rcode(Rcode),
+}
+
+/// A reply written in the configuration. Names relative to the one asked for are pointers to the question.
+#[derive(Default)]
+pub struct Respond {
+    /// The response code.
+    pub rcode: Option<Rcode>,
+    /// Whether it sets AA.
+    pub authoritative: bool,
+    /// Whether it sets AD, for clients that look at it.
+    pub authentic: bool,
+    /// Records in the answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// Their octets, to stand after the question.
+    pub body: Box<[u8]>,
+    /// Octets that the longest relative name adds to the one asked for.
+    pub relative_octets_max: u8,
+    /// The Extended DNS Error, and its text.
+    pub ede: Option<(EdeCode, Box<str>)>,
+    /// Whether the query goes on with this answer.
+    pub continues: bool,
+}
 
 /// What such a step did.
-#[allow(dead_code, reason = "filled in with the kinds of `Build`")]
 pub(crate) enum Built {
     /// The query ends with this answer.
     End(Answer),
@@ -21,8 +76,160 @@ pub(crate) enum Built {
 
 impl Build {
     /// Writes the answer's records after the question's place in `work.message`.
-    #[expect(clippy::unused_self, reason = "there is no kind yet")]
-    pub(crate) const fn build(&self, _: &Run<'_>, _: Desktop<'_>, _: &mut Workspace<'_>) -> Built {
-        match *self {}
+    pub(crate) fn build(&self, run: &Run<'_>, desktop: Desktop<'_>, work: &mut Workspace<'_>) -> Built {
+        match self {
+            Self::Block(block) => Built::End(block.build(run, work.message)),
+            Self::Respond(respond) => respond.build(run, work.message),
+            Self::Records(records) => {
+                let body_at = body_at(run);
+                match records.answer(&run.sought, run.query.question.qtype, work.message, body_at) {
+                    Some(answer) => Built::End(answer),
+                    None => Built::Nothing,
+                }
+            }
+            Self::Reverse(table) => match reverse(table, run, desktop, work.message) {
+                Some(answer) => Built::End(answer),
+                None => Built::Nothing,
+            },
+        }
     }
+
+    /// Returns the text of the Extended DNS Error that the step sends.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Block(Block { ede, .. }) | Self::Respond(Respond { ede, .. }) => {
+                ede.as_ref().map(|(_, text)| &**text)
+            }
+            Self::Records(_) | Self::Reverse(_) => None,
+        }
+    }
+}
+
+fn body_at(run: &Run<'_>) -> usize {
+    Header::LEN + run.query.question_bytes().len()
+}
+
+/// Returns the number of the step under way, whose text the reply carries.
+fn step(run: &Run<'_>) -> Option<u16> {
+    run.at.next().checked_sub(1)
+}
+
+impl Block {
+    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Answer {
+        let mut answer = match &self.with {
+            BlockWith::Rcode(rcode) => negative(message, run, *rcode, self.ttl),
+            BlockWith::Addresses(v4, v6) => match run.query.question.qtype {
+                Rtype::A if !v4.is_empty() => {
+                    self.addresses(message, run, Rtype::A, v4.iter().map(Ipv4Addr::octets))
+                }
+                Rtype::AAAA if !v6.is_empty() => {
+                    self.addresses(message, run, Rtype::AAAA, v6.iter().map(Ipv6Addr::octets))
+                }
+                _ => negative(message, run, Rcode::NOERROR, self.ttl),
+            },
+        };
+        if let Some((code, _)) = &self.ede {
+            answer.ede = Some((*code, ""));
+            answer.text_at = step(run);
+        }
+        answer
+    }
+
+    fn addresses<const N: usize>(
+        &self,
+        message: &mut [u8],
+        run: &Run<'_>,
+        rtype: Rtype,
+        addresses: impl Iterator<Item = [u8; N]>,
+    ) -> Answer {
+        let mut answer = Answer::empty(Rcode::NOERROR, None);
+        let [count, ..] = &mut answer.counts;
+        let body_at = body_at(run);
+        for address in addresses {
+            match put_record(message, body_at + answer.octets, Header::LEN, rtype, self.ttl, &address) {
+                Some(octets) => {
+                    answer.octets += octets;
+                    *count += 1;
+                }
+                None => answer.is_too_large = true,
+            }
+        }
+        answer
+    }
+}
+
+/// Returns an answer without data. NXDOMAIN and NOERROR come with an SOA at the name asked for, so that clients know how
+/// long they may keep them (RFC 2308 §3).
+pub(crate) fn negative(message: &mut [u8], run: &Run<'_>, rcode: Rcode, ttl: Ttl) -> Answer {
+    let mut answer = Answer::empty(rcode, None);
+    if matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
+        let soa = local_soa(Header::LEN, ttl);
+        let written = put_record(message, body_at(run), Header::LEN, Rtype::SOA, ttl, &soa);
+        answer.counts = [0, 1, 0];
+        answer.octets = written.unwrap_or(0);
+        answer.is_too_large = written.is_none();
+    }
+    answer
+}
+
+impl Respond {
+    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Built {
+        let rcode = self.rcode.unwrap_or(Rcode::NOERROR);
+        let mut answer = Answer { authoritative: self.authoritative, ..Answer::empty(rcode, None) };
+        answer.authentic = self.authentic;
+        if let Some((code, _)) = &self.ede {
+            answer.ede = Some((*code, ""));
+            answer.text_at = step(run);
+        }
+        if run.sought.name().len() + usize::from(self.relative_octets_max) > NAME_OCTETS_MAX {
+            // A name in the reply would be too long to exist.
+            let ede = Some((EdeCode::OTHER, "a name in the configured reply is too long"));
+            return Built::End(Answer::empty(Rcode::SERVFAIL, ede));
+        }
+        let body_at = body_at(run);
+        match message.get_mut(body_at..body_at + self.body.len()) {
+            Some(room) => {
+                room.copy_from_slice(&self.body);
+                answer.octets = self.body.len();
+                answer.counts = self.counts;
+            }
+            None => answer.is_too_large = true,
+        }
+        if self.continues { Built::GoOn(answer) } else { Built::End(answer) }
+    }
+}
+
+/// The most seconds that a name found by its address may be kept: the next answer with that address may be for another.
+const REVERSE_TTL_MAX: u32 = 60;
+
+fn reverse(table: &ReverseTable, run: &Run<'_>, desktop: Desktop<'_>, message: &mut [u8]) -> Option<Answer> {
+    if run.query.question.qtype != Rtype::PTR {
+        return None;
+    }
+    let address = address_of(run.sought.name())?;
+    let (name, left): (NameBuf, u32) = table.find(address, desktop.now.unix_seconds)?;
+    let ttl = Ttl::new(left.min(REVERSE_TTL_MAX));
+    let data = name.as_name().as_bytes();
+    let written = put_record(message, body_at(run), Header::LEN, Rtype::PTR, ttl, data);
+    Some(Answer {
+        octets: written.unwrap_or(0),
+        counts: [u16::from(written.is_some()), 0, 0],
+        is_too_large: written.is_none(),
+        ..Answer::empty(Rcode::NOERROR, None)
+    })
+}
+
+/// Octets of the data of a local SOA.
+const LOCAL_SOA_OCTETS: usize = 2 + 16 + 20;
+
+/// RFC 6303 §3: `@ nobody.invalid. 1 3600 1200 604800 10800`, the apex as a pointer.
+pub(crate) fn local_soa(apex_at: usize, minimum: Ttl) -> [u8; LOCAL_SOA_OCTETS] {
+    let mut data = *b"..\x06nobody\x07invalid\0\0\0\0\x01\0\0\x0e\x10\0\0\x04\xb0\0\x09\x3a\x80....";
+    if let Some(pointer) = data.first_chunk_mut::<2>() {
+        *pointer = (0xc000 | apex_at as u16).to_be_bytes();
+    }
+    if let Some(field) = data.last_chunk_mut::<4>() {
+        *field = minimum.seconds().to_be_bytes();
+    }
+    data
 }

@@ -1,16 +1,235 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that change the records of the answer there is.
+//! Steps that change the records of the answer there is: `ttl(jitter 10%)`, `remove(AAAA)`, `sort(10.0.0.0/8)`, `rebind`…
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use wire::rdata::SvcKey;
+use wire::{EdeCode, Full, Header, Rcode, Rtype, Section, Ttl};
+
+use crate::edit::{Draft, Order, SvcKeys, embedded, is_address};
 use crate::finish::Answer;
+use crate::gate::prefixes::PrefixSet;
+use crate::ops::answer::{local_soa, negative};
+use crate::reverse::ReverseTable;
 use crate::run::{Desktop, Run, Workspace};
 
 /// What to change.
-pub enum Edit {}
+pub enum Edit {
+    /// Takes up to so many percent off the TTLs, as chance has it: what was asked for together does not expire together.
+    Jitter(u8),
+    /// Removes these records.
+    Remove(Selection),
+    /// Removes the others.
+    Keep(Selection),
+    /// Removes aliases; what they lead to gets the name asked for.
+    Flatten,
+    /// Removes parameters of SVCB and HTTPS records.
+    StripParams(SvcKeys),
+    /// Puts addresses in the first set first, then those in the second, and so on.
+    Sort(Box<[PrefixSet]>),
+    /// Puts the addresses nearest to the client's first: those with which its address has the most leading bits in common.
+    SortByClient,
+    /// Puts another address first each time.
+    Shuffle,
+    /// Leaves so many addresses of each kind.
+    Limit(u16),
+    /// Removes or refuses addresses that an answer from outside must not have.
+    Rebind(Rebind),
+    /// Adds an Extended DNS Error (RFC 8914).
+    Ede(EdeCode, Box<str>),
+    /// Keeps the addresses for reverse look-ups, for so many seconds.
+    Remember(Arc<ReverseTable>, u32),
+}
+
+/// Which records are meant.
+pub enum Selection {
+    /// Records of these types.
+    Types(Box<[Rtype]>),
+    /// A and AAAA records with addresses in a set.
+    Addresses(PrefixSet),
+}
+
+/// Protection against names of strangers that lead into one's own network.
+pub struct Rebind {
+    /// Addresses that only we may give out.
+    pub private: PrefixSet,
+    /// What the client gets instead of the whole answer; `None`: the answer without them.
+    pub instead: Option<Rcode>,
+}
+
+impl Rebind {
+    /// Returns whether an address is private, also as IPv6 writes an IPv4 address.
+    fn refuses(&self, address: IpAddr) -> bool {
+        self.private.contains(address)
+            || match address {
+                IpAddr::V4(_) => false,
+                IpAddr::V6(v6) => embedded(v6).is_some_and(|v4| self.private.contains(IpAddr::V4(v4))),
+            }
+    }
+}
+
+/// The TTL of an answer that stands in for one from outside.
+const INSTEAD_TTL: Ttl = Ttl::new(60);
+
+/// What became of the answer.
+enum Outcome {
+    /// It says the same.
+    Same,
+    /// Its records are other ones.
+    Changed,
+    /// Another answer takes its place.
+    Replaced,
+}
+
+impl Outcome {
+    const fn changed(changed: bool) -> Self {
+        if changed { Self::Changed } else { Self::Same }
+    }
+}
 
 impl Edit {
     /// Changes `answer`, whose records stand after the question in `work.message`; `work.spare` may be used freely.
-    pub(crate) const fn apply(&self, _: &Run<'_>, _: Desktop<'_>, _: &mut Answer, _: &mut Workspace<'_>) {
-        match *self {}
+    pub(crate) fn apply(
+        &self,
+        run: &Run<'_>,
+        desktop: Desktop<'_>,
+        answer: &mut Answer,
+        work: &mut Workspace<'_>,
+    ) {
+        let body_at = Header::LEN + run.query.question_bytes().len();
+        let mut draft = Draft { message: work.message, spare: work.spare, shape: answer.shape(body_at) };
+        let done = match self {
+            Self::Jitter(percent) => {
+                let percent = chance(run, desktop) % (u64::from(*percent) + 1);
+                draft.change_ttls(|ttl| {
+                    Ttl::new((u64::from(ttl.seconds()) * (100 - percent.min(100)) / 100) as u32)
+                });
+                Ok(Outcome::Same)
+            }
+            Self::Remove(Selection::Types(types)) => {
+                removing(&mut draft, run, |draft| draft.remove_types(types))
+            }
+            Self::Remove(Selection::Addresses(set)) => {
+                removing(&mut draft, run, |draft| draft.remove_addresses(|address| set.contains(address)))
+            }
+            Self::Keep(Selection::Types(types)) => {
+                removing(&mut draft, run, |draft| draft.keep_types(types))
+            }
+            Self::Keep(Selection::Addresses(set)) => {
+                removing(&mut draft, run, |draft| draft.remove_addresses(|address| !set.contains(address)))
+            }
+            Self::Flatten => draft.flatten().map(Outcome::changed),
+            Self::StripParams(keys) => draft.strip_params(*keys).map(Outcome::changed),
+            Self::Sort(sets) => {
+                draft.order(Order::Ranked(|address| {
+                    sets.iter().position(|set| set.contains(address)).unwrap_or(sets.len()) as u32
+                }));
+                Ok(Outcome::Same)
+            }
+            Self::SortByClient => {
+                let client = run.client.address;
+                draft.order(Order::Ranked(|address| distance(client, address)));
+                Ok(Outcome::Same)
+            }
+            Self::Shuffle => {
+                draft.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(run, desktop)));
+                Ok(Outcome::Same)
+            }
+            Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
+            Self::Rebind(rebind) => rebind.apply(&mut draft, run, answer),
+            Self::Ede(code, _) => {
+                answer.ede = Some((*code, ""));
+                answer.text_at = run.at.next().checked_sub(1);
+                Ok(Outcome::Same)
+            }
+            Self::Remember(table, seconds) => {
+                draft.each(|message, place| {
+                    if place.section == Section::Answer
+                        && let Some(address) = is_address(message, place)
+                    {
+                        let until = desktop.now.unix_seconds.saturating_add(*seconds);
+                        table.put(address, run.sought.name(), desktop.now.unix_seconds, until);
+                    }
+                });
+                Ok(Outcome::Same)
+            }
+        };
+        let shape = draft.shape;
+        match done {
+            Ok(Outcome::Same) => {}
+            Ok(Outcome::Replaced) => return,
+            // What was validated is not what the client gets.
+            Ok(Outcome::Changed) => answer.authentic = false,
+            Err(Full) => answer.is_too_large = true,
+        }
+        (answer.octets, answer.counts) = (shape.octets, shape.counts);
+    }
+
+    /// Returns the text of the Extended DNS Error that the step adds.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Ede(_, text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Removes records; if no record of the type asked for is left, an SOA says for how long that is so: as long as what
+/// was removed would have been kept.
+fn removing(
+    draft: &mut Draft<'_>,
+    run: &Run<'_>,
+    remove: impl FnOnce(&mut Draft<'_>) -> Result<bool, Full>,
+) -> Result<Outcome, Full> {
+    let wanted = run.query.question.qtype;
+    let is_wanted = |place: &crate::edit::Place| place.section == Section::Answer && place.rtype == wanted;
+    let had = draft.smallest_ttl(|_, place| is_wanted(place));
+    if !remove(draft)? {
+        return Ok(Outcome::Same);
+    }
+    let Some(ttl) = had else { return Ok(Outcome::Changed) };
+    if !draft.any(|_, place| is_wanted(place)) {
+        // What was there besides belonged to records that are gone.
+        draft.retain(|_, place| place.section != Section::Additional)?;
+        if !draft.any(|_, place| place.section == Section::Authority && place.rtype == Rtype::SOA) {
+            draft.append(Section::Authority, Rtype::SOA, ttl, &local_soa(Header::LEN, ttl))?;
+        }
+    }
+    Ok(Outcome::Changed)
+}
+
+impl Rebind {
+    fn apply(&self, draft: &mut Draft<'_>, run: &Run<'_>, answer: &mut Answer) -> Result<Outcome, Full> {
+        if !draft.has_address(|address| self.refuses(address)) {
+            return Ok(Outcome::Same);
+        }
+        let ede = Some((EdeCode::BLOCKED, "private address in an answer from outside"));
+        if let Some(rcode) = self.instead {
+            *answer = negative(draft.message, run, rcode, INSTEAD_TTL);
+            answer.ede = ede;
+            return Ok(Outcome::Replaced);
+        }
+        let hints = SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
+        draft.strip_params(hints.unwrap_or_default())?;
+        removing(draft, run, |draft| draft.remove_addresses(|address| self.refuses(address)))?;
+        answer.ede = ede;
+        Ok(Outcome::Changed)
+    }
+}
+
+/// Returns a number that differs from query to query and that nobody outside can foretell.
+fn chance(run: &Run<'_>, desktop: Desktop<'_>) -> u64 {
+    let query = desktop.now.monotonic_ms << 16 ^ u64::from(run.query.header.id);
+    desktop.snapshot.key.mix(run.sought.hash(), query)
+}
+
+/// Returns how many bits two addresses do not have in common at their start; the most for addresses of different kinds.
+fn distance(client: IpAddr, address: IpAddr) -> u32 {
+    match (client, address) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => 32 - (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => 128 - (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => u32::MAX,
     }
 }
