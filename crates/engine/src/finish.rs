@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     pub(crate) counts: [u16; 3],
     /// The Extended DNS Error and its text.
     pub(crate) ede: Option<(EdeCode, &'static str)>,
+    /// The step whose configured text takes the place of that one.
+    pub(crate) text_at: Option<u16>,
     /// Whether the answer did not even fit the buffer.
     pub(crate) is_too_large: bool,
 }
@@ -38,8 +40,14 @@ impl Answer {
             octets: 0,
             counts: [0; 3],
             ede,
+            text_at: None,
             is_too_large: false,
         }
+    }
+
+    /// Returns the text that a step configures for the Extended DNS Error.
+    fn text<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s str> {
+        snapshot.program.ops().get(usize::from(self.text_at?))?.text()
     }
 
     /// Returns where its records stand in a message whose question ends at `body_at`.
@@ -72,8 +80,13 @@ pub(crate) fn finish(
     let body_at = Header::LEN + question.len();
     let mut opt = [0; OPT_OCTETS_MAX];
     let opt_len = to.query.edns.map_or(0, |edns| {
-        let parts =
-            OptParts { edns, client: to.client, proof: to.proof, rcode: answer.rcode, ede: answer.ede };
+        let parts = OptParts {
+            edns,
+            client: to.client,
+            proof: to.proof,
+            rcode: answer.rcode,
+            ede: answer.ede.map(|(code, text)| (code, answer.text(snapshot).unwrap_or(text))),
+        };
         write_opt(snapshot, now, &parts, &mut opt)
     });
     let limit = reply_limit(snapshot, to).min(reply.buffer().len());
@@ -161,7 +174,7 @@ struct OptParts<'a> {
     client: &'a Client,
     proof: Proof,
     rcode: Rcode,
-    ede: Option<(EdeCode, &'static str)>,
+    ede: Option<(EdeCode, &'a str)>,
 }
 
 fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8; OPT_OCTETS_MAX]) -> usize {

@@ -26,7 +26,8 @@ impl Engine {
             let Ok(query) = Query::parse(query) else { continue };
             let Some(slot) = hashes.get_mut(count) else { break };
             let name_hash = self.snapshot.key.fold(query.question.qname, &mut folded);
-            *slot = cache.hash(&Asked { query: &query, folded: &folded, name_hash, subnet: None });
+            let bits = Asked::own_bits(&query);
+            *slot = cache.hash(&Asked { query: &query, folded: &folded, name_hash, subnet: None, bits });
             cache.cache.foresee_bucket(*slot);
             count += 1;
         }

@@ -19,8 +19,10 @@ pub mod local;
 pub mod names;
 pub mod ops;
 pub mod program;
+pub mod records;
 pub mod reply;
 mod resume;
+pub mod reverse;
 mod run;
 pub mod snapshot;
 pub mod special;
@@ -179,14 +181,14 @@ impl Engine {
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
         match run.interpret(desktop, &mut work, &mut NoTrace) {
             End::Answer(answer) => {
-                let (errand, marks) = (run.errand, run.marks);
+                let (errand, carried) = (run.errand, (run.marks, run.outgoing));
                 let verdict = if is_whole {
                     self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, &answer), reply)
                 } else {
                     self.complete(&to, &answer, reply)
                 };
-                if let Some((at, fill)) = errand {
-                    self.begin_errand(&to, name_hash, marks, at, fill);
+                if let Some(errand) = errand {
+                    self.begin_errand(&to, name_hash, carried, errand);
                 }
                 verdict
             }

@@ -64,6 +64,17 @@ pub enum Op {
     Event(EventStep),
 }
 
+impl Op {
+    /// Returns the text that the step sends with an Extended DNS Error.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Edit(edit) => edit.text(),
+            Self::Answer(build) => build.text(),
+            _ => None,
+        }
+    }
+}
+
 /// A condition on the query.
 pub enum Matcher {
     /// The name is in a set.

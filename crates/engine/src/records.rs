@@ -74,7 +74,8 @@ impl RecordsBuilder {
             let hash = key.fold(name, &mut folded);
             names.exact(&Sought::new(&folded, hash))
         };
-        let (mut nodes, mut sets, mut bodies, mut soas) = (std::vec![], std::vec![], std::vec![], std::vec![]);
+        let (mut nodes, mut sets, mut bodies, mut soas) =
+            (std::vec![], std::vec![], std::vec![], std::vec![]);
         for node in &written {
             let first_set = sets.len() as u32;
             let mut types: Vec<Rtype> = node.records.iter().map(|(rtype, _, _)| *rtype).collect();
@@ -115,9 +116,10 @@ impl RecordsBuilder {
                 .chain(written.name.as_name().labels())
                 .all(|label| wildcard.push_label(label).is_ok());
             node.wildcard = if fits { exact(wildcard.as_name()).map(|index| index as u32) } else { None };
-            let closest = soas.iter().enumerate().filter(|(_, soa)| {
-                written.name.as_name().is_at_or_below(soa.apex.as_name())
-            });
+            let closest = soas
+                .iter()
+                .enumerate()
+                .filter(|(_, soa)| written.name.as_name().is_at_or_below(soa.apex.as_name()));
             node.soa = closest.max_by_key(|(_, soa)| soa.apex_octets).map(|(index, _)| index as u32);
         }
         let mut compiled = Records {

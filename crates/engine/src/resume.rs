@@ -200,7 +200,8 @@ impl Engine {
             && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
             && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
         {
-            let asked = Asked { query: &query, folded, name_hash: suspended.name_hash, subnet: fill.subnet };
+            let Fill { subnet, bits, .. } = fill;
+            let asked = Asked { query: &query, folded, name_hash: suspended.name_hash, subnet, bits };
             let is_for_all = brought.is_for_every_subnet;
             cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets, is_for_all);
         }
@@ -229,7 +230,13 @@ impl Engine {
 
     /// Prepares a fetch that no client waits for, from the step after a cache look-up on.
     #[cold]
-    pub(crate) fn begin_errand(&mut self, to: &To<'_>, name_hash: u64, marks: u64, at: Position, fill: Fill) {
+    pub(crate) fn begin_errand(
+        &mut self,
+        to: &To<'_>,
+        name_hash: u64,
+        (marks, outgoing): (u64, Outgoing),
+        (at, fill): (Position, Fill),
+    ) {
         if self.scratch.errands.len() >= ERRANDS_MAX {
             return;
         }
@@ -240,7 +247,7 @@ impl Engine {
             sought: Sought::new(&self.folded, name_hash),
             at,
             marks,
-            outgoing: Outgoing::default(),
+            outgoing,
             fill: Some(fill),
             answer: None,
             errand: None,
@@ -281,6 +288,7 @@ impl Engine {
                 folded: &folded,
                 name_hash: suspended.name_hash,
                 subnet: fill.subnet,
+                bits: fill.bits,
             };
             cache.store_failure(&asked, self.now.unix_seconds, failure.rcode);
         }
@@ -302,7 +310,8 @@ impl Engine {
         let body_at = Header::LEN + query.question_bytes().len();
         let out = self.scratch.message.get_mut(body_at..)?;
         let folded = query.question.qname.to_folded();
-        let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet: fill.subnet };
+        let Fill { subnet, bits, .. } = *fill;
+        let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet, bits };
         cache.look_up_stale(&asked, self.now.unix_seconds, out)
     }
 }

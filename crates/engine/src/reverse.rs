@@ -137,7 +137,8 @@ impl ReverseTable {
     }
 
     fn ways(&self, [high, low]: [u64; 2]) -> &[Entry] {
-        let mixed = (u128::from(high ^ self.seed) | 1).wrapping_mul(u128::from(low ^ self.seed.rotate_left(32)) | 1);
+        let mixed =
+            (u128::from(high ^ self.seed) | 1).wrapping_mul(u128::from(low ^ self.seed.rotate_left(32)) | 1);
         let mixed = (mixed ^ mixed >> 64) as u64;
         let hash = (mixed ^ mixed >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         let at = hash as usize & (self.entries.len() - 1) & !(WAYS - 1);
@@ -222,7 +223,8 @@ mod tests {
     #[test]
     fn the_last_name_of_an_address_is_found_until_it_expires() {
         let table = ReverseTable::new(64, 7);
-        let found = |text: &str, now| table.find(address(text), now).map(|(name, left)| (name.to_string(), left));
+        let found =
+            |text: &str, now| table.find(address(text), now).map(|(name, left)| (name.to_string(), left));
         table.put(address("192.0.2.1"), name("a.long.name.example.org").as_name(), 100, 200);
         table.put(address("2001:db8::1"), name("v6.example.org").as_name(), 100, 200);
         assert_eq!(found("192.0.2.1", 150), Some(("a.long.name.example.org.".into(), 50)));
@@ -240,7 +242,8 @@ mod tests {
         for n in 0..1000_u32 {
             table.put(Ipv4Addr::from_bits(n).into(), name("x.example").as_name(), n, n + 100);
         }
-        let found = (0..1000_u32).filter(|&n| table.find(Ipv4Addr::from_bits(n).into(), 999).is_some()).count();
+        let found =
+            (0..1000_u32).filter(|&n| table.find(Ipv4Addr::from_bits(n).into(), 999).is_some()).count();
         assert!((1..=16).contains(&found), "{found}");
         assert!(table.find(Ipv4Addr::from_bits(999).into(), 999).is_some());
     }

@@ -12,10 +12,9 @@ use crate::finish::{Answer, put_record};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
 use crate::names::Sought;
-use crate::ops::answer::Built;
-use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook};
-use crate::ops::forward::client_subnet;
-use crate::ops::outgoing::Outgoing;
+use crate::ops::answer::{Built, local_soa};
+use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
+use crate::ops::outgoing::{self, Change, Outgoing};
 use crate::program::{Matcher, Op, Position};
 use crate::snapshot::Snapshot;
 use crate::trace::{StepOutcome, Tracer};
@@ -174,6 +173,7 @@ impl Run<'_> {
                         self.sought.hash(),
                         &self.at,
                         self.patience_ms(snapshot),
+                        (&self.outgoing, self.out_options(ops)),
                     );
                     tracer.step(step as u16, StepOutcome::Waits(&want));
                     return End::Wait(want);
@@ -215,7 +215,9 @@ impl Run<'_> {
                     }
                     Built::Nothing => {}
                 },
-                Op::Outgoing(change) => change.apply(&mut self.outgoing, self.query, self.client),
+                Op::Outgoing(change) => {
+                    change.apply(&mut self.outgoing, step as u16, self.query, self.client);
+                }
                 Op::Event(event) => event.emit(self, desktop, work),
             }
             tracer.step(step as u16, StepOutcome::Done);
@@ -253,10 +255,12 @@ impl Run<'_> {
         if !self.query.header.flags.has(Flags::RD) {
             return Some((no_recursion(), true));
         }
-        let subnet = if cache.rules.keeps_subnets_apart { client_subnet(self.query) } else { None };
+        let subnet = self.outgoing.subnet(self.query, cache.rules.keeps_subnets_apart);
+        let bits =
+            key_bits(self.outgoing.wants_dnssec(self.query), self.outgoing.checking_disabled(self.query));
         let out = work.message.get_mut(body_at..).unwrap_or(&mut []);
-        let fill = |has_stale| Fill { step, subnet, has_stale };
-        let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet };
+        let fill = |has_stale| Fill { step, subnet, bits, has_stale };
+        let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet, bits };
         match cache.look_up(&asked, now.unix_seconds, out) {
             Found::Answer(answer, outlook) => {
                 match outlook {
@@ -279,6 +283,14 @@ impl Run<'_> {
                 self.fill = Some(fill(has_stale));
                 None
             }
+        }
+    }
+
+    /// Returns the EDNS options that upstreams are sent besides the client's subnet.
+    fn out_options(&self, ops: &[Op]) -> Box<[u8]> {
+        match self.outgoing.options_step().and_then(|step| ops.get(usize::from(step))) {
+            Some(Op::Outgoing(Change::Options(changes))) => outgoing::options(changes, self.query),
+            _ => Box::default(),
         }
     }
 
@@ -324,21 +336,6 @@ impl Run<'_> {
         }
         Some(answer)
     }
-}
-
-/// Octets of the data of a local SOA.
-const LOCAL_SOA_OCTETS: usize = 2 + 16 + 20;
-
-/// RFC 6303 §3: `@ nobody.invalid. 1 3600 1200 604800 10800`, the apex as a pointer.
-fn local_soa(apex_at: usize, minimum: wire::Ttl) -> [u8; LOCAL_SOA_OCTETS] {
-    let mut data = *b"..\x06nobody\x07invalid\0\0\0\0\x01\0\0\x0e\x10\0\0\x04\xb0\0\x09\x3a\x80....";
-    if let Some(pointer) = data.first_chunk_mut::<2>() {
-        *pointer = (0xc000 | apex_at as u16).to_be_bytes();
-    }
-    if let Some(field) = data.last_chunk_mut::<4>() {
-        *field = minimum.seconds().to_be_bytes();
-    }
-    data
 }
 
 /// A query without RD learns nothing about what others asked for: that would be cache snooping.

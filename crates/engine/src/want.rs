@@ -36,8 +36,12 @@ pub struct OutQuery {
     pub checking_disabled: bool,
     /// Whether to set DO.
     pub wants_dnssec: bool,
+    /// Whether to leave RD clear, whatever the group's settings say.
+    pub no_recursion: bool,
     /// The client subnet to send, if the policy forwards it.
     pub client_subnet: Option<ClientSubnet>,
+    /// Other EDNS options to send, in wire form; at most [`OPTIONS_OCTETS_MAX`](crate::ops::outgoing::OPTIONS_OCTETS_MAX).
+    pub options: Box<[u8]>,
     /// Where the program goes on: only askers with the same continuation may share one fetch.
     pub continuation: u32,
     /// A keyed hash of all of the above and the pool, letter case ignored.
@@ -51,7 +55,9 @@ impl PartialEq for OutQuery {
             && self.qclass == other.qclass
             && self.checking_disabled == other.checking_disabled
             && self.wants_dnssec == other.wants_dnssec
+            && self.no_recursion == other.no_recursion
             && self.client_subnet == other.client_subnet
+            && self.options == other.options
             && self.continuation == other.continuation
             && self.qname == other.qname
     }

@@ -523,7 +523,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             qclass: Class::IN,
             checking_disabled: false,
             wants_dnssec: false,
+            no_recursion: false,
             client_subnet: None,
+            options: Box::default(),
             continuation: 0,
             hash: 0,
         };
@@ -623,7 +625,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let pool = self.pools.get(fetch.pool as usize).map(|pool| &pool.plan);
         let wants_case = pool.is_some_and(|plan| plan.case_randomisation);
         let dress = Dress {
-            recursion_desired: pool.is_none_or(|plan| plan.recursion_desired),
+            recursion_desired: !fetch.query.no_recursion && pool.is_none_or(|plan| plan.recursion_desired),
             edns: (!how.plain && now >= upstream.plain_until)
                 .then(|| pool.map_or(1232, |plan| plan.udp_size)),
             // Over TCP there is nothing to guess.

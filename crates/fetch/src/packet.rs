@@ -3,11 +3,12 @@
 //! The queries we send, and whether a reply is to one of them.
 
 use engine::OutQuery;
+use engine::ops::outgoing::OPTIONS_OCTETS_MAX;
 use wire::name::NAME_OCTETS_MAX;
 use wire::{Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 
-/// Octets of the largest query: header, name, type, class, OPT, client subnet.
-pub(crate) const QUERY_OCTETS_MAX: usize = Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24;
+/// Octets of the largest query: header, name, type, class, OPT, client subnet, other options.
+pub(crate) const QUERY_OCTETS_MAX: usize = Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX;
 
 /// What a query carries besides its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +64,19 @@ pub(crate) fn write(out: &mut [u8; QUERY_OCTETS_MAX], id: u16, query: &OutQuery,
         let [s0, s1] = size.to_be_bytes();
         let flags = if query.wants_dnssec { 0x80 } else { 0 };
         pen.put(&[0, 0, 41, s0, s1, 0, 0, flags, 0]);
-        match query.client_subnet {
-            None => pen.put(&[0, 0]),
-            Some(subnet) => {
-                let octets = usize::from(subnet.prefix).div_ceil(8).min(subnet.address.len());
-                let length = 4 + octets as u8;
-                pen.put(&[0, length + 4]);
-                pen.put(&OptionCode::CLIENT_SUBNET.0.to_be_bytes());
-                pen.put(&[0, length, 0, subnet.family, subnet.prefix, 0]);
-                pen.put(subnet.address.get(..octets).unwrap_or(&[]));
-            }
+        let options = query.options.get(..OPTIONS_OCTETS_MAX).unwrap_or(&query.options);
+        let address = query.client_subnet.as_ref().map(|subnet| {
+            let octets = usize::from(subnet.prefix).div_ceil(8);
+            subnet.address.get(..octets).unwrap_or(&subnet.address)
+        });
+        let length = options.len() + address.map_or(0, |address| 8 + address.len());
+        pen.put(&(length as u16).to_be_bytes());
+        if let (Some(subnet), Some(address)) = (query.client_subnet, address) {
+            pen.put(&OptionCode::CLIENT_SUBNET.0.to_be_bytes());
+            pen.put(&[0, 4 + address.len() as u8, 0, subnet.family, subnet.prefix, 0]);
+            pen.put(address);
         }
+        pen.put(options);
     }
     pen.at
 }
@@ -172,7 +175,9 @@ mod tests {
             qclass: Class::IN,
             checking_disabled: true,
             wants_dnssec: true,
+            no_recursion: false,
             client_subnet: None,
+            options: Box::default(),
             continuation: 0,
             hash: 0,
         }

@@ -104,6 +104,21 @@ pub(crate) struct Asked<'a> {
     pub(crate) name_hash: u64,
     /// The subnet that keeps answers apart, if any does.
     pub(crate) subnet: Option<ClientSubnet>,
+    /// DO and CD as upstreams are asked.
+    pub(crate) bits: KeyBits,
+}
+
+impl Asked<'_> {
+    /// Returns DO and CD of the query as it came.
+    pub(crate) fn own_bits(query: &Query<'_>) -> KeyBits {
+        key_bits(query.wants_dnssec(), query.header.flags.has(Flags::CD))
+    }
+}
+
+/// Returns the bits that keep apart answers to queries with other flags.
+pub(crate) fn key_bits(wants_dnssec: bool, checking_disabled: bool) -> KeyBits {
+    let bits = if wants_dnssec { KeyBits::DO } else { KeyBits::NONE };
+    if checking_disabled { bits.with(KeyBits::CD) } else { bits }
 }
 
 /// Remembers, while a query waits, that its answer goes into a cache.
@@ -113,6 +128,8 @@ pub(crate) struct Fill {
     pub(crate) step: u16,
     /// The subnet that is told to upstreams.
     pub(crate) subnet: Option<ClientSubnet>,
+    /// DO and CD as upstreams are asked.
+    pub(crate) bits: KeyBits,
     /// Whether a stale answer is at hand.
     pub(crate) has_stale: bool,
 }
@@ -217,11 +234,7 @@ impl CacheStep {
 
     fn key_in_view<'a>(&self, asked: &Asked<'a>, view: u16) -> Key<'a> {
         let question = &asked.query.question;
-        let mut bits = if asked.query.wants_dnssec() { KeyBits::DO } else { KeyBits::NONE };
-        if asked.query.header.flags.has(Flags::CD) {
-            bits = bits.with(KeyBits::CD);
-        }
-        let (folded, hash) = (asked.folded, asked.name_hash);
+        let (folded, hash, bits) = (asked.folded, asked.name_hash, asked.bits);
         let hash_key = self.cache.hash_key();
         Key::with_name_hash(hash_key, folded, hash, question.qtype, question.qclass, bits, view)
     }
@@ -324,6 +337,7 @@ fn answer_of(hit: &Hit, ede: Option<(EdeCode, &'static str)>) -> Answer {
         octets: hit.len,
         counts: [hit.answers, hit.authorities, hit.additionals],
         ede,
+        text_at: None,
         is_too_large: !hit.fits(),
     }
 }

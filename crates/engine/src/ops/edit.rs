@@ -114,9 +114,7 @@ impl Edit {
             Self::Remove(Selection::Addresses(set)) => {
                 removing(&mut draft, run, |draft| draft.remove_addresses(|address| set.contains(address)))
             }
-            Self::Keep(Selection::Types(types)) => {
-                removing(&mut draft, run, |draft| draft.keep_types(types))
-            }
+            Self::Keep(Selection::Types(types)) => removing(&mut draft, run, |draft| draft.keep_types(types)),
             Self::Keep(Selection::Addresses(set)) => {
                 removing(&mut draft, run, |draft| draft.remove_addresses(|address| !set.contains(address)))
             }

@@ -2,8 +2,9 @@
 //!
 //! `forward(group)`: asks an upstream group, waits, and goes on with its answer.
 
-use wire::{Flags, HashKey, OptionCode, Query};
+use wire::{HashKey, OptionCode, Query};
 
+use crate::ops::outgoing::Outgoing;
 use crate::program::Position;
 use crate::want::{ClientSubnet, OutQuery, PoolId, Want};
 
@@ -28,13 +29,16 @@ impl ForwardStep {
         name_hash: u64,
         at: &Position,
         stale_after_ms: Option<u32>,
+        (outgoing, options): (&Outgoing, Box<[u8]>),
     ) -> Want {
-        let client_subnet = if self.forwards_client_subnet { client_subnet(query) } else { None };
+        let client_subnet = outgoing.subnet(query, self.forwards_client_subnet);
         let question = &query.question;
-        let checking_disabled = query.header.flags.has(Flags::CD);
-        let wants_dnssec = query.wants_dnssec();
+        let checking_disabled = outgoing.checking_disabled(query);
+        let wants_dnssec = outgoing.wants_dnssec(query);
+        let no_recursion = outgoing.forbids_recursion();
         let continuation = at.fingerprint();
-        let flags = u64::from(wants_dnssec) | u64::from(checking_disabled) << 1;
+        let flags =
+            u64::from(wants_dnssec) | u64::from(checking_disabled) << 1 | u64::from(no_recursion) << 2;
         let mut hash = key.mix(
             name_hash,
             u64::from(question.qtype.0)
@@ -47,15 +51,22 @@ impl ForwardStep {
             let bits = subnet.address_bits();
             hash = key.mix(key.mix(hash, bits as u64), (bits >> 64) as u64 ^ u64::from(subnet.prefix));
         }
+        for (part, place) in options.chunks(8).zip(1_u64..) {
+            let word = part.iter().fold(place, |word, octet| word << 8 | u64::from(*octet));
+            hash = key.mix(hash, word);
+        }
+        let folded = outgoing.folds_case().then(|| question.qname.to_folded());
         Want {
             pool: self.pool,
             query: OutQuery {
-                qname: question.qname.to_buf(),
+                qname: folded.as_ref().map_or(question.qname, wire::Folded::as_name).to_buf(),
                 qtype: question.qtype,
                 qclass: question.qclass,
                 checking_disabled,
                 wants_dnssec,
+                no_recursion,
                 client_subnet,
+                options,
                 continuation,
                 hash,
             },

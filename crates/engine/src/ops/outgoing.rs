@@ -1,20 +1,244 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that change what other servers are sent.
+//! Steps that change what other servers are sent: the client's subnet, EDNS options, flags.
+
+use std::net::IpAddr;
+
+use wire::{Flags, OptionCode, Query};
 
 use crate::client::Client;
-use wire::Query;
+use crate::gate::prefixes::PrefixSet;
+use crate::ops::forward::client_subnet;
+use crate::want::ClientSubnet;
+
+/// Octets that the options of one query may have besides the client subnet, so that queries stay small.
+pub const OPTIONS_OCTETS_MAX: usize = 256;
 
 /// One change.
-pub enum Change {}
+pub enum Change {
+    /// What upstreams are told about where the client is (RFC 7871).
+    Subnet(SubnetChange),
+    /// Sets a flag, or clears it.
+    Flag(OutFlag, bool),
+    /// The EDNS options that are sent; replaces what an earlier step said.
+    Options(Box<[OptionChange]>),
+}
+
+/// What becomes of the client subnet.
+pub enum SubnetChange {
+    /// None is sent.
+    Strip,
+    /// The one that the client sent goes on; none if it sent none.
+    Forward,
+    /// That of the client's address.
+    Client {
+        /// Leading bits of an IPv4 address that are told.
+        ipv4: u8,
+        /// Leading bits of an IPv6 address that are told.
+        ipv6: u8,
+        /// Whether the client's own option, if it sent one, is used instead.
+        keeps: bool,
+        /// Addresses that mean nothing outside: of them nothing is told.
+        private: PrefixSet,
+    },
+    /// A fixed one: this for A questions and every other type, that for AAAA questions if there is one.
+    Fixed {
+        /// What is sent.
+        subnet: ClientSubnet,
+        /// What is sent with questions for AAAA.
+        for_aaaa: Option<ClientSubnet>,
+        /// Whether the client's own option, if it sent one, is used instead.
+        keeps: bool,
+    },
+}
+
+/// A flag of the query that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutFlag {
+    /// DO: the upstream sends DNSSEC records too.
+    Dnssec,
+    /// CD: the upstream does not validate.
+    CheckingDisabled,
+    /// RD: the upstream asks others.
+    Recursion,
+    /// The name goes out in lower case.
+    LowerCase,
+}
+
+/// One EDNS option of the query that is sent.
+pub enum OptionChange {
+    /// This option, in wire form: code, length, data.
+    Set(Box<[u8]>),
+    /// The client's own option of this code, if it sent one.
+    Forward(OptionCode),
+}
 
 /// What later steps send besides the question. Part of what makes two fetches the same; small, and empty in the common
 /// case: every query begins with one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Outgoing {}
+pub struct Outgoing {
+    subnet: Subnet,
+    /// Flags that are set or cleared, one bit each.
+    changed: u8,
+    set: u8,
+    /// The step that says which options are sent, and one more.
+    options_at: u16,
+}
+
+const _: () = assert!(size_of::<Outgoing>() <= 24);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Subnet {
+    /// What the upstream group's settings say.
+    #[default]
+    AsGroup,
+    None,
+    Some(ClientSubnet),
+}
 
 impl Change {
-    pub(crate) const fn apply(&self, _: &mut Outgoing, _: &Query<'_>, _: &Client) {
-        match *self {}
+    /// Changes what is sent. `step` is this step's number.
+    pub(crate) fn apply(&self, outgoing: &mut Outgoing, step: u16, query: &Query<'_>, client: &Client) {
+        match self {
+            Self::Subnet(change) => {
+                outgoing.subnet = match change.subnet(query, client) {
+                    Some(subnet) => Subnet::Some(subnet),
+                    None => Subnet::None,
+                };
+            }
+            Self::Flag(flag, is_set) => {
+                let bit = 1 << *flag as u8;
+                outgoing.changed |= bit;
+                outgoing.set = if *is_set { outgoing.set | bit } else { outgoing.set & !bit };
+            }
+            Self::Options(_) => outgoing.options_at = step.saturating_add(1),
+        }
+    }
+}
+
+impl SubnetChange {
+    fn subnet(&self, query: &Query<'_>, client: &Client) -> Option<ClientSubnet> {
+        let own = || query.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
+        match self {
+            Self::Strip => None,
+            Self::Forward => client_subnet(query),
+            // RFC 7871 §7.1.2: a client that sends a prefix of zero wants nothing told about it.
+            Self::Client { keeps: true, .. } | Self::Fixed { keeps: true, .. } if own().is_some() => {
+                client_subnet(query)
+            }
+            Self::Client { ipv4, ipv6, private, .. } => {
+                let address = client.address;
+                if private.contains(address) {
+                    return None;
+                }
+                let subnet = ClientSubnet::of(address, if address.is_ipv4() { *ipv4 } else { *ipv6 });
+                Some(subnet).filter(|subnet| subnet.prefix > 0)
+            }
+            Self::Fixed { subnet, for_aaaa, .. } => match for_aaaa {
+                Some(other) if query.question.qtype == wire::Rtype::AAAA => Some(*other),
+                _ => Some(*subnet),
+            },
+        }
+    }
+}
+
+impl ClientSubnet {
+    /// Returns the subnet of an address: its first `prefix` bits.
+    pub fn of(address: IpAddr, prefix: u8) -> Self {
+        let (family, bits, most) = match address {
+            IpAddr::V4(v4) => (1, u128::from(v4.to_bits()) << 96, 32),
+            IpAddr::V6(v6) => (2, v6.to_bits(), 128),
+        };
+        let prefix = prefix.min(most);
+        let kept = if prefix == 0 { 0 } else { u128::MAX << (128 - u32::from(prefix)) };
+        Self { family, prefix, address: (bits & kept).to_be_bytes() }
+    }
+}
+
+impl Outgoing {
+    /// Returns the subnet that is told; `by_group` is whether the group's settings pass the client's on.
+    pub(crate) fn subnet(&self, query: &Query<'_>, by_group: bool) -> Option<ClientSubnet> {
+        match self.subnet {
+            Subnet::AsGroup if by_group => client_subnet(query),
+            Subnet::AsGroup | Subnet::None => None,
+            Subnet::Some(subnet) => Some(subnet),
+        }
+    }
+
+    /// Returns whether DO is set.
+    pub(crate) fn wants_dnssec(&self, query: &Query<'_>) -> bool {
+        self.flag(OutFlag::Dnssec).unwrap_or_else(|| query.wants_dnssec())
+    }
+
+    /// Returns whether CD is set.
+    pub(crate) fn checking_disabled(&self, query: &Query<'_>) -> bool {
+        self.flag(OutFlag::CheckingDisabled).unwrap_or(query.header.flags.has(Flags::CD))
+    }
+
+    /// Returns whether RD is cleared.
+    pub(crate) const fn forbids_recursion(&self) -> bool {
+        matches!(self.flag(OutFlag::Recursion), Some(false))
+    }
+
+    /// Returns whether the name goes out in lower case.
+    pub(crate) const fn folds_case(&self) -> bool {
+        matches!(self.flag(OutFlag::LowerCase), Some(true))
+    }
+
+    /// Returns the step that says which options are sent.
+    pub(crate) fn options_step(&self) -> Option<u16> {
+        self.options_at.checked_sub(1)
+    }
+
+    const fn flag(&self, flag: OutFlag) -> Option<bool> {
+        let bit = 1 << flag as u8;
+        if self.changed & bit == 0 { None } else { Some(self.set & bit != 0) }
+    }
+}
+
+/// Returns the options that such a step sends with a query, in wire form: they are put aside with it.
+#[cold]
+pub(crate) fn options(changes: &[OptionChange], query: &Query<'_>) -> Box<[u8]> {
+    let mut octets: Vec<u8> = Vec::new();
+    let mut put = |option: &[&[u8]]| {
+        let length: usize = option.iter().map(|part| part.len()).sum();
+        if octets.len() + length <= OPTIONS_OCTETS_MAX {
+            option.iter().for_each(|part| octets.extend_from_slice(part));
+        }
+    };
+    for change in changes {
+        match change {
+            OptionChange::Set(option) => put(&[option]),
+            OptionChange::Forward(code) => {
+                let sent = query.edns.into_iter().flat_map(|edns| edns.options());
+                for option in sent.filter(|option| option.code == *code) {
+                    let length = (option.data.len() as u16).to_be_bytes();
+                    put(&[&code.0.to_be_bytes(), &length, option.data]);
+                }
+            }
+        }
+    }
+    octets.into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_is_the_start_of_an_address() {
+        for (address, prefix, expected) in [
+            ("192.0.2.129", 24, (1, 24, "192.0.2.0")),
+            ("192.0.2.129", 25, (1, 25, "192.0.2.128")),
+            ("192.0.2.129", 99, (1, 32, "192.0.2.129")),
+            ("2001:db8:1:2::3", 56, (2, 56, "2001:db8:1::")),
+        ] {
+            let subnet = ClientSubnet::of(address.parse().expect("an address"), prefix);
+            let shown: IpAddr = match subnet.family {
+                1 => <[u8; 4]>::try_from(&subnet.address[..4]).expect("four octets").into(),
+                _ => subnet.address.into(),
+            };
+            assert_eq!((subnet.family, subnet.prefix, shown.to_string().as_str()), expected, "{address}");
+        }
     }
 }

@@ -134,7 +134,9 @@ pub(super) fn question(text: &str) -> OutQuery {
         qclass: Class::IN,
         checking_disabled: false,
         wants_dnssec: false,
+        no_recursion: false,
         client_subnet: None,
+        options: Box::default(),
         continuation: 0,
         hash,
     }
