@@ -39,6 +39,8 @@ enum Task {
     Run(RunArguments),
     /// List scenarios and servers.
     List(Places),
+    /// Write the pages of one or more sessions anew, from their tables.
+    Report(ReportArguments),
 }
 
 #[derive(Args)]
@@ -176,6 +178,16 @@ struct Places {
 }
 
 #[derive(Args)]
+struct ReportArguments {
+    /// Directories of sessions; several become one page.
+    #[arg(required = true)]
+    sessions: Vec<PathBuf>,
+    /// Directory of the result; that of the session if there is one only.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args)]
 struct RunArguments {
     /// Scenarios: names, families such as `latency`, or `all`.
     #[arg(long, value_delimiter = ',', default_value = "local,cache,forward")]
@@ -236,6 +248,7 @@ fn main() -> ExitCode {
         Task::Load(arguments) => make_load(&arguments),
         Task::Run(arguments) => run_session(&arguments),
         Task::List(places) => list(&places),
+        Task::Report(arguments) => write_report(&arguments),
     };
     match result {
         Ok(code) => code,
@@ -333,6 +346,17 @@ fn print_tally(tally: &Tally) {
     );
 }
 
+fn write_report(arguments: &ReportArguments) -> Result<ExitCode, String> {
+    let out = match (&arguments.out, &arguments.sessions[..]) {
+        (Some(out), _) => out,
+        (None, [only]) => only,
+        (None, _) => return Err("several sessions need --out".to_owned()),
+    };
+    report::write(out, &report::read(&arguments.sessions)?)?;
+    println!("{}", out.join("index.html").display());
+    Ok(ExitCode::SUCCESS)
+}
+
 fn list(places: &Places) -> Result<ExitCode, String> {
     println!("scenarios:");
     for scenario in &scenario::SCENARIOS {
@@ -419,8 +443,9 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
         servers.iter().map(|(rival, program)| (rival.name.clone(), rival.version_line(program))).collect();
     let both = vec![arguments.load_core, arguments.server_core];
     let work = env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
-    let facts = report::Facts {
+    let mut facts = report::Facts {
         environment: report::environment(),
+        load_averages: [report::load_average(), String::new()],
         command: format!("gannet-bench {}", env::args().skip(1).collect::<Vec<_>>().join(" ")),
         skipped,
         versions,
@@ -443,8 +468,9 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     };
     let findings = session::run(&plans, &mut |line| eprintln!("{line}"))?;
     if !plans.is_smoke {
-        report::write(&out, &plans, &findings, &facts)?;
-        println!("{}", out.join("report.md").display());
+        facts.load_averages[1] = report::load_average();
+        report::write(&out, &report::model(&plans, &findings, &facts))?;
+        println!("{}", out.join("index.html").display());
     }
     let ours_failed = findings.failures.iter().any(|failure| failure.server == "gannet");
     for remark in &findings.failures {

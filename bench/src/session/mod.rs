@@ -15,7 +15,7 @@ pub use self::event::{Change, Done, Event, What};
 
 use self::bench::Bench;
 use self::stubs::Stubs;
-use crate::load::Tally;
+use crate::load::{Tally, Transport};
 use crate::probe::Kind;
 use crate::queries::Extras;
 use crate::rival::Rival;
@@ -68,6 +68,34 @@ pub struct Plans {
     pub is_smoke: bool,
     /// Where configurations and logs go.
     pub work: PathBuf,
+}
+
+impl Plans {
+    /// Says how much is asked at a time in `scenario`.
+    pub fn load_text(&self, scenario: &Scenario) -> String {
+        let rate = scenario.rate.map_or_else(String::new, |rate| format!(", {rate} queries a second"));
+        let carrier = match scenario.transport {
+            Transport::Udp => "UDP",
+            Transport::Tcp => "TCP, lasting connections",
+            Transport::TcpEach => "TCP, a connection per query",
+        };
+        match scenario.clients {
+            Some(1) => format!("One client with one query in flight, {carrier}{rate}"),
+            Some(clients) => format!("{clients} clients with one query in flight each, {carrier}{rate}"),
+            None => {
+                format!(
+                    "{} queries in flight over {} clients, {carrier}{rate}",
+                    self.outstanding, self.clients
+                )
+            }
+        }
+    }
+
+    /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared cores nobody can
+    /// tell who was the limit.
+    pub fn saturates(&self, scenario: &Scenario) -> bool {
+        scenario.clients.is_none() && scenario.rate.is_none() && self.server_cores != self.load_cores
+    }
 }
 
 /// One timed run.
