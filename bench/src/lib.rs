@@ -11,6 +11,7 @@ pub mod process;
 pub mod queries;
 pub mod report;
 pub mod rival;
+pub mod rules;
 pub mod scenario;
 pub mod session;
 pub mod stub;

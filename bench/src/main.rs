@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
-use gannet_bench::queries::{self, Extras, Packets};
+use gannet_bench::queries::{self, Expected, Extras, Packets};
 use gannet_bench::rival::Rival;
 use gannet_bench::session::{self, Generator, Plans};
 use gannet_bench::{echo, install, report, scenario, stub, sys};
@@ -303,14 +303,14 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
         rate: arguments.rate,
         until: if arguments.once { Until::EachAnswered(time) } else { Until::Elapsed(time) },
         timeout: Duration::from_millis(arguments.timeout_ms),
-        expect: if arguments.echo {
-            Expect::Echo
-        } else {
-            Expect::Answer { rcode: arguments.rcode, records: !arguments.allow_empty }
-        },
+        expect: if arguments.echo { Expect::Echo } else { Expect::AS_ASKED },
         shuffle: arguments.shuffle,
     };
-    let packets = Packets::new(&queries::parse_file(&arguments.queries)?, arguments.extras.extras())?;
+    let mut asks = queries::parse_file(&arguments.queries)?;
+    for ask in &mut asks {
+        ask.expected = Expected { rcode: arguments.rcode, records: !arguments.allow_empty };
+    }
+    let packets = Packets::new(&asks, arguments.extras.extras())?;
     let tally = load::run(&plan, &packets).map_err(|error| format!("load: {error}"))?;
     print_tally(&tally);
     Ok(if tally.wrong() == 0 && tally.answered > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -359,11 +359,12 @@ fn write_report(arguments: &ReportArguments) -> Result<ExitCode, String> {
 
 fn list(places: &Places) -> Result<ExitCode, String> {
     println!("scenarios:");
-    for scenario in &scenario::SCENARIOS {
-        println!("  {:18} {}", scenario.name, scenario.about);
+    for scenario in scenario::SCENARIOS {
+        let pending = scenario.needs.map(|needs| format!(" (pending: Gannet needs {needs})"));
+        println!("  {:22} {}{}", scenario.name, scenario.about, pending.unwrap_or_default());
     }
     for (name, needs) in scenario::PENDING {
-        println!("  {name:18} pending: needs {needs}");
+        println!("  {name:22} pending: needs {needs}");
     }
     println!("servers:");
     for rival in Rival::read_all(&places.rivals)? {

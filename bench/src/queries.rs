@@ -13,12 +13,35 @@ pub struct Ask {
     pub name: String,
     /// The type.
     pub rtype: Rtype,
+    /// What a right answer looks like.
+    pub expected: Expected,
+}
+
+/// What a right answer looks like, beside ID and question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The response code.
+    pub rcode: u8,
+    /// Whether there must be an answer record.
+    pub records: bool,
 }
 
 impl Ask {
-    /// Asks for `name` and `rtype`.
+    /// Asks for `name` and `rtype`, which exist.
     pub fn new(name: impl Into<String>, rtype: Rtype) -> Self {
-        Self { name: name.into(), rtype }
+        Self { name: name.into(), rtype, expected: Expected { rcode: 0, records: true } }
+    }
+
+    /// Expects `rcode`; records only if it is 0.
+    #[must_use]
+    pub fn coded(self, rcode: u8) -> Self {
+        Self { expected: Expected { rcode, records: rcode == 0 }, ..self }
+    }
+
+    /// Expects no records.
+    #[must_use]
+    pub fn empty(self) -> Self {
+        Self { expected: Expected { records: false, ..self.expected }, ..self }
     }
 }
 
@@ -105,11 +128,31 @@ pub struct Extras {
     pub mixed_case: bool,
 }
 
+impl Extras {
+    /// Returns what either wants.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            edns_size: self.edns_size.or(other.edns_size),
+            wants_dnssec: self.wants_dnssec || other.wants_dnssec,
+            mixed_case: self.mixed_case || other.mixed_case,
+        }
+    }
+}
+
 /// Queries as datagrams, one behind the other; their IDs are zero.
 pub struct Packets {
     bytes: Vec<u8>,
-    /// Start and octets of each, and the octets of its question.
-    spans: Vec<(u32, u16, u16)>,
+    spans: Vec<Span>,
+}
+
+/// Where a query lies, and what it is answered with.
+struct Span {
+    start: u32,
+    octets: u16,
+    /// Octets of its question.
+    question: u16,
+    expected: Expected,
 }
 
 impl Packets {
@@ -121,7 +164,12 @@ impl Packets {
             let start = packets.bytes.len();
             let question = packets.push(ask, extras)?;
             let len = packets.bytes.len() - start;
-            packets.spans.push((start as u32, len as u16, question as u16));
+            packets.spans.push(Span {
+                start: start as u32,
+                octets: len as u16,
+                question: question as u16,
+                expected: ask.expected,
+            });
         }
         Ok(packets)
     }
@@ -163,14 +211,19 @@ impl Packets {
 
     /// Returns packet `i`.
     pub fn packet(&self, i: usize) -> &[u8] {
-        let (start, len, _) = self.spans[i];
-        &self.bytes[start as usize..][..usize::from(len)]
+        let span = &self.spans[i];
+        &self.bytes[span.start as usize..][..usize::from(span.octets)]
     }
 
     /// Returns the question section of packet `i`.
     pub fn question(&self, i: usize) -> &[u8] {
-        let (start, _, question) = self.spans[i];
-        &self.bytes[start as usize + Header::LEN..][..usize::from(question)]
+        let span = &self.spans[i];
+        &self.bytes[span.start as usize + Header::LEN..][..usize::from(span.question)]
+    }
+
+    /// Returns what packet `i` is answered with.
+    pub fn expected(&self, i: usize) -> Expected {
+        self.spans[i].expected
     }
 }
 

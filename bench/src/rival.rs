@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::probe::Kind;
+use crate::rules::RuleSet;
 
 /// A rival's file. Every text may hold `{{variables}}`.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,14 +40,45 @@ pub struct Rival {
     /// Where it comes from.
     #[serde(default)]
     pub install: Install,
+    /// Variables that a setting may give another value.
+    #[serde(default)]
+    pub defaults: BTreeMap<String, String>,
     /// Configuration files by name, written into `{{dir}}`.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// For each setting (local, cache, forward, race3), the variables that `files` and `start` use.
+    /// Files by name with a line for each rule of the scenario's rule set, written into `{{dir}}`.
+    #[serde(default)]
+    pub lists: BTreeMap<String, List>,
+    /// For each setting (local, cache, forward, …), the variables that `files` and `start` use. Two are known here:
+    /// `remark` goes into the report, and `codes` says which response codes stand for the scenario's: `5=3 2=5`.
+    #[serde(default)]
     pub settings: BTreeMap<String, BTreeMap<String, String>>,
-    /// Settings it cannot do, and why.
+    /// Settings it cannot do, and why; `*` is the reason for all that are named nowhere.
     #[serde(default)]
     pub without: BTreeMap<String, String>,
+    /// Zones and hosts files that several servers read: `{{data}}`.
+    #[serde(skip)]
+    pub data: PathBuf,
+}
+
+/// How rules are written, line by line; a kind that is left out is not written. `{}` stands for the rule.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct List {
+    /// What comes first; may hold `{{variables}}`.
+    #[serde(default)]
+    pub head: String,
+    /// A name that matches alone.
+    pub full: Option<String>,
+    /// A name that matches with everything below it.
+    pub suffix: Option<String>,
+    /// A regular expression.
+    pub regex: Option<String>,
+    /// A network.
+    pub network: Option<String>,
+    /// What comes last; may hold `{{variables}}`.
+    #[serde(default)]
+    pub tail: String,
 }
 
 /// How answers are judged.
@@ -116,7 +148,11 @@ impl Rival {
 
     fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+        let mut rival: Self =
+            toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let data = path.with_file_name("data");
+        rival.data = std::path::absolute(&data).map_err(|error| format!("{}: {error}", data.display()))?;
+        Ok(rival)
     }
 
     /// Returns how its answers are judged.
@@ -125,6 +161,34 @@ impl Rival {
             KindName::Dns => Kind::Dns,
             KindName::Echo => Kind::Echo,
         }
+    }
+
+    /// Returns why it is not run with `setting`, if it is not.
+    pub fn reason_against(&self, setting: &str) -> Option<&str> {
+        if self.settings.contains_key(setting) || matches!(self.kind, KindName::Echo) {
+            return None;
+        }
+        let reason = self.without.get(setting).or_else(|| self.without.get("*"));
+        Some(reason.map_or("its file does not name this setting", String::as_str))
+    }
+
+    /// Returns what a reader should know of how it is set up.
+    pub fn remark(&self, setting: &str) -> Option<&str> {
+        self.settings.get(setting)?.get("remark").map(String::as_str)
+    }
+
+    /// Returns the response code that stands for each in `setting`.
+    pub fn codes(&self, setting: &str) -> Result<[u8; 16], String> {
+        let mut codes = std::array::from_fn(|code| code as u8);
+        let text = self.settings.get(setting).and_then(|own| own.get("codes"));
+        for pair in text.map_or("", String::as_str).split_whitespace() {
+            let wrong =
+                || format!("{}: setting {setting}: \"{pair}\" is not a pair of response codes", self.name);
+            let (from, to) = pair.split_once('=').ok_or_else(wrong)?;
+            let from: usize = from.parse().map_err(|_| wrong())?;
+            *codes.get_mut(from).ok_or_else(wrong)? = to.parse().map_err(|_| wrong())?;
+        }
+        Ok(codes)
     }
 
     /// Returns the environment variable that may give the program's path.
@@ -181,16 +245,20 @@ impl Rival {
         setting: &str,
         directory: &Path,
         variables: &BTreeMap<String, String>,
+        rules: Option<&RuleSet>,
     ) -> Result<Prepared, String> {
-        let own = self
-            .settings
-            .get(setting)
-            .ok_or_else(|| format!("{} has no setting \"{setting}\"", self.name))?;
+        if let Some(reason) = self.reason_against(setting) {
+            return Err(format!("{} has no setting \"{setting}\": {reason}", self.name));
+        }
+        let nothing = BTreeMap::new();
+        let own = self.settings.get(setting).unwrap_or(&nothing);
         let mut known = variables.clone();
         known.insert("dir".to_owned(), directory.display().to_string());
+        known.insert("data".to_owned(), self.data.display().to_string());
         known.insert("program".to_owned(), program.display().to_string());
         // A setting's texts may use the session's variables, and the files both.
-        for (name, text) in own {
+        let defaults = self.defaults.iter().filter(|(name, _)| !own.contains_key(*name));
+        for (name, text) in own.iter().chain(defaults) {
             let text =
                 fill(text, &known).map_err(|error| format!("{}: setting {setting}: {error}", self.name))?;
             known.insert(name.clone(), text);
@@ -198,6 +266,14 @@ impl Rival {
         for (name, text) in &self.files {
             let text = fill(text, &known).map_err(|error| format!("{}: file {name}: {error}", self.name))?;
             let path = directory.join(name);
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        for (name, list) in self.lists.iter().filter(|_| rules.is_some()) {
+            let path = directory.join(name);
+            let wrong = |error: String| format!("{}: list {name}: {error}", self.name);
+            let (head, tail) =
+                (fill(&list.head, &known).map_err(wrong)?, fill(&list.tail, &known).map_err(wrong)?);
+            let text = list.write(&head, rules.unwrap_or(&RuleSet::default()), &tail);
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let mut command = Command::new(program);
@@ -216,6 +292,28 @@ impl Rival {
             other => other.clone(),
         };
         Ok(Prepared { command, reload })
+    }
+}
+
+impl List {
+    /// Returns the file's text.
+    fn write(&self, head: &str, rules: &RuleSet, tail: &str) -> String {
+        let mut out = head.to_owned();
+        let kinds = [
+            (&self.full, &rules.full),
+            (&self.suffix, &rules.suffix),
+            (&self.regex, &rules.regex),
+            (&self.network, &rules.networks),
+        ];
+        for (line, rules) in kinds {
+            let Some(line) = line else { continue };
+            for rule in rules {
+                out.push_str(&line.replace("{}", rule));
+                out.push('\n');
+            }
+        }
+        out.push_str(tail);
+        out
     }
 }
 
@@ -252,16 +350,58 @@ mod tests {
         assert!(fill("{{prot}}", &variables).unwrap_err().contains("prot"));
     }
 
+    fn all() -> Vec<Rival> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals");
+        Rival::read_all(&directory).expect("all files parse")
+    }
+
     #[test]
     fn every_rival_is_set_up_for_every_setting_or_says_why_not() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals");
-        let rivals = Rival::read_all(&directory).expect("all files parse");
-        assert!(rivals.iter().any(|rival| rival.name == "gannet"));
-        for rival in rivals {
-            for setting in scenario::settings() {
-                let has = rival.settings.contains_key(setting);
-                assert!(has != rival.without.contains_key(setting), "{} and {setting}", rival.name);
+        let settings = scenario::settings();
+        for rival in all() {
+            for setting in rival.settings.keys().chain(rival.without.keys().filter(|name| *name != "*")) {
+                assert!(settings.contains(setting.as_str()), "{} and {setting}", rival.name);
+                assert!(
+                    !(rival.settings.contains_key(setting) && rival.without.contains_key(setting)),
+                    "{} and {setting}",
+                    rival.name
+                );
+                rival.codes(setting).expect("pairs of codes");
+            }
+            for setting in &settings {
+                let named = rival.without.contains_key(*setting) || rival.without.contains_key("*");
+                assert!(named || rival.reason_against(setting).is_none(), "{} and {setting}", rival.name);
             }
         }
+    }
+
+    #[test]
+    fn gannet_is_set_up_for_what_is_not_pending() {
+        let rivals = all();
+        let gannet = rivals.iter().find(|rival| rival.name == "gannet").expect("our own file");
+        for scenario in scenario::SCENARIOS {
+            let reason = gannet.reason_against(scenario.setting);
+            assert_eq!(reason.is_some(), scenario.needs.is_some(), "{}: {reason:?}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn rules_are_written_as_a_rival_reads_them() {
+        let rules = RuleSet {
+            full: vec!["a.example.org".to_owned()],
+            suffix: vec!["example.net".to_owned()],
+            regex: vec![r".+\.b{2,6}$".to_owned()],
+            networks: vec!["192.0.2.0/24".to_owned()],
+        };
+        let list = List {
+            full: Some("full:{}".to_owned()),
+            regex: Some("regexp:{}".to_owned()),
+            network: Some("{}".to_owned()),
+            ..List::default()
+        };
+        assert_eq!(
+            list.write("# all\n", &rules, "# end\n"),
+            "# all\nfull:a.example.org\nregexp:.+\\.b{2,6}$\n192.0.2.0/24\n# end\n"
+        );
     }
 }

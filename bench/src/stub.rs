@@ -7,7 +7,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use wire::{Class, Flags, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{Class, Flags, Full, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::queries::Dice;
 use crate::sys::{self, Batch, Sender, Wait};
@@ -27,11 +27,13 @@ pub const COUNTER_NAME: &str = "count.stub";
 /// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub` or `rcode.CODE.set.stub`
 /// (class CH, type TXT). The answer is the counter's.
 pub const SET_NAME: &str = "set.stub";
+/// Names whose first label begins so do not exist.
+pub const DENIED_PREFIX: &str = "absent";
 /// Time to live of everything the stub says.
 pub const TTL_SECONDS: u32 = 3600;
 
 /// How the stub behaves.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Behaviour {
     /// How long a reply is kept back.
     pub delay: Duration,
@@ -155,7 +157,9 @@ fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
     let Ok(query) = Query::parse(query) else { return 0 };
     let id = query.header.id ^ u16::from(behaviour.lies_about_id);
     let mut flags = Flags::QR.with(query.header.flags.only(Flags::RD.with(Flags::CD))).with(Flags::RA);
-    flags = flags.with_rcode(Rcode(behaviour.rcode));
+    let is_denied = is_denied(query.question.qname);
+    let rcode = if is_denied && behaviour.rcode == 0 { Rcode::NXDOMAIN } else { Rcode(behaviour.rcode) };
+    flags = flags.with_rcode(rcode);
     if behaviour.truncates {
         flags = flags.with(Flags::TC);
     }
@@ -168,19 +172,14 @@ fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
     if behaviour.rcode == 0 && !behaviour.truncates {
         let ttl = Ttl::new(TTL_SECONDS);
         let written = match question.qtype {
+            _ if is_denied => soa(&mut writer),
             Rtype::A => writer.record(Section::Answer, question.qname, Rtype::A, Class::IN, ttl, |w| {
                 w.bytes(&ipv4_of(question.qname).octets())
             }),
             Rtype::AAAA => writer.record(Section::Answer, question.qname, Rtype::AAAA, Class::IN, ttl, |w| {
                 w.bytes(&ipv6_of(question.qname).octets())
             }),
-            _ => writer.record(Section::Authority, Name::ROOT, Rtype::SOA, Class::IN, ttl, |w| {
-                w.bytes(&[0, 0])?;
-                for number in [1, 3600, 600, 86_400, TTL_SECONDS] {
-                    w.bytes(&number.to_be_bytes())?;
-                }
-                Ok(())
-            }),
+            _ => soa(&mut writer),
         };
         if written.is_err() {
             return 0;
@@ -190,6 +189,22 @@ fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
         return 0;
     }
     writer.finish()
+}
+
+/// Writes the root's SOA into the authority section.
+fn soa(writer: &mut Writer<'_>) -> Result<(), Full> {
+    writer.record(Section::Authority, Name::ROOT, Rtype::SOA, Class::IN, Ttl::new(TTL_SECONDS), |w| {
+        w.bytes(&[0, 0])?;
+        for number in [1, 3600, 600, 86_400, TTL_SECONDS] {
+            w.bytes(&number.to_be_bytes())?;
+        }
+        Ok(())
+    })
+}
+
+fn is_denied(name: Name<'_>) -> bool {
+    let label = name.as_bytes().get(1..=DENIED_PREFIX.len());
+    label.is_some_and(|label| label.eq_ignore_ascii_case(DENIED_PREFIX.as_bytes()))
 }
 
 fn is_counter(query: &[u8]) -> bool {
@@ -253,6 +268,17 @@ mod tests {
         for other in ["loss.x.set.stub", "loss.1.get.stub", "set.stub", "count.stub"] {
             assert_eq!(told(other), (0.0, 0, 0), "{other}");
         }
+    }
+
+    #[test]
+    fn some_names_do_not_exist() {
+        let packets =
+            Packets::new(&[Ask::new("Absent07.example.org", Rtype::A)], Extras::default()).expect("encodes");
+        let mut out = [0; DATAGRAM_OCTETS];
+        let len = answer(packets.packet(0), &Behaviour::default(), &mut out);
+        let message = Message::parse(&out[..len]).expect("a well-formed reply");
+        assert_eq!(message.rcode(), Rcode::NXDOMAIN);
+        assert_eq!((message.header.answers, message.header.authorities), (0, 1));
     }
 
     #[test]

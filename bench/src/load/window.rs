@@ -181,7 +181,11 @@ impl<'a> Books<'a> {
         let is_right = flags0 & 0x80 != 0
             && match self.plan.expect {
                 Expect::Echo => true,
-                Expect::Answer { rcode, records } => flags1 & 0xf == rcode && (!records || an0 | an1 != 0),
+                Expect::AsAsked(codes) => {
+                    let expected = self.packets.expected(slot.query as usize);
+                    flags1 & 0xf == codes[usize::from(expected.rcode & 0xf)]
+                        && (!expected.records || an0 | an1 != 0)
+                }
             };
         if is_right {
             let latency_ns = now_ns.saturating_sub(slot.sent_ns);

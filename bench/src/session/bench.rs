@@ -15,7 +15,19 @@ use crate::probe::{self, Judgement, Kind};
 use crate::process::Server;
 use crate::queries::{self, Packets};
 use crate::rival::{Prepared, Reload, Rival};
-use crate::scenario::{Names, Scenario, Upstream};
+use crate::rules::{RuleSet, Shape};
+use crate::scenario::{Scenario, Upstream};
+
+/// Names asked at most when only answers are judged.
+const SMOKE_MAX: usize = 200;
+/// How long a server may take from its start to its first right answer.
+const START_MAX: Duration = Duration::from_secs(10);
+/// The same where it reads a large set of rules first.
+const START_WITH_RULES_MAX: Duration = Duration::from_secs(120);
+/// How long asking every name the scenario's number of times may take.
+const PASSES_MAX: Duration = Duration::from_secs(60);
+/// Names at most whose TTLs are looked at again after the run.
+const FEW_MAX: usize = 100;
 
 /// A scenario made ready.
 pub(super) struct Bench<'a> {
@@ -25,6 +37,7 @@ pub(super) struct Bench<'a> {
     packets: Packets,
     probes: Vec<probe::Probe>,
     query_file: PathBuf,
+    rules: Option<RuleSet>,
 }
 
 impl<'a> Bench<'a> {
@@ -33,15 +46,27 @@ impl<'a> Bench<'a> {
         scenario: &'static Scenario,
         stubs: &'a Stubs<'a>,
     ) -> Result<Self, String> {
-        let mut asks = scenario.asks();
-        let packets = Packets::new(&asks, plans.extras)?;
+        let mut asks = scenario.questions.asks();
+        if plans.is_smoke {
+            let step = asks.len().div_ceil(SMOKE_MAX);
+            asks = asks.into_iter().step_by(step).collect();
+        }
+        if let Some(passes) = scenario.passes {
+            asks = std::iter::repeat_n(asks, passes).flatten().collect();
+        }
+        let packets = Packets::new(&asks, scenario.extras.and(plans.extras))?;
         let query_file = plans.work.join(format!("{}.queries", scenario.name));
         if let Some(seed) = scenario.shuffle() {
             // dnsperf asks front to back.
             queries::Dice::new(seed).shuffle(&mut asks);
         }
         queries::write_file(&query_file, &asks)?;
-        Ok(Self { plans, scenario, stubs, packets, probes: scenario.probes()?, query_file })
+        let probes = scenario.questions.probes()?;
+        let rules = scenario.rules.map(Shape::rules);
+        for change in scenario.upstream_is {
+            stubs.change("stub", *change)?;
+        }
+        Ok(Self { plans, scenario, stubs, packets, probes, query_file, rules })
     }
 
     pub(super) fn measure(
@@ -59,22 +84,30 @@ impl<'a> Bench<'a> {
             self.stubs.ports().map(|(name, port)| (name.to_owned(), port.to_string())).collect();
         variables.insert("port".to_owned(), address.port().to_string());
         let Prepared { command, reload } =
-            rival.prepare(program, self.scenario.setting, &directory, &variables)?;
+            rival.prepare(program, self.scenario.setting, &directory, &variables, self.rules.as_ref())?;
 
+        let patience = if self.rules.is_some() { START_WITH_RULES_MAX } else { START_MAX };
         let started = Instant::now();
         let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
-        let first = self.probes.first().ok_or("no probes")?;
-        let start = probe::until_ready(address, rival.kind(), first, &mut server, started)?;
+        let codes = rival.codes(self.scenario.setting)?;
+        let mut probes = self.probes.clone();
+        for probe in &mut probes {
+            let code = &mut probe.ask.expected.rcode;
+            *code = codes[usize::from(*code & 0xf)];
+        }
+        let first = probes.first().ok_or("no probes")?;
+        let start = probe::until_ready(address, rival.kind(), first, &mut server, started, patience)?;
         server.confine(&self.plans.server_cores);
         let resident_octets_at_start = server.usage().resident_octets;
-        let mut judgement = probe::judge(address, rival.kind(), &self.probes);
+        let mut judgement = probe::judge(address, rival.kind(), &probes);
+        judgement.remarks.extend(rival.remark(self.scenario.setting).map(str::to_owned));
         if !judgement.faults.is_empty() {
             return Err(format!("wrong answers: {}", judgement.faults.join("; ")));
         }
         let judged = Instant::now();
 
         let expect = match rival.kind() {
-            Kind::Dns => Expect::Answer { rcode: 0, records: true },
+            Kind::Dns => Expect::AsAsked(codes),
             Kind::Echo => Expect::Echo,
         };
         let plan = self.plan(address, expect);
@@ -86,7 +119,9 @@ impl<'a> Bench<'a> {
             self.load(&once)?;
             return Ok((None, judgement));
         }
-        self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+        if !self.is_fresh() {
+            self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+        }
 
         let upstream_before = self.stubs.count()?;
         let before = server.usage();
@@ -119,15 +154,26 @@ impl<'a> Bench<'a> {
         Ok((Some(sample), judgement))
     }
 
+    /// Returns whether the names must be new to the server: nothing may be asked before it is timed.
+    const fn is_fresh(&self) -> bool {
+        let has_cache = !matches!(self.scenario.upstream, Upstream::Silent);
+        self.scenario.passes.is_some() || (has_cache && self.scenario.questions.is_endless())
+    }
+
     fn plan(&self, server: SocketAddr, expect: Expect) -> Plan {
+        let session = (self.plans.clients, self.plans.client_addresses, self.plans.outstanding);
+        let (clients, client_addresses, outstanding) = self.scenario.clients(session);
         Plan {
             server,
             transport: self.scenario.transport,
-            clients: self.scenario.clients.unwrap_or(self.plans.clients),
-            client_addresses: self.plans.client_addresses,
-            outstanding: self.scenario.clients.unwrap_or(self.plans.outstanding),
+            clients,
+            client_addresses,
+            outstanding,
             rate: self.scenario.rate,
-            until: Until::Elapsed(self.plans.time.max(event::time_min(self.scenario.events))),
+            until: match self.scenario.passes {
+                Some(_) => Until::EachOnce(PASSES_MAX),
+                None => Until::Elapsed(self.plans.time.max(event::time_min(self.scenario.events))),
+            },
             timeout: TIMEOUT,
             expect,
             shuffle: self.scenario.shuffle(),
@@ -203,12 +249,9 @@ impl<'a> Bench<'a> {
             Upstream::Asked if per_answer < 0.99 => {
                 judgement.remarks.push("asked upstream less than once per query".to_owned());
             }
-            Upstream::Silent | Upstream::Asked => {}
+            Upstream::Silent | Upstream::Asked | Upstream::Sometimes => {}
         }
-        if self.scenario.warm
-            && self.scenario.names == Names::Few
-            && judged.elapsed() >= Duration::from_secs(2)
-        {
+        if self.scenario.warm && self.packets.len() <= FEW_MAX && judged.elapsed() >= Duration::from_secs(2) {
             let now = self.probes.first().and_then(|probe| probe::ttl_now(address, &probe.ask));
             if let (Some(then), Some(now)) = (judgement.ttl, now)
                 && now >= then

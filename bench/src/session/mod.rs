@@ -19,7 +19,7 @@ use crate::load::{Tally, Transport};
 use crate::probe::Kind;
 use crate::queries::Extras;
 use crate::rival::Rival;
-use crate::scenario::Scenario;
+use crate::scenario::{Load, Scenario};
 use crate::sys;
 
 /// How long the late upstream of a race waits.
@@ -79,22 +79,26 @@ impl Plans {
             Transport::Tcp => "TCP, lasting connections",
             Transport::TcpEach => "TCP, a connection per query",
         };
-        match scenario.clients {
-            Some(1) => format!("One client with one query in flight, {carrier}{rate}"),
-            Some(clients) => format!("{clients} clients with one query in flight each, {carrier}{rate}"),
-            None => {
-                format!(
-                    "{} queries in flight over {} clients, {carrier}{rate}",
-                    self.outstanding, self.clients
-                )
+        let (clients, addresses, outstanding) =
+            scenario.clients((self.clients, self.client_addresses, self.outstanding));
+        let load = match scenario.load {
+            Load::Single(1) => "One client with one query in flight".to_owned(),
+            Load::Single(clients) => format!("{clients} clients with one query in flight each"),
+            Load::Full | Load::Fixed { .. } => {
+                format!("{outstanding} queries in flight over {clients} clients of {addresses} addresses")
             }
-        }
+        };
+        let passes =
+            scenario.passes.map_or_else(String::new, |passes| format!(", each name asked {passes} times"));
+        format!("{load}, {carrier}{rate}{passes}")
     }
 
     /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared cores nobody can
     /// tell who was the limit.
     pub fn saturates(&self, scenario: &Scenario) -> bool {
-        scenario.clients.is_none() && scenario.rate.is_none() && self.server_cores != self.load_cores
+        !matches!(scenario.load, Load::Single(_))
+            && scenario.rate.is_none()
+            && self.server_cores != self.load_cores
     }
 }
 
@@ -196,6 +200,9 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
                 }
             }
         }
+        if !scenario.upstream_is.is_empty() {
+            stubs.restore()?;
+        }
     }
     findings.remarks.sort();
     findings.remarks.dedup();
@@ -205,7 +212,7 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
 /// Returns why `rival` cannot take part in `scenario`, if it cannot.
 fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     let reloads = scenario.events.iter().any(|event| event.what == What::Reload);
-    match rival.without.get(scenario.setting) {
+    match rival.reason_against(scenario.setting) {
         Some(reason) => Some(reason),
         None if reloads && rival.reload.is_none() && rival.kind() == Kind::Dns => {
             Some("cannot read its configuration again while it runs")

@@ -1,0 +1,219 @@
+//! Rule sets of the size and shape that published measurements used, from a seed: the same for everybody.
+//!
+//! Every name ends in a label that is nobody's top-level domain, or in `example`: nothing here names a stranger.
+
+use std::collections::HashSet;
+
+use crate::queries::Dice;
+
+/// Names that are whole rules of the smaller set and are asked.
+const HITS: usize = 24;
+/// How many of these a rule for everything below a name covers, too.
+const HITS_COVERED: usize = 20;
+/// Exact rules of the smaller set.
+const FULL: usize = 1_247;
+/// Rules of the smaller set for a name and everything below it.
+const SUFFIX: usize = 142_316;
+/// Regular expressions of the smaller set.
+const REGEX: usize = 163;
+/// Rules of the large set.
+const MILLION: usize = 1_000_000;
+/// The share of rules that have three labels instead of two, in per cent.
+const THREE_LABELS: usize = 2;
+/// The share of rules in the most frequent top-level domain, in per cent.
+const MAIN_TLD: usize = 78;
+/// What stands for the top-level domains of the published sets; the first for the most frequent.
+const TLDS: [&str; 8] = ["bnc", "bnk", "xz", "bncn", "xy", "bnchm", "xw", "bnm"];
+/// What names are put together from.
+const SYLLABLES: [&str; 48] = [
+    "ba", "be", "bi", "bo", "bu", "da", "de", "di", "do", "du", "fa", "fe", "ga", "go", "ha", "hu", "ji",
+    "jo", "ka", "ko", "la", "le", "li", "lu", "ma", "me", "mi", "mo", "na", "ni", "no", "pa", "pi", "ra",
+    "ri", "ru", "sa", "shi", "so", "ta", "ti", "to", "va", "vo", "wu", "xi", "ya", "zu",
+];
+
+/// Which set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// 1,247 exact names, 142,316 names with what is below them, 163 regular expressions, 64 networks:
+    /// what ForgeDNS's scenarios loaded.
+    Geosite,
+    /// A million names with what is below them.
+    Million,
+}
+
+/// A set of rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    /// Names that match alone.
+    pub full: Vec<String>,
+    /// Names that match with everything below them.
+    pub suffix: Vec<String>,
+    /// Regular expressions over the whole name, without its final dot.
+    pub regex: Vec<String>,
+    /// Networks.
+    pub networks: Vec<String>,
+}
+
+/// Returns the names that the smaller set matches and that are asked: each is an exact rule.
+pub fn hits() -> Vec<String> {
+    let name = |i| {
+        if i <= HITS_COVERED {
+            format!("hit{i:02}.set.example.org")
+        } else {
+            format!("hit{i:02}.example.net")
+        }
+    };
+    (1..=HITS).map(name).collect()
+}
+
+/// Returns names that no set matches.
+pub fn misses(count: usize) -> Vec<String> {
+    (1..=count).map(|i| format!("bench-miss-{i:02}.example")).collect()
+}
+
+impl Shape {
+    /// Makes the set.
+    pub fn rules(self) -> RuleSet {
+        match self {
+            Self::Geosite => geosite(),
+            Self::Million => RuleSet { suffix: million(), ..RuleSet::default() },
+        }
+    }
+
+    /// Returns names to ask: half of `count` that the set matches, as rules or below them, and half that it does not.
+    pub fn questions(self, count: usize) -> (Vec<String>, Vec<String>) {
+        let rules = self.rules().suffix;
+        let known: HashSet<&str> = rules.iter().map(String::as_str).collect();
+        let mut dice = Dice::new(20_260_803);
+        let hits = (0..count / 2).map(|i| {
+            let rule = &rules[dice.below(rules.len())];
+            if i % 2 == 0 { rule.clone() } else { format!("www.{rule}") }
+        });
+        let hits: Vec<String> = hits.collect();
+        let mut misses = Vec::with_capacity(count / 2);
+        while misses.len() < count / 2 {
+            let name = name(&mut dice);
+            if !is_covered(&name, &known) {
+                misses.push(if misses.len() % 2 == 0 { name } else { format!("www.{name}") });
+            }
+        }
+        (hits, misses)
+    }
+}
+
+fn geosite() -> RuleSet {
+    let mut dice = Dice::new(20_260_802);
+    let mut full = hits();
+    let mut seen: HashSet<String> = HashSet::new();
+    while full.len() < FULL {
+        let name = format!("{}.{}", word(&mut dice, 1, 3), name(&mut dice));
+        if seen.insert(name.clone()) {
+            full.push(name);
+        }
+    }
+    let mut suffix = vec!["set.example.org".to_owned()];
+    while suffix.len() < SUFFIX {
+        let name = name(&mut dice);
+        if seen.insert(name.clone()) {
+            suffix.push(name);
+        }
+    }
+    let regex = (0..REGEX).map(|i| regex(&mut dice, i)).collect();
+    let networks = (1..=63).map(|i| format!("10.{i}.0.0/16")).chain(["198.51.100.0/24".to_owned()]).collect();
+    RuleSet { full, suffix, regex, networks }
+}
+
+fn million() -> Vec<String> {
+    let mut dice = Dice::new(20_260_804);
+    let mut seen: HashSet<String> = HashSet::with_capacity(MILLION);
+    let mut rules = Vec::with_capacity(MILLION);
+    while rules.len() < MILLION {
+        let name = name(&mut dice);
+        if seen.insert(name.clone()) {
+            rules.push(name);
+        }
+    }
+    rules
+}
+
+/// Returns a name of two labels as a rule, three labels sometimes; 13 characters on average.
+fn name(dice: &mut Dice) -> String {
+    let tld = if dice.below(100) < MAIN_TLD { TLDS[0] } else { TLDS[1 + dice.below(TLDS.len() - 1)] };
+    let label = word(dice, 3, 5);
+    // Real lists are full of digits, and without them syllables would run out of short names.
+    let digits = if dice.below(4) == 0 { dice.below(1000).to_string() } else { String::new() };
+    if dice.below(100) < THREE_LABELS {
+        format!("{}.{label}{digits}.{tld}", word(dice, 1, 2))
+    } else {
+        format!("{label}{digits}.{tld}")
+    }
+}
+
+fn word(dice: &mut Dice, min: usize, max: usize) -> String {
+    (0..min + dice.below(max - min + 1)).map(|_| SYLLABLES[dice.below(SYLLABLES.len())]).collect()
+}
+
+/// Returns an expression that Go, Rust and POSIX (extended) read alike.
+fn regex(dice: &mut Dice, i: usize) -> String {
+    let (one, two) = (word(dice, 2, 4), word(dice, 2, 4));
+    let tld = TLDS[dice.below(TLDS.len())];
+    match i % 4 {
+        0 => format!(r"(^|\.){one}[0-9]+\.{two}\.{tld}$"),
+        1 => format!(r".+\.{one}-[a-z]{{2,6}}\.{two}\.{tld}$"),
+        2 => format!(r"(^|\.){one}(cdn|img|static)[0-9]*\.{tld}$"),
+        _ => format!(r".+\.{one}{two}[a-z0-9]?\.{tld}$"),
+    }
+}
+
+/// Returns whether `name` or a name above it is among `rules`.
+fn is_covered(name: &str, rules: &HashSet<&str>) -> bool {
+    let mut rest = Some(name);
+    while let Some(name) = rest {
+        if rules.contains(name) {
+            return true;
+        }
+        rest = name.split_once('.').map(|(_, above)| above);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_published_shape() {
+        let rules = Shape::Geosite.rules();
+        assert_eq!(
+            (rules.full.len(), rules.suffix.len(), rules.regex.len(), rules.networks.len()),
+            (1_247, 142_316, 163, 64)
+        );
+        assert_eq!(rules, Shape::Geosite.rules());
+        let octets: usize = rules.suffix.iter().map(String::len).sum();
+        assert!((12..=14).contains(&(octets / rules.suffix.len())), "{}", octets / rules.suffix.len());
+        let main = rules.suffix.iter().filter(|name| name.ends_with(".bnc")).count();
+        assert!((77..=79).contains(&(100 * main / rules.suffix.len())));
+        let lengths: Vec<usize> = rules.regex.iter().map(String::len).collect();
+        assert!(lengths.iter().all(|length| (18..=75).contains(length)), "{lengths:?}");
+    }
+
+    #[test]
+    fn hits_are_whole_rules_and_misses_none() {
+        let rules = Shape::Geosite.rules();
+        let full: HashSet<&str> = rules.full.iter().map(String::as_str).collect();
+        let suffix: HashSet<&str> = rules.suffix.iter().map(String::as_str).collect();
+        assert_eq!(hits().iter().filter(|name| full.contains(name.as_str())).count(), 24);
+        assert_eq!(hits().iter().filter(|name| is_covered(name, &suffix)).count(), 20);
+        assert!(misses(8).iter().all(|name| !full.contains(name.as_str()) && !is_covered(name, &suffix)));
+    }
+
+    #[test]
+    fn a_million_rules_are_asked_half_in_vain() {
+        let (hits, misses) = Shape::Million.questions(2_000);
+        let rules = Shape::Million.rules().suffix;
+        assert_eq!(rules.len(), 1_000_000);
+        let rules: HashSet<&str> = rules.iter().map(String::as_str).collect();
+        assert!(hits.len() == 1_000 && hits.iter().all(|name| is_covered(name, &rules)));
+        assert!(misses.len() == 1_000 && !misses.iter().any(|name| is_covered(name, &rules)));
+    }
+}

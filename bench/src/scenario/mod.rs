@@ -1,0 +1,166 @@
+//! What is measured: which names are asked, of a server set up how, under which load.
+
+mod questions;
+mod table;
+
+use std::collections::BTreeSet;
+
+pub use questions::{ADDRESS_SET, LOCAL, MIX, Questions};
+pub use table::{PENDING, SCENARIOS};
+
+use crate::load::Transport;
+use crate::queries::Extras;
+use crate::rules::Shape;
+use crate::session::{Change, Event};
+
+/// What the upstream may hear while a scenario is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// Every answer comes from memory: the stub must hear nothing.
+    Silent,
+    /// Every query goes to the stub at least once.
+    Asked,
+    /// Some do.
+    Sometimes,
+}
+
+/// How much is asked at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// The session's clients and queries in flight.
+    Full,
+    /// This many clients with one query each in flight.
+    Single(usize),
+    /// As much as another publication's command line says.
+    Fixed {
+        /// Sockets.
+        clients: usize,
+        /// Loopback addresses they are spread over.
+        addresses: usize,
+        /// Queries in flight, over all clients.
+        outstanding: usize,
+    },
+}
+
+/// A row of the scenario table.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What a reader should know.
+    pub about: &'static str,
+    /// How the server is set up: a key of `settings` in a rival's file.
+    pub setting: &'static str,
+    /// What is asked.
+    pub questions: Questions,
+    /// Whether every name is asked before the timed part.
+    pub warm: bool,
+    /// What the upstream may hear.
+    pub upstream: Upstream,
+    /// How the stub called `stub` differs from one that answers all at once.
+    pub upstream_is: &'static [Change],
+    /// How much is asked at a time.
+    pub load: Load,
+    /// How often each name is asked, front to back, before the run is over; until time is up without it.
+    pub passes: Option<usize>,
+    /// What carries the queries.
+    pub transport: Transport,
+    /// What queries carry, besides what the session wants.
+    pub extras: Extras,
+    /// Queries per second; as many as are answered without it.
+    pub rate: Option<f64>,
+    /// What happens while it is timed, in order of time.
+    pub events: &'static [Event],
+    /// The rule set that the server loads.
+    pub rules: Option<Shape>,
+    /// What Gannet has yet to learn for it; the rivals can be measured already.
+    pub needs: Option<&'static str>,
+}
+
+/// Returns the settings that scenarios use.
+pub fn settings() -> BTreeSet<&'static str> {
+    SCENARIOS.iter().map(|scenario| scenario.setting).collect()
+}
+
+/// Selects scenarios by name, by family (`latency`), or all that Gannet can do.
+pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
+    let mut chosen: Vec<&'static Scenario> = Vec::new();
+    for want in wanted {
+        let found: Vec<_> = SCENARIOS
+            .iter()
+            .filter(|s| match want.as_str() {
+                "all" => s.needs.is_none(),
+                "pending" => s.needs.is_some(),
+                _ => s.name == want || (s.needs.is_none() && s.name.starts_with(&format!("{want}-"))),
+            })
+            .collect();
+        if found.is_empty() {
+            return Err(match PENDING.iter().find(|(name, _)| name == want) {
+                Some((name, what)) => format!("scenario \"{name}\" is pending: it needs {what}"),
+                None => {
+                    let names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
+                    format!("unknown scenario \"{want}\"; there are: {}", names.join(", "))
+                }
+            });
+        }
+        for scenario in found {
+            if !chosen.iter().any(|c| c.name == scenario.name) {
+                chosen.push(scenario);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+impl Scenario {
+    /// Returns the seed of the order, if it is random.
+    pub fn shuffle(&self) -> Option<u64> {
+        (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)
+    }
+
+    /// Returns clients, loopback addresses and queries in flight, given those of the session.
+    pub const fn clients(&self, session: (usize, usize, usize)) -> (usize, usize, usize) {
+        match self.load {
+            Load::Full => session,
+            Load::Single(clients) => (clients, session.1, clients),
+            Load::Fixed { clients, addresses, outstanding } => (clients, addresses, outstanding),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(wanted: &[&str]) -> Vec<&'static str> {
+        let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+        select(&wanted).expect("known").iter().map(|scenario| scenario.name).collect()
+    }
+
+    #[test]
+    fn scenarios_are_chosen_by_name_or_family() {
+        assert_eq!(names(&["local", "local"]), ["local", "local-tcp"]);
+        assert_eq!(names(&["latency-cache"]), ["latency-cache-1", "latency-cache-2", "latency-cache-4"]);
+        assert!(names(&["all"]).iter().all(|name| !names(&["pending"]).contains(name)));
+        assert_eq!(names(&["all", "pending"]).len(), SCENARIOS.len());
+        assert!(select(&["xdp".to_owned()]).unwrap_err().contains("pending"));
+        assert!(select(&["lokal".to_owned()]).unwrap_err().contains("unknown"));
+    }
+
+    #[test]
+    fn names_are_given_once() {
+        let mut names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        names.extend(PENDING.iter().map(|(name, _)| *name));
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_scenario_of_memory_leaves_the_upstream_alone() {
+        for scenario in SCENARIOS {
+            assert!(!scenario.warm || scenario.upstream != Upstream::Asked, "{}", scenario.name);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The table of scenarios, and those that wait for a capability.
+
+use std::time::Duration;
+
+use super::{Load, Questions, Scenario, Upstream};
+use crate::load::Transport;
+use crate::queries::Extras;
+use crate::rules::Shape;
+use crate::session::{Change, Event, What};
+
+/// Names in the large set.
+const MANY: usize = 100_000;
+/// Names in the largest set.
+const MILLION: usize = 1_000_000;
+/// Names in the small cache.
+const FEW: usize = 16;
+/// Names in the home cache that users measured.
+const HOME: usize = 20_000;
+/// Names in the article on dnsdist and AF_XDP.
+const ARTICLE: usize = 12_018;
+/// Times the article's names are asked.
+const ARTICLE_PASSES: usize = 10;
+
+const SETS: &str = "sets of domains in files, with regular expressions";
+const ANSWERS: &str = "conditions on the answer, and records of one's own";
+const ZONES: &str = "authoritative zones";
+
+const MIXED: Extras = Extras { edns_size: None, wants_dnssec: false, mixed_case: true };
+const EDNS: Extras = Extras { edns_size: Some(1232), wants_dnssec: false, mixed_case: false };
+const DNSSEC: Extras = Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: false };
+
+/// Everything that can be measured, Gannet or not.
+pub const SCENARIOS: &[Scenario] = &[
+    // From memory.
+    local("local", "hosts answers, five names, A and AAAA", Questions::Local),
+    local("local-tcp", "hosts answers over TCP", Questions::Local).tcp(),
+    local("one", "hosts answer, one name", Questions::One),
+    local("one-tcp", "hosts answer, one name, over TCP", Questions::One).tcp(),
+    cache("cache-warm", "cache hits, 16 names", Questions::Popular(FEW)),
+    cache("cache-tcp", "cache hits over TCP, 16 names", Questions::Popular(FEW)).tcp(),
+    cache("cache-20k", "cache hits, 20,000 names in random order", Questions::Many(HOME)),
+    cache("cache-100k", "cache hits, 100,000 names in random order", Questions::Many(MANY)),
+    cache("cache-negative", "cached denials of 16 names", Questions::Denied(FEW)),
+    cache("cache-mixed-case", "cache hits, letters in changing case", Questions::Popular(FEW)).with(MIXED),
+    cache("cache-edns", "cache hits, clients with EDNS", Questions::Popular(FEW)).with(EDNS),
+    cache("cache-dnssec", "cache hits, clients with EDNS that ask for signatures", Questions::Popular(FEW))
+        .with(DNSSEC),
+    cache("cache-100k-mixed", "100,000 names in random order and changing case, EDNS", Questions::Many(MANY))
+        .with(Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true }),
+    cache("memory-1m", "memory of a million cached A answers, and hits on them", Questions::Many(MILLION))
+        .setting("cache-1m"),
+    // From upstream.
+    forward("forward", "forwarding to one stub, no cache, 100,000 names in random order"),
+    forward("forward-tcp", "the same for clients on TCP").tcp(),
+    forward("forward-1ms", "forwarding to a stub that takes 1 ms").upstream(&[Change::DelayMs(1)]),
+    forward("forward-5ms", "forwarding to a stub that takes 5 ms").upstream(&[Change::DelayMs(5)]),
+    forward("forward-loss", "forwarding to a stub that loses 1 % of the queries")
+        .upstream(&[Change::Loss(10_000)]),
+    forward("forward-edns", "forwarding for clients with EDNS that ask for signatures").with(DNSSEC),
+    forward("race3", "race of three upstreams, one of which answers after 20 ms, no cache").setting("race3"),
+    forward("unique", "a name that was never asked with each query, a cache of some 50,000 answers")
+        .setting("cache-small")
+        .asks(Questions::Many(MILLION)),
+    // Rules.
+    refuse("sequence-base", "every query is refused by the only rule", "sequence-base", REFUSED),
+    refuse("match-true", "a condition that always holds, then refused", "match-true", REFUSED),
+    refuse("match-false", "a condition that never holds, then SERVFAIL", "match-false", SERVFAIL),
+    refuse("match-qname", "a name compared, then refused", "match-qname", REFUSED),
+    refuse("match-qtype", "a type compared, then refused", "match-qtype", REFUSED),
+    refuse("match-client", "the client's network compared, then refused", "match-client", REFUSED),
+    // Trouble.
+    cache("reload-cache", "cache hits while the server reads its configuration again", Questions::Many(HOME))
+        .while_timed(RELOAD, Some(GENTLE)),
+    local("reload-local", "hosts answers while the server reads its configuration again", Questions::Local)
+        .while_timed(RELOAD, Some(GENTLE)),
+    forward("outage", "forwarding while the upstream's port is closed for two seconds")
+        .while_timed(OUTAGE, Some(GENTLE)),
+    forward("outage-silent", "forwarding while the upstream is silent for two seconds")
+        .while_timed(SILENCE, Some(GENTLE)),
+    cache(
+        "outage-cached",
+        "cache hits while the upstream's port is closed for two seconds",
+        Questions::Popular(FEW),
+    )
+    .while_timed(OUTAGE, Some(GENTLE)),
+    // Runbound's page.
+    local("runbound-1", "a local zone asked by 20 sockets of one address", Questions::LocalA)
+        .load(Load::Fixed { clients: 20, addresses: 1, outstanding: 100 }),
+    local("runbound-8", "a local zone asked by 20 sockets of each of eight addresses", Questions::LocalA)
+        .load(Load::Fixed { clients: 160, addresses: 8, outstanding: 800 }),
+    // The article on dnsdist with AF_XDP; -q is 100 where dnsperf is not told otherwise.
+    article("dnsdist-once", "12,018 names, once each, one client").passes(1),
+    article("dnsdist", "12,018 names, once each, ten times over, one client").passes(ARTICLE_PASSES),
+    article("dnsdist-500", "12,018 names, once each, ten times over, 500 clients")
+        .load(Load::Fixed { clients: 500, addresses: 1, outstanding: 500 })
+        .passes(ARTICLE_PASSES),
+    // Numa's end-to-end script: ten names, one question at a time.
+    cache("numa-cached", "ten names, one question at a time, cached", Questions::Popular(10))
+        .load(Load::Single(1)),
+    forward("numa-cold", "one question at a time, none of which was asked before, a cache")
+        .setting("cache")
+        .asks(Questions::Many(MILLION))
+        .load(Load::Single(1)),
+    // Few clients.
+    local("latency-local-1", "hosts answers, one client", Questions::Local).load(Load::Single(1)),
+    local("latency-local-2", "hosts answers, two clients", Questions::Local).load(Load::Single(2)),
+    local("latency-local-4", "hosts answers, four clients", Questions::Local).load(Load::Single(4)),
+    local("latency-one-1", "hosts answer, one name, one client", Questions::One).load(Load::Single(1)),
+    local("latency-one-2", "hosts answer, one name, two clients", Questions::One).load(Load::Single(2)),
+    local("latency-one-4", "hosts answer, one name, four clients", Questions::One).load(Load::Single(4)),
+    local("latency-tcp-1", "one name over TCP, one client", Questions::One).load(Load::Single(1)).tcp(),
+    local("latency-tcp-2", "one name over TCP, two clients", Questions::One).load(Load::Single(2)).tcp(),
+    local("latency-tcp-4", "one name over TCP, four clients", Questions::One).load(Load::Single(4)).tcp(),
+    cache("latency-cache-1", "cache hits, one client", Questions::Popular(FEW)).load(Load::Single(1)),
+    cache("latency-cache-2", "cache hits, two clients", Questions::Popular(FEW)).load(Load::Single(2)),
+    cache("latency-cache-4", "cache hits, four clients", Questions::Popular(FEW)).load(Load::Single(4)),
+    forward("latency-forward-1", "forwarding, one client").load(Load::Single(1)),
+    forward("latency-forward-2", "forwarding, two clients").load(Load::Single(2)),
+    forward("latency-forward-4", "forwarding, four clients").load(Load::Single(4)),
+    forward("latency-forward-tcp-1", "forwarding, one client on TCP").load(Load::Single(1)).tcp(),
+    forward("latency-forward-tcp-2", "forwarding, two clients on TCP").load(Load::Single(2)).tcp(),
+    forward("latency-forward-tcp-4", "forwarding, four clients on TCP").load(Load::Single(4)).tcp(),
+    forward("latency-5ms-1", "forwarding to a stub that takes 5 ms, one client")
+        .upstream(&[Change::DelayMs(5)])
+        .load(Load::Single(1)),
+    forward("latency-5ms-4", "forwarding to a stub that takes 5 ms, four clients")
+        .upstream(&[Change::DelayMs(5)])
+        .load(Load::Single(4)),
+    refuse("latency-match-1", "a name compared, then refused, one client", "match-qname", REFUSED)
+        .load(Load::Single(1)),
+    refuse("latency-match-2", "a name compared, then refused, two clients", "match-qname", REFUSED)
+        .load(Load::Single(2)),
+    refuse("latency-match-4", "a name compared, then refused, four clients", "match-qname", REFUSED)
+        .load(Load::Single(4)),
+    // What waits for rules.
+    rules("domain-set", "143,840 rules and 163 expressions, ten names match and eight do not", SET),
+    rules("domain-hits", "143,840 rules and 163 expressions, 24 names that all match", SET)
+        .asks(Questions::DomainHits),
+    rules("latency-domain-1", "143,840 rules and 163 expressions, one client", SET).load(Load::Single(1)),
+    rules("latency-domain-2", "143,840 rules and 163 expressions, two clients", SET).load(Load::Single(2)),
+    rules("latency-domain-4", "143,840 rules and 163 expressions, four clients", SET).load(Load::Single(4)),
+    rules("rules-1m", "a million rules, 20,000 names, half of which match", SET)
+        .asks(Questions::RulesMany)
+        .rules(Shape::Million)
+        .setting("rules-1m"),
+    rules("reload-1m", "a million rules, read again under load", SET)
+        .asks(Questions::RulesMany)
+        .rules(Shape::Million)
+        .setting("rules-1m")
+        .while_timed(RELOAD, Some(GENTLE)),
+    rules("domain-answer", "143,840 rules; a match and a miss each have their address", SET)
+        .asks(Questions::DomainAnswers)
+        .setting("domain-answer"),
+    local(
+        "address-set",
+        "eight names with an address each, four of them in a set of 64 networks",
+        Questions::AddressSet,
+    )
+    .setting("address-set")
+    .rules(Shape::Geosite)
+    .needs(ANSWERS),
+    local(
+        "address-hits",
+        "four names with an address each, all in a set of 64 networks",
+        Questions::AddressHits,
+    )
+    .setting("address-set")
+    .rules(Shape::Geosite)
+    .needs(ANSWERS),
+    chain("chain", "a set of 143,840 domains, then a set of 64 networks"),
+    chain("latency-chain-1", "a set of domains, then a set of networks, one client").load(Load::Single(1)),
+    chain("latency-chain-2", "a set of domains, then a set of networks, two clients").load(Load::Single(2)),
+    chain("latency-chain-4", "a set of domains, then a set of networks, four clients").load(Load::Single(4)),
+    local("local-mix", "hosts answers, then records of one's own: A, AAAA, TXT, CNAME", Questions::Mix)
+        .setting("local-mix")
+        .needs(ANSWERS),
+    local("latency-mix-1", "hosts answers, then records of one's own, one client", Questions::Mix)
+        .setting("local-mix")
+        .load(Load::Single(1))
+        .needs(ANSWERS),
+    local("latency-mix-2", "hosts answers, then records of one's own, two clients", Questions::Mix)
+        .setting("local-mix")
+        .load(Load::Single(2))
+        .needs(ANSWERS),
+    local("latency-mix-4", "hosts answers, then records of one's own, four clients", Questions::Mix)
+        .setting("local-mix")
+        .load(Load::Single(4))
+        .needs(ANSWERS),
+    forward("fallback", "a second upstream on standby from 200 ms, both answering at once")
+        .setting("fallback")
+        .needs("fallback with a standby"),
+    forward("latency-fallback-1", "a second upstream on standby, one client")
+        .setting("fallback")
+        .load(Load::Single(1))
+        .needs("fallback with a standby"),
+    forward("latency-fallback-4", "a second upstream on standby, four clients")
+        .setting("fallback")
+        .load(Load::Single(4))
+        .needs("fallback with a standby"),
+    local("recorder", "hosts answers, every query recorded on disk", Questions::Local)
+        .setting("recorder")
+        .needs("a query recorder"),
+    // What waits for zones: erldns's page.
+    zones(
+        "erldns-mix",
+        "erldns's first query file: four names of strangers, two of ours",
+        Questions::ErldnsMix,
+    )
+    .load(Load::Fixed { clients: 256, addresses: 1, outstanding: 256 }),
+    zones("erldns-resolvable", "erldns's second query file: eight names of ours", Questions::ErldnsOurs)
+        .load(Load::Fixed { clients: 256, addresses: 1, outstanding: 256 }),
+    zones(
+        "erldns-guide",
+        "erldns's first query file with 20 clients, as its guide says",
+        Questions::ErldnsMix,
+    )
+    .load(Load::Fixed { clients: 20, addresses: 1, outstanding: 100 }),
+    zones("zones", "erldns's second query file under the session's load", Questions::ErldnsOurs),
+    zones("latency-zones-1", "erldns's second query file, one client", Questions::ErldnsOurs)
+        .load(Load::Single(1)),
+    zones("latency-zones-4", "erldns's second query file, four clients", Questions::ErldnsOurs)
+        .load(Load::Single(4)),
+];
+
+/// What cannot be measured yet, Gannet or not, with what is missing.
+pub const PENDING: [(&str, &str); 4] = [
+    ("doh-upstream", "DNS over HTTPS to upstreams, and a stub that speaks it"),
+    ("recursion", "recursion, and a tree of zones on loopback"),
+    ("xdp", "AF_XDP"),
+    ("pools", "pools and balancing"),
+];
+
+const SET: Questions = Questions::DomainSet;
+const REFUSED: Questions = Questions::Coded(5);
+const SERVFAIL: Questions = Questions::Coded(2);
+/// Queries per second in the scenarios of trouble: well below what any of the servers answers.
+const GENTLE: f64 = 5_000.0;
+
+/// One reload, when the run has settled.
+const RELOAD: &[Event] = &[Event { at: Duration::from_millis(1_000), what: What::Reload }];
+
+/// The upstream's port is closed for two seconds.
+const OUTAGE: &[Event] = &[
+    Event { at: Duration::from_millis(1_000), what: What::Stub("stub", Change::Stop) },
+    Event { at: Duration::from_millis(3_000), what: What::Stub("stub", Change::Start) },
+];
+
+/// The upstream hears nothing for two seconds, as with a broken path.
+const SILENCE: &[Event] = &[
+    Event { at: Duration::from_millis(1_000), what: What::Stub("stub", Change::Loss(1_000_000)) },
+    Event { at: Duration::from_millis(3_000), what: What::Stub("stub", Change::Loss(0)) },
+];
+
+const fn local(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
+    Scenario {
+        name,
+        about,
+        setting: "local",
+        questions,
+        warm: false,
+        upstream: Upstream::Silent,
+        upstream_is: &[],
+        load: Load::Full,
+        passes: None,
+        transport: Transport::Udp,
+        extras: Extras { edns_size: None, wants_dnssec: false, mixed_case: false },
+        rate: None,
+        events: &[],
+        rules: None,
+        needs: None,
+    }
+}
+
+const fn cache(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
+    Scenario { setting: "cache", warm: true, ..local(name, about, questions) }
+}
+
+const fn forward(name: &'static str, about: &'static str) -> Scenario {
+    Scenario { setting: "forward", upstream: Upstream::Asked, ..local(name, about, Questions::Many(MANY)) }
+}
+
+const fn refuse(
+    name: &'static str,
+    about: &'static str,
+    setting: &'static str,
+    questions: Questions,
+) -> Scenario {
+    Scenario { setting, ..local(name, about, questions) }
+}
+
+const fn article(name: &'static str, about: &'static str) -> Scenario {
+    let load = Load::Fixed { clients: 1, addresses: 1, outstanding: 100 };
+    let upstream = Upstream::Sometimes;
+    Scenario { setting: "cache", upstream, load, ..local(name, about, Questions::Many(ARTICLE)) }
+}
+
+const fn rules(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
+    let local = local(name, about, questions);
+    Scenario { setting: "domain-set", rules: Some(Shape::Geosite), needs: Some(SETS), ..local }
+}
+
+const fn chain(name: &'static str, about: &'static str) -> Scenario {
+    Scenario { setting: "chain", needs: Some(ANSWERS), ..rules(name, about, Questions::Chain) }
+}
+
+const fn zones(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
+    Scenario { setting: "zones", needs: Some(ZONES), ..local(name, about, questions) }
+}
+
+impl Scenario {
+    const fn setting(self, setting: &'static str) -> Self {
+        Self { setting, ..self }
+    }
+
+    const fn asks(self, questions: Questions) -> Self {
+        Self { questions, ..self }
+    }
+
+    const fn load(self, load: Load) -> Self {
+        Self { load, ..self }
+    }
+
+    const fn passes(self, passes: usize) -> Self {
+        Self { passes: Some(passes), ..self }
+    }
+
+    const fn tcp(self) -> Self {
+        Self { transport: Transport::Tcp, ..self }
+    }
+
+    const fn with(self, extras: Extras) -> Self {
+        Self { extras, ..self }
+    }
+
+    const fn upstream(self, upstream_is: &'static [Change]) -> Self {
+        Self { upstream_is, ..self }
+    }
+
+    const fn while_timed(self, events: &'static [Event], rate: Option<f64>) -> Self {
+        Self { events, rate, ..self }
+    }
+
+    const fn rules(self, shape: Shape) -> Self {
+        Self { rules: Some(shape), ..self }
+    }
+
+    const fn needs(self, capability: &'static str) -> Self {
+        Self { needs: Some(capability), ..self }
+    }
+}
