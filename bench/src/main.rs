@@ -222,6 +222,9 @@ struct RunArguments {
     /// Let dnsperf make the load.
     #[arg(long)]
     dnsperf: bool,
+    /// Let dnsperf ask the same processes too, and report both side by side.
+    #[arg(long, conflicts_with = "dnsperf")]
+    cross_check: bool,
     /// Only start every server, ask, and judge the answers.
     #[arg(long)]
     smoke: bool,
@@ -464,6 +467,7 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
         server_cores: if arguments.same_core { both.clone() } else { vec![arguments.server_core] },
         load_cores: if arguments.same_core { both } else { vec![arguments.load_core] },
         generator: if arguments.dnsperf { Generator::Dnsperf } else { Generator::Own },
+        cross_checks: arguments.cross_check,
         is_smoke: arguments.smoke,
         work,
     };

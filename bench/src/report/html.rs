@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::cross_check::CrossCheck;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Course, ECHO, Model, OURS, ScenarioFacts, ServerFacts};
 use super::plot::{self, Latencies, Logarithmic, escape};
@@ -32,6 +33,15 @@ const COLUMNS: [(&str, &str, &str); 18] = [
     ("upstream per answer", "upstream_queries_per_answer", ""),
     ("generator CPU", "generator_us_per_query", "µs"),
 ];
+
+/// Queries without an answer in time.
+const LOSS: Yardstick = Yardstick {
+    column: "loss_percent",
+    title: "Loss",
+    unit: "%",
+    better: Better::Lower,
+    needs_saturation: false,
+};
 
 impl Verdict {
     const fn class(self) -> &'static str {
@@ -76,18 +86,19 @@ pub(super) fn page(model: &Model) -> String {
 
 fn header(out: &mut String, model: &Model) {
     let rivals = model.rivals().count();
+    let kernel = fact(model, "kernel").split(' ').take(2).collect::<Vec<_>>().join(" ");
     let _ = writeln!(
         out,
         "<header>\n<h1>Gannet beside {rivals} other DNS {}</h1>\n<p class=\"sub\">{}</p>",
         if rivals == 1 { "server" } else { "servers" },
-        [model.date.as_str(), fact(model, "processor"), fact(model, "kernel")]
+        [model.date.as_str(), fact(model, "processor"), kernel.as_str()]
             .into_iter()
             .filter(|text| !text.is_empty())
             .map(escape)
             .collect::<Vec<_>>()
             .join(" · ")
     );
-    out.push_str("<div class=\"cards\">\n");
+    out.push_str("<div class=\"cards tallies\">\n");
     for yardstick in YARDSTICKS.iter().filter(|yardstick| yardstick.column != "latency_sd_us") {
         tally(out, model, yardstick);
     }
@@ -121,7 +132,7 @@ fn tally(out: &mut String, model: &Model, yardstick: &Yardstick) {
     }
     let _ = writeln!(
         out,
-        "<div class=\"card tally\"><h4>{}</h4><b>{ahead}</b> <span class=\"of\">of {all} comparisons ahead</span>\
+        "<div class=\"card tally\"><h4>{}</h4><b>{ahead}</b> <span class=\"of\">of {all} ahead</span>\
          <div class=\"share\" aria-hidden=\"true\">{}{}{}</div>\
          <span class=\"of\">{neutral} within the noise, {behind} behind</span></div>",
         yardstick.title,
@@ -169,7 +180,7 @@ fn matrix(out: &mut String, model: &Model, yardstick: &Yardstick) {
     let rivals: Vec<&ServerFacts> = model.rivals().collect();
     let _ = write!(
         out,
-        "<table class=\"matrix\"><thead><tr><th>{}</th><th>Gannet</th><th>echo</th>",
+        "<table class=\"matrix\"><thead><tr><th>{}</th><th>Gannet</th><th>by echo</th>",
         yardstick.title
     );
     for rival in &rivals {
@@ -274,6 +285,7 @@ fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
             }
             bar_card(out, model, facts, &servers, yardstick);
         }
+        loss_card(out, model, facts, &servers);
         course_card(out, model, facts, &servers);
         out.push_str("</div>\n");
     }
@@ -281,6 +293,7 @@ fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
     notes(out, model, &facts.name);
     if !servers.is_empty() {
         full_table(out, model, &facts.name, &servers);
+        cross_check(out, model, &facts.name);
     }
     out.push_str("</section>\n");
 }
@@ -341,6 +354,14 @@ fn bar_card(
     out.push_str("</div>\n");
 }
 
+/// Bars of lost queries, if any server lost some.
+fn loss_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers: &[&ServerFacts]) {
+    let lost = |server: &&ServerFacts| model.spread(&facts.name, &server.name, "loss_percent");
+    if servers.iter().filter_map(lost).any(|spread| spread.high > 0.0) {
+        bar_card(out, model, facts, servers, &LOSS);
+    }
+}
+
 /// Strips from the median to the slowest answer.
 fn latency_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers: &[&ServerFacts]) {
     let median = |server: &ServerFacts, column: &str| {
@@ -370,14 +391,20 @@ fn latency_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers:
     }
     out.push_str("<div class=\"row\"><span></span><div class=\"axis\">");
     for mark in scale.marks() {
-        let _ = write!(
-            out,
-            "<span style=\"left:{:.1}%\">{}</span>",
-            100.0 * scale.share(mark),
-            figure(mark, "µs").replace(".00", "").replace(".0 ", " ")
-        );
+        let _ = write!(out, "<span style=\"left:{:.1}%\">{}</span>", 100.0 * scale.share(mark), round(mark));
     }
     out.push_str("</div><span></span></div></div>\n");
+}
+
+/// Writes a mark of a scale, which is a round number of microseconds.
+fn round(mark: f64) -> String {
+    let text = figure(mark, "µs");
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
 }
 
 /// The course of each server's run with the median recovery.
@@ -468,7 +495,7 @@ fn full_table(out: &mut String, model: &Model, scenario: &str, servers: &[&Serve
     for (title, ..) in COLUMNS {
         let _ = write!(out, "<th>{title}</th>");
         if title == "CPU per query" {
-            out.push_str("<th>by echo</th><th>Gannet by it</th>");
+            out.push_str("<th>Gannet by it</th>");
         }
     }
     out.push_str("</tr></thead><tbody>\n");
@@ -482,9 +509,13 @@ fn full_table(out: &mut String, model: &Model, scenario: &str, servers: &[&Serve
                         "" => digits(value),
                         unit => figure(value, unit),
                     };
+                    let share = YARDSTICKS.iter().find(|yardstick| yardstick.column == column);
+                    let share = share.and_then(|_| model.share_of_echo(scenario, &server.name, column));
+                    let share = share
+                        .map_or_else(String::new, |share| format!("<small>{} echo</small>", ratio(share)));
                     let _ = write!(
                         out,
-                        "<td data-value=\"{}\">{}<small>{}–{}</small></td>",
+                        "<td data-value=\"{}\">{}<small>{}–{}</small>{share}</td>",
                         spread.median,
                         shown(spread.median),
                         shown(spread.low),
@@ -494,13 +525,6 @@ fn full_table(out: &mut String, model: &Model, scenario: &str, servers: &[&Serve
                 None => out.push_str("<td class=\"none\" data-value=\"-1\">–</td>"),
             }
             if title == "CPU per query" {
-                let echo = model.share_of_echo(scenario, &server.name, column);
-                let _ = write!(
-                    out,
-                    "<td data-value=\"{}\">{}</td>",
-                    echo.unwrap_or(-1.0),
-                    echo.map_or_else(|| "–".to_owned(), ratio)
-                );
                 let comparison = model.comparison(scenario, &server.name, &YARDSTICKS[0]);
                 match comparison.filter(|_| server.name != OURS) {
                     Some(comparison) => {
@@ -523,6 +547,31 @@ fn full_table(out: &mut String, model: &Model, scenario: &str, servers: &[&Serve
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div></details>\n");
+}
+
+/// What dnsperf found beside our own generator, if it was asked.
+fn cross_check(out: &mut String, model: &Model, scenario: &str) {
+    let Some(check) = CrossCheck::of(model, scenario) else { return };
+    out.push_str(
+        "<details><summary>Cross-check by dnsperf</summary><div class=\"scroll\"><table class=\"sortable\"><thead><tr>\
+         <th>server</th><th>throughput</th><th>by dnsperf</th><th>ratio</th><th>mean latency</th><th>by dnsperf</th>\
+         <th>ratio</th><th>CPU per query</th><th>by dnsperf</th><th>ratio</th></tr></thead><tbody>\n",
+    );
+    for (server, pairs) in &check.servers {
+        let _ = write!(out, "<tr><td>{}</td>", escape(server));
+        for ([own, other], unit) in pairs.iter().zip(["q/s", "µs", "µs"]) {
+            let _ = write!(
+                out,
+                "<td data-value=\"{own}\">{}</td><td data-value=\"{other}\">{}</td><td>{}</td>",
+                figure(*own, unit),
+                figure(*other, unit),
+                digits(own / other)
+            );
+        }
+        out.push_str("</tr>\n");
+    }
+    let _ =
+        writeln!(out, "</tbody></table></div><p class=\"about\">{}</p></details>", escape(&check.verdict()));
 }
 
 fn method(out: &mut String, model: &Model) {
@@ -576,7 +625,7 @@ mod tests {
     fn the_summary_shows_ratios_with_their_verdict() {
         let page = page(&example());
         assert!(page.contains("<td class=\"good\" title=\"cache-warm: Gannet 4.08 µs, rival 8.16 µs; ratio 0.50 (0.50–0.50, interval 0.50–0.50, 5 rounds)\">▲ 0.50 ×</td>"), "no cell");
-        assert!(page.contains("<b>1</b> <span class=\"of\">of 1 comparisons ahead</span>"));
+        assert!(page.contains("<b>1</b> <span class=\"of\">of 1 ahead</span>"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::cross_check::CrossCheck;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Model, Note, OURS, ScenarioFacts, ServerFacts};
 use super::statistics::Verdict;
@@ -98,6 +99,7 @@ fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
         server_row(out, model, &facts.name, &server.name);
     }
     courses(out, model, &facts.name);
+    cross_check(out, model, &facts.name);
     bottleneck(out, model, &facts.name);
     notes(out, "Not timed", &model.failures, &facts.name);
     notes(out, "Remarks", &model.remarks, &facts.name);
@@ -156,6 +158,22 @@ fn courses(out: &mut String, model: &Model, scenario: &str) {
             incidents.join(", "),
             course.recovery_s().map_or_else(|| "never".to_owned(), |seconds| format!("{seconds:.1} s")),
             course.harmed()
+        );
+    }
+}
+
+fn cross_check(out: &mut String, model: &Model, scenario: &str) {
+    let Some(check) = CrossCheck::of(model, scenario) else { return };
+    let _ = writeln!(out, "\n{}\n", check.verdict());
+    out.push_str(
+        "| Server | queries/s | by dnsperf | mean µs | by dnsperf | CPU µs/query | by dnsperf |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (server, [qps, mean, cpu]) in &check.servers {
+        let _ = writeln!(
+            out,
+            "| {server} | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} | {:.2} |",
+            qps[0], qps[1], mean[0], mean[1], cpu[0], cpu[1]
         );
     }
 }

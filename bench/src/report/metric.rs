@@ -24,7 +24,7 @@ fn per_answer(sample: &Sample, what: f64) -> f64 {
 }
 
 /// All figures, in the order of the columns.
-pub const METRICS: [Metric; 31] = [
+pub const METRICS: [Metric; 34] = [
     metric("sent", |s| s.tally.sent as f64),
     metric("answered", |s| s.tally.answered as f64),
     metric("lost", |s| s.tally.lost as f64),
@@ -58,6 +58,11 @@ pub const METRICS: [Metric; 31] = [
     metric("generator_busy_share", |s| {
         s.tally.own_cpu.as_secs_f64() / s.tally.elapsed.as_secs_f64().max(1e-9)
     }),
+    metric("dnsperf_queries_per_second", |s| s.check.as_ref().map_or(f64::NAN, |check| check.tally.qps())),
+    metric("dnsperf_latency_mean_us", |s| {
+        s.check.as_ref().map_or(f64::NAN, |check| check.tally.latency.mean_us())
+    }),
+    metric("dnsperf_cpu_us_per_query", |s| s.check.as_ref().map_or(f64::NAN, |check| check.cpu_us)),
 ];
 
 /// Returns all figures of `sample`, in the order of [`METRICS`].

@@ -2,6 +2,7 @@
 //!
 //! Never shows a figure without its spread, nor a difference within the noise as one.
 
+mod cross_check;
 mod environment;
 mod files;
 mod html;

@@ -4,7 +4,7 @@
 pub(super) fn figure(value: f64, unit: &str) -> String {
     match unit {
         "µs" if value >= 999_500.0 => figure(value / 1e6, "s"),
-        "µs" if value >= 9_999.5 => figure(value / 1e3, "ms"),
+        "µs" if value >= 999.5 => figure(value / 1e3, "ms"),
         "ms" if value >= 9_999.5 => figure(value / 1e3, "s"),
         "MiB" if value >= 9_999.5 => figure(value / 1024.0, "GiB"),
         "q/s" if value >= 999_500.0 => format!("{} M/s", digits(value / 1e6)),
@@ -46,6 +46,7 @@ mod tests {
         check(1.867, "µs", "1.87 µs");
         check(283.7, "µs", "284 µs");
         check(12_345.6, "µs", "12.3 ms");
+        check(1000.0, "µs", "1.00 ms");
         check(2_500_000.0, "µs", "2.50 s");
         check(457_453.0, "q/s", "457 k/s");
         check(1_234_567.0, "q/s", "1.23 M/s");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::event::{self, Done};
 use super::stubs::{Stubs, free_port};
-use super::{Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
+use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
 use crate::load::{self, Expect, Plan, Tally, Until};
 use crate::probe::{self, Judgement, Kind};
 use crate::process::Server;
@@ -134,6 +134,7 @@ impl<'a> Bench<'a> {
         if tally.answered == 0 {
             return Err("no right answer while it was timed".to_owned());
         }
+        let check = if self.plans.cross_checks { Some(self.cross_check(&plan, &server)?) } else { None };
         self.look_back(&mut judgement, rival, address, judged, &tally, upstream_queries);
         let cpu = after.cpu_since(&before);
         let sample = Sample {
@@ -149,6 +150,7 @@ impl<'a> Bench<'a> {
             threads: after.threads,
             upstream_queries,
             events,
+            check,
             tally,
         };
         Ok((Some(sample), judgement))
@@ -196,6 +198,18 @@ impl<'a> Bench<'a> {
         load::run(plan, &self.packets).map_err(|error| format!("load: {error}"))
     }
 
+    fn dnsperf(&self, plan: &Plan) -> Result<Tally, String> {
+        dnsperf::run(plan, self.plans.time, &self.query_file, &self.plans.load_cores)
+    }
+
+    /// Lets dnsperf ask the same process.
+    fn cross_check(&self, plan: &Plan, server: &Server) -> Result<Check, String> {
+        let before = server.usage();
+        let tally = self.dnsperf(plan)?;
+        let cpu = server.usage().cpu_since(&before);
+        Ok(Check { cpu_us: cpu.as_secs_f64() * 1e6 / tally.answered.max(1) as f64, tally })
+    }
+
     /// Makes the load while the scenario's events are carried out.
     fn timed(
         &self,
@@ -205,9 +219,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(Tally, Vec<Done>), String> {
         let load = || match self.plans.generator {
             Generator::Own => self.load(plan),
-            Generator::Dnsperf => {
-                dnsperf::run(plan, self.plans.time, &self.query_file, &self.plans.load_cores)
-            }
+            Generator::Dnsperf => self.dnsperf(plan),
         };
         // What happens to servers and upstreams does not concern the echo: it is the limit without.
         if self.scenario.events.is_empty() || plan.expect == Expect::Echo {

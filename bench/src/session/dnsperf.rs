@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::load::{Plan, Tally};
+use crate::load::{Plan, Tally, Transport};
 use crate::sys;
 
 /// Lets dnsperf make the load of `plan` from `query_file`, with the same clients and queries in flight.
@@ -14,6 +14,14 @@ pub(super) fn run(plan: &Plan, time: Duration, query_file: &Path, cores: &[usize
     command.arg("-d").arg(query_file);
     command.args(["-c", &plan.clients.to_string(), "-T", "1", "-q", &plan.outstanding.to_string()]);
     command.args(["-l", &time.as_secs().max(1).to_string(), "-t", "1"]);
+    match plan.transport {
+        Transport::Udp => {}
+        Transport::Tcp => drop(command.args(["-m", "tcp"])),
+        Transport::TcpEach => return Err("dnsperf keeps its connections".to_owned()),
+    }
+    if let Some(rate) = plan.rate {
+        command.args(["-Q", &format!("{rate:.0}")]);
+    }
     command.stdin(Stdio::null());
     sys::confine(&mut command, cores);
     let output = command.output().map_err(|error| format!("cannot start dnsperf: {error}"))?;

@@ -64,6 +64,8 @@ pub struct Plans {
     pub load_cores: Vec<usize>,
     /// What produces the load.
     pub generator: Generator,
+    /// Let dnsperf ask the same process after our own generator.
+    pub cross_checks: bool,
     /// Only start, ask and judge; nothing is timed.
     pub is_smoke: bool,
     /// Where configurations and logs go.
@@ -131,6 +133,17 @@ pub struct Sample {
     pub upstream_queries: u64,
     /// What was done while it was timed.
     pub events: Vec<Done>,
+    /// What dnsperf found right after, if it was asked.
+    pub check: Option<Check>,
+}
+
+/// What another load generator found.
+#[derive(Clone)]
+pub struct Check {
+    /// What it saw.
+    pub tally: Tally,
+    /// CPU time of the server's process tree per answered query, in microseconds.
+    pub cpu_us: f64,
 }
 
 /// A server that was not timed in a scenario, or what was odd about it.
