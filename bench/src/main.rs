@@ -17,6 +17,9 @@ use gannet_bench::rival::Rival;
 use gannet_bench::session::{self, Generator, Plans};
 use gannet_bench::{echo, install, report, scenario, stub, sys};
 
+/// Where the snapshots of versions are kept.
+const SNAPSHOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
+
 /// Measures DNS servers side by side.
 #[derive(Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
@@ -231,12 +234,18 @@ struct RunArguments {
     /// The `gannet` program (or GANNET_BENCH_GANNET, or in PATH).
     #[arg(long)]
     gannet: Option<PathBuf>,
-    /// Fetch missing rivals: from Debian by apt-get, by go or by cargo, at pinned versions.
+    /// Fetch missing rivals and load generators: from Debian by apt-get, by go or by cargo, at pinned versions.
     #[arg(long)]
     install: bool,
     /// Directory of the results; a new one by date goes in.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results"))]
     out: PathBuf,
+    /// Make it part of the snapshot of this version in docs/benchmarks, whose pages are written anew from all parts.
+    #[arg(long, value_name = "VERSION")]
+    snapshot: Option<String>,
+    /// What the part of the snapshot is called; one of the same name is replaced.
+    #[arg(long, default_value = "session", requires = "snapshot", value_name = "NAME")]
+    part: String,
     #[command(flatten)]
     extras: ExtrasArguments,
     #[command(flatten)]
@@ -442,6 +451,9 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     let (date, directory) = report::date_now();
     let out = arguments.out.join(directory);
     let scenarios = scenario::select(&arguments.scenario)?;
+    if arguments.install {
+        install::install_tools()?;
+    }
     let (servers, skipped) = choose(arguments)?;
     let versions =
         servers.iter().map(|(rival, program)| (rival.name.clone(), rival.version_line(program))).collect();
@@ -474,7 +486,14 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     let findings = session::run(&plans, &mut |line| eprintln!("{line}"))?;
     if !plans.is_smoke {
         facts.load_averages[1] = report::load_average();
-        report::write(&out, &report::model(&plans, &findings, &facts))?;
+        let model = report::model(&plans, &findings, &facts);
+        let out = match &arguments.snapshot {
+            Some(version) => report::add_to_snapshot(Path::new(SNAPSHOTS), version, &arguments.part, &model)?,
+            None => {
+                report::write(&out, &model)?;
+                out
+            }
+        };
         println!("{}", out.join("index.html").display());
     }
     let ours_failed = findings.failures.iter().any(|failure| failure.server == "gannet");

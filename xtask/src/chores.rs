@@ -1,7 +1,7 @@
 //! The chores, one function each.
 
 use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched};
-use crate::{fuzz, tidy, tools};
+use crate::{fuzz, instructions, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -49,7 +49,9 @@ pub(crate) fn test() -> Result<(), String> {
             })
         });
         steps.step("fuzz seeds", fuzz::replay_seeds);
+        steps.step("smoke run of the benchmarks", smoke);
     }
+    steps.step("instructions of the hot path", || instructions::instructions(&[]));
     steps.step("lints", lints);
     steps.step("licences and advisories", deny);
     if let Some(total) = total(&results) {
@@ -104,6 +106,14 @@ pub(crate) fn tidy() -> Result<(), String> {
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     run(&mut cargo(["build", "--release", "--package", "gannet-daemon", "--package", "gannet-bench"]))?;
     run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
+}
+
+/// Starts every scenario once with the programs built for the tests, and with what rivals are installed.
+fn smoke() -> Result<(), String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let mut command = Command::new(target.join("debug/gannet-bench"));
+    command.args(["run", "--smoke", "--scenario", "all", "--server", "all", "--gannet"]);
+    run(command.arg(target.join("debug/gannet")))
 }
 
 /// Writes the generated pages anew: the tests that compare them write them when told to.

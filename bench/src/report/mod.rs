@@ -13,7 +13,8 @@ mod plot;
 pub mod statistics;
 mod text;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use self::environment::{describe as environment, load_average};
@@ -71,6 +72,43 @@ pub fn read(directories: &[impl AsRef<Path>]) -> Result<Model, String> {
         model.merge(files::read(directory.as_ref())?);
     }
     Ok(model)
+}
+
+/// Writes a session as `part` of the snapshot of `version` below `snapshots`, and the snapshot's pages from all its
+/// parts; returns the snapshot's directory.
+pub fn add_to_snapshot(
+    snapshots: &Path,
+    version: &str,
+    part: &str,
+    model: &Model,
+) -> Result<PathBuf, String> {
+    let directory = snapshots.join(version);
+    let parts = directory.join("parts");
+    files::write(&parts.join(part), model)?;
+    let entries = fs::read_dir(&parts).map_err(|error| format!("{}: {error}", parts.display()))?;
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.sort();
+    let whole = read(&all)?;
+    write(&directory, &whole)?;
+    if !directory.join("README.md").exists() {
+        files::put(&directory, "README.md", &introduction(version, &whole))?;
+    }
+    Ok(directory)
+}
+
+/// Writes what stands before a snapshot until somebody writes more.
+fn introduction(version: &str, model: &Model) -> String {
+    let versions = model.servers.iter().filter(|server| !server.version.is_empty());
+    let versions: String =
+        versions.map(|server| format!("| {} | {} |\n", server.name, server.version)).collect();
+    format!(
+        "# Benchmarks of {version}\n\n[index.html](index.html) is the report with plots; [report.md](report.md) says the same in \
+         text. The tables are the raw data: [raw.tsv](raw.tsv), a line per run, [aggregate.tsv](aggregate.tsv), a line per \
+         figure, [session.tsv](session.tsv), what was run and what was odd, [environment.txt](environment.txt), the \
+         machine; `parts/` has them session by session. How to read them is said in [the index](../README.md).\n\n\
+         | Server | Version |\n| --- | --- |\n{versions}\nRun with:\n\n```sh\n{}\n```\n",
+        model.commands.join("\n")
+    )
 }
 
 /// Puts together what there is to report.
@@ -197,6 +235,23 @@ const fn civil(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_snapshot_grows_part_by_part() {
+        let snapshots = std::env::temp_dir().join(format!("gannet-bench-snapshots-{}", std::process::id()));
+        let example = model::tests::example();
+        let add = |part| add_to_snapshot(&snapshots, "1.2.3", part, &example).expect("writes");
+        let directory = add("core");
+        add("core");
+        add("latency");
+        let whole = files::read(&directory).expect("was written");
+        let files =
+            ["index.html", "report.md", "README.md", "parts/core/raw.tsv", "parts/latency/session.tsv"];
+        let lacks: Vec<_> = files.iter().filter(|file| !directory.join(file).exists()).collect();
+        fs::remove_dir_all(&snapshots).expect("is ours");
+        assert_eq!(whole.records.len(), 2 * example.records.len());
+        assert!(lacks.is_empty(), "{lacks:?}");
+    }
 
     #[test]
     fn days_become_dates() {
