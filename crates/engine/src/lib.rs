@@ -16,6 +16,7 @@ mod finish;
 mod foresee;
 pub mod gate;
 pub mod local;
+pub mod matchers;
 pub mod names;
 pub mod ops;
 pub mod program;
@@ -32,9 +33,10 @@ pub mod trace;
 pub mod vigil;
 pub mod want;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-pub use client::{Client, Now, Transport};
+pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
@@ -80,6 +82,8 @@ pub struct Engine {
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
+    /// The state of the sequence of random numbers.
+    random: Cell<u64>,
     /// Where the program's first cache step is, if that cache is so large that looking ahead pays.
     large_cache_step: Option<usize>,
 }
@@ -88,6 +92,8 @@ impl Engine {
     /// Returns an engine that runs on what `cell` holds now.
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
         let (snapshot, generation) = cell.load();
+        // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
+        let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
             cell,
@@ -98,6 +104,7 @@ impl Engine {
             events: events::Ring::default(),
             folded: Folded::root(),
             limited: 0,
+            random: Cell::new(seed),
             large_cache_step: None,
         }
     }
@@ -174,6 +181,7 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
         let is_whole = self.snapshot.program.changes_answers();

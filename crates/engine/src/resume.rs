@@ -178,7 +178,8 @@ impl Engine {
         let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
         let ttl_count = Some(brought.ttl_count);
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count, events: &mut self.events };
-        let desktop = Desktop { snapshot, counters: &self.counters, now: self.now, folded };
+        let desktop =
+            Desktop { snapshot, counters: &self.counters, now: self.now, folded, random: &self.random };
         let answer = match run.interpret(desktop, &mut work, &mut NoTrace) {
             End::Answer(answer) => answer,
             End::Drop => {
@@ -257,6 +258,7 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };

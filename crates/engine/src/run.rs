@@ -2,6 +2,8 @@
 //!
 //! The interpreter: takes a query through its program until there is an answer or something to wait for.
 
+use std::cell::Cell;
+
 use wire::{EdeCode, Flags, Folded, Header, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now, Transport};
@@ -11,11 +13,12 @@ use crate::events::Ring;
 use crate::finish::{Answer, put_record};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
+use crate::matchers::Facts;
 use crate::names::Sought;
 use crate::ops::answer::{Built, local_soa};
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
 use crate::ops::outgoing::{self, Change, Outgoing};
-use crate::program::{Matcher, Op, Position};
+use crate::program::{Op, Position};
 use crate::snapshot::Snapshot;
 use crate::trace::{StepOutcome, Tracer};
 use crate::want::Want;
@@ -55,6 +58,8 @@ pub(crate) struct Desktop<'w> {
     pub(crate) now: Now,
     /// The name asked for, in lower case.
     pub(crate) folded: &'w Folded,
+    /// Where random numbers come from.
+    pub(crate) random: &'w Cell<u64>,
 }
 
 /// What steps write to.
@@ -102,7 +107,7 @@ impl Run<'_> {
             let Some(op) = ops.get(step) else { break };
             match op {
                 Op::SkipUnless(matcher, steps) => {
-                    let holds = self.matches(matcher);
+                    let holds = matcher.holds(Facts { run: self, desktop: &desktop, message: work.message });
                     tracer.step(step as u16, StepOutcome::Matched(holds));
                     if !holds {
                         self.at.skip(*steps);
@@ -110,7 +115,7 @@ impl Run<'_> {
                     continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    let holds = self.matches(matcher);
+                    let holds = matcher.holds(Facts { run: self, desktop: &desktop, message: work.message });
                     tracer.step(step as u16, StepOutcome::Matched(holds));
                     if holds {
                         self.at.skip(*steps);
@@ -300,15 +305,6 @@ impl Run<'_> {
         match snapshot.program.ops().get(usize::from(fill.step)) {
             Some(Op::Cache(cache)) => Some(cache.rules.stale_client_timeout_ms),
             _ => None,
-        }
-    }
-
-    fn matches(&self, matcher: &Matcher) -> bool {
-        match matcher {
-            Matcher::Qname(set) => set.contains(&self.sought),
-            Matcher::Qtype(types) => types.contains(&self.query.question.qtype),
-            Matcher::Client(set) => set.contains(self.client.address),
-            Matcher::Mark(bit) => self.marks >> (bit & 63) & 1 != 0,
         }
     }
 
