@@ -12,6 +12,7 @@ pub mod counters;
 pub mod desk;
 pub mod edit;
 pub mod events;
+pub mod explain;
 mod finish;
 mod foresee;
 pub mod gate;
@@ -46,6 +47,7 @@ pub use snapshot::{Snapshot, SnapshotCell};
 pub use vigil::Vigil;
 pub use want::{ClientSubnet, Failure, OutQuery, Outcome, PoolId, Want};
 
+use explain::Recorder;
 use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
@@ -54,7 +56,7 @@ use ops::outgoing::Outgoing;
 use program::Position;
 use resume::Scratch;
 use run::{Desktop, End, Run, Workspace};
-use trace::NoTrace;
+use trace::{NoTrace, Note, Tracer};
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
@@ -144,13 +146,40 @@ impl Engine {
     /// The same call serves every transport: they differ in `client` and in how large
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
+        self.answer_watched(query, client, reply, &mut NoTrace)
+    }
+
+    /// Answers one query as [`Engine::answer`] does, and writes down how.
+    #[cold]
+    pub fn explain(
+        &mut self,
+        query: &[u8],
+        client: &Client,
+        reply: &mut Reply<'_>,
+        recorder: &mut Recorder,
+    ) -> Verdict {
+        recorder.begin(&self.snapshot);
+        self.answer_watched(query, client, reply, recorder)
+    }
+
+    #[inline]
+    fn answer_watched<T: Tracer>(
+        &mut self,
+        query: &[u8],
+        client: &Client,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
         match client.transport {
             Transport::Udp => self.counters.queries_udp.bump(),
             Transport::Tcp => self.counters.queries_tcp.bump(),
         }
         let query = match Query::parse(query) {
             Ok(query) => query,
-            Err(malformed) => return self.refuse_malformed(query, malformed, client, reply),
+            Err(malformed) => {
+                tracer.note(Note::Malformed);
+                return self.refuse_malformed(query, malformed, client, reply);
+            }
         };
         let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
         if let Proof::Proven(_) = proof {
@@ -158,9 +187,15 @@ impl Engine {
         }
         let to = To { query: &query, client, proof };
         if admission != Admission::Admitted {
+            tracer.note(match admission {
+                Admission::Limited => Note::Limited,
+                Admission::BadCookieOption => Note::BadCookie,
+                Admission::Denied | Admission::Admitted => Note::Denied,
+            });
             return self.turn_away(admission, &to, reply);
         }
         if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
+            tracer.note(Note::Protocol);
             return self.complete(&to, &answer, reply);
         }
         let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
@@ -187,7 +222,7 @@ impl Engine {
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
-        match run.interpret(desktop, &mut work, &mut NoTrace) {
+        match run.interpret(desktop, &mut work, tracer) {
             End::Answer(answer) => {
                 let (errand, carried) = (run.errand, (run.marks, run.outgoing));
                 let verdict = if is_whole {
@@ -203,7 +238,7 @@ impl Engine {
             End::Drop => self.stay_silent(),
             End::Wait(want) => {
                 self.counters.deferred.bump();
-                Verdict::Defer(Suspended::new(&self.snapshot, &run, want))
+                Verdict::Defer(Suspended::new(&self.snapshot, &run, want, tracer.keep()))
             }
         }
     }

@@ -7,6 +7,7 @@ use wire::{EdeCode, Flags, Header, Message, Query, Rcode};
 
 use crate::client::{Client, Now};
 use crate::counters::Counters;
+use crate::explain::Recorder;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
@@ -48,12 +49,19 @@ pub struct Suspended {
     outgoing: Outgoing,
     fill: Option<Fill>,
     want: Want,
+    /// Who watches what happens to it.
+    recorder: Option<Recorder>,
 }
 
 impl Suspended {
     /// Puts a query aside that waits for `want`.
     #[cold]
-    pub(crate) fn new(snapshot: &Arc<Snapshot>, run: &Run<'_>, want: Want) -> Box<Self> {
+    pub(crate) fn new(
+        snapshot: &Arc<Snapshot>,
+        run: &Run<'_>,
+        want: Want,
+        recorder: Option<Recorder>,
+    ) -> Box<Self> {
         Box::new(Self {
             snapshot: Arc::clone(snapshot),
             query: run.query.as_bytes().into(),
@@ -65,12 +73,18 @@ impl Suspended {
             outgoing: run.outgoing,
             fill: run.fill,
             want,
+            recorder,
         })
     }
 
     /// Returns what it waits for.
     pub const fn want(&self) -> &Want {
         &self.want
+    }
+
+    /// Returns who watches what happens to it, if somebody does.
+    pub const fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
     }
 
     /// Returns whose query it is (for an errand: the client whose query caused it).
@@ -151,6 +165,9 @@ impl Engine {
         let snapshot = &*suspended.snapshot;
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
         let body_at = Header::LEN + query.question_bytes().len();
+        if let Some(recorder) = &suspended.recorder {
+            recorder.resumed(&outcome);
+        }
         let brought = match outcome {
             Outcome::Reply(message) => {
                 let trusts_ad = trusts_ad(snapshot, suspended.at);
@@ -180,7 +197,11 @@ impl Engine {
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count, events: &mut self.events };
         let desktop =
             Desktop { snapshot, counters: &self.counters, now: self.now, folded, random: &self.random };
-        let answer = match run.interpret(desktop, &mut work, &mut NoTrace) {
+        let end = match suspended.recorder.as_ref().map(Recorder::share) {
+            None => run.interpret(desktop, &mut work, &mut NoTrace),
+            Some(mut recorder) => run.interpret(desktop, &mut work, &mut recorder),
+        };
+        let answer = match end {
             End::Answer(answer) => answer,
             End::Drop => {
                 self.counters.dropped.bump();
@@ -264,7 +285,7 @@ impl Engine {
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
         if let End::Wait(want) = run.interpret(desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();
-            let suspended = Suspended::new(&self.snapshot, &run, want);
+            let suspended = Suspended::new(&self.snapshot, &run, want, None);
             self.scratch.errands.push(suspended);
         }
     }

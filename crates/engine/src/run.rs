@@ -18,7 +18,7 @@ use crate::names::Sought;
 use crate::ops::answer::{Built, local_soa};
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
 use crate::ops::outgoing::{self, Change, Outgoing};
-use crate::program::{Op, Position};
+use crate::program::{Matcher, Op, Position};
 use crate::snapshot::Snapshot;
 use crate::trace::{StepOutcome, Tracer};
 use crate::want::Want;
@@ -107,16 +107,14 @@ impl Run<'_> {
             let Some(op) = ops.get(step) else { break };
             match op {
                 Op::SkipUnless(matcher, steps) => {
-                    let holds = matcher.holds(Facts { run: self, desktop: &desktop, message: work.message });
-                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    let holds = self.test(step, matcher, desktop, work, tracer);
                     if !holds {
                         self.at.skip(*steps);
                     }
                     continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    let holds = matcher.holds(Facts { run: self, desktop: &desktop, message: work.message });
-                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    let holds = self.test(step, matcher, desktop, work, tracer);
                     if holds {
                         self.at.skip(*steps);
                     }
@@ -232,6 +230,22 @@ impl Run<'_> {
             // Nothing in the policy is responsible for this name.
             None => End::Answer(Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "")))),
         }
+    }
+
+    /// Returns whether a condition holds.
+    #[inline]
+    fn test<T: Tracer>(
+        &self,
+        step: usize,
+        matcher: &Matcher,
+        desktop: Desktop<'_>,
+        work: &Workspace<'_>,
+        tracer: &mut T,
+    ) -> bool {
+        let facts = Facts { run: self, desktop: &desktop, message: work.message };
+        let holds = matcher.holds(facts);
+        tracer.test(step as u16, matcher, facts, holds);
+        holds
     }
 
     /// Makes `answer`, whose records stand in the message already, the answer that the next steps see.

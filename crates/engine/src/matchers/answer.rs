@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use wire::message::{Record, records};
-use wire::{Folded, Header, Rtype};
+use wire::{Folded, Header, NameBuf, Rtype};
 
 use super::Facts;
 use crate::names::Sought;
@@ -42,16 +42,15 @@ pub(super) fn address(facts: &Facts<'_>, f: impl Fn(IpAddr) -> bool) -> Option<I
     })
 }
 
-/// Returns whether `f` wants the target of a CNAME in the answer section.
-pub(super) fn cname(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> bool) -> bool {
-    let found = walk(facts, |record| {
+/// Returns the first target of a CNAME in the answer section that `f` wants.
+pub(super) fn cname(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+    walk(facts, |record| {
         if record.rtype != Rtype::CNAME {
             return None;
         }
         let target = record.name_in_rdata(0).expand().ok()?;
         let mut folded = Folded::root();
         let hash = facts.desktop.snapshot.key.fold(target.as_name(), &mut folded);
-        f(&Sought::new(&folded, hash)).then_some(())
-    });
-    found.is_some()
+        f(&Sought::new(&folded, hash)).then_some(target)
+    })
 }

@@ -11,13 +11,15 @@ pub mod text;
 mod types;
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use sets::{AddressSet, NameSet};
-use wire::{Flags, OptionCode, Rcode, Rtype};
+use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
 
 use crate::client::{ListenerId, Transport};
 use crate::edit::Shape;
+use crate::names::Sought;
 use crate::reverse::address_of;
 use crate::run::{Desktop, Run};
 use clock::Hours;
@@ -109,12 +111,22 @@ impl Facts<'_> {
         self.run.answer.as_ref().map(|answer| answer.shape(body_at))
     }
 
-    fn client_address(&self) -> std::net::IpAddr {
+    pub(crate) fn client_address(&self) -> IpAddr {
         self.run.client.address_of(self.run.query, &self.desktop.snapshot.trusted_peers)
     }
 
-    fn is_peer_trusted(&self) -> bool {
+    pub(crate) fn is_peer_trusted(&self) -> bool {
         self.desktop.snapshot.trusted_peers.contains(self.run.client.address)
+    }
+
+    /// Returns the first address in the answer section that `f` wants.
+    pub(crate) fn answer_address(&self, f: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        answer::address(self, f)
+    }
+
+    /// Returns the first target of a CNAME in the answer section that `f` wants.
+    pub(crate) fn answer_cname(&self, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+        answer::cname(self, f)
     }
 
     fn edns_option(&self, code: OptionCode) -> Option<&[u8]> {
@@ -176,8 +188,8 @@ impl Matcher {
                 facts.run.answer.as_ref().is_some_and(|answer| rcodes.contains(&answer.rcode))
             }
             Self::AnswerType(types) => answer::has_type(&facts, |rtype| types.contains(rtype)),
-            Self::AnswerAddress(set) => answer::address(&facts, |address| set.contains(address)).is_some(),
-            Self::AnswerCname(set) => answer::cname(&facts, |sought| set.contains(sought)),
+            Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),
+            Self::AnswerCname(set) => facts.answer_cname(|sought| set.contains(sought)).is_some(),
             Self::ReverseAddress(set) => {
                 facts.qtype() == Rtype::PTR
                     && address_of(facts.run.sought.name()).is_some_and(|address| set.contains(address))
