@@ -28,6 +28,12 @@ pub(crate) struct Answer {
     pub(crate) text_at: Option<u16>,
     /// Whether the answer did not even fit the buffer.
     pub(crate) is_too_large: bool,
+    /// Whether the last upstream's transport cut it: passed on, not kept.
+    pub(crate) is_partial: bool,
+    /// Whether it says that nobody had an answer; then a stale one is better.
+    pub(crate) is_failure: bool,
+    /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
+    pub(crate) is_for_every_subnet: bool,
 }
 
 impl Answer {
@@ -42,6 +48,9 @@ impl Answer {
             ede,
             text_at: None,
             is_too_large: false,
+            is_partial: false,
+            is_failure: false,
+            is_for_every_subnet: false,
         }
     }
 
@@ -257,4 +266,9 @@ pub(crate) fn put_record(
     put(buffer, at, &fixed)?;
     put(buffer, at + fixed.len(), rdata)?;
     Some(fixed.len() + rdata.len())
+}
+
+/// Writes the SOA of a negative answer of ours, its owner the suffix of the name asked for that starts at `owner_at`.
+pub(crate) fn put_local_soa(buffer: &mut [u8], at: usize, owner_at: usize, ttl: wire::Ttl) -> Option<usize> {
+    put_record(buffer, at, owner_at, Rtype::SOA, ttl, &crate::ops::answer::local_soa(owner_at, ttl))
 }

@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use wire::{EdeCode, Rcode};
+use sets::{AddressSet, NameSet};
+use wire::{EdeCode, Rcode, Rtype};
 
-pub use crate::matchers::Matcher;
 use crate::ops::answer::Build;
 use crate::ops::cache::CacheStep;
 use crate::ops::edit::Edit;
 use crate::ops::event::EventStep;
 use crate::ops::forward::ForwardStep;
 use crate::ops::outgoing::Change;
+use crate::ops::quickest::Quickest;
+use crate::ops::split::SplitStep;
 use crate::ops::ttl::TtlRule;
 
 /// Steps that one query may take, calls included; longer programs are refused when they are loaded.
@@ -50,6 +52,12 @@ pub enum Op {
     Ttl(TtlRule),
     /// Goes on at a step further on or back, and does not come back.
     Goto(u16),
+    /// Runs branches, policies or what comes after it, and takes the answer of one.
+    Split(Box<SplitStep>),
+    /// Waits so many milliseconds.
+    Sleep(u32),
+    /// Puts the addresses of the answer first that connect fastest.
+    Quickest(Quickest),
     /// Drops the answer there is.
     Forget,
     /// Cuts the answer there is for clients that ask over UDP, so that they come back over TCP.
@@ -73,6 +81,18 @@ impl Op {
             _ => None,
         }
     }
+}
+
+/// A condition on the query.
+pub enum Matcher {
+    /// The name is in a set.
+    Qname(Arc<NameSet>),
+    /// The type is one of these.
+    Qtype(Box<[Rtype]>),
+    /// The client's address is in a set.
+    Client(Arc<AddressSet>),
+    /// A mark is set.
+    Mark(u8),
 }
 
 /// Where a query is in a program. Small and copyable: this is all that a waiting query keeps.
@@ -180,7 +200,7 @@ enum Way {
 impl Program {
     /// Checks that every way through the steps ends, and how long the longest is.
     // Once per configuration.
-    pub fn new(ops: Vec<Op>) -> Result<Self, ProgramError> {
+    pub fn new(mut ops: Vec<Op>) -> Result<Self, ProgramError> {
         if ops.len() >= usize::from(u16::MAX) {
             return Err(ProgramError::TooLong);
         }
@@ -189,9 +209,10 @@ impl Program {
         if longest > STEPS_MAX {
             return Err(ProgramError::Steps);
         }
+        find_sharing(&mut ops);
         let changes_answers = ops.iter().any(|op| match op {
             Op::Cache(cache) => cache.continues,
-            Op::Edit(_) | Op::Answer(_) => true,
+            Op::Edit(_) | Op::Answer(_) | Op::Split(_) | Op::Quickest(_) => true,
             _ => false,
         });
         Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers })
@@ -281,6 +302,26 @@ fn measure_routine(
             steps = steps.max(further);
             depth = depth.max(deep + 1);
         }
+        if let Some(Op::Split(split)) = ops.get(at) {
+            steps = steps.saturating_mul(split.rest_runs());
+            for &target in split.starts() {
+                if open + 1 > CALLS_MAX {
+                    return Err(ProgramError::Depth { at });
+                }
+                if usize::from(target) >= ops.len() {
+                    return Err(ProgramError::Target { at });
+                }
+                let (branch, deep) = match measure_routine(ops, usize::from(target), ways, open + 1) {
+                    Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
+                    other => other?,
+                };
+                steps = steps.saturating_add(branch);
+                depth = depth.max(deep + 1);
+            }
+            if open + depth > CALLS_MAX {
+                return Err(ProgramError::Depth { at });
+            }
+        }
         if let Some(Op::Call(target)) = ops.get(at) {
             if open + 1 > CALLS_MAX {
                 return Err(ProgramError::Depth { at });
@@ -309,6 +350,27 @@ fn measure_routine(
     Ok((steps, depth))
 }
 
+/// Tells the splits whose branches do nothing but ask a group each.
+// Once per configuration.
+fn find_sharing(ops: &mut [Op]) {
+    for at in 0..ops.len() {
+        let Some(Op::Split(split)) = ops.get(at) else { continue };
+        let forwards: Option<Vec<ForwardStep>> = split
+            .starts()
+            .iter()
+            .map(|&start| match ops.get(usize::from(start)..)? {
+                [Op::Forward(forward), Op::Return | Op::Accept, ..] => Some(*forward),
+                _ => None,
+            })
+            .collect();
+        if let Some(forwards) = forwards.filter(|forwards| !forwards.is_empty())
+            && let Some(Op::Split(split)) = ops.get_mut(at)
+        {
+            split.set_sharing(forwards.into_iter());
+        }
+    }
+}
+
 /// Returns the steps that may come after `at` in the same routine.
 fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> {
     let target = |skip: u16| {
@@ -326,6 +388,9 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
             | Op::Cache(_)
             | Op::Forward(_)
             | Op::Ttl(_)
+            | Op::Split(_)
+            | Op::Sleep(_)
+            | Op::Quickest(_)
             | Op::Forget
             | Op::Truncate
             | Op::Edit(_)

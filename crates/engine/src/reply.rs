@@ -2,17 +2,20 @@
 //!
 //! The buffer a reply is written to.
 
+use crate::ops::split::BranchReport;
+
 /// A caller's buffer and how much of it the reply uses.
 #[derive(Debug)]
 pub struct Reply<'b> {
     buf: &'b mut [u8],
     len: usize,
+    report: Option<BranchReport>,
 }
 
 impl<'b> Reply<'b> {
     /// Begins an empty reply in `buf`, which should hold at least 512 octets.
     pub fn new(buf: &'b mut [u8]) -> Self {
-        Self { buf, len: 0 }
+        Self { buf, len: 0, report: None }
     }
 
     /// Returns the finished reply.
@@ -28,6 +31,16 @@ impl<'b> Reply<'b> {
     /// Returns whether nothing was written.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns what is known about the answer if it is that of a branch, which no client gets.
+    pub const fn report(&self) -> Option<BranchReport> {
+        self.report
+    }
+
+    /// Says that this is how a branch ended.
+    pub(crate) const fn set_report(&mut self, report: BranchReport) {
+        self.report = Some(report);
     }
 
     /// Returns the whole buffer, to write into.

@@ -3,22 +3,27 @@
 use std::sync::Arc;
 
 use wire::reply::normalise;
-use wire::{EdeCode, Flags, Header, Message, Query, Rcode};
+use wire::{Flags, Folded, Header, Message, Query, Rcode};
 
 use crate::client::{Client, Now};
 use crate::counters::Counters;
-use crate::explain::Recorder;
+use crate::events::Ring;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
 use crate::ops::outgoing::Outgoing;
+use crate::ops::quickest::{Distances, Probe};
+use crate::ops::split::{
+    BranchEnd, BranchOf, BranchReport, Next, Progress, SplitStep, Worth, changed, no_branch, put_header,
+    unwritten,
+};
 use crate::program::{Op, Position};
 use crate::reply::Reply;
-use crate::run::{Desktop, End, Run, Workspace};
+use crate::run::{Desktop, End, Run, Workspace, nothing};
 use crate::snapshot::Snapshot;
 use crate::trace::NoTrace;
-use crate::want::{Failure, Outcome, Want};
+use crate::want::{EndedBranch, Failure, Outcome, Want, Won};
 use crate::{Engine, Verdict};
 
 /// Octets of the largest message.
@@ -26,7 +31,7 @@ const MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
 const RECORDS_MAX: usize = 4096;
 /// Errands that one batch may cause; more popular entries than that expire at the same moment only in tests.
-const ERRANDS_MAX: usize = 64;
+pub(crate) const ERRANDS_MAX: usize = 64;
 
 /// Whether this asker's outcome is the one to remember; the others that shared the fetch only read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,19 +53,30 @@ pub struct Suspended {
     marks: u64,
     outgoing: Outgoing,
     fill: Option<Fill>,
+    /// The answer there is, if steps may still see it.
+    answer: Option<Box<Kept>>,
+    /// Splits that it is inside of.
+    depth: u8,
+    /// Set for a branch of a split: its answer goes to the query that was split, not to a client.
+    branch: Option<BranchOf>,
     want: Want,
-    /// Who watches what happens to it.
-    recorder: Option<Recorder>,
+}
+
+/// An answer under way, for as long as its query is put aside.
+struct Kept {
+    answer: Answer,
+    octets: Box<[u8]>,
 }
 
 impl Suspended {
-    /// Puts a query aside that waits for `want`.
+    /// Puts a query aside that waits for `want`; the answer it has, if any, stands in `message`.
     #[cold]
     pub(crate) fn new(
         snapshot: &Arc<Snapshot>,
         run: &Run<'_>,
         want: Want,
-        recorder: Option<Recorder>,
+        branch: Option<BranchOf>,
+        message: &[u8],
     ) -> Box<Self> {
         Box::new(Self {
             snapshot: Arc::clone(snapshot),
@@ -72,9 +88,67 @@ impl Suspended {
             marks: run.marks,
             outgoing: run.outgoing,
             fill: run.fill,
+            answer: Kept::new(run, &want, message),
+            depth: run.depth,
+            branch,
             want,
-            recorder,
         })
+    }
+
+    /// Returns what to do about the branches it waits for when they are so far; for [`Want::Split`] only.
+    pub fn next(&self, progress: &Progress) -> Next {
+        self.split().map_or(Next::Done(None), |(_, split)| split.next(progress))
+    }
+
+    /// Takes the answer of a branch that ended at once.
+    pub fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
+        match &mut self.want {
+            Want::Split(want) => want.take_ended(branch),
+            Want::Fetch(_) | Want::Sleep(_) => None,
+        }
+    }
+
+    /// Takes a branch that has started and waits itself.
+    pub fn take_begun(&mut self, branch: u8) -> Option<Box<Self>> {
+        match &mut self.want {
+            Want::Split(want) => want.take_begun(branch),
+            Want::Fetch(_) | Want::Sleep(_) => None,
+        }
+    }
+
+    /// Returns the split that it waits for, and its step.
+    fn split(&self) -> Option<(u16, &SplitStep)> {
+        let Want::Split(want) = &self.want else { return None };
+        match self.snapshot.program.ops().get(usize::from(want.step)) {
+            Some(Op::Split(split)) => Some((want.step, split)),
+            _ => None,
+        }
+    }
+
+    /// Returns the split that it is a branch of, its step, and which branch it is.
+    fn parent(&self) -> Option<(u16, &SplitStep, u8)> {
+        let BranchOf { step, index } = self.branch?;
+        match self.snapshot.program.ops().get(usize::from(step)) {
+            Some(Op::Split(split)) => Some((step, split, index)),
+            _ => None,
+        }
+    }
+
+    /// Returns the query under way that this was.
+    fn run<'r>(&'r self, query: &'r Query<'r>, folded: &'r Folded) -> Run<'r> {
+        Run {
+            query,
+            client: &self.client,
+            proof: self.proof,
+            sought: Sought::new(folded, self.name_hash),
+            at: self.at,
+            marks: self.marks,
+            outgoing: self.outgoing,
+            fill: self.fill,
+            answer: None,
+            errand: None,
+            depth: self.depth,
+        }
     }
 
     /// Returns what it waits for.
@@ -82,14 +156,19 @@ impl Suspended {
         &self.want
     }
 
-    /// Returns who watches what happens to it, if somebody does.
-    pub const fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_ref()
-    }
-
     /// Returns whose query it is (for an errand: the client whose query caused it).
     pub const fn client(&self) -> &Client {
         &self.client
+    }
+}
+
+impl Kept {
+    /// Keeps the answer for steps after a pause; what a query asks others for takes its place.
+    fn new(run: &Run<'_>, want: &Want, message: &[u8]) -> Option<Box<Self>> {
+        let answer = run.answer.filter(|_| matches!(want, Want::Sleep(_)))?;
+        let body_at = Header::LEN + run.query.question_bytes().len();
+        let octets = message.get(body_at..body_at + answer.octets)?;
+        Some(Box::new(Self { answer, octets: octets.into() }))
     }
 }
 
@@ -100,7 +179,8 @@ pub(crate) struct Scratch {
     pub(crate) spare: Box<[u8]>,
     pub(crate) ttl_offsets: Box<[u16]>,
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
-    errands: Vec<Box<Suspended>>,
+    pub(crate) errands: Vec<Box<Suspended>>,
+    pub(crate) distances: Distances,
 }
 
 impl Scratch {
@@ -110,6 +190,7 @@ impl Scratch {
             spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             errands: Vec::with_capacity(ERRANDS_MAX),
+            distances: Distances::default(),
         }
     }
 
@@ -139,20 +220,25 @@ impl Scratch {
 
 /// What an outcome means before the rest of the program has seen it.
 struct Brought {
-    answer: Answer,
-    ttl_count: usize,
-    /// An upstream said that the answer is for every subnet (RFC 7871 §7.2.1, scope zero).
-    is_for_every_subnet: bool,
-    /// Worth keeping as an answer; otherwise it is a failure.
-    is_usable: bool,
-    /// Cut by the last upstream's transport: passed on, not kept.
-    is_truncated: bool,
+    /// The answer there is now; its records stand in the scratch message.
+    answer: Option<Answer>,
+    /// How many TTL offsets are known.
+    ttl_count: Option<usize>,
+    /// Whether the query ends with that.
+    is_end: bool,
+}
+
+impl Brought {
+    const fn answer(answer: Answer) -> Self {
+        Self { answer: Some(answer), ttl_count: None, is_end: false }
+    }
 }
 
 impl Engine {
     /// Goes on with a deferred query. May defer again.
     ///
     /// Of several that shared a fetch, exactly one is resumed with [`Share::First`]; it may be one without a client.
+    /// The answer of a branch comes with [`Reply::report`], and is for no client.
     pub fn resume(
         &mut self,
         suspended: Box<Suspended>,
@@ -162,72 +248,165 @@ impl Engine {
     ) -> Verdict {
         self.counters.resumed.bump();
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
-        let snapshot = &*suspended.snapshot;
-        let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
         let body_at = Header::LEN + query.question_bytes().len();
-        if let Some(recorder) = &suspended.recorder {
-            recorder.resumed(&outcome);
-        }
-        let brought = match outcome {
-            Outcome::Reply(message) => {
-                let trusts_ad = trusts_ad(snapshot, suspended.at);
-                bring(message, trusts_ad, body_at, &mut self.scratch)
-            }
-            Outcome::Failed(failure) => failed(failure),
+        let brought = match self.bring(&suspended, &query, outcome) {
+            Some(brought) => brought,
+            None => return self.end_silently(&suspended, reply),
         };
-        if !brought.is_usable {
-            return self.resume_failed(&suspended, &to, &brought.answer, share, reply);
-        }
         query.question.qname.fold_into(&mut self.folded);
-        let mut run = Run {
-            query: &query,
-            client: &suspended.client,
-            proof: suspended.proof,
-            sought: Sought::new(&self.folded, suspended.name_hash),
-            at: suspended.at,
-            marks: suspended.marks,
-            outgoing: suspended.outgoing,
-            fill: suspended.fill,
-            answer: Some(brought.answer),
-            errand: None,
+        let mut run = Run { answer: brought.answer, ..suspended.run(&query, &self.folded) };
+        let desktop = Desktop {
+            snapshot: &suspended.snapshot,
+            counters: &self.counters,
+            now: self.now,
+            folded: &self.folded,
         };
-        let folded = &self.folded;
-        let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
-        let ttl_count = Some(brought.ttl_count);
-        let mut work = Workspace { message, spare, ttl_offsets, ttl_count, events: &mut self.events };
-        let desktop =
-            Desktop { snapshot, counters: &self.counters, now: self.now, folded, random: &self.random };
-        let end = match suspended.recorder.as_ref().map(Recorder::share) {
-            None => run.interpret(desktop, &mut work, &mut NoTrace),
-            Some(mut recorder) => run.interpret(desktop, &mut work, &mut recorder),
+        let mut work = self.scratch.workspace(&mut self.events, brought.ttl_count);
+        let end = match (brought.is_end, brought.answer) {
+            (true, Some(answer)) => End::Answer(answer),
+            (true, None) => End::Nothing,
+            (false, _) => run.interpret(desktop, &mut work, &mut NoTrace),
         };
-        let answer = match end {
+        let mut answer = match end {
             End::Answer(answer) => answer,
-            End::Drop => {
-                self.counters.dropped.bump();
+            End::Nothing if suspended.branch.is_some() => {
+                reply.set_report(BranchReport::empty(Worth::Nothing));
                 return Verdict::Drop;
             }
+            End::Nothing => nothing(),
+            End::Drop => return self.end_silently(&suspended, reply),
             End::Wait(want) => {
                 self.counters.deferred.bump();
+                let kept = Kept::new(&run, &want, work.message);
                 let Run { at, marks, outgoing, fill, .. } = run;
                 let mut suspended = suspended;
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
-                suspended.outgoing = outgoing;
+                (suspended.outgoing, suspended.answer) = (outgoing, kept);
                 return Verdict::Defer(suspended);
             }
         };
-        if share == Share::First
-            && !brought.is_truncated
-            && let Some(fill) = run.fill
-            && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
-            && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
+        if let Some(fill) = run.fill
+            && let Some(Op::Cache(cache)) = suspended.snapshot.program.ops().get(usize::from(fill.step))
         {
             let Fill { subnet, bits, .. } = fill;
-            let asked = Asked { query: &query, folded, name_hash: suspended.name_hash, subnet, bits };
-            let is_for_all = brought.is_for_every_subnet;
-            cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets, is_for_all);
+            let name_hash = suspended.name_hash;
+            let asked = Asked { query: &query, folded: &self.folded, name_hash, subnet, bits };
+            if answer.is_failure {
+                if share == Share::First {
+                    cache.store_failure(&asked, self.now.unix_seconds, answer.rcode);
+                }
+                let out = work.message.get_mut(body_at..).filter(|_| fill.has_stale);
+                if let Some(stale) =
+                    out.and_then(|out| cache.look_up_stale(&asked, self.now.unix_seconds, out))
+                {
+                    self.counters.cache_stale.bump();
+                    answer = stale;
+                }
+            } else if share == Share::First
+                && !answer.is_partial
+                && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
+            {
+                cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets);
+            }
         }
-        self.scratch.send(snapshot, &self.counters, self.now, (&to, &answer), reply)
+        if let Some((_, split, branch)) = suspended.parent() {
+            return self.scratch.report(split, branch, &query, &answer, reply);
+        }
+        let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
+        self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
+    }
+
+    /// Takes what a query waited for. `None`: it ends without a reply.
+    fn bring(&mut self, suspended: &Suspended, query: &Query<'_>, outcome: Outcome<'_>) -> Option<Brought> {
+        let body_at = Header::LEN + query.question_bytes().len();
+        match (outcome, suspended.split()) {
+            (Outcome::Reply(message), None) => {
+                let trusts_ad = trusts_ad(&suspended.snapshot, suspended.at);
+                Some(self.scratch.bring_reply(message, trusts_ad, body_at))
+            }
+            (Outcome::Failed(failure), split) => {
+                let is_end = split.is_some_and(|(_, split)| split.is_rest());
+                Some(Brought { is_end, ..Brought::answer(failed(failure)) })
+            }
+            (Outcome::Branch(won), Some((_, split))) => {
+                let is_end = split.is_rest();
+                match won.report.worth {
+                    Worth::Dropped if is_end => None,
+                    Worth::Dropped | Worth::Nothing => {
+                        Some(Brought { answer: (!is_end).then_some(no_branch()), ttl_count: None, is_end })
+                    }
+                    Worth::Usable | Worth::Unusable(_) => {
+                        let brought = self.scratch.bring_branch(split, &won, query);
+                        Some(Brought { is_end, ..brought })
+                    }
+                }
+            }
+            (Outcome::NoBranch, Some((_, split))) => {
+                let is_end = split.is_rest();
+                Some(Brought { answer: (!is_end).then_some(no_branch()), ttl_count: None, is_end })
+            }
+            (Outcome::Slept, None) => {
+                let answer = suspended.answer.as_ref().map(|kept| {
+                    let end = body_at + kept.octets.len();
+                    self.scratch.put(Header::LEN, query.question_bytes());
+                    if let Some(place) = self.scratch.message.get_mut(body_at..end) {
+                        place.copy_from_slice(&kept.octets);
+                    }
+                    kept.answer
+                });
+                Some(Brought { answer, ttl_count: None, is_end: false })
+            }
+            // Nobody hands these out: what was brought is not what was waited for.
+            (Outcome::Reply(_) | Outcome::Slept, Some(_))
+            | (Outcome::Branch(_) | Outcome::NoBranch, None) => {
+                Some(Brought::answer(failed(Failure::BadReply(Rcode::SERVFAIL))))
+            }
+        }
+    }
+
+    fn end_silently(&self, suspended: &Suspended, reply: &mut Reply<'_>) -> Verdict {
+        if suspended.branch.is_some() {
+            reply.set_report(BranchReport::empty(Worth::Dropped));
+        } else {
+            self.counters.dropped.bump();
+        }
+        Verdict::Drop
+    }
+
+    /// Starts a branch that `parent` waits for. Its answer, if it has one at once, is in `reply`, with
+    /// [`Reply::report`]; a branch that must wait is put aside like any query.
+    pub fn branch(&mut self, parent: &Suspended, index: u8, reply: &mut Reply<'_>) -> Verdict {
+        let (Ok(query), Some((step, split))) = (Query::parse(&parent.query), parent.split()) else {
+            reply.set_report(BranchReport::empty(Worth::Nothing));
+            return Verdict::Drop;
+        };
+        query.question.qname.fold_into(&mut self.folded);
+        let run = parent.run(&query, &self.folded);
+        let desktop = Desktop {
+            snapshot: &parent.snapshot,
+            counters: &self.counters,
+            now: self.now,
+            folded: &self.folded,
+        };
+        let mut work = self.scratch.workspace(&mut self.events, None);
+        match run.branch(split, (step, index), desktop, &mut work, &mut NoTrace) {
+            BranchEnd::Answer(answer, body_at, report) => {
+                let end = body_at + answer.octets;
+                put_header(&answer, work.message);
+                reply.set_report(report);
+                match (reply.buffer().get_mut(..end), work.message.get(..end)) {
+                    (Some(out), Some(from)) => out.copy_from_slice(from),
+                    _ => return Verdict::Drop,
+                }
+                reply.set_len(end);
+                Verdict::Answered
+            }
+            BranchEnd::Ended(worth) => {
+                reply.set_report(BranchReport::empty(worth));
+                Verdict::Drop
+            }
+            BranchEnd::Waits(suspended) => Verdict::Defer(suspended),
+        }
     }
 
     /// Answers from the stale data that `suspended` has at hand, because its client waited long enough
@@ -248,6 +427,17 @@ impl Engine {
     /// [`Desk::errand`](crate::Desk::errand).
     pub fn next_errand(&mut self) -> Option<Box<Suspended>> {
         self.scratch.errands.pop()
+    }
+
+    /// Returns the next address whose distance is to be measured, by connecting to it; the worker tells what came of it
+    /// with [`Engine::measured`].
+    pub fn next_probe(&mut self) -> Option<Probe> {
+        self.scratch.distances.next_probe()
+    }
+
+    /// Takes a measurement: microseconds that connecting took, or `None` if nothing connected.
+    pub fn measured(&mut self, probe: &Probe, micros: Option<u32>) {
+        self.scratch.distances.measured(probe, micros, self.now);
     }
 
     /// Prepares a fetch that no client waits for, from the step after a cache look-up on.
@@ -273,54 +463,19 @@ impl Engine {
             fill: Some(fill),
             answer: None,
             errand: None,
+            depth: 0,
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
-            random: &self.random,
         };
-        let Scratch { message, spare, ttl_offsets, .. } = &mut self.scratch;
-        let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events: &mut self.events };
+        let mut work = self.scratch.workspace(&mut self.events, None);
         if let End::Wait(want) = run.interpret(desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();
-            let suspended = Suspended::new(&self.snapshot, &run, want, None);
-            self.scratch.errands.push(suspended);
-        }
-    }
-
-    /// Nothing usable came: remembers that, and answers with stale data or the failure.
-    #[cold]
-    fn resume_failed(
-        &mut self,
-        suspended: &Suspended,
-        to: &To<'_>,
-        failure: &Answer,
-        share: Share,
-        reply: &mut Reply<'_>,
-    ) -> Verdict {
-        let snapshot = &*suspended.snapshot;
-        if let Some(fill) = &suspended.fill
-            && share == Share::First
-            && let Some(Op::Cache(cache)) = snapshot.program.ops().get(usize::from(fill.step))
-        {
-            let folded = to.query.question.qname.to_folded();
-            let asked = Asked {
-                query: to.query,
-                folded: &folded,
-                name_hash: suspended.name_hash,
-                subnet: fill.subnet,
-                bits: fill.bits,
-            };
-            cache.store_failure(&asked, self.now.unix_seconds, failure.rcode);
-        }
-        match self.stale(suspended, to.query) {
-            Some(answer) => {
-                self.counters.cache_stale.bump();
-                self.scratch.send(snapshot, &self.counters, self.now, (to, &answer), reply)
-            }
-            None => self.scratch.send(snapshot, &self.counters, self.now, (to, failure), reply),
+            let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message);
+            work.errands.push(suspended);
         }
     }
 
@@ -345,47 +500,112 @@ fn trusts_ad(snapshot: &Snapshot, at: Position) -> bool {
     matches!(step, Some(Op::Forward(forward)) if forward.trusts_ad)
 }
 
-/// Copies an upstream's reply into the scratch message, ready to be kept and passed on.
-fn bring(message: &Message<'_>, trusts_ad: bool, body_at: usize, scratch: &mut Scratch) -> Brought {
-    let rcode = message.rcode();
-    let Ok(normal) = normalise(message, &mut scratch.message, &mut scratch.ttl_offsets) else {
-        return failed(Failure::BadReply(rcode));
-    };
-    // Same name, same length, same place: `fetch` compared the questions.
-    if normal.body_at != body_at {
-        return failed(Failure::BadReply(rcode));
+impl Scratch {
+    /// Lends the buffers out.
+    pub(crate) fn workspace<'w>(
+        &'w mut self,
+        events: &'w mut Ring,
+        ttl_count: Option<usize>,
+    ) -> Workspace<'w> {
+        Workspace {
+            message: &mut self.message,
+            spare: &mut self.spare,
+            ttl_offsets: &mut self.ttl_offsets,
+            ttl_count,
+            events,
+            distances: &mut self.distances,
+            errands: &mut self.errands,
+        }
     }
-    // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
-    if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
-        let mut brought = failed(Failure::BadReply(rcode));
-        brought.answer.rcode = rcode;
-        return brought;
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.message.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
     }
-    let is_truncated = message.header.flags.has(Flags::TC);
-    let answer = Answer {
-        authentic: trusts_ad && message.header.flags.has(Flags::AD),
-        octets: normal.len - body_at,
-        counts: [normal.answers, normal.authorities, normal.additionals],
-        is_too_large: is_truncated,
-        ..Answer::empty(rcode, None)
-    };
-    let scope = message.edns.and_then(|edns| edns.option(wire::OptionCode::CLIENT_SUBNET));
-    Brought {
-        answer,
-        ttl_count: normal.ttl_count,
-        is_for_every_subnet: matches!(scope, Some([_, _, _, 0, ..])),
-        is_usable: true,
-        is_truncated,
+
+    /// Copies an upstream's reply into the message, ready to be kept and passed on.
+    fn bring_reply(&mut self, message: &Message<'_>, trusts_ad: bool, body_at: usize) -> Brought {
+        let rcode = message.rcode();
+        let Ok(normal) = normalise(message, &mut self.message, &mut self.ttl_offsets) else {
+            return Brought::answer(failed(Failure::BadReply(rcode)));
+        };
+        // Same name, same length, same place: `fetch` compared the questions.
+        if normal.body_at != body_at {
+            return Brought::answer(failed(Failure::BadReply(rcode)));
+        }
+        // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
+        if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
+            return Brought::answer(Answer { rcode, ..failed(Failure::BadReply(rcode)) });
+        }
+        let is_truncated = message.header.flags.has(Flags::TC);
+        let scope = message.edns.and_then(|edns| edns.option(wire::OptionCode::CLIENT_SUBNET));
+        let answer = Answer {
+            authentic: trusts_ad && message.header.flags.has(Flags::AD),
+            octets: normal.len - body_at,
+            counts: [normal.answers, normal.authorities, normal.additionals],
+            is_too_large: is_truncated,
+            is_partial: is_truncated,
+            is_for_every_subnet: matches!(scope, Some([_, _, _, 0, ..])),
+            ..Answer::empty(rcode, None)
+        };
+        Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }
+    }
+
+    /// Makes the answer of a split out of the answer of the branch that won.
+    fn bring_branch(&mut self, split: &SplitStep, won: &Won<'_>, query: &Query<'_>) -> Brought {
+        let Won { branch, report, progress, message } = won;
+        let flags = message.header.flags;
+        let header = &message.header;
+        let mut answer = Answer {
+            authoritative: flags.has(Flags::AA),
+            authentic: flags.has(Flags::AD),
+            octets: message.as_bytes().len().saturating_sub(message.records_at()),
+            counts: [header.answers, header.authorities, header.additionals],
+            is_too_large: flags.has(Flags::TC),
+            is_partial: flags.has(Flags::TC),
+            is_failure: report.is_failure,
+            is_for_every_subnet: report.is_for_every_subnet,
+            ..Answer::empty(flags.rcode(), report.ede)
+        };
+        if split.changes(*branch) {
+            let note = progress.note();
+            return Brought::answer(match split.change(*branch, note, message, query, &mut self.message) {
+                Some(written) => changed(&answer, &written),
+                None => unwritten(),
+            });
+        }
+        let Ok(normal) = normalise(message, &mut self.message, &mut self.ttl_offsets) else {
+            return Brought::answer(unwritten());
+        };
+        answer.octets = normal.len - normal.body_at;
+        Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }
+    }
+
+    /// Hands the answer of a branch, whose records stand in the message, to the query that was split.
+    fn report(
+        &mut self,
+        split: &SplitStep,
+        branch: u8,
+        query: &Query<'_>,
+        answer: &Answer,
+        reply: &mut Reply<'_>,
+    ) -> Verdict {
+        let question = query.question_bytes();
+        let body_at = Header::LEN + question.len();
+        self.put(Header::LEN, question);
+        put_header(answer, &mut self.message);
+        reply.set_report(split.judge(branch, answer, &self.message, body_at));
+        let end = body_at + answer.octets;
+        let (Some(out), Some(from)) = (reply.buffer().get_mut(..end), self.message.get(..end)) else {
+            return Verdict::Drop;
+        };
+        out.copy_from_slice(from);
+        reply.set_len(end);
+        Verdict::Answered
     }
 }
 
-fn failed(failure: Failure) -> Brought {
-    let (code, text): (EdeCode, &'static str) = failure.ede();
-    Brought {
-        answer: Answer::empty(Rcode::SERVFAIL, Some((code, text))),
-        ttl_count: 0,
-        is_for_every_subnet: false,
-        is_usable: false,
-        is_truncated: false,
-    }
+fn failed(failure: Failure) -> Answer {
+    Answer { is_failure: true, ..Answer::empty(Rcode::SERVFAIL, Some(failure.ede())) }
 }

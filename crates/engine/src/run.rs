@@ -2,23 +2,25 @@
 //!
 //! The interpreter: takes a query through its program until there is an answer or something to wait for.
 
-use std::cell::Cell;
+use std::sync::Arc;
 
-use wire::{EdeCode, Flags, Folded, Header, Query, Rcode, Rtype};
+use wire::{EdeCode, Flags, Folded, Header, Query, Rcode};
 
 use crate::client::{Client, Now, Transport};
 use crate::counters::Counters;
 use crate::edit::{Shape, ttl_offsets};
 use crate::events::Ring;
-use crate::finish::{Answer, put_record};
+use crate::finish::{Answer, put_local_soa};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
-use crate::matchers::Facts;
 use crate::names::Sought;
-use crate::ops::answer::{Built, local_soa};
+use crate::ops::answer::Built;
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
 use crate::ops::outgoing::{self, Change, Outgoing};
+use crate::ops::quickest::Distances;
+use crate::ops::split::Parted;
 use crate::program::{Matcher, Op, Position};
+use crate::resume::Suspended;
 use crate::snapshot::Snapshot;
 use crate::trace::{StepOutcome, Tracer};
 use crate::want::Want;
@@ -38,12 +40,16 @@ pub(crate) struct Run<'q> {
     pub(crate) answer: Option<Answer>,
     /// Set when the answer should be fetched anew behind the client's back: where that begins, and what it fills.
     pub(crate) errand: Option<(Position, Fill)>,
+    /// Splits that it is inside of.
+    pub(crate) depth: u8,
 }
 
 /// How a run ended.
 pub(crate) enum End {
     /// With this answer.
     Answer(Answer),
+    /// Without any: nothing in the policy is responsible for this name.
+    Nothing,
     /// Without a word.
     Drop,
     /// It must wait.
@@ -53,13 +59,11 @@ pub(crate) enum End {
 /// What the interpreter works with besides the query.
 #[derive(Clone, Copy)]
 pub(crate) struct Desktop<'w> {
-    pub(crate) snapshot: &'w Snapshot,
+    pub(crate) snapshot: &'w Arc<Snapshot>,
     pub(crate) counters: &'w Counters,
     pub(crate) now: Now,
     /// The name asked for, in lower case.
     pub(crate) folded: &'w Folded,
-    /// Where random numbers come from.
-    pub(crate) random: &'w Cell<u64>,
 }
 
 /// What steps write to.
@@ -75,6 +79,11 @@ pub(crate) struct Workspace<'w> {
     pub(crate) ttl_count: Option<usize>,
     /// Where steps leave what the world outside is to know.
     pub(crate) events: &'w mut Ring,
+    /// How fast addresses connect.
+    pub(crate) distances: &'w mut Distances,
+    /// Work that no client waits for.
+    #[expect(clippy::vec_box, reason = "they come and go as boxes")]
+    pub(crate) errands: &'w mut Vec<Box<Suspended>>,
 }
 
 impl Workspace<'_> {
@@ -107,14 +116,16 @@ impl Run<'_> {
             let Some(op) = ops.get(step) else { break };
             match op {
                 Op::SkipUnless(matcher, steps) => {
-                    let holds = self.test(step, matcher, desktop, work, tracer);
+                    let holds = self.matches(matcher);
+                    tracer.step(step as u16, StepOutcome::Matched(holds));
                     if !holds {
                         self.at.skip(*steps);
                     }
                     continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    let holds = self.test(step, matcher, desktop, work, tracer);
+                    let holds = self.matches(matcher);
+                    tracer.step(step as u16, StepOutcome::Matched(holds));
                     if holds {
                         self.at.skip(*steps);
                     }
@@ -170,14 +181,8 @@ impl Run<'_> {
                     if !self.query.header.flags.has(Flags::RD) {
                         return End::Answer(no_recursion());
                     }
-                    let want = forward.want(
-                        &snapshot.key,
-                        self.query,
-                        self.sought.hash(),
-                        &self.at,
-                        self.patience_ms(snapshot),
-                        (&self.outgoing, self.out_options(ops)),
-                    );
+                    let patience_ms = self.patience_ms(snapshot);
+                    let want = Want::Fetch(forward.want(&snapshot.key, ops, self, patience_ms));
                     tracer.step(step as u16, StepOutcome::Waits(&want));
                     return End::Wait(want);
                 }
@@ -186,6 +191,32 @@ impl Run<'_> {
                         && let Some((body, offsets)) = work.body(&answer.shape(body_at))
                     {
                         rule.rewrite(body, offsets);
+                    }
+                }
+                Op::Split(split) => match self.split((step as u16, split), desktop, work, tracer) {
+                    Parted::Passes => {}
+                    Parted::GoesOn(answer) => {
+                        tracer.step(step as u16, StepOutcome::Answered);
+                        self.go_on_with(answer, work);
+                        continue;
+                    }
+                    Parted::Ends(end) => {
+                        match &end {
+                            End::Wait(want) => tracer.step(step as u16, StepOutcome::Waits(want)),
+                            _ => tracer.step(step as u16, StepOutcome::Ended),
+                        }
+                        return end;
+                    }
+                },
+                Op::Sleep(ms) => {
+                    let want = Want::Sleep(*ms);
+                    tracer.step(step as u16, StepOutcome::Waits(&want));
+                    return End::Wait(want);
+                }
+                Op::Quickest(quickest) => {
+                    if let Some(answer) = &self.answer {
+                        let message = (&mut *work.message, body_at);
+                        quickest.sort(answer, message, work.distances, desktop.now);
                     }
                 }
                 Op::Forget => self.answer = None,
@@ -227,25 +258,8 @@ impl Run<'_> {
         }
         match self.answer {
             Some(answer) => End::Answer(answer),
-            // Nothing in the policy is responsible for this name.
-            None => End::Answer(Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "")))),
+            None => End::Nothing,
         }
-    }
-
-    /// Returns whether a condition holds.
-    #[inline]
-    fn test<T: Tracer>(
-        &self,
-        step: usize,
-        matcher: &Matcher,
-        desktop: Desktop<'_>,
-        work: &Workspace<'_>,
-        tracer: &mut T,
-    ) -> bool {
-        let facts = Facts { run: self, desktop: &desktop, message: work.message };
-        let holds = matcher.holds(facts);
-        tracer.test(step as u16, matcher, facts, holds);
-        holds
     }
 
     /// Makes `answer`, whose records stand in the message already, the answer that the next steps see.
@@ -306,7 +320,7 @@ impl Run<'_> {
     }
 
     /// Returns the EDNS options that upstreams are sent besides the client's subnet.
-    fn out_options(&self, ops: &[Op]) -> Box<[u8]> {
+    pub(crate) fn out_options(&self, ops: &[Op]) -> Box<[u8]> {
         match self.outgoing.options_step().and_then(|step| ops.get(usize::from(step))) {
             Some(Op::Outgoing(Change::Options(changes))) => outgoing::options(changes, self.query),
             _ => Box::default(),
@@ -314,11 +328,20 @@ impl Run<'_> {
     }
 
     /// Returns how long the client waits if a stale answer is at hand.
-    fn patience_ms(&self, snapshot: &Snapshot) -> Option<u32> {
+    pub(crate) fn patience_ms(&self, snapshot: &Snapshot) -> Option<u32> {
         let fill = self.fill.filter(|fill| fill.has_stale)?;
         match snapshot.program.ops().get(usize::from(fill.step)) {
             Some(Op::Cache(cache)) => Some(cache.rules.stale_client_timeout_ms),
             _ => None,
+        }
+    }
+
+    fn matches(&self, matcher: &Matcher) -> bool {
+        match matcher {
+            Matcher::Qname(set) => set.contains(&self.sought),
+            Matcher::Qtype(types) => types.contains(&self.query.question.qtype),
+            Matcher::Client(set) => set.contains(self.client.address),
+            Matcher::Mark(bit) => self.marks >> (bit & 63) & 1 != 0,
         }
     }
 
@@ -337,8 +360,7 @@ impl Run<'_> {
             LocalAnswer::Negative { rcode, apex_octets, ttl } => {
                 answer.rcode = rcode;
                 let owner_at = Header::LEN + (question.qname.len() - apex_octets.min(question.qname.len()));
-                let written =
-                    put_record(message, body_at, owner_at, Rtype::SOA, ttl, &local_soa(owner_at, ttl));
+                let written = put_local_soa(message, body_at, owner_at, ttl);
                 answer.counts = [0, 1, 0];
                 answer.octets = written.unwrap_or(0);
                 answer.is_too_large = written.is_none();
@@ -346,6 +368,12 @@ impl Run<'_> {
         }
         Some(answer)
     }
+}
+
+/// Nothing in the policy is responsible for this name.
+#[cold]
+pub(crate) const fn nothing() -> Answer {
+    Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "")))
 }
 
 /// A query without RD learns nothing about what others asked for: that would be cache snooping.

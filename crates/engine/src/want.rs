@@ -4,6 +4,9 @@ use std::hash::{Hash, Hasher};
 
 use wire::{Class, EdeCode, Message, NameBuf, Rcode, Rtype};
 
+use crate::ops::split::{BRANCHES_MAX, BranchReport, Progress};
+use crate::resume::Suspended;
+
 /// The number of an upstream group in the plan that `fetch` runs on.
 ///
 /// A group keeps its number over reloads for as long as it keeps its name, and no number is
@@ -42,6 +45,8 @@ pub struct OutQuery {
     pub client_subnet: Option<ClientSubnet>,
     /// Other EDNS options to send, in wire form; at most [`OPTIONS_OCTETS_MAX`](crate::ops::outgoing::OPTIONS_OCTETS_MAX).
     pub options: Box<[u8]>,
+    /// Which servers of the group may be asked, one bit each in their order; zero: all.
+    pub members: u64,
     /// Where the program goes on: only askers with the same continuation may share one fetch.
     pub continuation: u32,
     /// A keyed hash of all of the above and the pool, letter case ignored.
@@ -58,6 +63,7 @@ impl PartialEq for OutQuery {
             && self.no_recursion == other.no_recursion
             && self.client_subnet == other.client_subnet
             && self.options == other.options
+            && self.members == other.members
             && self.continuation == other.continuation
             && self.qname == other.qname
     }
@@ -70,8 +76,37 @@ impl Hash for OutQuery {
     }
 }
 
+/// What a query waits for before it can go on.
+pub enum Want {
+    /// Another server's answer.
+    Fetch(FetchWant),
+    /// The answer of a branch of its own program.
+    Split(Box<SplitWant>),
+    /// So many milliseconds.
+    Sleep(u32),
+}
+
+impl Want {
+    /// Returns what to fetch, if that is what it waits for.
+    pub const fn fetch(&self) -> Option<&FetchWant> {
+        match self {
+            Self::Fetch(want) => Some(want),
+            Self::Split(_) | Self::Sleep(_) => None,
+        }
+    }
+
+    /// Returns how long the client waits if a stale answer is at hand, in milliseconds (RFC 8767 §5).
+    pub fn stale_after_ms(&self) -> Option<u32> {
+        match self {
+            Self::Fetch(want) => want.stale_after_ms,
+            Self::Split(want) => want.stale_after_ms,
+            Self::Sleep(_) => None,
+        }
+    }
+}
+
 /// What to fetch before a query can go on.
-pub struct Want {
+pub struct FetchWant {
     /// Whom to ask.
     pub pool: PoolId,
     /// What to ask.
@@ -80,13 +115,89 @@ pub struct Want {
     pub stale_after_ms: Option<u32>,
 }
 
-/// What became of a fetch.
+/// Which branches to run before a query can go on, and how far they are.
+pub struct SplitWant {
+    /// The split's step.
+    pub(crate) step: u16,
+    /// How far the branches came from memory.
+    pub progress: Progress,
+    /// What makes two of them the same, if the branches would do the same for every client.
+    pub shared: Option<OutQuery>,
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
+    pub stale_after_ms: Option<u32>,
+    /// Branches that have started and must wait.
+    pub(crate) begun: [Option<Box<Suspended>>; BRANCHES_MAX],
+    /// Answers of branches that have ended.
+    pub(crate) ended: [Option<EndedBranch>; BRANCHES_MAX],
+}
+
+/// The answer of a branch, for as long as it is not decided which one wins.
+pub struct EndedBranch {
+    /// What is known about it.
+    pub report: BranchReport,
+    /// The whole message.
+    pub octets: Box<[u8]>,
+}
+
+impl SplitWant {
+    /// Returns what waits for branches none of which has started.
+    // For those who try out what waits, without a program.
+    pub fn new(step: u16, shared: Option<OutQuery>, stale_after_ms: Option<u32>) -> Self {
+        Self {
+            step,
+            progress: Progress::new(),
+            shared,
+            stale_after_ms,
+            begun: [const { None }; BRANCHES_MAX],
+            ended: [const { None }; BRANCHES_MAX],
+        }
+    }
+
+    /// Keeps the answer of a branch that ended at once.
+    #[cold]
+    pub(crate) fn keep(&mut self, branch: u8, report: BranchReport, message: &[u8]) {
+        if let Some(slot) = self.ended.get_mut(usize::from(branch)) {
+            *slot = Some(EndedBranch { report, octets: message.into() });
+        }
+    }
+
+    /// Takes the answer of a branch that ended at once.
+    pub fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
+        self.ended.get_mut(usize::from(branch))?.take()
+    }
+
+    /// Takes a branch that has started.
+    pub fn take_begun(&mut self, branch: u8) -> Option<Box<Suspended>> {
+        self.begun.get_mut(usize::from(branch))?.take()
+    }
+}
+
+/// What became of what a query waited for.
 #[derive(Clone, Copy)]
 pub enum Outcome<'a> {
     /// An upstream answered: its ID, source and question are checked, any rcode is possible.
     Reply(&'a Message<'a>),
     /// Nobody answered usefully.
     Failed(Failure),
+    /// A branch won.
+    Branch(Won<'a>),
+    /// No branch had an answer.
+    NoBranch,
+    /// The time is over.
+    Slept,
+}
+
+/// The branch whose answer counts.
+#[derive(Clone, Copy)]
+pub struct Won<'a> {
+    /// Which one.
+    pub branch: u8,
+    /// What is known about it.
+    pub report: BranchReport,
+    /// How far the branches were.
+    pub progress: Progress,
+    /// Its answer.
+    pub message: &'a Message<'a>,
 }
 
 /// Why a fetch brought nothing.

@@ -29,7 +29,7 @@ fn set(prefixes: &[(&str, u8)]) -> PrefixSet {
 }
 
 fn forward() -> Op {
-    Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: true })
+    Op::Forward(ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: true })
 }
 
 /// A server that asks upstream and then takes these steps.
@@ -374,7 +374,7 @@ fn sent(changes: Vec<Change>, ask: &Ask, from: &str) -> OutQuery {
     });
     server.client = client(from);
     let suspended = server.ask(ask).deferred();
-    suspended.want().query.clone()
+    suspended.want().fetch().expect("a fetch").query.clone()
 }
 
 fn subnet(address: &str, prefix: u8) -> ClientSubnet {
@@ -465,7 +465,7 @@ fn answers_with_dnssec_records_are_not_given_to_those_who_did_not_ask_for_them()
     let mut server = Server::with(gate(), |cache| {
         let step = |cache| CacheStep { cache, rules: CacheRules::default(), view: 0, continues: false };
         vec![
-            Op::SkipUnless(engine::program::Matcher::Qtype(engine::matchers::TypeSet::new([Rtype::A])), 1),
+            Op::SkipUnless(engine::program::Matcher::Qtype([Rtype::A].into()), 1),
             Op::Outgoing(Change::Flag(OutFlag::Dnssec, true)),
             Op::Cache(step(Arc::clone(cache))),
             forward(),

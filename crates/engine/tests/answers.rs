@@ -230,7 +230,7 @@ fn stale_answers_wait_for_the_client_timer_or_a_failure() {
     server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
     server.wait(61);
     let suspended = server.ask(&ask).deferred();
-    assert_eq!(suspended.want().stale_after_ms, Some(1800));
+    assert_eq!(suspended.want().stale_after_ms(), Some(1800));
     // The timer runs out.
     let mut buf = [0; 1232];
     let mut reply = Reply::new(&mut buf);
@@ -263,7 +263,7 @@ fn data_older_than_the_stale_window_is_gone() {
     let mut server = Server::new(CacheRules { stale_seconds: 100, ..CacheRules::default() });
     server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));
     server.wait(161);
-    assert_eq!(server.ask(&www()).deferred().want().stale_after_ms, None);
+    assert_eq!(server.ask(&www()).deferred().want().stale_after_ms(), None);
 }
 
 #[test]
@@ -335,7 +335,12 @@ fn ad_is_believed_only_where_the_operator_says_so() {
             let rules = CacheRules::default();
             vec![
                 Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
-                Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad }),
+                Op::Forward(ForwardStep {
+                    pool: PoolId(0),
+                    members: 0,
+                    forwards_client_subnet: false,
+                    trusts_ad,
+                }),
             ]
         });
         let flags = if asked { Flags::RD.with(Flags::AD) } else { Flags::RD };
@@ -354,19 +359,27 @@ fn subnets_keep_answers_apart_where_they_are_told_upstream() {
         let rules = CacheRules { keeps_subnets_apart: true, ..CacheRules::default() };
         vec![
             Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
-            Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: true, trusts_ad: false }),
+            Op::Forward(ForwardStep {
+                pool: PoolId(0),
+                members: 0,
+                forwards_client_subnet: true,
+                trusts_ad: false,
+            }),
         ]
     });
     let from = |third: u8| www().option(8, &[0, 1, 24, 0, 198, 51, third]);
     let suspended = server.ask(&from(1)).deferred();
-    assert_eq!(suspended.want().query.client_subnet.map(|subnet| subnet.prefix), Some(24));
+    assert_eq!(
+        suspended.want().fetch().expect("a fetch").query.client_subnet.map(|subnet| subnet.prefix),
+        Some(24)
+    );
     server.resume(suspended, Ok(&with_address(&www(), 60, [192, 0, 2, 1])));
     assert_eq!(seen(&server.ask(&from(1)).answered()).answers[0].2, [192, 0, 2, 1]);
     assert!(matches!(server.ask(&from(2)), Asked::Deferred(_)));
     assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
     // Prefix zero: the client opted out (RFC 7871 §7.1.2).
     let suspended = server.ask(&www().option(8, &[0, 1, 0, 0])).deferred();
-    assert_eq!(suspended.want().query.client_subnet, None);
+    assert_eq!(suspended.want().fetch().expect("a fetch").query.client_subnet, None);
 }
 
 fn gate_with(change: impl FnOnce(&mut Gate)) -> Gate {
@@ -441,7 +454,12 @@ fn rules_mark_skip_call_and_rewrite() {
             Op::SkipUnless(only("blocked.example.org"), 1),
             Op::Call(8),
             Op::SkipIf(Matcher::Mark(3), 2),
-            Op::Forward(ForwardStep { pool: PoolId(1), forwards_client_subnet: false, trusts_ad: false }),
+            Op::Forward(ForwardStep {
+                pool: PoolId(1),
+                members: 0,
+                forwards_client_subnet: false,
+                trusts_ad: false,
+            }),
             Op::Skip(1),
             Op::Reject(Rcode::NXDOMAIN, Some(wire::EdeCode::BLOCKED)),
             Op::Ttl(TtlRule::Fixed(Ttl::new(5))),
@@ -453,7 +471,7 @@ fn rules_mark_skip_call_and_rewrite() {
     let blocked = seen(&server.ask(&Ask::new("x.blocked.example.org", Rtype::A).edns(1232)).answered());
     assert_eq!((blocked.rcode, blocked.ede), (Rcode::NXDOMAIN, Some(15)));
     let suspended = server.ask(&www()).deferred();
-    assert_eq!(suspended.want().pool, PoolId(1));
+    assert_eq!(suspended.want().fetch().expect("a fetch").pool, PoolId(1));
     let reply = seen(&server.resume(suspended, Ok(&with_address(&www(), 300, [192, 0, 2, 7]))));
     assert_eq!(reply.answers[0].1, 5);
 }

@@ -3,6 +3,8 @@
 engine::counters! {
     fetches: "Fetches begun for clients and refreshes.",
     coalesced: "Queries that joined a fetch already under way.",
+    splits: "Queries that waited for branches of their policy.",
+    branches: "Branches of policies that ran for queries that waited.",
     sent_udp: "Queries sent to upstreams over UDP.",
     sent_tcp: "Queries sent to upstreams over TCP.",
     replies: "Replies from upstreams that belonged to a query.",
@@ -18,6 +20,7 @@ engine::counters! {
     upstreams_down: "Times an upstream was taken out of use.",
     upstreams_up: "Times an upstream came back.",
     probes: "Probes sent to upstreams that are down.",
+    distances: "Addresses in answers that were connected to, to measure how far they are.",
     resolutions: "Look-ups of upstream names.",
     timeouts: "Fetches that failed because no upstream answered in time.",
     failures: "Fetches that failed for another reason.",

@@ -8,7 +8,11 @@ use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use engine::{Failure, Now, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Worker};
+use engine::ops::quickest::Probe;
+use engine::ops::split::{BranchReport, Next, Progress, Worth};
+use engine::{
+    EndedBranch, Failure, Now, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Won, Worker,
+};
 use rand::rngs::StdRng;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -17,11 +21,12 @@ use tokio::task::AbortHandle;
 use wire::{Message, Rcode};
 
 use crate::counters::Counters;
-use crate::machine::{Ending, Event, Finished, Machine, Waiter};
+use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
 use crate::plan::Plan;
 use crate::status::Status;
+use crate::survey::Survey;
 use crate::sys::Inbox;
 use crate::time::{Moment, Span};
 
@@ -63,6 +68,8 @@ pub struct Desk {
     touched: RefCell<Vec<Rc<dyn Outlet>>>,
     /// The time of the batch that listeners are feeding us.
     batch: Cell<Option<Moment>>,
+    survey: Survey,
+    me: Weak<Desk>,
     alarm: Rc<Alarm>,
     alarm_task: Cell<Option<AbortHandle>>,
     board: Arc<Board>,
@@ -76,11 +83,20 @@ struct Alarm {
     changed: Notify,
 }
 
-/// A query that waits; without `to`, work that no client waits for.
+/// A query that waits.
 struct Asker {
     suspended: Box<Suspended>,
-    to: Option<ReplyTo>,
+    to: To,
     deferrals: u8,
+}
+
+/// Who gets what a query brings.
+enum To {
+    Client(ReplyTo),
+    /// The query that was split, as the answer of this branch.
+    Split(SplitKey, u8),
+    /// Nobody: it only fills a cache.
+    Nobody,
 }
 
 impl Waiter for Asker {
@@ -89,7 +105,18 @@ impl Waiter for Asker {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        self.to.as_ref().map(|_| self.suspended.client().address)
+        match self.to {
+            To::Client(_) | To::Split(..) => Some(self.suspended.client().address),
+            To::Nobody => None,
+        }
+    }
+
+    fn next(&self, progress: &Progress) -> Next {
+        self.suspended.next(progress)
+    }
+
+    fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
+        self.suspended.take_ended(branch)
     }
 }
 
@@ -109,6 +136,8 @@ impl Desk {
                 reply: RefCell::new(vec![0; REPLY_OCTETS_MAX].into_boxed_slice()),
                 touched: RefCell::new(Vec::new()),
                 batch: Cell::new(None),
+                survey: Survey::default(),
+                me: desk.clone(),
                 alarm: Rc::clone(&alarm),
                 alarm_task: Cell::new(None),
                 board,
@@ -235,16 +264,26 @@ impl Desk {
     fn conclude(&self, finished: Finished<'_>, now: Moment) {
         let Finished { mut waiters, ending } = finished;
         let held;
+        let parse = |octets| Message::parse(octets).map_err(|_| Failure::BadReply(Rcode::SERVFAIL));
         let outcome = match &ending {
             Ending::Reply(message) => Outcome::Reply(message),
-            Ending::Held(bytes) => match Message::parse(bytes) {
+            Ending::Held(octets) => match parse(octets) {
                 Ok(message) => {
                     held = message;
                     Outcome::Reply(&held)
                 }
-                Err(_) => Outcome::Failed(Failure::BadReply(Rcode::SERVFAIL)),
+                Err(failure) => Outcome::Failed(failure),
             },
             Ending::Failed(failure) => Outcome::Failed(*failure),
+            Ending::Branch { branch, report, progress, octets } => match parse(octets) {
+                Ok(message) => {
+                    held = message;
+                    let (branch, report, progress) = (*branch, *report, *progress);
+                    Outcome::Branch(Won { branch, report, progress, message: &held })
+                }
+                Err(failure) => Outcome::Failed(failure),
+            },
+            Ending::NoBranch => Outcome::NoBranch,
         };
         let mut share = Share::First;
         loop {
@@ -259,23 +298,61 @@ impl Desk {
     fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
         let Asker { suspended, to, deferrals } = asker;
         let mut buffer = self.reply.borrow_mut();
-        let mut reply = Reply::new(room(&mut buffer, to.as_ref()));
+        let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
-        match verdict {
-            Verdict::Answered => {
-                if let Some(to) = to {
-                    self.deliver(&to, reply.bytes());
-                }
+        self.went_on(verdict, &reply, to, deferrals, now);
+    }
+
+    /// Starts a branch for those who wait for it.
+    fn begin_branch(&self, key: SplitKey, branch: u8, now: Moment) {
+        let mut machine = self.machine.borrow_mut();
+        let Some(parent) = machine.split_waiter(key) else { return };
+        let (to, deferrals) = (To::Split(key, branch), parent.deferrals);
+        if let Some(suspended) = parent.suspended.take_begun(branch) {
+            return machine.take(Asker { suspended, to, deferrals: deferrals + 1 }, now);
+        }
+        let mut buffer = self.reply.borrow_mut();
+        let mut reply = Reply::new(room(&mut buffer, &to));
+        let verdict = self.worker.engine.borrow_mut().branch(&parent.suspended, branch, &mut reply);
+        drop(machine);
+        self.went_on(verdict, &reply, to, deferrals, now);
+    }
+
+    /// Hands on what the engine said about a query.
+    fn went_on(&self, verdict: Verdict, reply: &Reply<'_>, to: To, deferrals: u8, now: Moment) {
+        match (verdict, to) {
+            (Verdict::Answered, To::Client(to)) => self.deliver(&to, reply.bytes()),
+            (Verdict::Answered | Verdict::Drop, To::Split(key, branch)) => {
+                let report = reply.report().unwrap_or(BranchReport::empty(Worth::Nothing));
+                self.machine.borrow_mut().branch_ended(key, branch, report, reply.bytes(), now);
             }
-            Verdict::Drop => (),
-            Verdict::Defer(suspended) => {
-                drop(buffer);
-                if deferrals < DEFERRALS_MAX {
-                    let asker = Asker { suspended, to, deferrals: deferrals + 1 };
-                    self.machine.borrow_mut().take(asker, now);
-                }
+            (Verdict::Answered, To::Nobody) | (Verdict::Drop, To::Client(_) | To::Nobody) => (),
+            (Verdict::Defer(suspended), to) if deferrals < DEFERRALS_MAX => {
+                let asker = Asker { suspended, to, deferrals: deferrals + 1 };
+                self.machine.borrow_mut().take(asker, now);
+            }
+            (Verdict::Defer(_), To::Split(key, branch)) => {
+                let report = BranchReport::empty(Worth::Nothing);
+                self.machine.borrow_mut().branch_ended(key, branch, report, &[], now);
+            }
+            (Verdict::Defer(_), To::Client(_) | To::Nobody) => (),
+        }
+    }
+
+    /// Begins the measurements that answers asked for.
+    fn explore(&self) {
+        while let Some(probe) = self.worker.engine.borrow_mut().next_probe() {
+            if self.survey.has_room() {
+                self.board.counters.distances.bump();
+                self.survey.begin(probe, self.me.clone());
             }
         }
+    }
+
+    /// Takes a measurement.
+    pub(crate) fn measured(&self, probe: &Probe, micros: Option<u32>) {
+        self.begin();
+        self.worker.engine.borrow_mut().measured(probe, micros);
     }
 
     fn deliver(&self, to: &ReplyTo, reply: &[u8]) {
@@ -290,16 +367,17 @@ impl Desk {
     fn give_stale(&self, waiter: u32) {
         let mut machine = self.machine.borrow_mut();
         let Some(asker) = machine.waiter(waiter) else { return };
-        let Some(to) = asker.to.take() else { return };
+        if !matches!(asker.to, To::Client(_)) {
+            return;
+        }
         let mut buffer = self.reply.borrow_mut();
-        let mut reply = Reply::new(room(&mut buffer, Some(&to)));
-        match self.worker.engine.borrow_mut().answer_stale(&asker.suspended, &mut reply) {
-            Verdict::Answered => {
-                drop(machine);
-                self.deliver(&to, reply.bytes());
-            }
-            // Nothing stale after all: it goes on waiting.
-            Verdict::Drop | Verdict::Defer(_) => asker.to = Some(to),
+        let mut reply = Reply::new(room(&mut buffer, &asker.to));
+        // If there is nothing stale after all, it goes on waiting.
+        if let Verdict::Answered = self.worker.engine.borrow_mut().answer_stale(&asker.suspended, &mut reply)
+            && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
+        {
+            drop(machine);
+            self.deliver(&to, reply.bytes());
         }
     }
 
@@ -314,17 +392,19 @@ impl Desk {
                     Some(Event::Finished(finished)) => self.conclude(finished, now),
                     Some(Event::Rejected(asker, failure)) => {
                         // A refresh that is not taken is not made; its data is asked for again soon enough.
-                        if asker.to.is_some() {
+                        if !matches!(asker.to, To::Nobody) {
                             self.resume(asker, Outcome::Failed(failure), Share::Other, now);
                         }
                     }
                     Some(Event::Impatient(waiter)) => self.give_stale(waiter),
+                    Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
+                    Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
                 }
             }
             loop {
                 let errand = self.worker.engine.borrow_mut().next_errand();
                 let Some(suspended) = errand else { break };
-                let asker = Asker { suspended, to: None, deferrals: 0 };
+                let asker = Asker { suspended, to: To::Nobody, deferrals: 0 };
                 self.machine.borrow_mut().take(asker, now);
             }
             let mut machine = self.machine.borrow_mut();
@@ -333,6 +413,7 @@ impl Desk {
                 break;
             }
         }
+        self.explore();
         let mut touched = self.touched.take();
         for outlet in &touched {
             outlet.flush();
@@ -384,12 +465,12 @@ impl Desk {
 impl engine::Desk for Desk {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
-        self.machine.borrow_mut().take(Asker { suspended, to: Some(to), deferrals: 0 }, now);
+        self.machine.borrow_mut().take(Asker { suspended, to: To::Client(to), deferrals: 0 }, now);
     }
 
     fn errand(&self, suspended: Box<Suspended>) {
         let now = self.batch_now();
-        self.machine.borrow_mut().take(Asker { suspended, to: None, deferrals: 0 }, now);
+        self.machine.borrow_mut().take(Asker { suspended, to: To::Nobody, deferrals: 0 }, now);
     }
 
     fn flush(&self) {
@@ -397,6 +478,7 @@ impl engine::Desk for Desk {
         if let Some(now) = self.batch.take() {
             self.settle(now);
         }
+        self.explore();
     }
 
     fn fetching(&self) -> usize {
@@ -427,8 +509,11 @@ impl Drop for Desk {
 }
 
 /// Returns the part of the reply buffer that `to` has use for.
-fn room<'b>(buffer: &'b mut [u8], to: Option<&ReplyTo>) -> &'b mut [u8] {
-    let size = to.map_or(REPLY_OCTETS_MAX, |to| to.outlet.reply_octets_max()).min(buffer.len());
+fn room<'b>(buffer: &'b mut [u8], to: &To) -> &'b mut [u8] {
+    let size = match to {
+        To::Client(to) => to.outlet.reply_octets_max().min(buffer.len()),
+        To::Split(..) | To::Nobody => buffer.len(),
+    };
     buffer.get_mut(..size).unwrap_or(&mut [])
 }
 

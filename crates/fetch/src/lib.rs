@@ -16,6 +16,7 @@ mod pick;
 pub mod plan;
 mod rtt;
 pub mod status;
+mod survey;
 mod sys;
 mod time;
 mod transactions;

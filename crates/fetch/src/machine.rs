@@ -8,6 +8,7 @@ mod names;
 mod pools;
 mod replies;
 mod sockets;
+mod splits;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use engine::{Failure, OutQuery, PoolId, Want};
+use engine::ops::split::{BranchReport, Next, Progress};
+use engine::{EndedBranch, Failure, OutQuery, PoolId, Want};
 use hashbrown::HashTable;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -28,7 +30,7 @@ use crate::counters::Counters;
 use crate::network::{LinkKey, Network, SocketKey};
 use crate::packet::{CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::pick::{self, Candidate};
-use crate::plan::{Hedge, Limits, Pick, Protocol, RcodeSet};
+use crate::plan::{Hedge, Limits, Protocol, RcodeSet};
 use crate::rtt::RETRY_MAX;
 use crate::time::{Moment, Span};
 use crate::upstream::Upstream;
@@ -37,6 +39,8 @@ use links::Link;
 use names::Named;
 use pools::Pool;
 use sockets::Socket;
+use splits::Split;
+pub(crate) use splits::SplitKey;
 
 /// Sends one fetch may cause, so that a lossy or lying network costs a bounded number of packets.
 const ATTEMPTS_MAX: usize = 8;
@@ -63,6 +67,10 @@ pub(crate) trait Waiter {
     fn want(&self) -> &Want;
     /// Returns whose query it is; `None` for work that no client waits for.
     fn client(&self) -> Option<IpAddr>;
+    /// Returns what to do about the branches it waits for when they are so far.
+    fn next(&self, progress: &Progress) -> Next;
+    /// Takes the answer of a branch that ended before it was taken.
+    fn take_ended(&mut self, branch: u8) -> Option<EndedBranch>;
 }
 
 /// Something for the owner of the machine to do.
@@ -73,6 +81,11 @@ pub(crate) enum Event<W> {
     Rejected(W, Failure),
     /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch goes on.
     Impatient(u32),
+    /// This branch is to start, for whoever waits there (see [`Machine::split_waiter`]); its end is told with
+    /// [`Machine::branch_ended`].
+    Branch(SplitKey, u8),
+    /// A query has slept enough.
+    Slept(W),
 }
 
 /// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
@@ -92,6 +105,19 @@ pub(crate) enum Ending<'b> {
     Held(Box<[u8]>),
     /// With nothing.
     Failed(Failure),
+    /// With the answer of a branch.
+    Branch {
+        /// Which branch.
+        branch: u8,
+        /// What is known about it.
+        report: BranchReport,
+        /// How far the branches were.
+        progress: Progress,
+        /// The answer.
+        octets: Box<[u8]>,
+    },
+    /// Without an answer from any branch.
+    NoBranch,
 }
 
 /// What a deadline is for.
@@ -105,6 +131,10 @@ enum Token {
     Probe(u32),
     /// The end of an idle connection.
     Link(u32),
+    /// The time that a split gives its branches.
+    Split(u32),
+    /// The end of a sleep.
+    Sleep(u32),
     /// The refresh of an upstream's addresses: its name, and whether of IPv6.
     Name(u32, names::Family),
 }
@@ -150,6 +180,10 @@ struct Fetch {
     deadline: Moment,
     timer: TimerKey,
     held: Option<Held>,
+    /// When what is held is good enough.
+    settle_at: Moment,
+    /// Answers among which none has enough that agree with it.
+    votes: Vec<Box<[u8]>>,
     last_failure: Failure,
 }
 
@@ -225,7 +259,9 @@ impl Fetch {
 struct WaiterEntry<W> {
     who: W,
     next: u32,
-    stale: TimerKey,
+    /// The end of its patience, or of its sleep.
+    timer: TimerKey,
+    is_asleep: bool,
     cell: Option<ClientCell>,
 }
 
@@ -259,6 +295,9 @@ pub(crate) struct Machine<N, W> {
     active: u32,
     index: HashTable<u32>,
     waiters: Slab<WaiterEntry<W>>,
+    splits: Slab<Split>,
+    split_index: HashTable<u32>,
+    split_serial: u32,
     clients: Clients,
     wheel: Wheel<Token>,
     events: VecDeque<Event<W>>,
@@ -293,6 +332,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             active: 0,
             index: HashTable::new(),
             waiters: Slab::new(),
+            splits: Slab::new(),
+            split_index: HashTable::new(),
+            split_serial: 0,
             clients,
             wheel: Wheel::new(now),
             events: VecDeque::new(),
@@ -329,7 +371,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     pub(crate) fn next_waiter(&mut self, list: &mut WaiterList) -> Option<W> {
         let entry = self.waiters.try_remove(list.0 as usize)?;
         list.0 = entry.next;
-        self.wheel.cancel(entry.stale);
+        self.wheel.cancel(entry.timer);
         if let Some(cell) = entry.cell {
             self.clients.leave(cell);
         }
@@ -341,9 +383,17 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.waiters.get_mut(key as usize).map(|entry| &mut entry.who)
     }
 
-    /// Takes a query: joins the fetch it needs or begins it.
+    /// Takes a query: joins what it waits for, or begins it.
     pub(crate) fn take(&mut self, who: W, now: Moment) {
-        let want = who.want();
+        match who.want() {
+            Want::Fetch(_) => self.take_fetch(who, now),
+            Want::Split(_) => self.take_split(who, now),
+            Want::Sleep(_) => self.take_sleeper(who, now),
+        }
+    }
+
+    fn take_fetch(&mut self, who: W, now: Moment) {
+        let Want::Fetch(want) = who.want() else { return };
         let is_errand = who.client().is_none();
         let pool = self.pool_of(want.pool);
         let query = &want.query;
@@ -354,7 +404,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             // What an errand would bring is on its way already.
             if !is_errand {
                 self.counters.coalesced.bump();
-                match self.admit(fetch, &who) {
+                match self.admit(self.waiting_for(fetch), &who) {
                     Ok(cell) => self.attach(fetch, who, cell, now),
                     Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
                 }
@@ -362,7 +412,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             return;
         }
         match self.begin(pool, query.clone(), now) {
-            Ok(fetch) => match self.admit(fetch, &who) {
+            Ok(fetch) => match self.admit(0, &who) {
                 Ok(cell) => {
                     self.attach(fetch, who, cell, now);
                     self.start(fetch, now);
@@ -379,6 +429,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Ends all fetches, and takes no more.
     pub(crate) fn stop(&mut self, now: Moment) {
         self.is_stopping = true;
+        self.wake_all();
         let all: Vec<u32> = self.fetches.iter().map(|(fetch, _)| fetch as u32).collect();
         for fetch in all {
             self.finish_later(fetch, Ending::Failed(Failure::Stopping), now);
@@ -397,13 +448,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 Token::Fetch(fetch) => self.fetch_due(fetch, now),
                 Token::Waiter(waiter) => {
                     if let Some(entry) = self.waiters.get_mut(waiter as usize) {
-                        entry.stale = TimerKey::NONE;
+                        entry.timer = TimerKey::NONE;
                         self.counters.impatient.bump();
                         self.events.push_back(Event::Impatient(waiter));
                     }
                 }
                 Token::Probe(upstream) => self.probe_due(upstream, now),
                 Token::Link(link) => self.link_due(LinkKey(link), now),
+                Token::Split(split) => self.split_due(split, now),
+                Token::Sleep(waiter) => self.wake(waiter),
                 Token::Name(named, family) => self.name_due(named, family, now),
             }
         }
@@ -413,11 +466,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.by_id.get(usize::from(id.0)).copied().unwrap_or(NIL)
     }
 
-    /// Decides whether one more query may wait for `fetch`.
-    fn admit(&self, fetch: u32, who: &W) -> Result<Option<ClientCell>, Failure> {
+    fn waiting_for(&self, fetch: u32) -> u32 {
+        self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.2)
+    }
+
+    /// Decides whether one more query may wait where `beside` do.
+    fn admit(&self, beside: u32, who: &W) -> Result<Option<ClientCell>, Failure> {
         let waiting = self.waiters.len() as u32;
-        let on_fetch = self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.2);
-        if waiting >= self.limits.waiting_max || on_fetch >= self.limits.waiting_per_fetch_max {
+        if waiting >= self.limits.waiting_max || beside >= self.limits.waiting_per_fetch_max {
             self.counters.shed_waiting.bump();
             return Err(Failure::Overloaded);
         }
@@ -433,25 +489,27 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         Ok(Some(cell))
     }
 
-    fn attach(&mut self, fetch: u32, who: W, cell: Option<ClientCell>, now: Moment) {
-        let stale_after_ms = who.want().stale_after_ms;
+    /// Lets a query wait; says where.
+    fn enqueue(&mut self, who: W, cell: Option<ClientCell>, now: Moment) -> u32 {
+        let stale_after_ms = who.want().stale_after_ms();
         if let Some(cell) = cell {
             self.clients.enter(cell);
         }
-        let key = self.waiters.insert(WaiterEntry { who, next: NIL, stale: TimerKey::NONE, cell }) as u32;
+        let entry = WaiterEntry { who, next: NIL, timer: TimerKey::NONE, is_asleep: false, cell };
+        let key = self.waiters.insert(entry) as u32;
         let timer = stale_after_ms
             .filter(|_| cell.is_some())
             .map(|ms| self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Waiter(key)));
         if let (Some(timer), Some(entry)) = (timer, self.waiters.get_mut(key as usize)) {
-            entry.stale = timer;
+            entry.timer = timer;
         }
-        let Some(fetch) = self.fetches.get_mut(fetch as usize) else { return };
-        let (_, last, count) = &mut fetch.waiters;
-        *count += 1;
-        let before = std::mem::replace(last, key);
-        match self.waiters.get_mut(before as usize) {
-            Some(before) => before.next = key,
-            None => fetch.waiters.0 = key,
+        key
+    }
+
+    fn attach(&mut self, fetch: u32, who: W, cell: Option<ClientCell>, now: Moment) {
+        let key = self.enqueue(who, cell, now);
+        if let Some(fetch) = self.fetches.get_mut(fetch as usize) {
+            chain(&mut self.waiters, &mut fetch.waiters, key);
         }
     }
 
@@ -504,6 +562,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             deadline,
             timer: TimerKey::NONE,
             held: None,
+            settle_at: Moment::NEVER,
+            votes: Vec::new(),
             last_failure: Failure::Timeout,
         }) as u32
     }
@@ -526,6 +586,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             no_recursion: false,
             client_subnet: None,
             options: Box::default(),
+            members: 0,
             continuation: 0,
             hash: 0,
         };
@@ -533,11 +594,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Collects the members of a fetch's pool that `keep` wants into `self.candidates`.
-    fn gather(&mut self, pool: u32, keep: impl Fn(u32) -> bool) {
+    ///
+    /// `members` are those that may be asked, one bit each; zero: all.
+    fn gather(&mut self, pool: u32, members: u64, keep: impl Fn(u32) -> bool) {
         self.candidates.clear();
         let Some(pool) = self.pools.get(pool as usize) else { return };
         for member in &pool.members {
-            if let Some(upstream) = self.upstreams.get(member.upstream as usize)
+            if (members == 0 || members >> (member.member & 63) & 1 != 0)
+                && let Some(upstream) = self.upstreams.get(member.upstream as usize)
                 && keep(member.upstream)
             {
                 self.candidates.push(Candidate {
@@ -570,8 +634,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         fetch.is_parked = false;
         fetch.last_failure = Failure::Timeout;
-        let pool = fetch.pool;
-        self.gather(pool, |_| true);
+        let (pool, members) = (fetch.pool, fetch.query.members);
+        self.gather(pool, members, |_| true);
+        if self.candidates.is_empty() {
+            return self.finish_later(key, Ending::Failed(Failure::NoUpstream), now);
+        }
         let chosen = pick::first(pick, &self.candidates, &mut self.rng);
         let can_hedge = self.candidates.iter().filter(|candidate| candidate.is_up).count() > 1;
         if let Some(fetch) = self.fetches.get_mut(key as usize) {
@@ -589,7 +656,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if !has_sent {
             return self.advance(key, now);
         }
-        if can_hedge && !matches!(pick, Pick::Race(_)) {
+        if can_hedge && !pick.is_race() {
             self.plan_hedge(key, hedge, now);
         }
         self.arm(key);
@@ -723,7 +790,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     fn arm(&mut self, key: u32) {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         self.wheel.cancel(fetch.timer);
-        let at = fetch.hedge_at.min(fetch.retry_at).min(fetch.deadline);
+        let at = fetch.hedge_at.min(fetch.retry_at).min(fetch.deadline).min(fetch.settle_at);
         fetch.timer = self.wheel.set(at, Token::Fetch(key));
     }
 
@@ -748,7 +815,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 match ending {
                     Ending::Failed(Failure::Timeout) => self.counters.timeouts.bump(),
                     Ending::Failed(_) => self.counters.failures.bump(),
-                    Ending::Reply(_) | Ending::Held(_) => (),
+                    Ending::Reply(_) | Ending::Held(_) | Ending::Branch { .. } | Ending::NoBranch => (),
                 }
                 self.active -= 1;
                 let hash = fetch.query.hash;
@@ -766,7 +833,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 self.linger(key);
                 match ending {
                     Ending::Reply(message) => self.resolved(named, family, Some(&message), now),
-                    Ending::Held(_) | Ending::Failed(_) => self.resolved(named, family, None, now),
+                    Ending::Held(_) | Ending::Failed(_) | Ending::Branch { .. } | Ending::NoBranch => {
+                        self.resolved(named, family, None, now);
+                    }
                 }
                 None
             }
@@ -783,6 +852,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 fetch.is_lingering = true;
                 fetch.is_parked = false;
                 (fetch.hedge_at, fetch.retry_at, fetch.deadline) = (Moment::NEVER, Moment::NEVER, last);
+                fetch.settle_at = Moment::NEVER;
                 self.arm(key);
             }
             _ => self.remove(key),
@@ -842,6 +912,19 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.pools.get(pool as usize).map_or(RcodeSet::UNUSABLE, |pool| pool.plan.fallback_on)
     }
 }
+
+/// Appends a waiter to a list: its first and last, and how many.
+fn chain<W>(waiters: &mut Slab<WaiterEntry<W>>, (first, last, count): &mut (u32, u32, u32), key: u32) {
+    *count += 1;
+    let before = std::mem::replace(last, key);
+    match waiters.get_mut(before as usize) {
+        Some(before) => before.next = key,
+        None => *first = key,
+    }
+}
+
+/// The rank of an answer that is kept because there may be a better one.
+const USABLE: u8 = 4;
 
 /// Returns how telling an unusable reply is: the most telling one is passed on.
 const fn rank(rcode: Rcode) -> u8 {

@@ -178,6 +178,7 @@ mod tests {
             no_recursion: false,
             client_subnet: None,
             options: Box::default(),
+            members: 0,
             continuation: 0,
             hash: 0,
         }

@@ -79,7 +79,7 @@ pub(crate) fn first(pick: Pick, candidates: &[Candidate], rng: &mut impl Rng) ->
                 left -= weight(candidate);
             }
         }
-        Pick::Race(width) => {
+        Pick::Race(width) | Pick::PreferPositive { width, .. } | Pick::Consensus { width, .. } => {
             let width = usize::from(width).clamp(1, RACE_MAX);
             // Selection by repeated minimum: width and groups are small.
             while chosen.len < width {
@@ -102,7 +102,11 @@ pub(crate) fn next(pick: Pick, untried: &[Candidate], down_too: bool) -> Option<
     let mut up = untried.iter().filter(|candidate| candidate.is_up);
     let best = match pick {
         Pick::Ordered => up.next(),
-        Pick::Fastest | Pick::Balanced | Pick::Race(_) => up.min_by_key(|candidate| candidate.score),
+        Pick::Fastest
+        | Pick::Balanced
+        | Pick::Race(_)
+        | Pick::PreferPositive { .. }
+        | Pick::Consensus { .. } => up.min_by_key(|candidate| candidate.score),
     };
     match best {
         Some(best) => Some(best.upstream),

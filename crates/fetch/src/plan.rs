@@ -72,6 +72,8 @@ pub struct ServerPlan {
     pub protocol: Protocol,
     /// Its share under [`Pick::Balanced`]; zero counts as one.
     pub weight: u16,
+    /// Which bit stands for it where only some servers of the group may be asked.
+    pub member: u8,
     /// What our sockets to it are bound to.
     pub bind: Bind,
 }
@@ -79,7 +81,13 @@ pub struct ServerPlan {
 impl ServerPlan {
     /// Returns a server at `address` that is asked over UDP (and over TCP when it truncates).
     pub fn udp(address: SocketAddr) -> Self {
-        Self { target: Target::Address(address), protocol: Protocol::Udp, weight: 1, bind: Bind::default() }
+        Self {
+            target: Target::Address(address),
+            protocol: Protocol::Udp,
+            weight: 1,
+            member: 0,
+            bind: Bind::default(),
+        }
     }
 
     /// Returns a server at `address` that is asked over TCP only.
@@ -135,6 +143,39 @@ pub enum Pick {
     Fastest,
     /// One at random, by weight.
     Balanced,
+    /// Some at once. The first answer with the records asked for wins; one that says there are none waits a while for
+    /// such an answer.
+    PreferPositive {
+        /// How many at once.
+        width: u8,
+        /// How long a negative answer waits, in milliseconds.
+        wait_ms: u32,
+    },
+    /// Some at once. The first answer that so many agree on wins: the same kind of negative answer, or a record in
+    /// common. If there is no such answer, the one that most agree on.
+    Consensus {
+        /// How many at once.
+        width: u8,
+        /// How many must agree.
+        agreeing: u8,
+    },
+}
+
+impl Pick {
+    /// Returns how many servers are asked at once if it is more than one.
+    pub(crate) const fn width(self) -> Option<u8> {
+        match self {
+            Self::Race(width) | Self::PreferPositive { width, .. } | Self::Consensus { width, .. } => {
+                Some(width)
+            }
+            Self::Ordered | Self::Fastest | Self::Balanced => None,
+        }
+    }
+
+    /// Returns whether several servers are asked at once.
+    pub(crate) const fn is_race(self) -> bool {
+        self.width().is_some()
+    }
 }
 
 /// Whether to ask a second server when the first is slower than it usually is.

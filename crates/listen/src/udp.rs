@@ -13,7 +13,6 @@ use engine::{Address, Client, Outlet, ReplyTo, Transport};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::bind::Entrance;
 use crate::counters::Counters;
 use crate::plan::{Grouping, Prefix, UdpPlan};
 use crate::proxy::{self, Source};
@@ -110,7 +109,7 @@ pub(crate) struct Reader<S: Service> {
     service: Rc<S>,
     port: Rc<Port>,
     inbox: Inbox,
-    entrance: Arc<Entrance>,
+    proxies: Rc<[Prefix]>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
@@ -133,7 +132,7 @@ impl<S: Service> Reader<S> {
         socket: OwnedFd,
         address: SocketAddr,
         plan: &UdpPlan,
-        entrance: Arc<Entrance>,
+        proxies: Rc<[Prefix]>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         // On a specific address replies can only leave from there.
@@ -161,7 +160,7 @@ impl<S: Service> Reader<S> {
             service,
             port: Rc::new(port),
             inbox: Inbox::new(&incoming),
-            entrance,
+            proxies,
             late: Vec::with_capacity(DEFERRED_MAX),
             lost: 0,
             lost_asked_ms: 0,
@@ -296,20 +295,14 @@ impl<S: Service> Reader<S> {
             verified: false,
             reply_octets_max: self.port.reply_octets_max,
             keepalive: None,
-            listener: self.entrance.listener,
-            connection: 0,
         };
-        if self.entrance.proxies.is_empty() {
-            Some((client, datagram))
-        } else {
-            self.proxied(client, datagram)
-        }
+        if self.proxies.is_empty() { Some((client, datagram)) } else { self.proxied(client, datagram) }
     }
 
     /// Reads the PROXY header if the peer is one that must send it.
     #[cold]
     fn proxied<'a>(&self, peer: Client, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
-        if !is_proxy(&self.entrance.proxies, peer.address) {
+        if !is_proxy(&self.proxies, peer.address) {
             return Some((peer, datagram));
         }
         match proxy::parse(datagram) {

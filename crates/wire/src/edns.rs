@@ -40,6 +40,11 @@ impl<'a> Edns<'a> {
         self.flags & 0x8000 != 0
     }
 
+    /// Returns the options as they came, in a row.
+    pub const fn options_bytes(&self) -> &'a [u8] {
+        self.options
+    }
+
     /// Walks the options in the order they came.
     pub fn options(&self) -> impl Iterator<Item = EdnsOption<'a>> + use<'a> {
         let mut rest = self.options;

@@ -113,6 +113,35 @@ impl<'a> Query<'a> {
     pub fn wants_dnssec(&self) -> bool {
         self.edns.is_some_and(|edns| edns.wants_dnssec())
     }
+
+    /// Writes the same query about something else: header and OPT stay, records besides them are left out.
+    ///
+    /// `None` when `out` does not hold it.
+    pub fn about<'o>(&self, qname: Name<'_>, qtype: Rtype, out: &'o mut [u8]) -> Option<Query<'o>> {
+        let additionals = u16::from(self.edns.is_some());
+        let header = Header { answers: 0, authorities: 0, additionals, ..self.header };
+        let [t0, t1] = qtype.0.to_be_bytes();
+        let [c0, c1] = self.question.qclass.0.to_be_bytes();
+        let mut len = 0;
+        put(out, &mut len, &header.to_bytes())?;
+        put(out, &mut len, qname.as_bytes())?;
+        put(out, &mut len, &[t0, t1, c0, c1])?;
+        if let Some(edns) = &self.edns {
+            let options = edns.options_bytes();
+            let [s0, s1] = edns.udp_size.to_be_bytes();
+            let [f0, f1] = edns.flags.to_be_bytes();
+            let [l0, l1] = u16::try_from(options.len()).ok()?.to_be_bytes();
+            put(out, &mut len, &[0, 0, 41, s0, s1, edns.extended_rcode, edns.version, f0, f1, l0, l1])?;
+            put(out, &mut len, options)?;
+        }
+        Query::parse(out.get(..len)?).ok()
+    }
+}
+
+fn put(out: &mut [u8], len: &mut usize, bytes: &[u8]) -> Option<()> {
+    out.get_mut(*len..*len + bytes.len())?.copy_from_slice(bytes);
+    *len += bytes.len();
+    Some(())
 }
 
 /// Reads a message that asks for nothing but a server cookie: no question, and an OPT with a COOKIE option

@@ -5,7 +5,7 @@
 use crate::header::{Flags, Header};
 use crate::message::{Message, NameRef, Record, Section};
 use crate::name::Name;
-use crate::numbers::Rtype;
+use crate::numbers::{Rtype, Ttl};
 use crate::rdata::extent;
 use crate::rtypes::{self, Field, NameRule};
 use crate::write::{Full, Writer};
@@ -187,16 +187,7 @@ fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Re
             continue;
         }
         let owner = record.owner.expand().map_err(|_| Unfit::Rdata)?;
-        let mut outcome = Ok(());
-        let mut ttl_at = 0;
-        writer
-            .record(record.section, owner.as_name(), record.rtype, record.class, record.ttl(), |writer| {
-                // The TTL and the length stand before the data.
-                ttl_at = writer.len() - 6;
-                outcome = write_data(&record, writer);
-                outcome.map_err(|_| Full)
-            })
-            .map_err(|Full| outcome.err().unwrap_or(Unfit::Full))?;
+        let ttl_at = write_record(&record, owner.as_name(), record.ttl(), &mut writer)?;
         *slots.next().ok_or(Unfit::Full)? = u16::try_from(ttl_at - body_at).map_err(|_| Unfit::Full)?;
         ttl_count += 1;
         let [answers, authorities, additionals] = &mut counts;
@@ -208,6 +199,26 @@ fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Re
     }
     let [answers, authorities, additionals] = counts;
     Ok(Normalised { len: writer.finish(), body_at, answers, authorities, additionals, ttl_count })
+}
+
+/// Writes a record of another message under `owner` and with this TTL, names in it anew. Returns where the TTL field is.
+pub fn write_record(
+    record: &Record<'_>,
+    owner: Name<'_>,
+    ttl: Ttl,
+    writer: &mut Writer<'_>,
+) -> Result<usize, Unfit> {
+    let mut outcome = Ok(());
+    let mut ttl_at = 0;
+    writer
+        .record(record.section, owner, record.rtype, record.class, ttl, |writer| {
+            // The TTL and the length stand before the data.
+            ttl_at = writer.len() - 6;
+            outcome = write_data(record, writer);
+            outcome.map_err(|_| Full)
+        })
+        .map_err(|Full| outcome.err().unwrap_or(Unfit::Full))?;
+    Ok(ttl_at)
 }
 
 /// Writes the data of a record of another message, its names anew (inside [`Writer::record`]).

@@ -57,12 +57,13 @@ fn limits(waiting: u32, workers: usize) -> Limits {
 fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Problem>) -> PoolPlan {
     let name = &group.name.value;
     let mut servers = Vec::new();
-    for entry in &group.servers {
+    for (number, entry) in group.servers.iter().enumerate() {
         let span = entry.server.span;
         let plan = |target: Target, protocol: Protocol| ServerPlan {
             target,
             protocol,
             weight: entry.weight,
+            member: u8::try_from(number).unwrap_or(u8::MAX),
             bind: Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() },
         };
         match &entry.server.value {

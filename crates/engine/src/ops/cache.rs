@@ -248,13 +248,12 @@ impl CacheStep {
         answer: &Answer,
         body: &mut [u8],
         ttl_offsets: &[u16],
-        is_for_every_subnet: bool,
     ) {
         let Some((ttl, stale)) = self.lifetime(asked.query.question.qtype, answer, body, ttl_offsets) else {
             return;
         };
         let key = match asked.subnet {
-            Some(_) if is_for_every_subnet => self.scope_zero_key(asked),
+            Some(_) if answer.is_for_every_subnet => self.scope_zero_key(asked),
             Some(_) | None => self.key(asked),
         };
         let [answers, authorities, additionals] = answer.counts;
@@ -339,6 +338,7 @@ fn answer_of(hit: &Hit, ede: Option<(EdeCode, &'static str)>) -> Answer {
         ede,
         text_at: None,
         is_too_large: !hit.fits(),
+        ..Answer::empty(hit.rcode, ede)
     }
 }
 

@@ -4,15 +4,20 @@
 
 use wire::{HashKey, OptionCode, Query};
 
-use crate::ops::outgoing::Outgoing;
-use crate::program::Position;
-use crate::want::{ClientSubnet, OutQuery, PoolId, Want};
+use crate::program::Op;
+use crate::run::Run;
+use crate::want::{ClientSubnet, FetchWant, OutQuery, PoolId};
+
+/// In [`ForwardStep::members`]: every server of the group.
+pub const ALL_MEMBERS: u64 = 0;
 
 /// What the step needs to know about its group.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardStep {
     /// The group.
     pub pool: PoolId,
+    /// Which of its servers may be asked, one bit each in their order; zero: all.
+    pub members: u64,
     /// Whether the client's EDNS client subnet is passed on; otherwise upstreams learn nothing about clients.
     pub forwards_client_subnet: bool,
     /// Whether an AD bit from this group is believed and passed on (RFC 6840 §5.8): only for groups that validate
@@ -21,32 +26,35 @@ pub struct ForwardStep {
 }
 
 impl ForwardStep {
-    /// Returns what to fetch for `query` before going on at `at`.
+    /// Returns what to fetch for a query before it goes on where it is.
     pub(crate) fn want(
         &self,
         key: &HashKey,
-        query: &Query<'_>,
-        name_hash: u64,
-        at: &Position,
+        ops: &[Op],
+        run: &Run<'_>,
         stale_after_ms: Option<u32>,
-        (outgoing, options): (&Outgoing, Box<[u8]>),
-    ) -> Want {
+    ) -> FetchWant {
+        let (query, outgoing) = (run.query, &run.outgoing);
+        let options = run.out_options(ops);
         let client_subnet = outgoing.subnet(query, self.forwards_client_subnet);
         let question = &query.question;
         let checking_disabled = outgoing.checking_disabled(query);
         let wants_dnssec = outgoing.wants_dnssec(query);
         let no_recursion = outgoing.forbids_recursion();
-        let continuation = at.fingerprint();
+        let continuation = run.at.fingerprint();
         let flags =
             u64::from(wants_dnssec) | u64::from(checking_disabled) << 1 | u64::from(no_recursion) << 2;
         let mut hash = key.mix(
-            name_hash,
+            run.sought.hash(),
             u64::from(question.qtype.0)
                 | u64::from(question.qclass.0) << 16
                 | u64::from(self.pool.0) << 32
                 | flags << 48,
         );
         hash = key.mix(hash, u64::from(continuation));
+        if self.members != ALL_MEMBERS {
+            hash = key.mix(hash, self.members);
+        }
         if let Some(subnet) = client_subnet {
             let bits = subnet.address_bits();
             hash = key.mix(key.mix(hash, bits as u64), (bits >> 64) as u64 ^ u64::from(subnet.prefix));
@@ -56,7 +64,7 @@ impl ForwardStep {
             hash = key.mix(hash, word);
         }
         let folded = outgoing.folds_case().then(|| question.qname.to_folded());
-        Want {
+        FetchWant {
             pool: self.pool,
             query: OutQuery {
                 qname: folded.as_ref().map_or(question.qname, wire::Folded::as_name).to_buf(),
@@ -67,6 +75,7 @@ impl ForwardStep {
                 no_recursion,
                 client_subnet,
                 options,
+                members: self.members,
                 continuation,
                 hash,
             },

@@ -4,8 +4,13 @@
 
 pub mod answer;
 pub mod cache;
+pub mod dns64;
 pub mod edit;
 pub mod event;
 pub mod forward;
 pub mod outgoing;
+pub mod prefer;
+pub mod quickest;
+pub mod rewrite;
+pub mod split;
 pub mod ttl;

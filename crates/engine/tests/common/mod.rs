@@ -15,8 +15,8 @@ use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Client, Counters, Engine, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell,
-    Suspended, Transport, Verdict,
+    Client, Counters, Engine, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Suspended,
+    Transport, Verdict,
 };
 use wire::{Class, Flags, HashKey, Header, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 
@@ -140,7 +140,12 @@ pub fn usual(cache: &Arc<Cache>, rules: CacheRules) -> Vec<Op> {
     vec![
         Op::Local(Arc::new(local.compile(KEY, Ttl::new(60)))),
         Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
-        Op::Forward(ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false }),
+        Op::Forward(ForwardStep {
+            pool: PoolId(0),
+            members: 0,
+            forwards_client_subnet: false,
+            trusts_ad: false,
+        }),
     ]
 }
 
@@ -162,8 +167,6 @@ pub fn client(address: &str) -> Client {
         verified: false,
         reply_octets_max: u16::MAX,
         keepalive: None,
-        listener: ListenerId::default(),
-        connection: 0,
     }
 }
 
@@ -182,8 +185,6 @@ impl Server {
             key: KEY,
             gate,
             program: Program::new(ops(&cache)).expect("a program"),
-            trusted_peers: Default::default(),
-            connection_tests: Box::default(),
             chaos: engine::chaos::Chaos::default(),
             udp_octets_max: 1232,
             recursion_available: true,

@@ -32,12 +32,14 @@ pub(super) struct Pool {
 pub(super) struct Member {
     pub(super) upstream: u32,
     pub(super) weight: u16,
+    /// Which bit stands for it; see [`engine::OutQuery::members`].
+    pub(super) member: u8,
 }
 
 /// One server as configured.
 enum Part {
     Fixed(Member),
-    Named { named: u32, weight: u16, protocol: Protocol, bind: Bind, port: u16 },
+    Named { named: u32, weight: u16, member: u8, protocol: Protocol, bind: Bind, port: u16 },
 }
 
 impl Pool {
@@ -82,13 +84,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let mut parts = Vec::with_capacity(plan.servers.len());
         let mut unresolved = Vec::new();
         for server in &plan.servers {
-            let weight = server.weight;
+            let (weight, member) = (server.weight, server.member);
             match &server.target {
                 Target::Address(address) => {
                     let remote =
                         Remote { address: *address, protocol: server.protocol, bind: server.bind.clone() };
                     let upstream = self.acquire(remote);
-                    parts.push(Part::Fixed(Member { upstream, weight }));
+                    parts.push(Part::Fixed(Member { upstream, weight, member }));
                 }
                 Target::Name { name, port } => {
                     let (named, is_new) = self.acquire_name(name, &plan.bootstrap, now);
@@ -98,6 +100,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     parts.push(Part::Named {
                         named,
                         weight,
+                        member,
                         protocol: server.protocol,
                         bind: server.bind.clone(),
                         port: *port,
@@ -142,24 +145,24 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let mut wanted = Vec::new();
         for part in &pool.parts {
             match part {
-                Part::Fixed(member) => wanted.push((Ok(member.upstream), member.weight)),
-                Part::Named { named, weight, protocol, bind, port } => {
+                Part::Fixed(member) => wanted.push((Ok(member.upstream), member.weight, member.member)),
+                Part::Named { named, weight, member, protocol, bind, port } => {
                     let named = self.named.get(*named as usize);
                     for address in named.map(Named::addresses).unwrap_or_default() {
                         let address = SocketAddr::new(address, *port);
                         let remote = Remote { address, protocol: *protocol, bind: bind.clone() };
-                        wanted.push((Err(remote), *weight));
+                        wanted.push((Err(remote), *weight, *member));
                     }
                 }
             }
         }
         let mut members = Vec::with_capacity(wanted.len());
-        for (upstream, weight) in wanted {
+        for (upstream, weight, member) in wanted {
             let upstream = match upstream {
                 Ok(upstream) => self.hold(upstream),
                 Err(remote) => self.acquire(remote),
             };
-            members.push(Member { upstream, weight });
+            members.push(Member { upstream, weight, member });
         }
         let Some(pool) = self.pools.get_mut(key as usize) else { return };
         let old = std::mem::replace(&mut pool.members, members);

@@ -1,18 +1,41 @@
 //! What upstreams say, and whether to believe it.
 
 use engine::Failure;
-use wire::{Flags, Header, Message, Opcode, Rcode};
+use wire::{Flags, Header, Message, Opcode, Rcode, Rtype, Section};
 
-use crate::machine::{AttemptState, Ending, Finished, Held, How, Machine, NIL, Via, WRONG_MAX, Waiter, rank};
+use crate::machine::{
+    AttemptState, Ending, Finished, Held, How, Machine, NIL, USABLE, Via, WRONG_MAX, Waiter, rank,
+};
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
-use crate::plan::Protocol;
-use crate::time::Moment;
+use crate::plan::{Pick, Protocol};
+use crate::time::{Moment, Span};
 use crate::transactions::Transaction;
 use crate::upstream::{CASELESS_FOR, PLAIN_FOR};
 
 /// Stray datagrams on one socket after which its port is given up and they are no longer looked at closely.
 const STRAYS_MAX: u32 = 256;
+
+/// Returns whether an answer has records of the type asked for.
+fn is_positive(message: &Message<'_>, qtype: Rtype) -> bool {
+    message.rcode() == Rcode::NOERROR && wanted(message, qtype).next().is_some()
+}
+
+/// Walks the data of the records asked for.
+fn wanted<'m>(message: &Message<'m>, qtype: Rtype) -> impl Iterator<Item = &'m [u8]> {
+    let answers = message.records().take_while(|record| record.section == Section::Answer);
+    answers.filter(move |record| record.rtype == qtype).map(|record| record.rdata)
+}
+
+/// Returns whether two answers say the same: that there is nothing, or that there is a certain record.
+fn agree(vote: &[u8], message: &Message<'_>, qtype: Rtype) -> bool {
+    let Ok(vote) = Message::parse(vote) else { return false };
+    match (is_positive(&vote, qtype), is_positive(message, qtype)) {
+        (true, true) => wanted(&vote, qtype).any(|data| wanted(message, qtype).any(|other| data == other)),
+        (false, false) => vote.rcode() == message.rcode(),
+        _ => false,
+    }
+}
 
 impl<N: Network, W: Waiter> Machine<N, W> {
     /// Takes one datagram; `is_cut` says that it was longer than our buffer.
@@ -150,7 +173,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 // Without EDNS it works: do without for a while.
                 upstream.plain_until = now + PLAIN_FOR;
             }
-            return self.finish(key, Ending::Reply(message), now);
+            return match self.pools.get(pool as usize).map(|pool| pool.plan.pick) {
+                Some(Pick::PreferPositive { wait_ms, .. }) => {
+                    self.prefer_positive(key, message, wait_ms, now)
+                }
+                Some(Pick::Consensus { agreeing, .. }) => self.count_votes(key, message, agreeing, now),
+                _ => self.finish(key, Ending::Reply(message), now),
+            };
         }
         if let Some(upstream) = self.upstreams.get_mut(from as usize) {
             upstream.tally.unusable += 1;
@@ -162,6 +191,53 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 fetch.held = Some(Held { rank: rank(rcode), bytes: message.as_bytes().into() });
             }
         }
+        self.advance(key, now);
+        None
+    }
+
+    /// Takes an answer if it has what was asked for; another waits for such a one.
+    fn prefer_positive<'b>(
+        &mut self,
+        key: u32,
+        message: Message<'b>,
+        wait_ms: u32,
+        now: Moment,
+    ) -> Option<Finished<'b>> {
+        let fetch = self.fetches.get_mut(key as usize)?;
+        if is_positive(&message, fetch.query.qtype) || !fetch.any(AttemptState::Waiting) {
+            return self.finish(key, Ending::Reply(message), now);
+        }
+        if fetch.held.as_ref().is_none_or(|held| held.rank < USABLE) {
+            fetch.held = Some(Held { rank: USABLE, bytes: message.as_bytes().into() });
+            fetch.settle_at = now + Span::from_ms(u64::from(wait_ms));
+        }
+        self.arm(key);
+        None
+    }
+
+    /// Takes an answer if enough others agree with it.
+    fn count_votes<'b>(
+        &mut self,
+        key: u32,
+        message: Message<'b>,
+        agreeing: u8,
+        now: Moment,
+    ) -> Option<Finished<'b>> {
+        let fetch = self.fetches.get_mut(key as usize)?;
+        let qtype = fetch.query.qtype;
+        let others = fetch.votes.iter().filter(|vote| agree(vote, &message, qtype)).count();
+        if others + 1 >= usize::from(agreeing) {
+            return self.finish(key, Ending::Reply(message), now);
+        }
+        fetch.votes.push(message.as_bytes().into());
+        // The one that most agree on is kept in case no more come; of several such the first.
+        let votes = &fetch.votes;
+        let count = |vote: &[u8]| {
+            Message::parse(vote)
+                .map_or(0, |vote| votes.iter().filter(|other| agree(other, &vote, qtype)).count())
+        };
+        let best = votes.iter().rev().max_by_key(|vote| count(vote)).cloned();
+        fetch.held = best.map(|bytes| Held { rank: USABLE, bytes });
         self.advance(key, now);
         None
     }

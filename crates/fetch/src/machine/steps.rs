@@ -4,8 +4,8 @@ use wire::{NameBuf, Rtype};
 
 use crate::health::Change;
 use crate::machine::{
-    ATTEMPTS_MAX, AttemptState, Ending, HEDGE_COST, How, Machine, NIL, PROBE_TIMEOUT, Purpose, Token, Via,
-    Waiter,
+    ATTEMPTS_MAX, AttemptState, Ending, HEDGE_COST, How, Machine, NIL, PROBE_TIMEOUT, Purpose, Token, USABLE,
+    Via, Waiter,
 };
 use crate::network::Network;
 use crate::pick;
@@ -29,6 +29,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         if now >= fetch.deadline {
             self.expire(key, now);
+            return self.give_up(key, now);
+        }
+        if now >= fetch.settle_at {
             return self.give_up(key, now);
         }
         if now >= fetch.hedge_at {
@@ -81,7 +84,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         let has_held = fetch.held.is_some();
         // A packet may have been lost: what is silent in a race is asked again before a bad answer wins it.
-        if has_held && (is_tired || !matches!(pick, Pick::Race(_))) {
+        if has_held && (is_tired || !pick.is_race()) {
             return self.pass_on_when_due(key, now);
         }
         // Servers that were silent may be asked again; over TCP the kernel does that.
@@ -94,7 +97,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         });
         let tried: [Option<u32>; ATTEMPTS_MAX] =
             std::array::from_fn(|i| fetch.attempts().get(i).map(|attempt| attempt.upstream));
-        self.gather(pool, |upstream| again.contains(&Some(upstream)) || !tried.contains(&Some(upstream)));
+        let members = fetch.query.members;
+        self.gather(pool, members, |upstream| {
+            again.contains(&Some(upstream)) || !tried.contains(&Some(upstream))
+        });
         let any_up = self.candidates.iter().any(|candidate| candidate.is_up);
         if !any_up && (is_tired || has_held) && !self.candidates.is_empty() {
             // All went down meanwhile: fail now rather than pile up.
@@ -129,11 +135,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Collects the members of a fetch's pool that it has not tried yet; returns the pool and how it picks.
     fn untried(&mut self, key: u32) -> Option<(u32, Pick)> {
         let fetch = self.fetches.get(key as usize)?;
-        let pool = fetch.pool;
+        let (pool, members) = (fetch.pool, fetch.query.members);
         let pick = self.pools.get(pool as usize)?.plan.pick;
         let tried: [u32; ATTEMPTS_MAX] =
             std::array::from_fn(|i| fetch.attempts().get(i).map_or(NIL, |attempt| attempt.upstream));
-        self.gather(pool, |upstream| !tried.contains(&upstream));
+        self.gather(pool, members, |upstream| !tried.contains(&upstream));
         Some((pool, pick))
     }
 
@@ -149,9 +155,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let has_held = fetch.held.is_some();
         let is_waiting = fetch.any(AttemptState::Waiting);
         let is_last_resort = fetch.is_last_resort;
+        // An answer that others may only have bettered is enough when nobody else is asked any more.
+        if !is_waiting && fetch.held.as_ref().is_some_and(|held| held.rank >= USABLE) {
+            return self.give_up(key, now);
+        }
         let Some((_, pick)) = self.untried(key) else { return self.give_up(key, now) };
         // In a race the others may still answer; only when all have answered or failed is it the next one's turn.
-        let may_wait = is_waiting && matches!(pick, Pick::Race(_));
+        let may_wait = is_waiting && pick.is_race();
         if !may_wait && !is_last_resort {
             // Ends: each round uses up one attempt or one candidate.
             while let Some(next) = pick::next(pick, &self.candidates, !has_held) {
@@ -163,7 +173,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
         }
         let Some(fetch) = self.fetches.get(key as usize) else { return };
-        let is_asked_again = matches!(pick, Pick::Race(_)) && fetch.resends < ROUNDS_MAX;
+        let is_asked_again = pick.is_race() && fetch.resends < ROUNDS_MAX;
         let may_still_come =
             is_waiting || ((!has_held || is_asked_again) && fetch.any(AttemptState::Overdue));
         if may_still_come { self.arm(key) } else { self.give_up(key, now) }

@@ -1,11 +1,12 @@
 //! The rules of fetching on a simulated clock and a scripted network.
 
 mod sim;
+mod splits;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use engine::{Failure, Want};
+use engine::{Failure, FetchWant, Want};
 use wire::{Class, Flags, Header, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::network::{LinkKey, SocketKey};
@@ -728,8 +729,12 @@ fn a_port_is_used_for_a_bounded_number_of_queries_and_time() {
 fn all_queries_of_a_burst_leave_through_one_socket() {
     let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
     for i in 0..64 {
-        let want = Want { pool: POOL, query: question(&format!("n{i}.example.org")), stale_after_ms: None };
-        sim.machine.take(Asker { number: i, want, client: Some(CLIENT) }, sim.now);
+        let query = question(&format!("n{i}.example.org"));
+        let want = Want::Fetch(FetchWant { pool: POOL, query, stale_after_ms: None });
+        sim.machine.take(
+            Asker { number: i, want, client: Some(CLIENT), split: None, parent: None, text: String::new() },
+            sim.now,
+        );
     }
     sim.settle();
     let overs: Vec<Over> = sim.machine.network.queued.iter().map(|sent| sent.over).collect();

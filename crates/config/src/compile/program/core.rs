@@ -2,7 +2,7 @@
 
 use engine::PoolId;
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::forward::ForwardStep;
+use engine::ops::forward::{ALL_MEMBERS, ForwardStep};
 use engine::program::Op;
 
 use super::{Emitter, rules};
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         Some(CacheStep {
             cache: plan.cache.clone(),
             rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
-            view: self.view,
+            view: 0,
             continues: false,
         })
     }
@@ -48,6 +48,7 @@ impl Emitter<'_> {
         let group = self.parts.settings.upstreams.iter().find(|group| group.name.value == name)?;
         Some(ForwardStep {
             pool: PoolId(*self.parts.pools.get(name)?),
+            members: ALL_MEMBERS,
             forwards_client_subnet: self.tells_subnets(name),
             trusts_ad: group.trust_ad,
         })

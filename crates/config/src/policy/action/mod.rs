@@ -51,10 +51,6 @@ pub enum Noun {
     Policy,
     /// A set.
     Set,
-    /// A condition.
-    Condition,
-    /// A listener.
-    Listener,
 }
 
 impl Noun {
@@ -65,8 +61,6 @@ impl Noun {
             Self::Cache => "cache",
             Self::Policy => "policy",
             Self::Set => "set",
-            Self::Condition => "condition",
-            Self::Listener => "listener",
         }
     }
 }

@@ -3,14 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::{Failure, OutQuery, PoolId, Want};
+use engine::ops::split::{BranchReport, Next, Progress, SplitStep, Worth};
+use engine::{EndedBranch, Failure, FetchWant, OutQuery, PoolId, SplitWant, Want};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
-use super::super::{Ending, Event, Finished, Machine, Waiter};
+use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::counters::Counters;
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
@@ -83,6 +85,12 @@ pub(super) struct Asker {
     pub(super) number: u32,
     pub(super) want: Want,
     pub(super) client: Option<IpAddr>,
+    /// The rule of the branches it waits for.
+    pub(super) split: Option<Rc<SplitStep>>,
+    /// The split that it is a branch of.
+    pub(super) parent: Option<(SplitKey, u8)>,
+    /// What it asks.
+    pub(super) text: String,
 }
 
 impl Waiter for Asker {
@@ -93,6 +101,14 @@ impl Waiter for Asker {
     fn client(&self) -> Option<IpAddr> {
         self.client
     }
+
+    fn next(&self, progress: &Progress) -> Next {
+        self.split.as_ref().expect("it waits for branches").next(progress)
+    }
+
+    fn take_ended(&mut self, _: u8) -> Option<EndedBranch> {
+        None
+    }
 }
 
 pub(super) struct Sim {
@@ -102,6 +118,10 @@ pub(super) struct Sim {
     pub(super) asked: u32,
     pub(super) ended: HashMap<u32, Brought>,
     pub(super) impatient: Vec<u32>,
+    /// Branches that were started: who asks, and which branch it is.
+    pub(super) branches: Vec<(u32, u8)>,
+    /// Branches that won.
+    pub(super) winners: Vec<u8>,
 }
 
 pub(super) const POOL: PoolId = PoolId(0);
@@ -137,6 +157,7 @@ pub(super) fn question(text: &str) -> OutQuery {
         no_recursion: false,
         client_subnet: None,
         options: Box::default(),
+        members: 0,
         continuation: 0,
         hash,
     }
@@ -174,7 +195,16 @@ impl Sim {
         let mut machine =
             Machine::new(Wire::default(), StdRng::seed_from_u64(42), Arc::clone(&counters), now);
         machine.adopt(&Plan { pools, limits }, now);
-        Self { machine, counters, now, asked: 0, ended: HashMap::new(), impatient: Vec::new() }
+        Self {
+            machine,
+            counters,
+            now,
+            asked: 0,
+            ended: HashMap::new(),
+            impatient: Vec::new(),
+            branches: Vec::new(),
+            winners: Vec::new(),
+        }
     }
 
     pub(super) fn ask(&mut self, text: &str) -> u32 {
@@ -189,8 +219,9 @@ impl Sim {
     ) -> u32 {
         let number = self.asked;
         self.asked += 1;
-        let want = Want { pool: POOL, query: question(text), stale_after_ms };
-        self.machine.take(Asker { number, want, client }, self.now);
+        let want = Want::Fetch(FetchWant { pool: POOL, query: question(text), stale_after_ms });
+        self.machine
+            .take(Asker { number, want, client, split: None, parent: None, text: text.to_owned() }, self.now);
         self.settle();
         number
     }
@@ -199,28 +230,76 @@ impl Sim {
         while let Some(event) = self.machine.next_event() {
             match event {
                 Event::Finished(finished) => self.conclude(finished),
-                Event::Rejected(asker, failure) => {
-                    assert!(self.ended.insert(asker.number, Err(failure)).is_none(), "one end each");
-                }
+                Event::Rejected(asker, failure) => self.end(&asker, Err(failure), &[]),
                 Event::Impatient(waiter) => {
                     let asker = self.machine.waiter(waiter).expect("it waits");
                     self.impatient.push(asker.number);
                     asker.client = None;
+                }
+                Event::Branch(key, branch) => self.begin_branch(key, branch),
+                Event::Slept(asker) => {
+                    assert!(self.ended.insert(asker.number, Ok(Rcode::NOERROR)).is_none(), "one end each");
                 }
             }
         }
         self.machine.flush(self.now);
     }
 
+    /// Asks a question that each branch asks a pool of its own: branch 0 the first pool, and so on.
+    pub(super) fn ask_split(&mut self, text: &str, split: &Rc<SplitStep>, is_shared: bool) -> u32 {
+        let number = self.asked;
+        self.asked += 1;
+        let want = SplitWant::new(0, is_shared.then(|| question(text)), None);
+        let (want, split) = (Want::Split(Box::new(want)), Some(Rc::clone(split)));
+        let asker = Asker { number, want, client: Some(CLIENT), split, parent: None, text: text.to_owned() };
+        self.machine.take(asker, self.now);
+        self.settle();
+        number
+    }
+
+    fn begin_branch(&mut self, key: SplitKey, branch: u8) {
+        let Some(waiter) = self.machine.split_waiter(key) else { return };
+        let text = waiter.text.clone();
+        let number = self.asked;
+        self.asked += 1;
+        let query = question(&text);
+        let pool = PoolId(u16::from(branch));
+        let want = Want::Fetch(FetchWant { pool, query, stale_after_ms: None });
+        let parent = Some((key, branch));
+        self.branches.push((number, branch));
+        self.machine.take(Asker { number, want, client: Some(CLIENT), split: None, parent, text }, self.now);
+    }
+
+    fn end(&mut self, asker: &Asker, brought: Brought, message: &[u8]) {
+        if let Some((key, branch)) = asker.parent {
+            let worth = match brought {
+                Ok(Rcode::NOERROR | Rcode::NXDOMAIN) => Worth::Usable,
+                Ok(_) => Worth::Unusable(2),
+                Err(_) => Worth::Unusable(1),
+            };
+            // A branch that failed has an answer all the same: the failure.
+            let failure = [0, 0, 0x80, 2, 0, 0, 0, 0, 0, 0, 0, 0];
+            let message = if message.is_empty() { &failure } else { message };
+            self.machine.branch_ended(key, branch, BranchReport::empty(worth), message, self.now);
+        }
+        assert!(self.ended.insert(asker.number, brought).is_none(), "one end each");
+    }
+
     pub(super) fn conclude(&mut self, finished: Finished<'_>) {
         let Finished { mut waiters, ending } = finished;
-        let brought = match &ending {
-            Ending::Reply(message) => Ok(message.rcode()),
-            Ending::Held(bytes) => Ok(Message::parse(bytes).expect("held replies are well formed").rcode()),
-            Ending::Failed(failure) => Err(*failure),
+        let rcode = |bytes: &[u8]| Message::parse(bytes).expect("held replies are well formed").rcode();
+        let (brought, message) = match &ending {
+            Ending::Reply(message) => (Ok(message.rcode()), message.as_bytes()),
+            Ending::Held(bytes) => (Ok(rcode(bytes)), &**bytes),
+            Ending::Failed(failure) => (Err(*failure), &[][..]),
+            Ending::Branch { branch, octets, .. } => {
+                self.winners.push(*branch);
+                (Ok(rcode(octets)), &**octets)
+            }
+            Ending::NoBranch => (Err(Failure::BadReply(Rcode::SERVFAIL)), &[][..]),
         };
         while let Some(asker) = self.machine.next_waiter(&mut waiters) {
-            assert!(self.ended.insert(asker.number, brought).is_none(), "one end each");
+            self.end(&asker, brought, message);
         }
     }
 

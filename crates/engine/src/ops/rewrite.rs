@@ -1,0 +1,126 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! `redirect(…)` and `rewrite(…)`: the steps after it ask for another name, and the client gets their answer for the
+//! name that it asked for.
+
+use sets::NameSet;
+use wire::reply::write_record;
+use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Writer};
+
+use super::split::Written;
+use crate::names::Sought;
+
+/// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they do.
+const ALIAS_TTL_MAX: Ttl = Ttl::new(300);
+
+/// Another name in place of the one asked for.
+pub struct Rewrite {
+    /// Which name.
+    pub targets: Targets,
+    /// What the client sees of it.
+    pub style: Style,
+}
+
+/// What the client sees of a rewritten name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A CNAME to it, and its records.
+    Cname,
+    /// Its records, under the name asked for.
+    Restored,
+}
+
+/// Which name stands in for which.
+pub enum Targets {
+    /// One for all.
+    One(Target),
+    /// The one beside the pattern that a name fits, the closest of those on labels; other names stay as they are.
+    Table {
+        /// The patterns; the line of each is the number of its target, from 1.
+        patterns: Box<NameSet>,
+        /// The targets.
+        targets: Box<[Target]>,
+    },
+}
+
+/// What a name becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// This name.
+    Name(NameBuf),
+    /// What stands before another name, and this name after it.
+    Below {
+        /// The other name.
+        old: NameBuf,
+        /// What stands in its place.
+        new: NameBuf,
+    },
+}
+
+impl Rewrite {
+    /// Returns what a query is to ask for; `None` leaves it as it is.
+    pub(crate) fn target(&self, query: &Query<'_>, sought: &Sought<'_>) -> Option<NameBuf> {
+        let qname = query.question.qname;
+        let target = match &self.targets {
+            Targets::One(target) => target,
+            Targets::Table { patterns, targets } => {
+                let rule = patterns.find(sought)?.rule.number();
+                targets.get(rule.checked_sub(1)? as usize)?
+            }
+        };
+        let name = target.of(qname)?;
+        // A name that stands for itself needs nothing done.
+        if name.as_name() == qname { None } else { Some(name) }
+    }
+}
+
+impl Target {
+    /// Returns what `qname` becomes. `None` when it is not below the other name, or too long then.
+    fn of(&self, qname: Name<'_>) -> Option<NameBuf> {
+        match self {
+            Self::Name(name) => Some(*name),
+            Self::Below { old, new } => {
+                if !qname.is_at_or_below(old.as_name()) {
+                    return None;
+                }
+                let own = qname.label_count() - old.as_name().label_count();
+                let mut name = NameBuf::root();
+                for label in qname.labels().take(own).chain(new.as_name().labels()) {
+                    name.push_label(label).ok()?;
+                }
+                Some(name)
+            }
+        }
+    }
+}
+
+/// Writes `message`, which answers another name's question, as an answer to `query`.
+pub(crate) fn restore(
+    style: Style,
+    message: &Message<'_>,
+    query: &Query<'_>,
+    out: &mut [u8],
+) -> Option<Written> {
+    let asked = message.question?.qname;
+    let mut writer = Writer::new(&mut *out, usize::from(u16::MAX), 0, message.header.flags);
+    writer.question(&query.question).ok()?;
+    let body_at = writer.len();
+    let qname = query.question.qname;
+    if style == Style::Cname {
+        let answers = message.records().take_while(|record| record.section == Section::Answer);
+        let ttl = answers.map(|record| record.ttl()).min().unwrap_or(ALIAS_TTL_MAX);
+        writer.record(Section::Answer, qname, Rtype::CNAME, Class::IN, ttl, |w| w.name(asked)).ok()?;
+    }
+    for record in message.records() {
+        if matches!(record.rtype, Rtype::OPT | Rtype::TSIG) {
+            continue;
+        }
+        let owner = record.owner.expand().ok()?;
+        let is_asked = style == Style::Restored && owner.as_name() == asked;
+        let owner = if is_asked { qname } else { owner.as_name() };
+        write_record(&record, owner, record.ttl(), &mut writer).ok()?;
+    }
+    let len = writer.finish();
+    debug_assert!(body_at >= Header::LEN, "the question comes first");
+    Written::new(out, len, body_at, message.rcode())
+}
