@@ -3,10 +3,14 @@
 use super::wrap;
 use crate::load::Loaded;
 use crate::lower::{default_node, expected_kind};
+use crate::policy::action::{Action, Core};
 use crate::schema::{self, Kind, Row, Value};
-use crate::source::Sources;
+use crate::settings::Settings;
+use crate::source::{Sources, Span};
 use crate::yaml::{self, Entry, Node};
 
+/// The setting that is made to fit if nobody says it.
+const POLICY: &str = "policy";
 /// Columns of a comment.
 const WIDTH: usize = 100;
 /// The column at which the origin of a value stands.
@@ -30,8 +34,51 @@ pub fn show(loaded: &Loaded) -> String {
         yaml::Value::Map(entries) => entries.as_slice(),
         yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
     };
-    printer.mapping("", entries, 0);
+    if loaded.settings.policy_is_given {
+        printer.mapping("", entries, 0);
+    } else {
+        let mut entries: Vec<Entry> = entries.iter().filter(|entry| entry.key != POLICY).cloned().collect();
+        let node = built_in_policy(&loaded.settings);
+        entries.push(Entry { key: POLICY.to_owned(), key_span: Span::BUILT_IN, node });
+        printer.mapping("", &entries, 0);
+    }
     printer.out
+}
+
+/// Returns the policy of a configuration that gives none, with the cache and the group that it was fitted to.
+fn built_in_policy(settings: &Settings) -> Node {
+    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    let (mut cache, mut group) = (None, None);
+    for action in rules.flat_map(|rule| &rule.actions) {
+        match &action.value {
+            Action::Core(Core::Cache(name)) => cache = Some(format!("cache({})", name.value)),
+            Action::Core(Core::Forward(name)) => group = Some(format!("forward({})", name.value)),
+            _ => {}
+        }
+    }
+    let mut node = default_node(schema::find(POLICY).and_then(|row| row.default).unwrap_or("{}"));
+    rename(&mut node, &|step| match step {
+        "cache(main)" => cache.clone(),
+        "forward(default)" => group.clone(),
+        other => Some(other.to_owned()),
+    });
+    node
+}
+
+/// Gives every text in a tree another one, or takes it out of its list.
+fn rename(node: &mut Node, name: &dyn Fn(&str) -> Option<String>) {
+    match &mut node.value {
+        yaml::Value::Scalar(scalar) => scalar.text = name(&scalar.text).unwrap_or_default(),
+        yaml::Value::List(items) => {
+            items.retain(|item| match &item.value {
+                yaml::Value::Scalar(scalar) => name(&scalar.text).is_some(),
+                yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => true,
+            });
+            items.iter_mut().for_each(|item| rename(item, name));
+        }
+        yaml::Value::Map(entries) => entries.iter_mut().for_each(|entry| rename(&mut entry.node, name)),
+        yaml::Value::Null => {}
+    }
 }
 
 struct Printer<'a> {
@@ -252,6 +299,16 @@ mod tests {
             policy: {main: [{if: \"client in kids and mark(1)\", do: drop}, [cache(main), forward(default)]]}\n";
         let loaded = load(text);
         assert_eq!(load(&show(&loaded)).settings, loaded.settings);
+        for fitted in [
+            "",
+            "upstreams: {only: {servers: [192.0.2.1]}}\n",
+            "cache: {only: {size: 1MiB}}\n",
+            "cache: {}\n",
+        ] {
+            let loaded = load(fitted);
+            let settings = crate::Settings { policy_is_given: true, ..loaded.settings.clone() };
+            assert_eq!(load(&show(&loaded)).settings, settings, "{fitted}");
+        }
         assert_eq!(load(&show(&load(""))).settings.allow, load("").settings.allow);
     }
 
