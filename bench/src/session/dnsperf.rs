@@ -12,7 +12,9 @@ pub(super) fn run(plan: &Plan, time: Duration, query_file: &Path, cores: &[usize
     let mut command = Command::new("dnsperf");
     command.args(["-s", &plan.server.ip().to_string(), "-p", &plan.server.port().to_string()]);
     command.arg("-d").arg(query_file);
-    command.args(["-c", &plan.clients.to_string(), "-T", "1", "-q", &plan.outstanding.to_string()]);
+    // Each of its threads is one that sends and one that receives.
+    let threads = cores.len().to_string();
+    command.args(["-c", &plan.clients.to_string(), "-T", &threads, "-q", &plan.outstanding.to_string()]);
     command.args(["-l", &time.as_secs().max(1).to_string(), "-t", "1"]);
     match plan.transport {
         Transport::Udp => {}

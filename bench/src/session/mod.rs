@@ -98,9 +98,8 @@ impl Plans {
     /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared cores nobody can
     /// tell who was the limit.
     pub fn saturates(&self, scenario: &Scenario) -> bool {
-        !matches!(scenario.load, Load::Single(_))
-            && scenario.rate.is_none()
-            && self.server_cores != self.load_cores
+        let is_shared = self.load_cores.iter().any(|core| self.server_cores.contains(core));
+        !matches!(scenario.load, Load::Single(_)) && scenario.rate.is_none() && !is_shared
     }
 }
 
