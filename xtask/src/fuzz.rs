@@ -10,6 +10,9 @@ const EXECUTIONS: u64 = 100_000;
 /// Octets of the longest input: more than any message that arrives whole in a datagram, and a quick one still.
 const INPUT_OCTETS_MAX: u32 = 4096;
 
+/// The same for a configuration, which takes longer to read: room for some dozen settings.
+const CONFIG_OCTETS_MAX: u32 = 1280;
+
 /// Lines shown of what a failed target said.
 const LINES_OF_FAILURE: usize = 60;
 
@@ -118,7 +121,8 @@ fn start(programs: &std::path::Path, name: &str, executions: u64) -> Result<(), 
     let mut command = Command::new(programs.join(name));
     command.current_dir(root().join("fuzz"));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    command.args([format!("-runs={executions}"), format!("-max_len={INPUT_OCTETS_MAX}")]);
+    let octets_max = if name == "config" { CONFIG_OCTETS_MAX } else { INPUT_OCTETS_MAX };
+    command.args([format!("-runs={executions}"), format!("-max_len={octets_max}")]);
     command.args(["-timeout=5", "-verbosity=0", "-print_final_stats=1"]);
     // The first directory receives what is found; seeds are only read.
     if executions > 0 {

@@ -37,6 +37,24 @@ impl Node {
         }
     }
 
+    /// Reads built-in text that is a word or a list of words; `None` if it takes a parser.
+    pub(crate) fn of_words(text: &str) -> Option<Self> {
+        let built_in = |value| Self { span: Span::BUILT_IN, value };
+        let word = |text: &str| {
+            let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./%".contains(&byte))
+                && !text.eq_ignore_ascii_case("null");
+            let origin = Origin::Straight(Span::BUILT_IN);
+            is_plain
+                .then(|| built_in(Value::Scalar(Scalar { text: text.to_owned(), is_refused: false, origin })))
+        };
+        match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+            None => word(text),
+            Some("") => Some(built_in(Value::List(Vec::new()))),
+            Some(words) => Some(built_in(Value::List(words.split(", ").map(word).collect::<Option<_>>()?))),
+        }
+    }
+
     /// Returns the same with every place replaced by the mark of built-in text.
     pub(crate) fn built_in(mut self) -> Self {
         self.span = Span::BUILT_IN;
