@@ -380,13 +380,13 @@ struct Piece {
 /// Stretches per message, on average, before a batch is full.
 const PIECES_PER_MESSAGE: usize = 4;
 
-/// Places where the latest run of a client is looked for.
-const LATEST: usize = 64;
+/// Places where runs that a reply may join are looked for.
+const PLACES: usize = 128;
 
 /// Collects replies, packed back to back, and sends them in batches. One per socket, for life.
 ///
-/// With segments, a reply joins the latest run of its client if it has the same size. Replies to one client thereby stay
-/// in order; those to different clients may overtake each other, as they may on the network.
+/// With segments, a reply joins a run of its client that has its size, or ends the client's latest run if that is of
+/// longer ones. Replies of one batch thereby overtake each other, as they may on the network.
 pub(crate) struct Outbox {
     headers: Fixed<libc::mmsghdr>,
     buffers: Fixed<libc::iovec>,
@@ -400,8 +400,9 @@ pub(crate) struct Outbox {
     pieces_len: usize,
     reply_octets_max: usize,
     segmented: bool,
-    /// By a hash of the client: its latest run, counted from one.
-    latest: [u16; LATEST],
+    /// By a hash of the client and the size of its replies: their latest run, counted from one. Under size 0 the client's
+    /// latest of all.
+    latest: [u16; PLACES],
 }
 
 impl Outbox {
@@ -427,7 +428,7 @@ impl Outbox {
             pieces_len: 0,
             reply_octets_max: shape.reply_octets_max,
             segmented: shape.segmented,
-            latest: [0; LATEST],
+            latest: [0; PLACES],
         }
     }
 
@@ -457,14 +458,18 @@ impl Outbox {
             return;
         }
         if self.segmented {
-            let place = hash(peer);
-            let latest = self.latest.get(place).copied().map_or(0, usize::from);
-            if latest > 0 && self.join(latest - 1, len, peer, local) {
-                self.used += len;
-                return;
+            let places = [place(peer, len), place(peer, 0)];
+            for place in places {
+                let latest = self.latest.get(place).copied().map_or(0, usize::from);
+                if latest > 0 && self.join(latest - 1, len, peer, local) {
+                    self.used += len;
+                    return;
+                }
             }
-            if let Some(latest) = self.latest.get_mut(place) {
-                *latest = self.runs_len as u16 + 1;
+            for place in places {
+                if let Some(latest) = self.latest.get_mut(place) {
+                    *latest = self.runs_len as u16 + 1;
+                }
             }
         }
         let index = self.runs_len;
@@ -672,14 +677,16 @@ impl Outbox {
     }
 }
 
-/// Returns where the latest run of a client is looked for. Clients that meet there only miss each other's company.
-fn hash(peer: &SocketAddr) -> usize {
+/// Returns where the latest run of a client's replies of a size is looked for. Those that meet there only miss each other's
+/// company.
+fn place(peer: &SocketAddr, len: usize) -> usize {
     let address = match peer.ip() {
         IpAddr::V4(address) => address.to_bits(),
         IpAddr::V6(address) => address.to_bits() as u32,
     };
     let mixed = (address ^ u32::from(peer.port()).rotate_left(16)).wrapping_mul(0x9e37_79b1);
-    (mixed >> 26) as usize % LATEST
+    let mixed = (mixed ^ len as u32).wrapping_mul(0x9e37_79b1);
+    (mixed >> 25) as usize % PLACES
 }
 
 /// Returns how many octets of ancillary data a message has.
@@ -776,10 +783,11 @@ mod tests {
     }
 
     #[test]
-    fn replies_between_others_join_their_client_s_run_in_order() {
+    fn replies_between_others_join_their_client_s_run() {
         let (first, second) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
         let (to_first, to_second) = (first.local_addr().expect("bound"), second.local_addr().expect("bound"));
-        if hash(&to_first) == hash(&to_second) {
+        let places = [&to_first, &to_second].map(|to| [place(to, 0), place(to, 2), place(to, 6)]).concat();
+        if (1..places.len()).any(|at| places[at..].contains(&places[at - 1])) {
             return;
         }
         let server = socket("127.0.0.1:0");
@@ -799,11 +807,11 @@ mod tests {
         let runs: Vec<_> = (0..4).filter_map(|index| outbox.queued(index)).collect();
         assert_eq!(
             runs,
-            [(6, 3), (6, 3), (8, 2)],
-            "what is longer begins a new run, and the client goes on there"
+            [(8, 4), (6, 3), (6, 1)],
+            "what is longer begins a new run, and what is not still joins the old one"
         );
-        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 8, dropped: 0, grouped: 3 });
-        for bytes in [&b"a1"[..], b"a2", b"a3", b"longer", b"a4"] {
+        assert_eq!(outbox.send(server.as_fd()), Sent { replies: 8, dropped: 0, grouped: 2 });
+        for bytes in [&b"a1"[..], b"a2", b"a3", b"a4", b"longer"] {
             assert_eq!(next(&first), bytes);
         }
         for bytes in [b"b1", b"b2", b"b3"] {
