@@ -14,8 +14,8 @@ use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Client, Counters, Engine, Failure, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Transport,
-    Verdict,
+    Client, Counters, Engine, Failure, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot,
+    SnapshotCell, Transport, Verdict,
 };
 use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};
@@ -43,6 +43,8 @@ pub fn client(transport: Transport) -> Client {
         verified: transport == Transport::Tcp,
         reply_octets_max: if transport == Transport::Tcp { u16::MAX } else { 1232 },
         keepalive: (transport == Transport::Tcp).then_some(100),
+        listener: ListenerId::default(),
+        connection: 0,
     }
 }
 
@@ -80,6 +82,8 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
             table: Arc::new(RateTable::new(1024, 1)),
         },
         program: Program::new(ops).expect("a program that ends"),
+        trusted_peers: Default::default(),
+        connection_tests: Box::default(),
         chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
         udp_octets_max: 1232,
         recursion_available: true,

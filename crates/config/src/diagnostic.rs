@@ -193,6 +193,11 @@ impl Problem {
         self
     }
 
+    /// Returns whether it points at this place.
+    pub(crate) fn is_at(&self, span: Span) -> bool {
+        matches!(self.place, Meant::Text(at) if at == span)
+    }
+
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

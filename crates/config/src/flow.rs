@@ -55,7 +55,9 @@ pub(crate) fn walk(settings: &Settings) -> Flow {
         work: 0,
         depth: 0,
     };
-    walk.policy(ENTRY, State { answered: None, cache: None });
+    for name in std::iter::once(ENTRY).chain(settings.views.iter().map(|view| view.policy.value.as_str())) {
+        walk.policy(name, State { answered: None, cache: None });
+    }
     let mut warnings = Vec::new();
     for (span, (step, brought, group)) in &walk.lost {
         warnings.push(

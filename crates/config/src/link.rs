@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Problem;
 use crate::policy::action::{Core, Noun, Reference};
-use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
+use crate::policy::condition::FIELDS;
+use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
 use crate::settings::{Policy, Settings};
 use crate::source::{At, Span};
 use crate::suggest::nearest;
@@ -62,19 +63,31 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
                     Noun::Cache => &caches,
                     Noun::Policy => &policies,
                     Noun::Set => &sets,
+                    Noun::Condition | Noun::Listener => continue,
                 };
                 if defined.check(&name.value, name.span, problems) {
                     used.insert((noun, name.value.as_str()));
                 }
             }
         }
-        if let Some(condition) = &rule.condition {
-            check_sets(&condition.value, settings, &sets, &mut used, problems);
-        }
     }
+    let conditions = Defined::new(Noun::Condition, settings.conditions.iter().map(|named| &named.name));
+    let listeners = settings.startup.listen.iter().flatten().filter_map(|listener| listener.name.as_ref());
+    let listeners = Defined::new(Noun::Listener, listeners);
+    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    let all = rules.filter_map(|rule| rule.condition.as_ref());
+    let all = all.chain(settings.views.iter().map(|view| &view.condition));
+    for condition in all.chain(settings.conditions.iter().map(|named| &named.condition)) {
+        check_sets(&condition.value, settings, &sets, &mut used, problems);
+        check_names(&condition.value, &conditions, &listeners, &mut used, problems);
+    }
+    for view in &settings.views {
+        policies.check(&view.policy.value, view.policy.span, problems);
+    }
+    check_circles(settings, problems);
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
-    for defined in [&groups, &caches, &sets].into_iter().filter(|_| is_right) {
+    for defined in [&groups, &caches, &sets, &conditions].into_iter().filter(|_| is_right) {
         for (name, &span) in &defined.names {
             if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
                 problems.push(Problem::warning(
@@ -161,23 +174,120 @@ fn check_sets<'s>(
             }
         }
         Condition::Not(inside) => check_sets(inside, settings, sets, used, problems),
-        Condition::Test(Test::Qname(terms)) => {
+        Condition::Test(Test::Qname(terms) | Test::AnswerCname(terms)) => {
             for term in terms {
                 if let NameTerm::Set(name) = &term.value {
                     check(name, term.span, "names", &|set| !set.names.is_empty());
                 }
             }
         }
-        Condition::Test(Test::Client(terms)) => {
+        Condition::Test(Test::Client(terms) | Test::AnswerAddress(terms) | Test::PtrAddress(terms)) => {
             for term in terms {
-                if let ClientTerm::Set(name) = &term.value {
+                if let AddressTerm::Set(name) = &term.value {
                     check(name, term.span, "clients", &|set| !set.clients.is_empty());
                 }
             }
         }
-        Condition::Test(Test::Qtype(_) | Test::Mark(_)) => {}
+        // Named ones are checked where they are defined.
+        Condition::Named(_) | Condition::Constant(_) | Condition::Test(_) => {}
     }
 }
+
+/// Checks what conditions name besides sets: other conditions and listeners.
+fn check_names<'s>(
+    condition: &'s Condition,
+    conditions: &Defined<'s>,
+    listeners: &Defined<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    match condition {
+        Condition::All(parts) | Condition::Any(parts) => {
+            for part in parts {
+                check_names(part, conditions, listeners, used, problems);
+            }
+        }
+        Condition::Not(inside) => check_names(inside, conditions, listeners, used, problems),
+        Condition::Named(name) => {
+            let words = FIELDS.iter().map(|field| field.word);
+            if conditions.names.contains_key(name.value.as_str()) {
+                used.insert((Noun::Condition, name.value.as_str()));
+            } else if let Some(word) = nearest(&name.value, words) {
+                problems.push(
+                    Problem::error(name.span, format!("a condition cannot look at \"{}\"", name.value))
+                        .hint(format!("did you mean \"{word}\"?")),
+                );
+            } else {
+                conditions.check(&name.value, name.span, problems);
+            }
+        }
+        Condition::Test(Test::Listener(names)) => {
+            for name in names {
+                if listeners.check(&name.value, name.span, problems) {
+                    used.insert((Noun::Listener, name.value.as_str()));
+                }
+            }
+        }
+        Condition::Constant(_) | Condition::Test(_) => {}
+    }
+}
+
+/// Reports conditions that are made of themselves.
+fn check_circles(settings: &Settings, problems: &mut Vec<Problem>) {
+    fn names<'s>(condition: &'s Condition, found: &mut Vec<&'s At<String>>) {
+        match condition {
+            Condition::All(parts) | Condition::Any(parts) => parts.iter().for_each(|part| names(part, found)),
+            Condition::Not(inside) => names(inside, found),
+            Condition::Named(name) => found.push(name),
+            Condition::Constant(_) | Condition::Test(_) => {}
+        }
+    }
+    fn visit<'s>(
+        name: &'s str,
+        by_name: &BTreeMap<&'s str, Vec<&'s At<String>>>,
+        visits: &mut BTreeMap<&'s str, Visit>,
+        problems: &mut Vec<Problem>,
+        depth: usize,
+    ) {
+        let Some(targets) = by_name.get(name) else { return };
+        if visits.contains_key(name) {
+            return;
+        }
+        visits.insert(name, Visit::Open);
+        for target in targets {
+            if visits.get(target.value.as_str()) == Some(&Visit::Open) {
+                problems.push(
+                    Problem::error(target.span, format!("condition \"{}\" is made of itself", target.value))
+                        .hint("conditions cannot go in a circle"),
+                );
+            } else if depth >= CONDITION_DEPTH_MAX {
+                problems.push(Problem::error(
+                    target.span,
+                    format!("conditions name conditions more than {CONDITION_DEPTH_MAX} levels deep"),
+                ));
+            } else {
+                visit(&target.value, by_name, visits, problems, depth + 1);
+            }
+        }
+        visits.insert(name, Visit::Done);
+    }
+    let by_name: BTreeMap<&str, Vec<&At<String>>> = settings
+        .conditions
+        .iter()
+        .map(|named| {
+            let mut found = Vec::new();
+            names(&named.condition.value, &mut found);
+            (named.name.value.as_str(), found)
+        })
+        .collect();
+    let mut visits = BTreeMap::new();
+    for name in by_name.keys() {
+        visit(name, &by_name, &mut visits, problems, 0);
+    }
+}
+
+/// How deep conditions may name conditions: protects the stack, and bounds what they come to when they are put in place.
+const CONDITION_DEPTH_MAX: usize = 16;
 
 /// Where the walk over a policy is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -212,6 +322,7 @@ fn check_flow(settings: &Settings, problems: &mut Vec<Problem>, is_right: bool) 
     }
     let mut called = BTreeSet::new();
     let mut waiting = vec![ENTRY];
+    waiting.extend(settings.views.iter().map(|view| view.policy.value.as_str()));
     while let Some(name) = waiting.pop() {
         if let Some(policy) = by_name.get(name)
             && called.insert(name)

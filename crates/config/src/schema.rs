@@ -338,6 +338,8 @@ pub const ROWS: &[Row] = &[
     )
     .restart()
     .unbound(&["proxy-protocol-port"]),
+    unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
+        .restart(),
     row(
         "allow",
         Kind::List(Value::Prefix),
@@ -347,6 +349,14 @@ pub const ROWS: &[Row] = &[
          link-local), `lan` (both) and `any`.",
     )
     .unbound(&["access-control"]),
+    row(
+        "trusted-peers",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a client could claim to be anybody",
+        "Forwarders in front of this server that are believed when they say for whom they ask: the single address in the \
+         EDNS client subnet is the client's for `client` and `rate`, and `client-mac` and `client-id` are read.",
+    ),
     Row {
         path: "upstreams",
         kind: Kind::Named("upstream group"),
@@ -739,6 +749,17 @@ pub const ROWS: &[Row] = &[
     ),
     row("sets.*.clients", Kind::List(Value::Prefix), "[]", "a set may hold names only", "Clients, as in `allow`."),
     Row {
+        path: "conditions",
+        kind: Kind::Named("condition"),
+        default: Some("{}"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Conditions with a name, to be used in others: `bedtime: now in hours(\"21:00-07:00\")`, then `if: bedtime and \
+               client in kids`.",
+        unbound: &[],
+    },
+    unset("conditions.*", Kind::One(Value::Condition), "The condition."),
+    Row {
         path: "policy",
         kind: Kind::Named("policy"),
         default: Some("{main: [{do: [hosts, local, \"cache(main)\", \"forward(default)\"]}]}"),
@@ -760,4 +781,26 @@ pub const ROWS: &[Row] = &[
     unset("policy.*[].do", Kind::List(Value::Action), "What to do: one action or a list of them, in order."),
     unset("policy.*[].if", Kind::One(Value::Condition), "When to do it; without it, always."),
     unset("policy.*[].name", Kind::One(Value::Label), "What to call the rule."),
+    Row {
+        path: "views",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "everybody is served by `main`",
+        apply: Apply::Reload,
+        text: "Clients whose queries begin in another policy than `main`. The first view of which everything holds that it \
+               says is taken. Caches keep the answers of views with different policies apart.",
+        unbound: &[],
+    },
+    unset("views[].policy", Kind::One(Value::Label), "The policy in which queries begin."),
+    row("views[].clients", Kind::List(Value::Prefix), "[]", "any client", "Clients, as in `allow`."),
+    row("views[].listeners", Kind::List(Value::Label), "[]", "any listener", "Listeners, by name."),
+    row(
+        "views[].server-names",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "any name",
+        "Server names that the client sends in TLS; `*.example.org` stands for what lies below.",
+    ),
+    row("views[].paths", Kind::List(Value::Text { word: None }), "[]", "any path", "Paths of HTTP requests."),
+    unset("views[].if", Kind::One(Value::Condition), "A condition that must hold too."),
 ];

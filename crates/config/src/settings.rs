@@ -10,8 +10,8 @@ use std::time::Duration;
 use sets::Reach;
 use wire::{NameBuf, Rcode};
 
-use crate::policy::Rule;
-use crate::source::At;
+use crate::policy::{Condition, Rule};
+use crate::source::{At, Span};
 use crate::values::{Prefix, Secret, duration_text, size_text};
 
 /// Declares a closed choice and the words it is written with, once.
@@ -111,6 +111,8 @@ pub struct Settings {
     pub presentation: Presentation,
     /// Clients that may ask.
     pub allow: Vec<Prefix>,
+    /// Peers that are believed when they say for whom they ask.
+    pub trusted_peers: Vec<Prefix>,
     /// Upstream groups, in the order of the file.
     pub upstreams: Vec<Group>,
     /// Caches, in the order of the file.
@@ -129,10 +131,41 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
+    /// Conditions with a name, in the order of the file.
+    pub conditions: Vec<NamedCondition>,
+    /// Who begins in which policy, in the order of the file.
+    pub views: Vec<View>,
     /// Policies, in the order of the file.
     pub policies: Vec<Policy>,
     /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.
     pub policy_is_given: bool,
+}
+
+/// A condition with a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedCondition {
+    /// The name.
+    pub name: At<String>,
+    /// The condition.
+    pub condition: At<Condition>,
+}
+
+/// Clients whose queries begin in a policy of their own.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The whole view.
+    pub span: Span,
+    /// When a query is in it.
+    pub condition: At<Condition>,
+    /// The policy.
+    pub policy: At<String>,
+}
+
+/// Two views are equal when they say the same, wherever they say it.
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition == other.condition && self.policy == other.policy
+    }
 }
 
 /// What only a new start changes.
@@ -163,6 +196,8 @@ pub struct Startup {
 pub struct Listener {
     /// The address and port.
     pub at: At<SocketAddr>,
+    /// What conditions call it.
+    pub name: Option<At<String>>,
     /// Datagrams.
     pub udp: bool,
     /// Connections.

@@ -1,7 +1,12 @@
 //! Who asks, and over what.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
+
+use wire::Query;
+
+use crate::gate::prefixes::PrefixSet;
+use crate::ops::forward::client_subnet;
 
 /// How a query reached us. Decides sizes and limits, never policy by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +16,10 @@ pub enum Transport {
     /// A connection: the source address is proven.
     Tcp,
 }
+
+/// The number of a listener: its place in the plan that `listen` runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub u16);
 
 /// The client of one query, as far as policy may know it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +36,32 @@ pub struct Client {
     pub reply_octets_max: u16,
     /// The idle timeout to announce in edns-tcp-keepalive (RFC 7828), in units of 100 ms.
     pub keepalive: Option<u16>,
+    /// Where the query came to.
+    pub listener: ListenerId,
+    /// What [`Snapshot::connection_bits`](crate::Snapshot::connection_bits) found out about the client's connection;
+    /// zero where nothing is said when one begins. Worked out anew when a newer snapshot is adopted.
+    pub connection: u64,
+}
+
+impl Client {
+    /// Returns the address that policies see: the peer's, or the one that a trusted peer says it asks for, in an EDNS
+    /// client subnet that names a single address.
+    pub fn address_of(&self, query: &Query<'_>, trusted_peers: &PrefixSet) -> IpAddr {
+        if trusted_peers.is_empty() {
+            return self.address;
+        }
+        self.address_told(query, trusted_peers).unwrap_or(self.address)
+    }
+
+    fn address_told(&self, query: &Query<'_>, trusted_peers: &PrefixSet) -> Option<IpAddr> {
+        let subnet = client_subnet(query).filter(|_| trusted_peers.contains(self.address))?;
+        let bits = subnet.address_bits();
+        match (subnet.family, subnet.prefix) {
+            (1, 32) => Some(IpAddr::V4(Ipv4Addr::from_bits((bits >> 96) as u32))),
+            (2, 128) => Some(IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()),
+            _ => None,
+        }
+    }
 }
 
 /// The time, as the worker saw it when it began the batch.

@@ -12,10 +12,12 @@ pub mod counters;
 pub mod desk;
 pub mod edit;
 pub mod events;
+pub mod explain;
 mod finish;
 mod foresee;
 pub mod gate;
 pub mod local;
+pub mod matchers;
 pub mod names;
 pub mod ops;
 pub mod program;
@@ -32,9 +34,10 @@ pub mod trace;
 pub mod vigil;
 pub mod want;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-pub use client::{Client, Now, Transport};
+pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
@@ -46,6 +49,7 @@ pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
 };
 
+use explain::Recorder;
 use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
@@ -54,7 +58,7 @@ use ops::outgoing::Outgoing;
 use program::Position;
 use resume::Scratch;
 use run::{Desktop, End, Run, Workspace, nothing};
-use trace::NoTrace;
+use trace::{NoTrace, Note, Tracer};
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
@@ -82,6 +86,8 @@ pub struct Engine {
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
+    /// The state of the sequence of random numbers.
+    random: Cell<u64>,
     /// Where the program's first cache step is, if that cache is so large that looking ahead pays.
     large_cache_step: Option<usize>,
 }
@@ -90,6 +96,8 @@ impl Engine {
     /// Returns an engine that runs on what `cell` holds now.
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
         let (snapshot, generation) = cell.load();
+        // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
+        let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
             cell,
@@ -100,6 +108,7 @@ impl Engine {
             events: events::Ring::default(),
             folded: Folded::root(),
             limited: 0,
+            random: Cell::new(seed),
             large_cache_step: None,
         }
     }
@@ -139,13 +148,40 @@ impl Engine {
     /// The same call serves every transport: they differ in `client` and in how large
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
+        self.answer_watched(query, client, reply, &mut NoTrace)
+    }
+
+    /// Answers one query as [`Engine::answer`] does, and writes down how.
+    #[cold]
+    pub fn explain(
+        &mut self,
+        query: &[u8],
+        client: &Client,
+        reply: &mut Reply<'_>,
+        recorder: &mut Recorder,
+    ) -> Verdict {
+        recorder.begin(&self.snapshot);
+        self.answer_watched(query, client, reply, recorder)
+    }
+
+    #[inline]
+    fn answer_watched<T: Tracer>(
+        &mut self,
+        query: &[u8],
+        client: &Client,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
         match client.transport {
             Transport::Udp => self.counters.queries_udp.bump(),
             Transport::Tcp => self.counters.queries_tcp.bump(),
         }
         let query = match Query::parse(query) {
             Ok(query) => query,
-            Err(malformed) => return self.refuse_malformed(query, malformed, client, reply),
+            Err(malformed) => {
+                tracer.note(Note::Malformed);
+                return self.refuse_malformed(query, malformed, client, reply);
+            }
         };
         let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
         if let Proof::Proven(_) = proof {
@@ -153,9 +189,15 @@ impl Engine {
         }
         let to = To { query: &query, client, proof };
         if admission != Admission::Admitted {
+            tracer.note(match admission {
+                Admission::Limited => Note::Limited,
+                Admission::BadCookieOption => Note::BadCookie,
+                Admission::Denied | Admission::Admitted => Note::Denied,
+            });
             return self.turn_away(admission, &to, reply);
         }
         if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
+            tracer.note(Note::Protocol);
             return self.complete(&to, &answer, reply);
         }
         let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
@@ -177,13 +219,14 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let Scratch { message, spare, ttl_offsets, errands, distances } = &mut self.scratch;
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let events = &mut self.events;
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events, distances, errands };
-        let end = match run.interpret(desktop, &mut work, &mut NoTrace) {
+        let end = match run.interpret(desktop, &mut work, tracer) {
             End::Nothing => End::Answer(nothing()),
             end => end,
         };
@@ -203,7 +246,8 @@ impl Engine {
             End::Drop | End::Nothing => self.stay_silent(),
             End::Wait(want) => {
                 self.counters.deferred.bump();
-                Verdict::Defer(Suspended::new(&self.snapshot, &run, want, None, work.message))
+                let kept = tracer.keep();
+                Verdict::Defer(Suspended::new(&self.snapshot, &run, want, None, work.message, kept))
             }
         }
     }

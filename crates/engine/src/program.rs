@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use sets::{AddressSet, NameSet};
-use wire::{EdeCode, Rcode, Rtype};
+use wire::{EdeCode, Rcode};
 
+pub use crate::matchers::Matcher;
 use crate::ops::answer::Build;
 use crate::ops::cache::CacheStep;
 use crate::ops::edit::Edit;
@@ -81,18 +81,6 @@ impl Op {
             _ => None,
         }
     }
-}
-
-/// A condition on the query.
-pub enum Matcher {
-    /// The name is in a set.
-    Qname(Arc<NameSet>),
-    /// The type is one of these.
-    Qtype(Box<[Rtype]>),
-    /// The client's address is in a set.
-    Client(Arc<AddressSet>),
-    /// A mark is set.
-    Mark(u8),
 }
 
 /// Where a query is in a program. Small and copyable: this is all that a waiting query keeps.

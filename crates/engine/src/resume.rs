@@ -8,6 +8,7 @@ use wire::{Flags, Folded, Header, Message, Query, Rcode};
 use crate::client::{Client, Now};
 use crate::counters::Counters;
 use crate::events::Ring;
+use crate::explain::Recorder;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
@@ -60,6 +61,8 @@ pub struct Suspended {
     /// Set for a branch of a split: its answer goes to the query that was split, not to a client.
     branch: Option<BranchOf>,
     want: Want,
+    /// Who watches what happens to it.
+    recorder: Option<Recorder>,
 }
 
 /// An answer under way, for as long as its query is put aside.
@@ -77,6 +80,7 @@ impl Suspended {
         want: Want,
         branch: Option<BranchOf>,
         message: &[u8],
+        recorder: Option<Recorder>,
     ) -> Box<Self> {
         Box::new(Self {
             snapshot: Arc::clone(snapshot),
@@ -92,6 +96,7 @@ impl Suspended {
             depth: run.depth,
             branch,
             want,
+            recorder,
         })
     }
 
@@ -154,6 +159,11 @@ impl Suspended {
     /// Returns what it waits for.
     pub const fn want(&self) -> &Want {
         &self.want
+    }
+
+    /// Returns who watches what happens to it, if somebody does.
+    pub const fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
     }
 
     /// Returns whose query it is (for an errand: the client whose query caused it).
@@ -249,6 +259,9 @@ impl Engine {
         self.counters.resumed.bump();
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let body_at = Header::LEN + query.question_bytes().len();
+        if let Some(recorder) = &suspended.recorder {
+            recorder.resumed(&outcome);
+        }
         let brought = match self.bring(&suspended, &query, outcome) {
             Some(brought) => brought,
             None => return self.end_silently(&suspended, reply),
@@ -260,12 +273,15 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let mut work = self.scratch.workspace(&mut self.events, brought.ttl_count);
-        let end = match (brought.is_end, brought.answer) {
-            (true, Some(answer)) => End::Answer(answer),
-            (true, None) => End::Nothing,
-            (false, _) => run.interpret(desktop, &mut work, &mut NoTrace),
+        let recorder = suspended.recorder.as_ref().map(Recorder::share);
+        let end = match (brought.is_end, brought.answer, recorder) {
+            (true, Some(answer), _) => End::Answer(answer),
+            (true, None, _) => End::Nothing,
+            (false, _, None) => run.interpret(desktop, &mut work, &mut NoTrace),
+            (false, _, Some(mut recorder)) => run.interpret(desktop, &mut work, &mut recorder),
         };
         let mut answer = match end {
             End::Answer(answer) => answer,
@@ -387,9 +403,14 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let mut work = self.scratch.workspace(&mut self.events, None);
-        match run.branch(split, (step, index), desktop, &mut work, &mut NoTrace) {
+        let end = match parent.recorder.as_ref().map(Recorder::share) {
+            None => run.branch(split, (step, index), desktop, &mut work, &mut NoTrace),
+            Some(mut recorder) => run.branch(split, (step, index), desktop, &mut work, &mut recorder),
+        };
+        match end {
             BranchEnd::Answer(answer, body_at, report) => {
                 let end = body_at + answer.octets;
                 put_header(&answer, work.message);
@@ -470,11 +491,12 @@ impl Engine {
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
+            random: &self.random,
         };
         let mut work = self.scratch.workspace(&mut self.events, None);
         if let End::Wait(want) = run.interpret(desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();
-            let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message);
+            let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, None);
             work.errands.push(suspended);
         }
     }

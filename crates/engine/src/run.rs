@@ -2,6 +2,7 @@
 //!
 //! The interpreter: takes a query through its program until there is an answer or something to wait for.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use wire::{EdeCode, Flags, Folded, Header, Query, Rcode};
@@ -13,6 +14,7 @@ use crate::events::Ring;
 use crate::finish::{Answer, put_local_soa};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
+use crate::matchers::Facts;
 use crate::names::Sought;
 use crate::ops::answer::Built;
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
@@ -64,6 +66,8 @@ pub(crate) struct Desktop<'w> {
     pub(crate) now: Now,
     /// The name asked for, in lower case.
     pub(crate) folded: &'w Folded,
+    /// Where random numbers come from.
+    pub(crate) random: &'w Cell<u64>,
 }
 
 /// What steps write to.
@@ -116,16 +120,14 @@ impl Run<'_> {
             let Some(op) = ops.get(step) else { break };
             match op {
                 Op::SkipUnless(matcher, steps) => {
-                    let holds = self.matches(matcher);
-                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    let holds = self.test(step, matcher, desktop, work, tracer);
                     if !holds {
                         self.at.skip(*steps);
                     }
                     continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    let holds = self.matches(matcher);
-                    tracer.step(step as u16, StepOutcome::Matched(holds));
+                    let holds = self.test(step, matcher, desktop, work, tracer);
                     if holds {
                         self.at.skip(*steps);
                     }
@@ -262,6 +264,22 @@ impl Run<'_> {
         }
     }
 
+    /// Returns whether a condition holds.
+    #[inline]
+    fn test<T: Tracer>(
+        &self,
+        step: usize,
+        matcher: &Matcher,
+        desktop: Desktop<'_>,
+        work: &Workspace<'_>,
+        tracer: &mut T,
+    ) -> bool {
+        let facts = Facts { run: self, desktop: &desktop, message: work.message };
+        let holds = matcher.holds(facts);
+        tracer.test(step as u16, matcher, facts, holds);
+        holds
+    }
+
     /// Makes `answer`, whose records stand in the message already, the answer that the next steps see.
     #[cold]
     fn go_on_with(&mut self, answer: Answer, work: &mut Workspace<'_>) {
@@ -333,15 +351,6 @@ impl Run<'_> {
         match snapshot.program.ops().get(usize::from(fill.step)) {
             Some(Op::Cache(cache)) => Some(cache.rules.stale_client_timeout_ms),
             _ => None,
-        }
-    }
-
-    fn matches(&self, matcher: &Matcher) -> bool {
-        match matcher {
-            Matcher::Qname(set) => set.contains(&self.sought),
-            Matcher::Qtype(types) => types.contains(&self.query.question.qtype),
-            Matcher::Client(set) => set.contains(self.client.address),
-            Matcher::Mark(bit) => self.marks >> (bit & 63) & 1 != 0,
         }
     }
 

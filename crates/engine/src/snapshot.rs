@@ -8,7 +8,31 @@ use wire::HashKey;
 
 use crate::chaos::Chaos;
 use crate::gate::Gate;
+use crate::gate::prefixes::PrefixSet;
+use crate::matchers::text::TextTest;
 use crate::program::Program;
+
+/// Tests of what a connection begins with: one bit each in [`Client::connection`](crate::Client::connection).
+pub const CONNECTION_TESTS_MAX: usize = 64;
+
+/// What a connection can say about itself when it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionText {
+    /// The name that the client sends in TLS (SNI).
+    ServerName,
+    /// The path of an HTTP request.
+    Path,
+    /// A header of an HTTP request, its name in lower case.
+    Header(Box<str>),
+}
+
+/// A test of what a connection begins with.
+pub struct ConnectionTest {
+    /// What is compared.
+    pub text: ConnectionText,
+    /// How.
+    pub test: TextTest,
+}
 
 /// Everything a query can meet.
 pub struct Snapshot {
@@ -18,12 +42,31 @@ pub struct Snapshot {
     pub gate: Gate,
     /// The policy.
     pub program: Program,
+    /// Peers that are believed when they say whom they ask for.
+    pub trusted_peers: PrefixSet,
+    /// What is found out about a connection when it begins, at most [`CONNECTION_TESTS_MAX`].
+    pub connection_tests: Box<[ConnectionTest]>,
     /// What class CHAOS and NSID tell.
     pub chaos: Chaos,
     /// The largest UDP reply, and the size announced in our OPT. 512 to 4096 octets.
     pub udp_octets_max: u16,
     /// Whether replies say RA: some way through the program resolves names that are not ours.
     pub recursion_available: bool,
+}
+
+impl Snapshot {
+    /// Returns the bits for [`Client::connection`](crate::Client::connection): which tests hold for a connection.
+    /// `say` returns what the connection says about something.
+    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+        let mut bits = 0;
+        for (bit, test) in self.connection_tests.iter().enumerate().take(CONNECTION_TESTS_MAX) {
+            // What is not said is empty.
+            if test.test.holds(say(&test.text).unwrap_or(&[])) {
+                bits |= 1 << bit;
+            }
+        }
+        bits
+    }
 }
 
 /// Holds the newest snapshot; workers look at its generation between batches.

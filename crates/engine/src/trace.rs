@@ -2,6 +2,8 @@
 //!
 //! Watching a query on its way through the program.
 
+use crate::explain::Recorder;
+use crate::matchers::{Facts, Matcher};
 use crate::want::Want;
 
 /// What came of one step.
@@ -9,8 +11,6 @@ use crate::want::Want;
 pub enum StepOutcome<'s> {
     /// It did what it does, and the next one follows.
     Done,
-    /// Its condition held, or not; what follows may be skipped.
-    Matched(bool),
     /// It looked in a cache: `Some` says whether what it found was fresh.
     Looked(Option<bool>),
     /// It brought an answer.
@@ -21,10 +21,34 @@ pub enum StepOutcome<'s> {
     Waits(&'s Want),
 }
 
+/// What decided about a query before the program could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It is not readable as a query.
+    Malformed,
+    /// The client may not ask.
+    Denied,
+    /// The client asks too often.
+    Limited,
+    /// Its cookie is not one.
+    BadCookie,
+    /// The protocol says what the answer is, whatever the policy.
+    Protocol,
+}
+
 /// Sees every step that is taken.
 pub trait Tracer {
     /// Step number `at` was taken.
     fn step(&mut self, at: u16, outcome: StepOutcome<'_>);
+
+    /// Step number `at` looked whether `matcher` holds.
+    fn test(&mut self, at: u16, matcher: &Matcher, facts: Facts<'_>, holds: bool);
+
+    /// Something decided before the first step.
+    fn note(&mut self, note: Note);
+
+    /// Returns who goes on watching when the query has been put aside.
+    fn keep(&self) -> Option<Recorder>;
 }
 
 /// Watches nothing, and costs nothing.
@@ -34,4 +58,15 @@ pub struct NoTrace;
 impl Tracer for NoTrace {
     #[inline(always)]
     fn step(&mut self, _: u16, _: StepOutcome<'_>) {}
+
+    #[inline(always)]
+    fn test(&mut self, _: u16, _: &Matcher, _: Facts<'_>, _: bool) {}
+
+    #[inline(always)]
+    fn note(&mut self, _: Note) {}
+
+    #[inline(always)]
+    fn keep(&self) -> Option<Recorder> {
+        None
+    }
 }

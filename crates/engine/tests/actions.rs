@@ -465,7 +465,7 @@ fn answers_with_dnssec_records_are_not_given_to_those_who_did_not_ask_for_them()
     let mut server = Server::with(gate(), |cache| {
         let step = |cache| CacheStep { cache, rules: CacheRules::default(), view: 0, continues: false };
         vec![
-            Op::SkipUnless(engine::program::Matcher::Qtype([Rtype::A].into()), 1),
+            Op::SkipUnless(engine::program::Matcher::Qtype(engine::matchers::TypeSet::new([Rtype::A])), 1),
             Op::Outgoing(Change::Flag(OutFlag::Dnssec, true)),
             Op::Cache(step(Arc::clone(cache))),
             forward(),

@@ -13,8 +13,8 @@ use engine::gate::rate::RateTable;
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Address, Client, Counters, Desk as _, Engine, Outlet, PoolId, Reply, ReplyTo, Snapshot, SnapshotCell,
-    Transport, Verdict, Worker,
+    Address, Client, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo, Snapshot,
+    SnapshotCell, Transport, Verdict, Worker,
 };
 use fetch::plan::{Hedge, Limits, Pick, Protocol, Target};
 use fetch::status::UpstreamState;
@@ -68,6 +68,8 @@ impl House {
                 table: Arc::new(RateTable::new(16, 1)),
             },
             program: Program::new(vec![Op::Forward(step)]).expect("a program that ends"),
+            trusted_peers: Default::default(),
+            connection_tests: Box::default(),
             chaos: Chaos::default(),
             udp_octets_max: 1232,
             recursion_available: true,
@@ -93,6 +95,8 @@ impl House {
                 verified: true,
                 reply_octets_max: u16::MAX,
                 keepalive: None,
+                listener: ListenerId::default(),
+                connection: 0,
             };
             let mut reply = Reply::new(&mut buffer);
             let verdict = self.worker.engine.borrow_mut().answer(&ask.bytes(), &client, &mut reply);

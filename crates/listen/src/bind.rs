@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use engine::ListenerId;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::holder::{self, Holder};
@@ -53,7 +54,16 @@ pub struct WorkerSockets {
 pub(crate) struct Opened<T> {
     pub(crate) socket: T,
     pub(crate) address: SocketAddr,
-    pub(crate) proxies: Arc<[Prefix]>,
+    pub(crate) entrance: Arc<Entrance>,
+}
+
+/// What is known about every client that comes through one listener.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    /// Its place in the plan.
+    pub(crate) listener: ListenerId,
+    /// Peers that begin with a PROXY header.
+    pub(crate) proxies: Box<[Prefix]>,
 }
 
 impl Sockets {
@@ -155,9 +165,13 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
         opened.push(Opening::begin(listener, &mut activated)?);
     }
     let mut bound = Vec::with_capacity(listeners.len());
-    for (listener, opening) in listeners.iter().zip(opened) {
+    for (number, (listener, opening)) in listeners.iter().zip(opened).enumerate() {
         bound.push(Bound { address: opening.address, transports: listener.transports });
-        opening.finish(listener, plan, &mut sockets)?;
+        let entrance = Entrance {
+            listener: ListenerId(u16::try_from(number).unwrap_or(u16::MAX)),
+            proxies: listener.proxies.as_slice().into(),
+        };
+        opening.finish(listener, &Arc::new(entrance), plan, &mut sockets)?;
     }
     Ok(Sockets { workers: sockets, bound, unused: activated })
 }
@@ -209,12 +223,12 @@ impl Opening {
     fn finish(
         self,
         listener: &ListenerPlan,
+        entrance: &Arc<Entrance>,
         plan: &Plan,
         workers: &mut [WorkerSockets],
     ) -> Result<(), BindError> {
         let Self { address, udp, tcp } = self;
-        let proxies: Arc<[Prefix]> = listener.proxies.iter().copied().collect();
-        let opened = |socket| Opened { socket, address, proxies: Arc::clone(&proxies) };
+        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
         if listener.transports.udp() {
             let fail = |error| BindError::new(listener.address, Kind::Datagrams, error);
             for (socket, worker) in open_all(address, Kind::Datagrams, udp, workers.len())
@@ -226,7 +240,7 @@ impl Opening {
                 worker.udp.push(opened(OwnedFd::from(socket)));
             }
         }
-        let opened = |socket| Opened { socket, address, proxies: Arc::clone(&proxies) };
+        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
         if listener.transports.tcp() {
             let fail = |error| BindError::new(listener.address, Kind::Connections, error);
             for (socket, worker) in open_all(address, Kind::Connections, tcp, workers.len())

@@ -73,7 +73,7 @@ pub async fn serve<S: Service + 'static>(
             opened.socket,
             opened.address,
             &sockets.udp_plan,
-            opened.proxies.iter().copied().collect(),
+            opened.entrance,
             Arc::clone(&counters),
         )?;
         let reader = Rc::new(RefCell::new(reader));
@@ -90,8 +90,7 @@ pub async fn serve<S: Service + 'static>(
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;
-        let proxies = opened.proxies.iter().copied().collect();
-        tasks.spawn_local(Rc::clone(&connections).accept(listener, proxies));
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance));
     }
 
     let deadline = tokio::select! {

@@ -13,6 +13,7 @@ use engine::{Address, Client, Outlet, ReplyTo, Transport};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::bind::Entrance;
 use crate::counters::Counters;
 use crate::plan::{Grouping, Prefix, UdpPlan};
 use crate::proxy::{self, Source};
@@ -109,7 +110,7 @@ pub(crate) struct Reader<S: Service> {
     service: Rc<S>,
     port: Rc<Port>,
     inbox: Inbox,
-    proxies: Rc<[Prefix]>,
+    entrance: Arc<Entrance>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
@@ -132,7 +133,7 @@ impl<S: Service> Reader<S> {
         socket: OwnedFd,
         address: SocketAddr,
         plan: &UdpPlan,
-        proxies: Rc<[Prefix]>,
+        entrance: Arc<Entrance>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         // On a specific address replies can only leave from there.
@@ -160,7 +161,7 @@ impl<S: Service> Reader<S> {
             service,
             port: Rc::new(port),
             inbox: Inbox::new(&incoming),
-            proxies,
+            entrance,
             late: Vec::with_capacity(DEFERRED_MAX),
             lost: 0,
             lost_asked_ms: 0,
@@ -295,14 +296,20 @@ impl<S: Service> Reader<S> {
             verified: false,
             reply_octets_max: self.port.reply_octets_max,
             keepalive: None,
+            listener: self.entrance.listener,
+            connection: 0,
         };
-        if self.proxies.is_empty() { Some((client, datagram)) } else { self.proxied(client, datagram) }
+        if self.entrance.proxies.is_empty() {
+            Some((client, datagram))
+        } else {
+            self.proxied(client, datagram)
+        }
     }
 
     /// Reads the PROXY header if the peer is one that must send it.
     #[cold]
     fn proxied<'a>(&self, peer: Client, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
-        if !is_proxy(&self.proxies, peer.address) {
+        if !is_proxy(&self.entrance.proxies, peer.address) {
             return Some((peer, datagram));
         }
         match proxy::parse(datagram) {

@@ -18,6 +18,7 @@ use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::gate::{self, Gate};
+use engine::matchers::rate::RateCells;
 use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use wire::{HashKey, Ttl};
 
@@ -25,6 +26,7 @@ use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
 use crate::sets::Sets;
 use crate::settings::{Settings, Startup};
+use crate::source::Span;
 use crate::values::{Prefix, Secret};
 
 /// The port when 53 may not be had and nobody said which.
@@ -43,6 +45,8 @@ pub struct Plans {
     pub fetch: Arc<fetch::Plan>,
     /// The caches, in the order of the file.
     pub caches: Vec<CachePlan>,
+    /// Where each step of the program was written.
+    pub places: Arc<[Span]>,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
@@ -73,6 +77,10 @@ struct Keep {
     cookie_secret: [u8; 16],
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
+    /// What rates in conditions are counted in.
+    rate_cells: BTreeMap<String, Arc<RateCells>>,
+    /// What the listeners are called that were opened.
+    listeners: Vec<Option<String>>,
     /// How many workers were started.
     workers: usize,
     /// Where state is kept until a restart.
@@ -92,6 +100,13 @@ impl Keep {
             pools: BTreeMap::new(),
             cookie_secret,
             rate_table: None,
+            rate_cells: BTreeMap::new(),
+            listeners: startup
+                .listen
+                .iter()
+                .flatten()
+                .map(|listener| listener.name.as_ref().map(|name| name.value.clone()))
+                .collect(),
             workers: workers(startup, surroundings),
             state_directory: startup.state_directory.clone(),
         }
@@ -174,18 +189,30 @@ pub fn compile(
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
     let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
     let sets = Sets::compile(settings, keep.key);
-    let parts =
-        program::Parts { settings, pools: &keep.pools, caches: &caches, names: &own_names, sets: &sets };
-    let program = program::compile(&parts, &mut problems);
+    let parts = program::Parts {
+        settings,
+        pools: &keep.pools,
+        caches: &caches,
+        names: &own_names,
+        sets: &sets,
+        listeners: &keep.listeners,
+        rate_cells: &keep.rate_cells,
+        surroundings,
+    };
+    let compiled = program::compile(&parts, &mut problems);
     let failed = problems.iter().any(Problem::is_error);
     let found = diagnostics(problems, &loaded.sources);
-    let Some(program) = program.filter(|_| !failed) else { return Err(found) };
+    let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
+    let program::Compiled { program, places, connection_tests, rate_cells } = compiled;
+    keep.rate_cells = rate_cells;
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
     let snapshot = Snapshot {
         key: keep.key,
         gate,
         recursion_available: program.ops().iter().any(|op| matches!(op, engine::program::Op::Forward(_))),
         program,
+        trusted_peers: prefix_set(&settings.trusted_peers),
+        connection_tests,
         chaos: Chaos {
             version: text(&settings.presentation.version),
             hostname: text(&settings.presentation.hostname),
@@ -194,7 +221,8 @@ pub fn compile(
         },
         udp_octets_max: settings.udp_size,
     };
-    Ok(Plans { snapshot: Arc::new(snapshot), fetch: Arc::new(fetch), caches, warnings: found, keep })
+    let (snapshot, fetch) = (Arc::new(snapshot), Arc::new(fetch));
+    Ok(Plans { snapshot, fetch, caches, places: places.into(), warnings: found, keep })
 }
 
 /// Takes over the caches that the server has, by name, and makes those that are new.

@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::diagnostic::Problem;
-use crate::policy::{Condition, Rule, action, condition};
+use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
+use crate::policy::{Condition, Rule, Test, action, condition};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamePattern, Pick, Policy, Presentation, Rate, Server, Set, Settings,
-    Startup, Tcp, TransportWord,
+    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Pick, Policy, Presentation, Rate, Server,
+    Set, Settings, Startup, Tcp, TransportWord, View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values;
@@ -128,6 +129,7 @@ impl Lowering<'_> {
             identity: self.text_or(&server, "identity"),
         };
         let allow = self.prefixes(&root, "allow");
+        let trusted_peers = self.prefixes(&root, "trusted-peers");
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
@@ -143,11 +145,14 @@ impl Lowering<'_> {
         let log_format = self.word(&log, "format", LogFormat::parse);
         let log_level = self.word(&log, "level", LogLevel::parse);
         let sets = self.sets(&root);
+        let conditions = self.conditions(&root);
         let policies = self.policies(&root);
+        let views = self.views(&root);
         Settings {
             startup: Startup { log_format, ..startup },
             presentation,
             allow,
+            trusted_peers,
             upstreams,
             caches,
             hosts,
@@ -157,6 +162,8 @@ impl Lowering<'_> {
             udp_size,
             log_level,
             sets,
+            conditions,
+            views,
             policies,
             policy_is_given,
         }
@@ -173,10 +180,14 @@ impl Lowering<'_> {
                 other => unreachable_kind(other),
             });
             let from = self.prefixes(&item, "proxy-protocol-from");
+            let name = self.optional(&item, "name", |lowering, _, node| {
+                lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+            });
             match self.socket_or(&item, "at") {
                 Some(At { value: Some(address), span }) => {
                     let listener = Listener {
                         at: At { value: address, span },
+                        name,
                         udp: transports.iter().any(|at| at.value == TransportWord::Udp),
                         tcp: transports.iter().any(|at| at.value == TransportWord::Tcp),
                         proxy_protocol_from: from,
@@ -452,6 +463,85 @@ impl Lowering<'_> {
         sets
     }
 
+    fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {
+        let section = self.names(root, "conditions");
+        let mut conditions = Vec::new();
+        for entry in section.entries.iter() {
+            self.row(&section, "*");
+            let condition = self.condition(&entry.node);
+            let Some(name) = self.label(entry) else { continue };
+            if condition::is_taken(&name.value) {
+                self.problems.push(
+                    Problem::error(
+                        name.span,
+                        format!("\"{}\" means something in conditions already", name.value),
+                    )
+                    .expected("another name"),
+                );
+                continue;
+            }
+            conditions.push(NamedCondition { name, condition });
+        }
+        conditions
+    }
+
+    fn views(&mut self, root: &Section<'_>) -> Vec<View> {
+        let mut views = Vec::new();
+        for item in self.items(root, "views") {
+            let policy = self.optional(&item, "policy", |lowering, _, node| {
+                lowering
+                    .read(node, "the name of a policy", |text| values::identifier(text).map(str::to_owned))
+            });
+            let mut parts = Vec::new();
+            let clients = self.prefixes(&item, "clients");
+            if let (Some(entry), false) = (item.entry("clients"), clients.is_empty()) {
+                let value = AddressTerm::Prefixes(clients);
+                parts.push(Condition::Test(Test::Client(vec![At { value, span: entry.node.span }])));
+            }
+            let listeners = self
+                .list(&item, "listeners", |_, _, scalar| values::identifier(&scalar.text).map(str::to_owned));
+            if !listeners.is_empty() {
+                parts.push(Condition::Test(Test::Listener(listeners)));
+            }
+            for (key, source) in [("server-names", TextSource::ServerName), ("paths", TextSource::Path)] {
+                let texts = self.list(&item, key, |_, _, scalar| Ok(scalar.text.clone()));
+                if let Some(first) = texts.first() {
+                    let source = At { value: source, span: first.span };
+                    parts.push(one_of_texts(&source, texts.values()));
+                }
+            }
+            parts.extend(
+                self.optional(&item, "if", |lowering, _, node| Some(lowering.condition(node)))
+                    .map(|at| at.value),
+            );
+            let Some(policy) = policy else {
+                if item.entry("policy").is_none() {
+                    self.problems.push(
+                        Problem::error(item.span, "this view has no policy")
+                            .expected("\"policy:\" and its name"),
+                    );
+                }
+                continue;
+            };
+            if parts.is_empty() {
+                self.problems.push(
+                    Problem::error(item.span, "this view says for whom it is by nothing")
+                        .expected("\"clients\", \"listeners\", \"server-names\", \"paths\" or \"if\""),
+                );
+            }
+            let condition = At { value: Condition::All(parts), span: item.span };
+            views.push(View { span: item.span, condition, policy });
+        }
+        views
+    }
+
+    /// Reads a condition. One that cannot be read holds never, so that nothing is said about what comes after it.
+    fn condition(&mut self, node: &Node) -> At<Condition> {
+        let scalar = self.scalar(node, "a condition");
+        let read = scalar.and_then(|scalar| condition::parse(scalar, self.problems));
+        At { value: read.unwrap_or(Condition::Any(Vec::new())), span: node.span }
+    }
+
     fn policies(&mut self, root: &Section<'_>) -> Vec<Policy> {
         let section = self.names(root, "policy");
         let mut policies = Vec::new();
@@ -490,12 +580,7 @@ impl Lowering<'_> {
         let name = self.optional(item, "name", |lowering, _, node| {
             lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
         });
-        let condition = self.optional(item, "if", |lowering, _, node| {
-            let scalar = lowering.scalar(node, "a condition");
-            let read = scalar.and_then(|scalar| condition::parse(scalar, lowering.problems));
-            // One that cannot be read holds never, so that nothing is said about what comes after the rule.
-            Some(At { value: read.unwrap_or(Condition::Any(Vec::new())), span: node.span })
-        });
+        let condition = self.optional(item, "if", |lowering, _, node| Some(lowering.condition(node)));
         let row = self.row(item, "do");
         let actions = match item.entry("do") {
             Some(entry) => self.actions(row, &entry.node),
@@ -565,6 +650,19 @@ impl Lowering<'_> {
     }
 }
 
+/// Returns the condition that a text is one of these, `*.` before a name standing for anything.
+fn one_of_texts(source: &At<TextSource>, texts: Vec<String>) -> Condition {
+    let (below, equal): (Vec<String>, Vec<String>) =
+        texts.into_iter().partition(|text| text.starts_with("*."));
+    let test = |operator, values| Condition::Test(Test::Text(source.clone(), TextTest { operator, values }));
+    let below: Vec<String> = below.iter().map(|text| text.trim_start_matches('*').to_owned()).collect();
+    match (equal.is_empty(), below.is_empty()) {
+        (false, true) => test(TextOperator::Equal, equal),
+        (true, false) => test(TextOperator::Suffix, below),
+        _ => Condition::Any(vec![test(TextOperator::Equal, equal), test(TextOperator::Suffix, below)]),
+    }
+}
+
 /// Says what went wrong with a file, without the number that Rust adds.
 pub(crate) fn io_text(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -617,7 +715,7 @@ mod tests {
     #[test]
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
-            "local: {a.example: 192.0.2.1}\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n",
+            "local: {a.example: 192.0.2.1}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

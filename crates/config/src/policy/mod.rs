@@ -11,7 +11,7 @@ mod tokens;
 use crate::source::{At, Span};
 
 pub use action::{Action, TtlChange};
-pub use condition::{ClientTerm, Condition, NameTerm, Test};
+pub use condition::{AddressTerm, Condition, NameTerm, Test};
 
 /// The policy in which every query begins.
 pub const ENTRY: &str = "main";

@@ -764,7 +764,15 @@ impl Run<'_> {
             End::Nothing => BranchEnd::Ended(Worth::Nothing),
             End::Drop => BranchEnd::Ended(Worth::Dropped),
             End::Wait(want) => {
-                BranchEnd::Waits(Suspended::new(desktop.snapshot, &self, want, Some(branch), work.message))
+                let kept = tracer.keep();
+                BranchEnd::Waits(Suspended::new(
+                    desktop.snapshot,
+                    &self,
+                    want,
+                    Some(branch),
+                    work.message,
+                    kept,
+                ))
             }
         }
     }
@@ -776,7 +784,7 @@ impl Run<'_> {
             desktop.counters.prefetches.bump();
             let sought = Sought::new(desktop.folded, self.sought.hash());
             let run = Run { fill: Some(fill), proof: Proof::None, ..self.child(self.query, sought, at) };
-            work.errands.push(Suspended::new(desktop.snapshot, &run, Want::Sleep(0), None, &[]));
+            work.errands.push(Suspended::new(desktop.snapshot, &run, Want::Sleep(0), None, &[], None));
         }
     }
 }

@@ -15,8 +15,8 @@ use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Client, Counters, Engine, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell, Suspended,
-    Transport, Verdict,
+    Client, Counters, Engine, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell,
+    Suspended, Transport, Verdict,
 };
 use wire::{Class, Flags, HashKey, Header, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 
@@ -167,6 +167,8 @@ pub fn client(address: &str) -> Client {
         verified: false,
         reply_octets_max: u16::MAX,
         keepalive: None,
+        listener: ListenerId::default(),
+        connection: 0,
     }
 }
 
@@ -185,6 +187,8 @@ impl Server {
             key: KEY,
             gate,
             program: Program::new(ops(&cache)).expect("a program"),
+            trusted_peers: Default::default(),
+            connection_tests: Box::default(),
             chaos: engine::chaos::Chaos::default(),
             udp_octets_max: 1232,
             recursion_available: true,

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ReplyTo, Transport};
+use engine::{Address, Client, ListenerId, ReplyTo, Transport};
 use tokio::time::{Instant, Sleep};
 
 use super::Shared;
@@ -95,6 +95,7 @@ impl<S: Service> Conversation<S> {
         connection: Rc<Connection>,
         key: usize,
         peer: (IpAddr, u16),
+        listener: ListenerId,
         opening: Opening,
     ) -> Self {
         let (address, port) = peer;
@@ -106,6 +107,8 @@ impl<S: Service> Conversation<S> {
             verified: true,
             reply_octets_max: u16::MAX,
             keepalive: None,
+            listener,
+            connection: 0,
         };
         Self {
             shared,

@@ -30,8 +30,9 @@ use self::conversation::{Conversation, Deferred, Opening, Scratch};
 use self::places::Place;
 pub(crate) use self::places::Places;
 use self::table::Table;
+use crate::bind::Entrance;
 use crate::counters::Counters;
-use crate::plan::{Prefix, TcpPlan};
+use crate::plan::TcpPlan;
 use crate::service::Service;
 use crate::sys;
 use crate::udp::is_proxy;
@@ -85,13 +86,13 @@ impl<S: Service + 'static> Shared<S> {
     pub(crate) async fn accept(
         self: Rc<Self>,
         listener: AsyncFd<TcpListener>,
-        proxies: Rc<[Prefix]>,
+        entrance: Arc<Entrance>,
     ) -> io::Result<()> {
         loop {
             let mut ready = listener.readable().await?;
             for _ in 0..ACCEPTS_MAX {
                 match listener.get_ref().accept() {
-                    Ok((stream, peer)) => self.open(stream, peer, &proxies),
+                    Ok((stream, peer)) => self.open(stream, peer, &entrance),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         ready.clear_ready();
                         break;
@@ -110,9 +111,9 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Takes a new connection in, if there is a place.
-    fn open(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, proxies: &[Prefix]) {
+    fn open(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, entrance: &Entrance) {
         let peer = (peer.ip().to_canonical(), peer.port());
-        let opening = if is_proxy(proxies, peer.0) { Opening::Header } else { Opening::Queries };
+        let opening = if is_proxy(&entrance.proxies, peer.0) { Opening::Header } else { Opening::Queries };
         let Some(mut place) = self.find_place() else {
             self.counters.tcp_refused_full.bump();
             return;
@@ -135,7 +136,8 @@ impl<S: Service + 'static> Shared<S> {
             Arc::clone(&self.counters),
         ));
         let key = self.table.borrow_mut().insert(Rc::clone(&connection));
-        let conversation = Conversation::new(Rc::clone(self), connection, key, peer, opening);
+        let conversation =
+            Conversation::new(Rc::clone(self), connection, key, peer, entrance.listener, opening);
         let mut tasks = self.tasks.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(run(conversation));

@@ -39,7 +39,7 @@ impl Emitter<'_> {
         Some(CacheStep {
             cache: plan.cache.clone(),
             rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
-            view: 0,
+            view: self.view,
             continues: false,
         })
     }

@@ -4,21 +4,30 @@ mod answer;
 mod core;
 mod edit;
 mod event;
+mod fold;
+mod matcher;
 mod outgoing;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
-use engine::program::{CALLS_MAX, Matcher, Op, Program, ProgramError, STEPS_MAX};
+use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
+use engine::snapshot::ConnectionTest;
 
 use super::names::Names;
 use super::{CachePlan, ttl};
 use crate::diagnostic::Problem;
 use crate::flow;
-use crate::policy::{Action, ClientTerm, Condition, ENTRY, NameTerm, Test};
-use crate::sets::{Sets, Term};
+use crate::load::Surroundings;
+use crate::policy::action::Meaning;
+use crate::policy::{Action, Condition, ENTRY, Test};
+use crate::sets::Sets;
 use crate::settings::{CacheSettings, Policy, Settings};
-use crate::source::Span;
+use crate::source::{At, Span};
+use fold::Folder;
+use matcher::text_test;
 
 /// What a policy refers to.
 pub(super) struct Parts<'a> {
@@ -26,39 +35,52 @@ pub(super) struct Parts<'a> {
     pub(super) pools: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a [CachePlan],
     pub(super) names: &'a Names,
+    /// What listeners are called, in the order in which they were opened.
+    pub(super) listeners: &'a [Option<String>],
+    /// What rates were counted in so far.
+    pub(super) rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
+    pub(super) surroundings: &'a dyn Surroundings,
     pub(super) sets: &'a Sets,
 }
 
-/// Compiles `main` and every policy that it calls, one after the other.
-pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Program> {
+/// What policies come to.
+pub(super) struct Compiled {
+    pub(super) program: Program,
+    /// Where each step was written.
+    pub(super) places: Box<[Span]>,
+    /// What is asked about connections when they begin.
+    pub(super) connection_tests: Box<[ConnectionTest]>,
+    /// What rates are counted in, by what they say.
+    pub(super) rate_cells: BTreeMap<String, Arc<RateCells>>,
+}
+
+/// Compiles the choice of views, `main`, and every policy that those lead to, one after the other.
+pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Compiled> {
     let flow = flow::walk(parts.settings);
     problems.extend(flow.warnings);
-    let mut emitter =
-        Emitter { parts, fills: &flow.fills, ops: Vec::new(), places: Vec::new(), targets: Vec::new() };
-    let mut starts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut order = vec![ENTRY];
-    let mut next = 0;
-    while let Some(&name) = order.get(next) {
-        next += 1;
-        let Some(policy) = parts.settings.policies.iter().find(|policy| policy.name.value == name) else {
-            continue;
-        };
-        starts.insert(name, emitter.ops.len());
-        if let Err(place) = emitter.policy(policy) {
+    let mut emitter = Emitter {
+        parts,
+        fills: &flow.fills,
+        problems: Vec::new(),
+        ops: Vec::new(),
+        places: Vec::new(),
+        targets: Vec::new(),
+        connection_tests: Vec::new(),
+        rate_cells: BTreeMap::new(),
+        view: 0,
+    };
+    let starts = emitter.all();
+    let Emitter { problems: found, mut ops, places, targets, connection_tests, rate_cells, .. } = emitter;
+    problems.extend(found);
+    let starts = match starts {
+        Ok(starts) => starts,
+        Err(place) => {
             problems.push(too_long(place));
             return None;
         }
-        for action in policy.rules.iter().flat_map(|rule| &rule.actions) {
-            for target in action.value.policies() {
-                if !order.contains(&target.value.as_str()) {
-                    order.push(&target.value);
-                }
-            }
-        }
-    }
-    let Emitter { mut ops, places, targets, .. } = emitter;
-    for Target { at, name, op: with } in targets {
-        let start = starts.get(name).and_then(|&start| u16::try_from(start).ok());
+    };
+    for Target { at, routine, op: with } in targets {
+        let start = starts.get(&routine).and_then(|&start| u16::try_from(start).ok());
         match (start, ops.get_mut(at)) {
             (Some(start), Some(op)) => *op = with(start),
             _ => {
@@ -69,32 +91,42 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
     }
     let last = places.last().copied().unwrap_or(Span::BUILT_IN);
     let place = |at: usize| places.get(at).copied().unwrap_or(last);
-    match Program::new(ops) {
-        Ok(program) => Some(program),
-        Err(error) => {
-            problems.push(match error {
-                ProgramError::TooLong | ProgramError::Target { .. } => too_long(last),
-                // Found before, with the names of the policies.
-                ProgramError::Cycle { at } => {
-                    Problem::error(place(at), "policies call each other in a circle")
-                }
-                ProgramError::Depth { at } => Problem::error(
-                    place(at),
-                    format!("policies call policies more than {CALLS_MAX} levels deep"),
-                ),
-                ProgramError::Steps => Problem::error(
-                    place(0),
-                    format!("a query can take more than {STEPS_MAX} steps through the policies"),
-                )
-                .hint("call fewer policies from each other"),
+    let error = match Program::new(ops) {
+        Ok(program) => {
+            return Some(Compiled {
+                program,
+                places: places.into_boxed_slice(),
+                connection_tests: connection_tests.into_boxed_slice(),
+                rate_cells,
             });
-            None
         }
-    }
+        Err(error) => error,
+    };
+    problems.push(match error {
+        ProgramError::TooLong | ProgramError::Target { .. } => too_long(last),
+        // Found before, with the names of the policies.
+        ProgramError::Cycle { at } => Problem::error(place(at), "policies call each other in a circle"),
+        ProgramError::Depth { at } => {
+            Problem::error(place(at), format!("policies call policies more than {CALLS_MAX} levels deep"))
+        }
+        ProgramError::Steps => Problem::error(
+            place(0),
+            format!("a query can take more than {STEPS_MAX} steps through the policies"),
+        )
+        .hint("call fewer policies from each other"),
+    });
+    None
 }
 
 fn too_long(place: Span) -> Problem {
     Problem::error(place, format!("the policies have more than {} steps in all", u16::MAX - 1))
+}
+
+/// A policy in a view: caches in it keep the answers of views apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Routine<'a> {
+    view: u16,
+    name: &'a str,
 }
 
 /// Writes steps. What is too far away for a skip is an error with the place of the rule.
@@ -102,31 +134,118 @@ struct Emitter<'a> {
     parts: &'a Parts<'a>,
     /// Which groups fill which cache.
     fills: &'a [(String, String)],
+    problems: Vec<Problem>,
     ops: Vec<Op>,
     /// The rule or action that each step comes from.
     places: Vec<Span>,
     /// Steps that lead to policies, whose places are known at the end.
     targets: Vec<Target<'a>>,
+    connection_tests: Vec<ConnectionTest>,
+    rate_cells: BTreeMap<String, Arc<RateCells>>,
+    /// The view whose policies are written.
+    view: u16,
 }
 
 /// A step that leads to a policy.
 struct Target<'a> {
     at: usize,
-    name: &'a str,
+    routine: Routine<'a>,
     /// Makes the step from the first step of the policy.
     op: fn(u16) -> Op,
 }
+
+/// Views whose answers caches can keep apart.
+const VIEWS_MAX: u16 = 1 << 14;
 
 /// A place that skips lead to, which is not reached yet.
 #[derive(Default)]
 struct Label(Vec<usize>);
 
 impl<'a> Emitter<'a> {
+    /// Writes everything; returns where each policy begins.
+    fn all(&mut self) -> Result<BTreeMap<Routine<'a>, usize>, Span> {
+        let settings = self.parts.settings;
+        self.views()?;
+        let mut starts = BTreeMap::new();
+        let mut order = vec![Routine { view: 0, name: ENTRY }];
+        order.extend(self.targets.iter().map(|target| target.routine));
+        let mut next = 0;
+        while let Some(&routine) = order.get(next) {
+            next += 1;
+            let Some(policy) = settings.policies.iter().find(|policy| policy.name.value == routine.name)
+            else {
+                continue;
+            };
+            if starts.contains_key(&routine) {
+                continue;
+            }
+            starts.insert(routine, self.ops.len());
+            self.view = routine.view;
+            let known = self.targets.len();
+            self.policy(policy)?;
+            order.extend(self.targets[known..].iter().map(|target| target.routine));
+        }
+        Ok(starts)
+    }
+
+    /// Writes the choice of the policy in which a query begins; what is in no view goes on with what comes next.
+    fn views(&mut self) -> Result<(), Span> {
+        let mut policies = vec![ENTRY];
+        for view in &self.parts.settings.views {
+            let name = view.policy.value.as_str();
+            let number = policies.iter().position(|policy| *policy == name).unwrap_or_else(|| {
+                policies.push(name);
+                policies.len() - 1
+            });
+            self.view = u16::try_from(number).ok().filter(|&number| number < VIEWS_MAX).ok_or(view.span)?;
+            let mut end = Label::default();
+            let condition = self.fold(&view.condition.value, view.span);
+            if condition == Condition::Constant(false) {
+                continue;
+            }
+            self.test(&condition, false, &mut end, view.span);
+            self.call(name, Op::Goto, view.span);
+            self.bind(end).map_err(|()| view.span)?;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, condition: &Condition, place: Span) -> Condition {
+        let variable = |name: &str| self.parts.surroundings.variable(name);
+        Folder::new(self.parts.settings, &variable, &mut self.problems).fold(condition, place)
+    }
+
+    /// Returns whether a policy, or one that it leads to, uses a cache: then each view needs its own.
+    fn uses_cache(&self, name: &str) -> bool {
+        let mut seen = vec![name];
+        let mut next = 0;
+        while let Some(&name) = seen.get(next) {
+            next += 1;
+            let policy = self.parts.settings.policies.iter().find(|policy| policy.name.value == name);
+            for action in policy.into_iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions) {
+                if matches!(action.value.meaning(), Meaning::Keeps(_)) {
+                    return true;
+                }
+                for target in action.value.policies() {
+                    if !seen.contains(&target.value.as_str()) {
+                        seen.push(&target.value);
+                    }
+                }
+            }
+        }
+        false
+    }
+
     fn policy(&mut self, policy: &'a Policy) -> Result<(), Span> {
         for rule in &policy.rules {
             let mut end = Label::default();
             if let Some(condition) = &rule.condition {
-                self.test(&condition.value, false, &mut end, condition.span);
+                let folded = self.fold(&condition.value, condition.span);
+                if folded == Condition::Constant(false) {
+                    self.report_never(condition);
+                    continue;
+                }
+                self.test(&folded, false, &mut end, condition.span);
             }
             for action in &rule.actions {
                 self.action(&action.value, action.span);
@@ -139,6 +258,17 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// Says that a rule is never taken.
+    fn report_never(&mut self, condition: &At<Condition>) {
+        // A policy of several views is written several times.
+        let is_known = self.problems.iter().any(|problem| problem.is_at(condition.span));
+        // `if: false` was meant so.
+        if !is_known && condition.value != Condition::Constant(false) {
+            self.problems
+                .push(Problem::warning(condition.span, "this condition never holds: the rule does nothing"));
+        }
+    }
+
     fn push(&mut self, op: Op, place: Span) {
         self.ops.push(op);
         self.places.push(place);
@@ -149,6 +279,9 @@ impl<'a> Emitter<'a> {
         let (parts, decides) = match condition {
             Condition::Not(inside) => return self.test(inside, !wanted, label, place),
             Condition::Test(test) => return self.matchers(test, wanted, label, place),
+            Condition::Constant(holds) => return self.constant(*holds, wanted, label, place),
+            // Put in place before.
+            Condition::Named(_) => return,
             Condition::All(parts) => (parts, false),
             Condition::Any(parts) => (parts, true),
         };
@@ -169,33 +302,27 @@ impl<'a> Emitter<'a> {
     }
 
     fn matchers(&mut self, test: &Test, wanted: bool, label: &mut Label, place: Span) {
-        let matcher = match test {
-            Test::Qname(terms) => {
-                let terms = terms.iter().map(|term| match &term.value {
-                    NameTerm::Pattern(pattern) => Term::Inline(pattern),
-                    NameTerm::Set(name) => Term::Set(name),
-                });
-                Matcher::Qname(self.parts.sets.names(terms))
-            }
-            Test::Qtype(types) => Matcher::Qtype(types.as_slice().into()),
-            Test::Client(terms) => {
-                let terms = terms.iter().map(|term| match &term.value {
-                    ClientTerm::Prefixes(some) => Term::Inline(some.as_slice()),
-                    ClientTerm::Set(name) => Term::Set(name),
-                });
-                Matcher::Client(self.parts.sets.addresses(terms))
-            }
-            Test::Mark(marks) => match marks.as_slice() {
-                [mark] => Matcher::Mark(*mark),
-                marks => {
-                    let any = marks.iter().map(|&mark| Condition::Test(Test::Mark(vec![mark]))).collect();
-                    return self.test(&Condition::Any(any), wanted, label, place);
-                }
-            },
-        };
+        let mut matchers = matcher::compile(self, test, place);
+        let Some(last) = matchers.pop() else { return self.constant(false, wanted, label, place) };
+        // Any of them is enough.
+        let mut after = Label::default();
+        for matcher in matchers {
+            let to = if wanted { &mut *label } else { &mut after };
+            to.0.push(self.ops.len());
+            self.push(Op::SkipIf(matcher, 0), place);
+        }
         label.0.push(self.ops.len());
-        let skip = if wanted { Op::SkipIf(matcher, 0) } else { Op::SkipUnless(matcher, 0) };
-        self.push(skip, place);
+        self.push(if wanted { Op::SkipIf(last, 0) } else { Op::SkipUnless(last, 0) }, place);
+        // They come from one test: too near to be out of reach.
+        let _ = self.bind(after);
+    }
+
+    /// Skips to `label` if what always or never holds is `wanted`.
+    fn constant(&mut self, holds: bool, wanted: bool, label: &mut Label, place: Span) {
+        if holds == wanted {
+            label.0.push(self.ops.len());
+            self.push(Op::Skip(0), place);
+        }
     }
 
     /// Puts the label here.
@@ -203,7 +330,8 @@ impl<'a> Emitter<'a> {
         let here = self.ops.len();
         for at in label.0 {
             let distance = u16::try_from(here - at - 1).map_err(|_| ())?;
-            if let Some(Op::SkipIf(_, skip) | Op::SkipUnless(_, skip)) = self.ops.get_mut(at) {
+            if let Some(Op::SkipIf(_, skip) | Op::SkipUnless(_, skip) | Op::Skip(skip)) = self.ops.get_mut(at)
+            {
                 *skip = distance;
             }
         }
@@ -220,9 +348,10 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Calls a policy whose first step is known at the end.
+    /// Leads to a policy whose first step is known at the end.
     fn call(&mut self, name: &'a str, op: fn(u16) -> Op, place: Span) {
-        self.targets.push(Target { at: self.ops.len(), name, op });
+        let view = if self.view != 0 && self.uses_cache(name) { self.view } else { 0 };
+        self.targets.push(Target { at: self.ops.len(), routine: Routine { view, name }, op });
         self.push(op(0), place);
     }
 }
@@ -247,6 +376,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::load::tests::Memory;
+    use engine::matchers::Matcher;
     use std::path::Path;
 
     /// Writes a program in short.
@@ -256,6 +386,8 @@ mod tests {
             Matcher::Qtype(_) => "qtype".to_owned(),
             Matcher::Client(_) => "client".to_owned(),
             Matcher::Mark(mark) => format!("m{mark}"),
+            Matcher::Marks(marks) => format!("m{marks:#b}"),
+            _ => "other".to_owned(),
         };
         let shown = ops.iter().map(|op| match op {
             Op::SkipUnless(test, skip) => format!("unless {} +{skip}", matcher(test)),
@@ -307,7 +439,7 @@ mod tests {
             "unless m1 +2; unless m2 +1; drop; accept",
         );
         check("  main:\n    - {if: mark(1) or mark(2), do: drop}\n", "if m1 +1; unless m2 +1; drop; accept");
-        check("  main:\n    - {if: 'mark in [1, 2]', do: drop}\n", "if m1 +1; unless m2 +1; drop; accept");
+        check("  main:\n    - {if: 'mark in [1, 2]', do: drop}\n", "unless m0b110 +1; drop; accept");
         check(
             "  main:\n    - {if: not (mark(1) and mark(2)) or mark(3), do: [drop]}\n",
             "unless m1 +2; unless m2 +1; unless m3 +1; drop; accept",
@@ -324,6 +456,7 @@ mod tests {
         loop {
             let mark = |matcher: &Matcher| match matcher {
                 Matcher::Mark(mark) => marks >> mark & 1 == 1,
+                Matcher::Marks(bits) => marks & bits != 0,
                 _ => unreachable!("only marks are tested"),
             };
             match &ops[at] {
@@ -342,7 +475,7 @@ mod tests {
             Condition::Any(parts) => parts.iter().any(|part| meaning(part, marks)),
             Condition::Not(inside) => !meaning(inside, marks),
             Condition::Test(Test::Mark(list)) => list.iter().any(|mark| marks >> mark & 1 == 1),
-            Condition::Test(_) => unreachable!("only marks are tested"),
+            _ => unreachable!("only marks are tested"),
         }
     }
 
@@ -356,7 +489,7 @@ mod tests {
             Condition::Any(parts) => join(parts, " or "),
             Condition::Not(inside) => format!("not {}", text(inside)),
             Condition::Test(Test::Mark(list)) => format!("mark in [{}, {}]", list[0], list[list.len() - 1]),
-            Condition::Test(_) => unreachable!("only marks are tested"),
+            _ => unreachable!("only marks are tested"),
         }
     }
 

@@ -51,6 +51,10 @@ pub enum Noun {
     Policy,
     /// A set.
     Set,
+    /// A condition.
+    Condition,
+    /// A listener.
+    Listener,
 }
 
 impl Noun {
@@ -61,6 +65,8 @@ impl Noun {
             Self::Cache => "cache",
             Self::Policy => "policy",
             Self::Set => "set",
+            Self::Condition => "condition",
+            Self::Listener => "listener",
         }
     }
 }

@@ -1,0 +1,156 @@
+//! Tests to matchers.
+
+use std::sync::Arc;
+
+use engine::ListenerId;
+use engine::matchers::clock::Hours;
+use engine::matchers::identity::Macs;
+use engine::matchers::rate::Rate;
+use engine::matchers::text::{self, Regex};
+use engine::matchers::{Matcher, TypeSet};
+use engine::snapshot::{CONNECTION_TESTS_MAX, ConnectionTest, ConnectionText};
+use sets::{AddressSet, NameSet};
+use wire::Rtype;
+
+use super::Emitter;
+use crate::diagnostic::Problem;
+use crate::policy::Test;
+use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest, TransportTerm};
+use crate::sets::Term;
+use crate::source::{At, Span};
+
+/// Returns matchers of which one holds when the test does; none: it never does.
+pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Vec<Matcher> {
+    let one = match test {
+        Test::Qname(terms) => Matcher::Qname(names(emitter, terms)),
+        Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter, terms)),
+        Test::Qtype(types) => Matcher::Qtype(type_set(types)),
+        // Worked out before.
+        Test::Qclass(_) | Test::Opcode(_) | Test::Env(_) => return Vec::new(),
+        Test::Flag(flag) => Matcher::Flag(*flag),
+        Test::WantsDnssec => Matcher::WantsDnssec,
+        Test::Edns => Matcher::Edns,
+        Test::EdnsOption(codes) => Matcher::EdnsOption(codes.as_slice().into()),
+        Test::EdnsSize(min, max) => Matcher::EdnsSize { min: *min, max: *max },
+        Test::Client(terms) => Matcher::Client(addresses(emitter, terms)),
+        Test::ClientMac(macs) => Matcher::ClientMac(Macs::new(macs.clone())),
+        Test::Listener(names) => Matcher::Listener(listeners(emitter, names)),
+        Test::Transport(terms) => {
+            let transports = terms.iter().filter_map(|term| match term.value {
+                TransportTerm::Udp => Some(engine::Transport::Udp),
+                TransportTerm::Tcp => Some(engine::Transport::Tcp),
+                TransportTerm::Encrypted => None,
+            });
+            Matcher::Transport(transports.collect())
+        }
+        Test::Now(hours) => Matcher::Now(Box::new(Hours::new(hours.windows.clone(), hours.offsets()))),
+        Test::Random(share) => Matcher::Random(*share),
+        Test::Rate(rate) => {
+            // Two rules that say the same count apart: one query must not count twice.
+            let mut key = format!("{rate:?}");
+            while emitter.rate_cells.contains_key(&key) {
+                key.push('+');
+            }
+            let cells = emitter.parts.rate_cells.get(&key).map(Arc::clone).unwrap_or_default();
+            emitter.rate_cells.insert(key, Arc::clone(&cells));
+            Matcher::Rate(Box::new(Rate::new(rate.subject, rate.count, rate.period_ms, rate.burst, cells)))
+        }
+        Test::Mark(marks) => match marks.as_slice() {
+            [mark] => Matcher::Mark(*mark),
+            marks => Matcher::Marks(marks.iter().fold(0, |bits, mark| bits | 1 << (mark & 63))),
+        },
+        Test::Answer => Matcher::Answer,
+        Test::Answered => Matcher::Answered,
+        Test::Rcode(rcodes) => Matcher::Rcode(rcodes.as_slice().into()),
+        Test::AnswerType(types) => Matcher::AnswerType(type_set(types)),
+        Test::AnswerAddress(terms) => Matcher::AnswerAddress(addresses(emitter, terms)),
+        Test::PtrAddress(terms) => Matcher::ReverseAddress(addresses(emitter, terms)),
+        Test::Text(source, test) => match &source.value {
+            TextSource::Qname => text_matcher(text::TextSource::Qname, text_test(test)),
+            TextSource::Client => text_matcher(text::TextSource::Client, text_test(test)),
+            TextSource::AnswerAddress => text_matcher(text::TextSource::AnswerAddress, text_test(test)),
+            TextSource::ClientId => Matcher::ClientId(text_test(test)),
+            TextSource::ServerName => connection(emitter, ConnectionText::ServerName, test, place),
+            TextSource::Path => connection(emitter, ConnectionText::Path, test, place),
+            TextSource::Header(name) => {
+                connection(emitter, ConnectionText::Header(name.as_str().into()), test, place)
+            }
+            // Worked out before.
+            TextSource::Qtype | TextSource::Rcode | TextSource::Mark | TextSource::Env(_) => {
+                return Vec::new();
+            }
+        },
+    };
+    vec![one]
+}
+
+fn text_matcher(source: text::TextSource, test: text::TextTest) -> Matcher {
+    Matcher::Text(Box::new((source, test)))
+}
+
+fn names(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Arc<NameSet> {
+    emitter.parts.sets.names(terms.iter().map(|term| match &term.value {
+        NameTerm::Pattern(pattern) => Term::Inline(pattern),
+        NameTerm::Set(name) => Term::Set(name),
+    }))
+}
+
+fn addresses(emitter: &Emitter<'_>, terms: &[At<AddressTerm>]) -> Arc<AddressSet> {
+    emitter.parts.sets.addresses(terms.iter().map(|term| match &term.value {
+        AddressTerm::Prefixes(some) => Term::Inline(some.as_slice()),
+        AddressTerm::Set(name) => Term::Set(name),
+    }))
+}
+
+/// Returns the numbers of listeners: those that the server was started with.
+fn listeners(emitter: &mut Emitter<'_>, names: &[At<String>]) -> Box<[ListenerId]> {
+    let mut ids = Vec::new();
+    for name in names {
+        let open = emitter.parts.listeners;
+        let found =
+            open.iter().enumerate().filter(|(_, other)| other.as_deref() == Some(name.value.as_str()));
+        let before = ids.len();
+        ids.extend(found.map(|(number, _)| ListenerId(u16::try_from(number).unwrap_or(u16::MAX))));
+        if ids.len() == before {
+            emitter.problems.push(
+                Problem::warning(name.span, format!("listener \"{}\" is not open yet", name.value))
+                    .hint("listeners are opened when the server is started"),
+            );
+        }
+    }
+    ids.into_boxed_slice()
+}
+
+/// Returns what looks at the outcome of a test of the connection, which is made when that begins.
+fn connection(emitter: &mut Emitter<'_>, text: ConnectionText, test: &TextTest, place: Span) -> Matcher {
+    let bit = emitter.connection_tests.len();
+    if bit >= CONNECTION_TESTS_MAX {
+        emitter.problems.push(Problem::error(
+            place,
+            format!("more than {CONNECTION_TESTS_MAX} tests of server names, paths and headers"),
+        ));
+        return Matcher::Constant(false);
+    }
+    emitter.connection_tests.push(ConnectionTest { text, test: text_test(test) });
+    Matcher::Connection(bit as u8)
+}
+
+/// Returns how a text is compared.
+pub(super) fn text_test(test: &TextTest) -> text::TextTest {
+    let values = || test.values.iter().map(|value| Box::from(value.as_bytes())).collect();
+    match test.operator {
+        TextOperator::Equal => text::TextTest::Equal(values()),
+        TextOperator::Prefix => text::TextTest::Prefix(values()),
+        TextOperator::Suffix => text::TextTest::Suffix(values()),
+        TextOperator::Contains => text::TextTest::Contains(values()),
+        // They were read before, when they were checked.
+        TextOperator::Matches => {
+            text::TextTest::Matches(test.values.iter().filter_map(|value| Regex::parse(value).ok()).collect())
+        }
+        TextOperator::Empty => text::TextTest::Empty,
+    }
+}
+
+fn type_set(types: &[At<Rtype>]) -> TypeSet {
+    TypeSet::new(types.iter().map(|at| at.value))
+}

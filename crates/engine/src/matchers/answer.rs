@@ -1,0 +1,56 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What is in the answer there is.
+
+use std::net::IpAddr;
+
+use wire::message::{Record, records};
+use wire::{Folded, Header, NameBuf, Rtype};
+
+use super::Facts;
+use crate::names::Sought;
+
+/// Walks the records of the answer section until `f` returns something.
+fn walk<T>(facts: &Facts<'_>, mut f: impl FnMut(&Record<'_>) -> Option<T>) -> Option<T> {
+    let shape = facts.shape()?;
+    let [answers, ..] = shape.counts;
+    let bytes = facts.message.get(..shape.body_at + shape.octets)?;
+    let header = Header { questions: 1, answers, ..Header::default() };
+    for record in records(bytes, shape.body_at, &header) {
+        // Ends: at most `answers` records; the first that is malformed ends the walk.
+        if let Some(found) = f(&record.ok()?) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Returns whether the answer section has a record of a type that `f` wants.
+pub(super) fn has_type(facts: &Facts<'_>, f: impl Fn(Rtype) -> bool) -> bool {
+    walk(facts, |record| f(record.rtype).then_some(())).is_some()
+}
+
+/// Returns the first address in the answer section that `f` wants.
+pub(super) fn address(facts: &Facts<'_>, f: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+    walk(facts, |record| {
+        let address = match record.rtype {
+            Rtype::A => <[u8; 4]>::try_from(record.rdata).ok().map(IpAddr::from),
+            Rtype::AAAA => <[u8; 16]>::try_from(record.rdata).ok().map(IpAddr::from),
+            _ => None,
+        };
+        address.filter(|&address| f(address))
+    })
+}
+
+/// Returns the first target of a CNAME in the answer section that `f` wants.
+pub(super) fn cname(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+    walk(facts, |record| {
+        if record.rtype != Rtype::CNAME {
+            return None;
+        }
+        let target = record.name_in_rdata(0).expand().ok()?;
+        let mut folded = Folded::root();
+        let hash = facts.desktop.snapshot.key.fold(target.as_name(), &mut folded);
+        f(&Sought::new(&folded, hash)).then_some(target)
+    })
+}

@@ -1,0 +1,212 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Conditions of a policy: each is compiled to a matcher, which looks at one thing of a query, its client or the answer
+//! there is.
+
+mod answer;
+pub mod clock;
+pub mod identity;
+pub mod rate;
+pub mod text;
+mod types;
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sets::{AddressSet, NameSet};
+use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
+
+use crate::client::{ListenerId, Transport};
+use crate::edit::Shape;
+use crate::names::Sought;
+use crate::reverse::address_of;
+use crate::run::{Desktop, Run};
+use clock::Hours;
+use identity::Macs;
+use rate::Rate;
+use text::{TextSource, TextTest};
+pub use types::TypeSet;
+
+/// A condition on the query, its client or the answer there is.
+pub enum Matcher {
+    /// Always the same.
+    Constant(bool),
+    /// The name is in a set.
+    Qname(Arc<NameSet>),
+    /// The type is one of these.
+    Qtype(TypeSet),
+    /// The query has this flag.
+    Flag(Flags),
+    /// The query asks for DNSSEC records (DO).
+    WantsDnssec,
+    /// The query has EDNS.
+    Edns,
+    /// The query has one of these EDNS options.
+    EdnsOption(Box<[OptionCode]>),
+    /// The client says that it takes UDP messages of so many octets; without EDNS, 512 (RFC 6891 §6.2.5).
+    EdnsSize {
+        /// The smallest.
+        min: u16,
+        /// The largest.
+        max: u16,
+    },
+    /// The client's address is in a set.
+    Client(Arc<AddressSet>),
+    /// The client's hardware address, as a trusted peer tells it, is one of these.
+    ClientMac(Macs),
+    /// The client's identity, as a trusted peer tells it, fits.
+    ClientId(TextTest),
+    /// The query came to one of these listeners.
+    Listener(Box<[ListenerId]>),
+    /// The query came over one of these.
+    Transport(Box<[Transport]>),
+    /// What the client's connection began with fits: this bit of [`Client::connection`](crate::Client::connection).
+    Connection(u8),
+    /// The time is within these hours.
+    Now(Box<Hours>),
+    /// One of so many: holds when a random number is below this share of 2³².
+    Random(u32),
+    /// More queries come than this allows.
+    Rate(Box<Rate>),
+    /// A mark is set.
+    Mark(u8),
+    /// Any of these marks is set, one bit each.
+    Marks(u64),
+    /// There is an answer.
+    Answer,
+    /// The answer has a record of the type asked for.
+    Answered,
+    /// The answer's response code is one of these.
+    Rcode(Box<[Rcode]>),
+    /// The answer section has a record of one of these types.
+    AnswerType(TypeSet),
+    /// An address in the answer section is in a set.
+    AnswerAddress(Arc<AddressSet>),
+    /// The target of a CNAME in the answer section is in a set.
+    AnswerCname(Arc<NameSet>),
+    /// The name asked for stands for an address in a set (`4.3.2.1.in-addr.arpa`).
+    ReverseAddress(Arc<AddressSet>),
+    /// Something, as text, fits.
+    Text(Box<(TextSource, TextTest)>),
+}
+
+/// What matchers look at.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) desktop: &'a Desktop<'a>,
+    /// The message in the making.
+    pub(crate) message: &'a [u8],
+}
+
+impl Facts<'_> {
+    fn qtype(&self) -> Rtype {
+        self.run.query.question.qtype
+    }
+
+    /// Returns where the answer's records are, if there is an answer.
+    fn shape(&self) -> Option<Shape> {
+        let body_at = wire::Header::LEN + self.run.query.question_bytes().len();
+        self.run.answer.as_ref().map(|answer| answer.shape(body_at))
+    }
+
+    pub(crate) fn client_address(&self) -> IpAddr {
+        self.run.client.address_of(self.run.query, &self.desktop.snapshot.trusted_peers)
+    }
+
+    pub(crate) fn is_peer_trusted(&self) -> bool {
+        self.desktop.snapshot.trusted_peers.contains(self.run.client.address)
+    }
+
+    /// Returns the first address in the answer section that `f` wants.
+    pub(crate) fn answer_address(&self, f: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        answer::address(self, f)
+    }
+
+    /// Returns the first target of a CNAME in the answer section that `f` wants.
+    pub(crate) fn answer_cname(&self, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+        answer::cname(self, f)
+    }
+
+    fn edns_option(&self, code: OptionCode) -> Option<&[u8]> {
+        self.run.query.edns.as_ref()?.option(code)
+    }
+}
+
+impl Matcher {
+    /// Returns whether it holds.
+    #[inline]
+    pub fn holds(&self, facts: Facts<'_>) -> bool {
+        match self {
+            Self::Qname(set) => set.contains(&facts.run.sought),
+            Self::Qtype(types) => types.contains(facts.qtype()),
+            Self::Client(set) => set.contains(facts.client_address()),
+            Self::Mark(bit) => facts.run.marks >> (bit & 63) & 1 != 0,
+            Self::Marks(bits) => facts.run.marks & bits != 0,
+            Self::Constant(holds) => *holds,
+            other => other.holds_seldom(facts),
+        }
+    }
+
+    /// The ones that few policies use, out of the interpreter's loop.
+    #[inline(never)]
+    fn holds_seldom(&self, facts: Facts<'_>) -> bool {
+        let query = facts.run.query;
+        match self {
+            Self::Qname(_)
+            | Self::Qtype(_)
+            | Self::Client(_)
+            | Self::Mark(_)
+            | Self::Marks(_)
+            | Self::Constant(_) => false,
+            Self::Flag(flag) => query.header.flags.has(*flag),
+            Self::WantsDnssec => query.wants_dnssec(),
+            Self::Edns => query.edns.is_some(),
+            Self::EdnsOption(codes) => {
+                query.edns.is_some_and(|edns| edns.options().any(|option| codes.contains(&option.code)))
+            }
+            Self::EdnsSize { min, max } => {
+                let size = query.edns.map_or(0, |edns| edns.udp_size).max(512);
+                (*min..=*max).contains(&size)
+            }
+            Self::ClientMac(macs) => {
+                facts.is_peer_trusted() && identity::mac(&facts).is_some_and(|mac| macs.has(mac))
+            }
+            Self::ClientId(test) => {
+                facts.is_peer_trusted() && identity::id(&facts).is_some_and(|id| test.holds(id))
+            }
+            Self::Listener(listeners) => listeners.contains(&facts.run.client.listener),
+            Self::Transport(transports) => transports.contains(&facts.run.client.transport),
+            Self::Connection(bit) => facts.run.client.connection >> (bit & 63) & 1 != 0,
+            Self::Now(hours) => hours.hold(facts.desktop.now.unix_seconds),
+            Self::Random(share) => random(facts.desktop.random) < *share,
+            Self::Rate(rate) => rate.is_exceeded(&facts),
+            Self::Answer => facts.run.answer.is_some(),
+            Self::Answered => answer::has_type(&facts, |rtype| rtype == facts.qtype()),
+            Self::Rcode(rcodes) => {
+                facts.run.answer.as_ref().is_some_and(|answer| rcodes.contains(&answer.rcode))
+            }
+            Self::AnswerType(types) => answer::has_type(&facts, |rtype| types.contains(rtype)),
+            Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),
+            Self::AnswerCname(set) => facts.answer_cname(|sought| set.contains(sought)).is_some(),
+            Self::ReverseAddress(set) => {
+                facts.qtype() == Rtype::PTR
+                    && address_of(facts.run.sought.name()).is_some_and(|address| set.contains(address))
+            }
+            Self::Text(text) => text.1.holds_for(&text.0, &facts),
+        }
+    }
+}
+
+/// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries, not to hide anything.
+pub(crate) fn random(state: &Cell<u64>) -> u32 {
+    let mut bits = state.get();
+    bits ^= bits >> 12;
+    bits ^= bits << 25;
+    bits ^= bits >> 27;
+    state.set(bits);
+    (bits.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+}
+
+const _: () = assert!(size_of::<Matcher>() <= 56);
