@@ -297,7 +297,19 @@ fn serve_stub(arguments: &StubArguments) -> Result<ExitCode, String> {
         truncates: arguments.truncate,
         lies_about_id: arguments.wrong_id,
     };
-    stub::serve(&bind(arguments.listen)?, &behaviour).map_err(|error| format!("stub: {error}"))?;
+    let listener = TcpListener::bind(arguments.listen)
+        .map_err(|error| format!("cannot listen on {} over TCP: {error}", arguments.listen))?;
+    let socket = bind(arguments.listen)?;
+    let stub = stub::Stub::new(behaviour);
+    let served = thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Err(error) = stub.serve_stream(&listener) {
+                eprintln!("error: stub over TCP: {error}");
+            }
+        });
+        stub.serve(&socket)
+    });
+    served.map_err(|error| format!("stub: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,8 +3,11 @@
 //! Never resolves anything: A and AAAA are hashes of the name, so that anybody can tell a right answer.
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use wire::{Class, Flags, Full, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
@@ -16,6 +19,8 @@ use crate::sys::{self, Batch, Sender, Wait};
 const BATCH: usize = 64;
 /// Octets of a datagram buffer.
 const DATAGRAM_OCTETS: usize = 2048;
+/// Octets held of a connection: at least one message of any size.
+const STREAM_OCTETS: usize = 128 << 10;
 /// Octets of a reply at most.
 const REPLY_OCTETS_MAX: usize = 1232;
 /// Octets of socket buffer asked for.
@@ -48,6 +53,11 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
+    /// Returns whether the next query gets no reply.
+    fn loses(&self, dice: &mut Dice) -> bool {
+        dice.below(1_000_000) < (self.loss_percent * 10_000.0) as usize
+    }
+
     /// Changes as a query below [`SET_NAME`] says; any other query changes nothing.
     fn obey(&mut self, query: &[u8]) {
         let Ok(query) = Query::parse(query) else { return };
@@ -88,15 +98,88 @@ struct Delayed {
     bytes: Vec<u8>,
 }
 
-/// Answers until an error.
+/// A stub: what it was told, and what it has heard, over UDP and TCP.
+#[derive(Debug, Default)]
+pub struct Stub {
+    behaviour: Mutex<Behaviour>,
+    received: AtomicU64,
+}
+
+impl Stub {
+    /// Makes a stub that behaves so until it is told otherwise.
+    pub fn new(behaviour: Behaviour) -> Self {
+        Self { behaviour: Mutex::new(behaviour), received: AtomicU64::new(0) }
+    }
+
+    /// Answers over UDP until an error.
+    pub fn serve(&self, socket: &UdpSocket) -> io::Result<()> {
+        serve_datagrams(self, socket)
+    }
+
+    /// Answers over TCP until an error, each connection on a thread of its own: a server keeps few to its upstream.
+    pub fn serve_stream(&self, listener: &TcpListener) -> io::Result<()> {
+        thread::scope(|scope| {
+            loop {
+                let (stream, _) = listener.accept()?;
+                // A connection that breaks is its peer's affair.
+                scope.spawn(move || drop(self.converse(stream)));
+            }
+        })
+    }
+
+    fn behaviour(&self) -> Behaviour {
+        *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers what one connection brings. A delay holds for all that was read together.
+    fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut dice = Dice::new(u64::from(std::process::id()));
+        let mut input = vec![0; STREAM_OCTETS];
+        let (mut held, mut out) = (0, Vec::new());
+        let mut reply = [0; DATAGRAM_OCTETS];
+        loop {
+            let read = stream.read(&mut input[held..])?;
+            if read == 0 {
+                return Ok(());
+            }
+            held += read;
+            let behaviour = self.behaviour();
+            let mut at = 0;
+            while let Some((len, rest)) = input[at..held].split_first_chunk::<2>()
+                && let Some(query) = rest.get(..usize::from(u16::from_be_bytes(*len)))
+            {
+                at += 2 + query.len();
+                self.received.fetch_add(1, Ordering::Relaxed);
+                if behaviour.loses(&mut dice) {
+                    continue;
+                }
+                let len = answer(query, &behaviour, &mut reply);
+                if len > 0 {
+                    out.extend((len as u16).to_be_bytes());
+                    out.extend(&reply[..len]);
+                }
+            }
+            input.copy_within(at..held, 0);
+            held -= at;
+            thread::sleep(behaviour.delay);
+            stream.write_all(&out)?;
+            out.clear();
+        }
+    }
+}
+
+/// Answers over UDP until an error.
 pub fn serve(socket: &UdpSocket, behaviour: &Behaviour) -> io::Result<()> {
-    let mut behaviour = *behaviour;
+    Stub::new(*behaviour).serve(socket)
+}
+
+fn serve_datagrams(stub: &Stub, socket: &UdpSocket) -> io::Result<()> {
     sys::set_buffers(socket, SOCKET_OCTETS)?;
     let mut input = Batch::new(BATCH, DATAGRAM_OCTETS);
     let mut out = Batch::new(BATCH, DATAGRAM_OCTETS);
     let mut delayed: VecDeque<Delayed> = VecDeque::new();
     let mut dice = Dice::new(u64::from(std::process::id()));
-    let mut received: u64 = 0;
     loop {
         if let Some(first) = delayed.front() {
             let left = first.due.saturating_duration_since(Instant::now());
@@ -105,16 +188,18 @@ pub fn serve(socket: &UdpSocket, behaviour: &Behaviour) -> io::Result<()> {
         let wait = if delayed.is_empty() { Wait::ForOne } else { Wait::Not };
         let count = input.receive(socket, BATCH, wait)?;
         let mut replies = 0;
+        let mut behaviour = stub.behaviour();
         let due = Instant::now() + behaviour.delay;
         for i in 0..count {
             let query = input.received(i);
             let is_counter = is_counter(query);
-            let is_lost = dice.below(1_000_000) < (behaviour.loss_percent * 10_000.0) as usize;
+            let is_lost = behaviour.loses(&mut dice);
             let len = if is_counter {
                 behaviour.obey(query);
-                answer_counter(query, received, out.buffer(replies))
+                *stub.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
+                answer_counter(query, stub.received.load(Ordering::Relaxed), out.buffer(replies))
             } else {
-                received += 1;
+                stub.received.fetch_add(1, Ordering::Relaxed);
                 if is_lost { 0 } else { answer(query, &behaviour, out.buffer(replies)) }
             };
             if len == 0 {
