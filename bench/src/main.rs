@@ -390,6 +390,10 @@ fn list(places: &Places) -> Result<ExitCode, String> {
     for (name, needs) in scenario::PENDING {
         println!("  {name:22} pending: needs {needs}");
     }
+    println!("pages:");
+    for (name, about, scenarios) in scenario::PAGES {
+        println!("  {name:22} {about}: {}", scenarios.join(", "));
+    }
     println!("servers:");
     for rival in Rival::read_all(&places.rivals)? {
         let found = match rival.find(std::slice::from_ref(&places.programs)) {

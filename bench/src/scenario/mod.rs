@@ -6,7 +6,7 @@ mod table;
 use std::collections::BTreeSet;
 
 pub use questions::{ADDRESS_SET, LOCAL, MIX, Questions};
-pub use table::{PENDING, SCENARIOS};
+pub use table::{PAGES, PENDING, SCENARIOS};
 
 use crate::load::Transport;
 use crate::queries::Extras;
@@ -82,21 +82,22 @@ pub fn settings() -> BTreeSet<&'static str> {
     SCENARIOS.iter().map(|scenario| scenario.setting).collect()
 }
 
-/// Selects scenarios by name, by family (`latency`), or all that Gannet can do.
+/// Selects scenarios by name, by family (`latency`), by page (`runbound`), `all` that Gannet can do, or `pending`.
 pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
     let mut chosen: Vec<&'static Scenario> = Vec::new();
     for want in wanted {
-        let found: Vec<_> = SCENARIOS
-            .iter()
-            .filter(|s| match want.as_str() {
-                "all" => s.needs.is_none(),
-                "pending" => s.needs.is_some(),
-                _ => s.name == want || (s.needs.is_none() && s.name.starts_with(&format!("{want}-"))),
-            })
-            .collect();
+        let found = match PAGES.iter().find(|(page, ..)| page == want) {
+            Some((_, _, names)) => {
+                names.iter().flat_map(|name| named(name)).filter(|s| s.needs.is_none()).collect()
+            }
+            None => named(want),
+        };
         if found.is_empty() {
             return Err(match PENDING.iter().find(|(name, _)| name == want) {
                 Some((name, what)) => format!("scenario \"{name}\" is pending: it needs {what}"),
+                None if PAGES.iter().any(|(page, ..)| page == want) => {
+                    format!("all of \"{want}\" is pending: `list` says what it needs")
+                }
                 None => {
                     let names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
                     format!("unknown scenario \"{want}\"; there are: {}", names.join(", "))
@@ -110,6 +111,19 @@ pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
         }
     }
     Ok(chosen)
+}
+
+/// Returns the scenario of this name, whether or not it is pending, and those of this family that are not.
+fn named(want: &str) -> Vec<&'static Scenario> {
+    let is_meant = |s: &&Scenario| match want {
+        "all" => s.needs.is_none(),
+        "pending" => s.needs.is_some(),
+        _ => {
+            let rest = s.name.strip_prefix(want);
+            rest == Some("") || (s.needs.is_none() && rest.is_some_and(|rest| rest.starts_with('-')))
+        }
+    };
+    SCENARIOS.iter().filter(is_meant).collect()
 }
 
 impl Scenario {
@@ -145,6 +159,18 @@ mod tests {
         assert_eq!(names(&["all", "pending"]).len(), SCENARIOS.len());
         assert!(select(&["xdp".to_owned()]).unwrap_err().contains("pending"));
         assert!(select(&["lokal".to_owned()]).unwrap_err().contains("unknown"));
+    }
+
+    #[test]
+    fn pages_name_scenarios() {
+        assert!(names(&["runbound"]).starts_with(&["runbound-1", "runbound-8"]));
+        assert!(!names(&["forgedns"]).contains(&"domain-set"));
+        for (page, _, wanted) in PAGES {
+            for name in *wanted {
+                let is_family = SCENARIOS.iter().any(|s| s.name.starts_with(name));
+                assert!(is_family || PENDING.iter().any(|(p, _)| p == name), "{page}: {name}");
+            }
+        }
     }
 
     #[test]

@@ -222,6 +222,83 @@ pub const SCENARIOS: &[Scenario] = &[
         .load(Load::Single(4)),
 ];
 
+/// Scenarios by the publication that measured them first: a name for the command line, what it is, and its scenarios.
+pub const PAGES: &[(&str, &str, &[&str])] = &[
+    (
+        "forgedns",
+        "ForgeDNS 0.3.0, higher concurrency",
+        &[
+            "forward",
+            "cache-warm",
+            "forward-tcp",
+            "race3",
+            "local-mix",
+            "domain-set",
+            "address-set",
+            "chain",
+            "one",
+            "one-tcp",
+        ],
+    ),
+    (
+        "forgedns-0.1.0",
+        "ForgeDNS 0.1.0, higher concurrency, what the newer page left out",
+        &["fallback", "doh-upstream", "sequence-base", "match-true", "match-false", "match-qname"],
+    ),
+    (
+        "forgedns-latency",
+        "ForgeDNS 0.3.0, one, two and four clients",
+        &[
+            "latency-forward",
+            "latency-forward-tcp",
+            "latency-cache",
+            "latency-mix",
+            "latency-domain",
+            "latency-chain",
+            "latency-one",
+            "latency-tcp",
+        ],
+    ),
+    (
+        "forgedns-more",
+        "what ForgeDNS's pages left out",
+        &[
+            "cache-mixed-case",
+            "cache-edns",
+            "cache-dnssec",
+            "cache-negative",
+            "cache-20k",
+            "unique",
+            "forward-loss",
+            "outage",
+            "outage-silent",
+            "outage-cached",
+            "reload-cache",
+            "reload-local",
+            "reload-1m",
+            "recorder",
+            "rules-1m",
+            "domain-answer",
+        ],
+    ),
+    (
+        "runbound",
+        "Runbound 0.3.5",
+        &["runbound-1", "runbound-8", "forward", "memory-1m", "reload-local", "reload-cache"],
+    ),
+    ("erldns", "erldns, June 2025", &["erldns-mix", "erldns-resolvable", "erldns-guide"]),
+    (
+        "numa",
+        "Numa, the end-to-end script (the micro-benchmarks are in the crates' own)",
+        &["numa-cached", "numa-cold"],
+    ),
+    (
+        "dnsdist-article",
+        "dnsdist with AF_XDP, the side without AF_XDP",
+        &["dnsdist-once", "dnsdist", "dnsdist-500", "xdp"],
+    ),
+];
+
 /// What cannot be measured yet, Gannet or not, with what is missing.
 pub const PENDING: [(&str, &str); 4] = [
     ("doh-upstream", "DNS over HTTPS to upstreams, and a stub that speaks it"),

@@ -193,7 +193,10 @@ impl<'a> Bench<'a> {
         for _ in 0..2 {
             let tally = self.load(&warm)?;
             if tally.answered < self.packets.len() as u64 {
-                return Err(format!("warmed only {} of {} names", tally.answered, self.packets.len()));
+                let names = self.packets.len();
+                let complaint =
+                    tally.complaint().map(|complaint| format!(": {complaint}")).unwrap_or_default();
+                return Err(format!("warmed only {} of {names} names{complaint}", tally.answered));
             }
         }
         Ok(())
