@@ -5,12 +5,14 @@ use std::sync::{Arc, mpsc};
 
 use cache::{Cache, Limits};
 use engine::chaos::Chaos;
+use engine::events::TellId;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::{Prefix, PrefixSet};
 use engine::gate::rate::{RateRule, RateTable};
 use engine::local::LocalBuilder;
 use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::event::EventStep;
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
@@ -64,6 +66,8 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
     engine::special::add(&mut local);
     let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, key));
     let ops = vec![
+        // Tells nobody until the engine is given a ring.
+        Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false }),
         Op::Local(Arc::new(local.compile(key, Ttl::new(3600)))),
         Op::Cache(CacheStep { cache, rules, view: 0, continues: false }),
         Op::Forward(ForwardStep {
@@ -87,6 +91,8 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
         chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
         udp_octets_max: 1232,
         recursion_available: true,
+        number: 1,
+        keeps_path: true,
     };
     // Nobody receives old snapshots here: there is only one.
     let (reclaim, _) = mpsc::channel();

@@ -173,3 +173,22 @@ fn turning_strangers_and_floods_away_is_free() {
     let heard = answer(&mut engine, "flood with cookie", &cookie, &client(Transport::Udp)).expect("a reply");
     assert_eq!(heard.rcode(), Rcode::BADCOOKIE);
 }
+
+#[test]
+fn telling_about_queries_is_free() {
+    let (writer, mut reader) = engine::events::ring(0, std::sync::Arc::default());
+    let mut engine = warm(CacheRules::default()).telling(writer);
+    let udp = client(Transport::Udp);
+    let query = Ask::new(CACHED, Rtype::A).edns(1232).bytes();
+    // Until the ring is full, and when it is.
+    for _ in 0..500 {
+        answer(&mut engine, "told", &query, &udp);
+    }
+    assert!(reader.told() > 10 && reader.dropped() > 10, "{} {}", reader.told(), reader.dropped());
+    let mut record = engine::events::EventRecord::default();
+    assert!(reader.read(&mut record));
+    assert_eq!(
+        record.view().addresses().map(|address| address.to_string()).collect::<Vec<_>>(),
+        ["192.0.2.1"]
+    );
+}

@@ -7,6 +7,7 @@
 pub mod compile;
 pub mod diagnostic;
 mod flow;
+pub mod jobs;
 mod link;
 pub mod load;
 mod lower;

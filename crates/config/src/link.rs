@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Problem;
+use crate::jobs::Task;
 use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::FIELDS;
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
@@ -53,6 +54,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let caches = Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name));
     let policies = Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name));
     let sets = Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name));
+    let effects = Defined::new(Noun::Effect, settings.effects.iter().map(|effect| &effect.name));
     let mut used: BTreeSet<(Noun, &str)> = BTreeSet::new();
 
     for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
@@ -63,6 +65,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
                     Noun::Cache => &caches,
                     Noun::Policy => &policies,
                     Noun::Set => &sets,
+                    Noun::Effect => &effects,
                     Noun::Condition | Noun::Listener => continue,
                 };
                 if defined.check(&name.value, name.span, problems) {
@@ -85,9 +88,20 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         policies.check(&view.policy.value, view.policy.span, problems);
     }
     check_circles(settings, problems);
+    for task in settings.schedules.iter().flat_map(|schedule| &schedule.tasks) {
+        let (defined, name) = match &task.value {
+            Task::Effect(name) => (&effects, name),
+            Task::Refresh(Some(name)) => (&sets, name),
+            Task::Dump(Some(name)) => (&caches, name),
+            Task::Refresh(None) | Task::Dump(None) => continue,
+        };
+        if defined.check(name, task.span, problems) && defined.noun == Noun::Effect {
+            used.insert((Noun::Effect, name.as_str()));
+        }
+    }
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
-    for defined in [&groups, &caches, &sets, &conditions].into_iter().filter(|_| is_right) {
+    for defined in [&groups, &caches, &sets, &conditions, &effects].into_iter().filter(|_| is_right) {
         for (name, &span) in &defined.names {
             if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
                 problems.push(Problem::warning(

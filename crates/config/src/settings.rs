@@ -10,6 +10,7 @@ use std::time::Duration;
 use sets::Reach;
 use wire::{NameBuf, Rcode};
 
+use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::policy::{Condition, Rule};
 use crate::source::{At, Span};
 use crate::values::{Prefix, Secret, duration_text, size_text};
@@ -135,6 +136,12 @@ pub struct Settings {
     pub conditions: Vec<NamedCondition>,
     /// Who begins in which policy, in the order of the file.
     pub views: Vec<View>,
+    /// Effects, in the order of the file.
+    pub effects: Vec<EffectSettings>,
+    /// Where queries are recorded.
+    pub recorder: Option<Recorder>,
+    /// What is done at certain times.
+    pub schedules: Vec<Schedule>,
     /// Policies, in the order of the file.
     pub policies: Vec<Policy>,
     /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.

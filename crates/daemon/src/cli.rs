@@ -1,5 +1,6 @@
 //! The command line: one definition from which parsing, `--help`, the manual page and the completions come.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +53,12 @@ pub(crate) enum Command {
     /// Look after the running server's caches.
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Show recorded queries, the newest first.
+    ///
+    /// Reads the database of the setting recorder.file; the server may run or not.
+    Log(LogArgs),
+    /// Show what the running server does at certain times, or begin one of it now.
+    Jobs(JobsArgs),
     /// Ask a DNS server and print its reply.
     ///
     /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53 or 5300.
@@ -109,6 +116,55 @@ pub(crate) struct RemoteArgs {
     pub(crate) socket: SocketArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `log`.
+#[derive(Args, Debug)]
+pub(crate) struct LogArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The database, if it is not that of the configuration.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+    /// How many lines.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
+    pub(crate) lines: u32,
+    /// Only those of this client.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<IpAddr>,
+    /// Only those for this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Also for names below it.
+    #[arg(long, requires = "name")]
+    pub(crate) below: bool,
+    /// Print each query's way through the policy too.
+    #[arg(long)]
+    pub(crate) path: bool,
+    /// Count instead: what was asked for most, or who asked most, in the last day.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["client", "name", "path"])]
+    pub(crate) top: Option<Top>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What `log --top` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Top {
+    /// Names asked for.
+    Names,
+    /// Clients.
+    Clients,
+}
+
+/// Arguments of `jobs`.
+#[derive(Args, Debug)]
+pub(crate) struct JobsArgs {
+    /// Begin the job of this name now.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `check`.

@@ -11,6 +11,7 @@ mod lookup;
 mod out;
 mod port_taken;
 mod privileges;
+mod record;
 mod remote;
 mod run;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]
@@ -43,6 +44,8 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Completions(args) => completions(args),
         Command::Man(args) => manual(args),
         Command::Version(args) => version(*args),
+        Command::Log(args) => record::show(args),
+        Command::Jobs(args) => remote::jobs(args),
         Command::Query(args) => lookup::run(args),
         Command::Run(args) => run::run(args),
         Command::Check(args) => inspect::check(args),

@@ -4,7 +4,7 @@ use std::io;
 
 use tracing::{debug, warn};
 
-use crate::sys::{self, User};
+use crate::sys::{self, Kept, User};
 
 /// Descriptors we would like to have: connections, upstream sockets, and room.
 const DESCRIPTORS_WANTED: u64 = 65_536;
@@ -58,20 +58,25 @@ pub(crate) fn raise_limits() {
     }
 }
 
-/// Becomes another user if planned and gives up every capability. Called before threads are started.
+/// Becomes another user if planned and gives up every capability that is not kept. Called before threads are started.
 ///
 /// Errors when the planned user could not be become: the server must not go on as root then.
-pub(crate) fn give_up(plan: &Become) -> io::Result<()> {
+pub(crate) fn give_up(plan: &Become, kept: Kept) -> io::Result<()> {
     // First, because becoming another user takes away the right to do it.
     sys::drop_bounding_set();
+    if kept == Kept::PacketFilter
+        && let Err(error) = sys::keep_capabilities()
+    {
+        warn!(%error, "cannot keep the right to change the packet filter");
+    }
     match plan {
         Become::Other(user) => sys::become_user(user)?,
         Become::Nobody { wanted } => {
-            debug!(user = %wanted, "stays root, without capabilities: there is no such user");
+            debug!(user = %wanted, "stays root, without unneeded capabilities: there is no such user");
         }
         Become::Self_ => {}
     }
-    if let Err(error) = sys::drop_capabilities() {
+    if let Err(error) = sys::drop_capabilities(kept) {
         warn!(%error, "cannot give up capabilities");
     }
     if let Err(error) = sys::forbid_new_privileges() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
-use crate::cli::{FlushArgs, RemoteArgs, SocketArgs};
+use crate::cli::{FlushArgs, JobsArgs, RemoteArgs, SocketArgs};
 use crate::out;
 
 /// How long a look at the server may take.
@@ -71,6 +71,15 @@ pub(crate) fn cache_dump(args: &RemoteArgs) -> ExitCode {
     ask(args, &Request::CacheDump, WORK_PATIENCE)
 }
 
+/// Runs `gannet jobs`.
+pub(crate) fn jobs(args: &JobsArgs) -> ExitCode {
+    let request = match &args.run {
+        Some(name) => Request::JobRun(api::JobRun { name: name.clone() }),
+        None => Request::Jobs,
+    };
+    ask(&args.remote, &request, LOOK_PATIENCE)
+}
+
 /// Runs `gannet cache flush`.
 pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
     let what = match (&args.what.name, &args.what.suffix, &args.rtype) {
@@ -105,6 +114,7 @@ fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
         Response::CacheStats(caches) => (caches_text(caches), true),
+        Response::Jobs(jobs) => (jobs_text(jobs), true),
     };
     out::print(&if is_json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
@@ -202,6 +212,26 @@ fn caches_text(caches: &BTreeMap<String, api::CacheStats>) -> String {
             cache.inserts,
             cache.evictions
         );
+    }
+    text
+}
+
+fn jobs_text(jobs: &[api::Job]) -> String {
+    let mut text = String::new();
+    for job in jobs {
+        let _ = writeln!(text, "{}: {} ({}): {}", job.name, job.at, job.time_zone, job.tasks.join(", "));
+        let state = match (&job.last, job.is_running, &job.outcome) {
+            (_, true, _) => "at work".to_owned(),
+            (None, ..) => "did not run yet".to_owned(),
+            (Some(last), false, outcome) => {
+                let how = if job.is_failed { "failed" } else { "done" };
+                format!("{how} {last}: {}", out::escaped(outcome.as_deref().unwrap_or("")))
+            }
+        };
+        let _ = writeln!(text, "    {state}; next {}", job.next.as_deref().unwrap_or("never"));
+    }
+    if jobs.is_empty() {
+        text.push_str("nothing is scheduled (setting schedules)\n");
     }
     text
 }

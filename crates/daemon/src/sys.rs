@@ -100,14 +100,48 @@ pub(crate) fn drop_bounding_set() {
     }
 }
 
-/// Gives up every capability of this thread, for good. Threads started later inherit that.
-pub(crate) fn drop_capabilities() -> io::Result<()> {
+/// `CAP_NET_ADMIN`, as a bit.
+const NET_ADMIN: u32 = 1 << 12;
+
+/// What a server keeps of its rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Nothing.
+    Nothing,
+    /// The right to change the packet filter, if it has it (CAP_NET_ADMIN).
+    PacketFilter,
+}
+
+/// Sees to it that capabilities outlive [`become_user`]; [`drop_capabilities`] says which of them stay.
+pub(crate) fn keep_capabilities() -> io::Result<()> {
+    // SAFETY: `PR_SET_KEEPCAPS` takes numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1_u64, 0_u64, 0_u64, 0_u64) })
+}
+
+/// Makes the calling thread the least important: it runs when the others have nothing to do.
+pub(crate) fn lower_priority() {
+    // SAFETY: takes numbers only; zero means the calling thread (setpriority(2), on Linux). A refusal does no harm.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
+/// Gives up the capabilities of this thread that are not kept, for good. Threads started later inherit that.
+pub(crate) fn drop_capabilities(kept: Kept) -> io::Result<()> {
     // SAFETY: `PR_CAP_AMBIENT` takes numbers only. Kernels before 4.3 do not know it and have no ambient set.
     let _ = unsafe {
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0_u64, 0_u64, 0_u64)
     };
-    let header = CapabilityHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    let data = [CapabilityData::default(); 2];
+    let mut header = CapabilityHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+    let mut data = [CapabilityData::default(); 2];
+    if kept == Kept::PacketFilter {
+        // Asking for what we do not have is refused, so ask what we have.
+        let mut had = [CapabilityData::default(); 2];
+        // SAFETY: both structures have the layout of version 3 and are ours to write; `had` has its two data elements.
+        let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, had.as_mut_ptr()) };
+        if result == 0 {
+            data[0].permitted = had[0].permitted & NET_ADMIN;
+            data[0].effective = data[0].permitted;
+        }
+    }
     // SAFETY: both structures have the layout of version 3, which takes two data elements, and are only read.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -49,6 +49,7 @@ pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
 };
 
+use events::{Path, Teller, Tells, Told};
 use explain::Recorder;
 use finish::{Answer, To, cookie_alone, finish, header_only};
 use gate::Admission;
@@ -81,7 +82,7 @@ pub struct Engine {
     counters: Arc<Counters>,
     now: Now,
     scratch: Scratch,
-    events: events::Ring,
+    events: Teller,
     /// The name of the query at hand, in lower case.
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
@@ -105,12 +106,19 @@ impl Engine {
             counters,
             now: Now::default(),
             scratch: Scratch::new(),
-            events: events::Ring::default(),
+            events: Teller::default(),
             folded: Folded::root(),
             limited: 0,
             random: Cell::new(seed),
             large_cache_step: None,
         }
+    }
+
+    /// Tells jobs about queries from now on.
+    #[must_use]
+    pub fn telling(mut self, writer: events::EventWriter) -> Self {
+        self.events.attach(writer);
+        self
     }
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.
@@ -148,7 +156,11 @@ impl Engine {
     /// The same call serves every transport: they differ in `client` and in how large
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
-        self.answer_watched(query, client, reply, &mut NoTrace)
+        if self.snapshot.keeps_path {
+            self.answer_watched(query, client, reply, &mut Path::default())
+        } else {
+            self.answer_watched(query, client, reply, &mut NoTrace)
+        }
     }
 
     /// Answers one query as [`Engine::answer`] does, and writes down how.
@@ -208,6 +220,7 @@ impl Engine {
             sought: Sought::new(&self.folded, name_hash),
             at: Position::default(),
             marks: 0,
+            tells: Tells::NONE,
             outgoing: Outgoing::default(),
             fill: None,
             answer: None,
@@ -233,6 +246,21 @@ impl Engine {
         match end {
             End::Answer(answer) => {
                 let (errand, carried) = (run.errand, (run.marks, run.outgoing));
+                if !run.tells.is_empty() {
+                    let body_at = Header::LEN + query.question_bytes().len();
+                    let message: &[u8] = if is_whole { &self.scratch.message } else { reply.buffer() };
+                    let body = message.get(body_at..).unwrap_or(&[]);
+                    self.events.tell(&Told {
+                        tells: &run.tells,
+                        path: tracer.path(),
+                        snapshot: self.snapshot.number,
+                        now: self.now,
+                        began_ms: self.now.monotonic_ms,
+                        query: &query,
+                        client,
+                        answer: Some((&answer, body)),
+                    });
+                }
                 let verdict = if is_whole {
                     self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, &answer), reply)
                 } else {
@@ -243,11 +271,24 @@ impl Engine {
                 }
                 verdict
             }
-            End::Drop | End::Nothing => self.stay_silent(),
+            End::Drop | End::Nothing => {
+                self.events.tell(&Told {
+                    tells: &run.tells,
+                    path: tracer.path(),
+                    snapshot: self.snapshot.number,
+                    now: self.now,
+                    began_ms: self.now.monotonic_ms,
+                    query: &query,
+                    client,
+                    answer: None,
+                });
+                self.stay_silent()
+            }
             End::Wait(want) => {
                 self.counters.deferred.bump();
                 let kept = tracer.keep();
-                Verdict::Defer(Suspended::new(&self.snapshot, &run, want, None, work.message, kept))
+                let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, kept);
+                Verdict::Defer(suspended.began(self.now, tracer.path()))
             }
         }
     }

@@ -7,7 +7,7 @@ use wire::{Flags, Folded, Header, Message, Query, Rcode};
 
 use crate::client::{Client, Now};
 use crate::counters::Counters;
-use crate::events::Ring;
+use crate::events::{Path, Teller, Tells, Told};
 use crate::explain::Recorder;
 use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
@@ -52,6 +52,10 @@ pub struct Suspended {
     name_hash: u64,
     at: Position,
     marks: u64,
+    tells: Tells,
+    /// The way through the policy so far, if it is kept.
+    path: Option<Box<Path>>,
+    began_ms: u64,
     outgoing: Outgoing,
     fill: Option<Fill>,
     /// The answer there is, if steps may still see it.
@@ -90,6 +94,9 @@ impl Suspended {
             name_hash: run.sought.hash(),
             at: run.at,
             marks: run.marks,
+            tells: run.tells,
+            path: None,
+            began_ms: 0,
             outgoing: run.outgoing,
             fill: run.fill,
             answer: Kept::new(run, &want, message),
@@ -98,6 +105,13 @@ impl Suspended {
             want,
             recorder,
         })
+    }
+
+    /// Notes when it came, and its way through the policy so far.
+    pub(crate) fn began(mut self: Box<Self>, now: Now, path: Option<&Path>) -> Box<Self> {
+        self.began_ms = now.monotonic_ms;
+        self.path = path.map(|path| Box::new(*path));
+        self
     }
 
     /// Returns what to do about the branches it waits for when they are so far; for [`Want::Split`] only.
@@ -148,6 +162,7 @@ impl Suspended {
             sought: Sought::new(folded, self.name_hash),
             at: self.at,
             marks: self.marks,
+            tells: self.tells,
             outgoing: self.outgoing,
             fill: self.fill,
             answer: None,
@@ -251,12 +266,16 @@ impl Engine {
     /// The answer of a branch comes with [`Reply::report`], and is for no client.
     pub fn resume(
         &mut self,
-        suspended: Box<Suspended>,
+        mut suspended: Box<Suspended>,
         outcome: Outcome<'_>,
         share: Share,
         reply: &mut Reply<'_>,
     ) -> Verdict {
         self.counters.resumed.bump();
+        let mut path = suspended.path.take();
+        if let Outcome::Branch(won) = &outcome {
+            suspended.tells.merge(&won.report.tells);
+        }
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let body_at = Header::LEN + query.question_bytes().len();
         if let Some(recorder) = &suspended.recorder {
@@ -277,11 +296,12 @@ impl Engine {
         };
         let mut work = self.scratch.workspace(&mut self.events, brought.ttl_count);
         let recorder = suspended.recorder.as_ref().map(Recorder::share);
-        let end = match (brought.is_end, brought.answer, recorder) {
-            (true, Some(answer), _) => End::Answer(answer),
-            (true, None, _) => End::Nothing,
-            (false, _, None) => run.interpret(desktop, &mut work, &mut NoTrace),
-            (false, _, Some(mut recorder)) => run.interpret(desktop, &mut work, &mut recorder),
+        let end = match (brought.is_end, brought.answer, recorder, path.as_deref_mut()) {
+            (true, Some(answer), ..) => End::Answer(answer),
+            (true, None, ..) => End::Nothing,
+            (false, _, None, None) => run.interpret(desktop, &mut work, &mut NoTrace),
+            (false, _, None, Some(path)) => run.interpret(desktop, &mut work, path),
+            (false, _, Some(mut recorder), _) => run.interpret(desktop, &mut work, &mut recorder),
         };
         let mut answer = match end {
             End::Answer(answer) => answer,
@@ -290,12 +310,16 @@ impl Engine {
                 return Verdict::Drop;
             }
             End::Nothing => nothing(),
-            End::Drop => return self.end_silently(&suspended, reply),
+            End::Drop => {
+                let tells = run.tells;
+                self.tell(&suspended, &query, (&tells, path.as_deref()), None);
+                return self.end_silently(&suspended, reply);
+            }
             End::Wait(want) => {
                 self.counters.deferred.bump();
                 let kept = Kept::new(&run, &want, work.message);
-                let Run { at, marks, outgoing, fill, .. } = run;
-                let mut suspended = suspended;
+                let Run { at, marks, tells, outgoing, fill, .. } = run;
+                (suspended.tells, suspended.path) = (tells, path);
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
                 (suspended.outgoing, suspended.answer) = (outgoing, kept);
                 return Verdict::Defer(suspended);
@@ -325,9 +349,11 @@ impl Engine {
                 cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets);
             }
         }
+        let tells = run.tells;
         if let Some((_, split, branch)) = suspended.parent() {
-            return self.scratch.report(split, branch, &query, &answer, reply);
+            return self.scratch.report(split, branch, &query, (&answer, &tells), reply);
         }
+        self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
         self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
     }
@@ -432,12 +458,16 @@ impl Engine {
 
     /// Answers from the stale data that `suspended` has at hand, because its client waited long enough
     /// (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a client.
-    pub fn answer_stale(&mut self, suspended: &Suspended, reply: &mut Reply<'_>) -> Verdict {
+    pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();
+                let path = suspended.path.as_deref();
+                self.tell(suspended, &query, (&suspended.tells, path), Some(&answer));
+                // What goes on from here goes on without the client.
+                suspended.tells = Tells::SILENT;
                 self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
             }
             None => Verdict::Drop,
@@ -480,6 +510,7 @@ impl Engine {
             sought: Sought::new(&self.folded, name_hash),
             at,
             marks,
+            tells: Tells::SILENT,
             outgoing,
             fill: Some(fill),
             answer: None,
@@ -499,6 +530,30 @@ impl Engine {
             let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, None);
             work.errands.push(suspended);
         }
+    }
+
+    /// Tells what a query that waited has to tell; its answer stands in the scratch message.
+    fn tell(
+        &mut self,
+        suspended: &Suspended,
+        query: &Query<'_>,
+        (tells, path): (&Tells, Option<&Path>),
+        answer: Option<&Answer>,
+    ) {
+        if tells.is_empty() || suspended.branch.is_some() {
+            return;
+        }
+        let body = self.scratch.message.get(Header::LEN + query.question_bytes().len()..).unwrap_or(&[]);
+        self.events.tell(&Told {
+            tells,
+            path,
+            snapshot: suspended.snapshot.number,
+            now: self.now,
+            began_ms: suspended.began_ms,
+            query,
+            client: &suspended.client,
+            answer: answer.map(|answer| (answer, body)),
+        });
     }
 
     /// Copies the stale answer that `suspended` has at hand into the scratch message.
@@ -526,7 +581,7 @@ impl Scratch {
     /// Lends the buffers out.
     pub(crate) fn workspace<'w>(
         &'w mut self,
-        events: &'w mut Ring,
+        events: &'w mut Teller,
         ttl_count: Option<usize>,
     ) -> Workspace<'w> {
         Workspace {
@@ -610,14 +665,15 @@ impl Scratch {
         split: &SplitStep,
         branch: u8,
         query: &Query<'_>,
-        answer: &Answer,
+        (answer, tells): (&Answer, &Tells),
         reply: &mut Reply<'_>,
     ) -> Verdict {
         let question = query.question_bytes();
         let body_at = Header::LEN + question.len();
         self.put(Header::LEN, question);
         put_header(answer, &mut self.message);
-        reply.set_report(split.judge(branch, answer, &self.message, body_at));
+        let report = split.judge(branch, answer, &self.message, body_at);
+        reply.set_report(BranchReport { tells: *tells, ..report });
         let end = body_at + answer.octets;
         let (Some(out), Some(from)) = (reply.buffer().get_mut(..end), self.message.get(..end)) else {
             return Verdict::Drop;

@@ -10,7 +10,7 @@ use wire::{EdeCode, Flags, Folded, Header, Query, Rcode};
 use crate::client::{Client, Now, Transport};
 use crate::counters::Counters;
 use crate::edit::{Shape, ttl_offsets};
-use crate::events::Ring;
+use crate::events::{Teller, Tells};
 use crate::finish::{Answer, put_local_soa};
 use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
@@ -35,6 +35,8 @@ pub(crate) struct Run<'q> {
     pub(crate) sought: Sought<'q>,
     pub(crate) at: Position,
     pub(crate) marks: u64,
+    /// What is told when the reply is complete.
+    pub(crate) tells: Tells,
     /// What the query sent by later steps has besides its question.
     pub(crate) outgoing: Outgoing,
     pub(crate) fill: Option<Fill>,
@@ -82,7 +84,7 @@ pub(crate) struct Workspace<'w> {
     /// How many TTL fields there are; `None` when the answer changed since they were looked for.
     pub(crate) ttl_count: Option<usize>,
     /// Where steps leave what the world outside is to know.
-    pub(crate) events: &'w mut Ring,
+    pub(crate) events: &'w mut Teller,
     /// How fast addresses connect.
     pub(crate) distances: &'w mut Distances,
     /// Work that no client waits for.
@@ -254,7 +256,7 @@ impl Run<'_> {
                 Op::Outgoing(change) => {
                     change.apply(&mut self.outgoing, step as u16, self.query, self.client);
                 }
-                Op::Event(event) => event.emit(self, desktop, work),
+                Op::Event(event) => event.emit(self, work),
             }
             tracer.step(step as u16, StepOutcome::Done);
         }

@@ -42,6 +42,10 @@ pub struct Snapshot {
     pub gate: Gate,
     /// The policy.
     pub program: Program,
+    /// Which snapshot of this process it is: what is told about a query says which policy it went through.
+    pub number: u32,
+    /// Whether the way of each query through the policy is noted, for those that tell it.
+    pub keeps_path: bool,
     /// Peers that are believed when they say whom they ask for.
     pub trusted_peers: PrefixSet,
     /// What is found out about a connection when it begins, at most [`CONNECTION_TESTS_MAX`].

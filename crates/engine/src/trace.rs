@@ -2,6 +2,7 @@
 //!
 //! Watching a query on its way through the program.
 
+use crate::events::Path;
 use crate::explain::Recorder;
 use crate::matchers::{Facts, Matcher};
 use crate::want::Want;
@@ -49,6 +50,11 @@ pub trait Tracer {
 
     /// Returns who goes on watching when the query has been put aside.
     fn keep(&self) -> Option<Recorder>;
+
+    /// Returns the way so far, if this keeps it.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// Watches nothing, and costs nothing.

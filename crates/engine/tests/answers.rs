@@ -229,12 +229,12 @@ fn stale_answers_wait_for_the_client_timer_or_a_failure() {
     let ask = www().edns(1232);
     server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
     server.wait(61);
-    let suspended = server.ask(&ask).deferred();
+    let mut suspended = server.ask(&ask).deferred();
     assert_eq!(suspended.want().stale_after_ms(), Some(1800));
     // The timer runs out.
     let mut buf = [0; 1232];
     let mut reply = Reply::new(&mut buf);
-    assert!(matches!(server.engine.answer_stale(&suspended, &mut reply), Verdict::Answered));
+    assert!(matches!(server.engine.answer_stale(&mut suspended, &mut reply), Verdict::Answered));
     let stale = seen(reply.bytes());
     assert_eq!((stale.rcode, stale.answers[0].1, stale.ede), (Rcode::NOERROR, 30, Some(3)));
     // The fetch fails after all.

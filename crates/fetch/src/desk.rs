@@ -373,7 +373,8 @@ impl Desk {
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &asker.to));
         // If there is nothing stale after all, it goes on waiting.
-        if let Verdict::Answered = self.worker.engine.borrow_mut().answer_stale(&asker.suspended, &mut reply)
+        if let Verdict::Answered =
+            self.worker.engine.borrow_mut().answer_stale(&mut asker.suspended, &mut reply)
             && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
         {
             drop(machine);

@@ -73,6 +73,8 @@ impl House {
             chaos: Chaos::default(),
             udp_octets_max: 1232,
             recursion_available: true,
+            number: 1,
+            keeps_path: false,
         };
         let (reclaim, _) = mpsc::channel();
         let cell = Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim));

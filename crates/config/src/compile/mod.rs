@@ -19,14 +19,16 @@ use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::gate::{self, Gate};
 use engine::matchers::rate::RateCells;
+use engine::program::{Op, Program};
 use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use wire::{HashKey, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use crate::jobs::Jobs;
 use crate::load::{Loaded, Surroundings};
 use crate::sets::Sets;
 use crate::settings::{Settings, Startup};
-use crate::source::Span;
+use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 
 /// The port when 53 may not be had and nobody said which.
@@ -47,6 +49,10 @@ pub struct Plans {
     pub caches: Vec<CachePlan>,
     /// Where each step of the program was written.
     pub places: Arc<[Span]>,
+    /// For the jobs.
+    pub jobs: Arc<Jobs>,
+    /// What each step of the policy is called: its line and what stands there.
+    pub steps: Arc<[String]>,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
@@ -81,6 +87,10 @@ struct Keep {
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// What the listeners are called that were opened.
     listeners: Vec<Option<String>>,
+    /// What the numbers in events mean.
+    numbers: program::event::Numbers,
+    /// Snapshots that were made.
+    snapshots: u32,
     /// How many workers were started.
     workers: usize,
     /// Where state is kept until a restart.
@@ -100,6 +110,8 @@ impl Keep {
             pools: BTreeMap::new(),
             cookie_secret,
             rate_table: None,
+            numbers: program::event::Numbers::default(),
+            snapshots: 0,
             rate_cells: BTreeMap::new(),
             listeners: startup
                 .listen
@@ -189,12 +201,18 @@ pub fn compile(
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
     let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
     let sets = Sets::compile(settings, keep.key);
+    let mut jobs = keep.numbers.extend(settings, &mut problems);
+    keep.snapshots += 1;
+    if let Some(recorder) = &mut jobs.recorder {
+        recorder.file = keep.state_directory.join(&recorder.file);
+    }
     let parts = program::Parts {
         settings,
         pools: &keep.pools,
         caches: &caches,
         names: &own_names,
         sets: &sets,
+        jobs: &jobs,
         listeners: &keep.listeners,
         rate_cells: &keep.rate_cells,
         surroundings,
@@ -205,11 +223,12 @@ pub fn compile(
     let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
     let program::Compiled { program, places, connection_tests, rate_cells } = compiled;
     keep.rate_cells = rate_cells;
+    let steps = steps(&program, &places, &loaded.sources);
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
     let snapshot = Snapshot {
         key: keep.key,
         gate,
-        recursion_available: program.ops().iter().any(|op| matches!(op, engine::program::Op::Forward(_))),
+        recursion_available: program.ops().iter().any(|op| matches!(op, Op::Forward(_))),
         program,
         trusted_peers: prefix_set(&settings.trusted_peers),
         connection_tests,
@@ -220,9 +239,42 @@ pub fn compile(
             nsid: text(&settings.presentation.identity),
         },
         udp_octets_max: settings.udp_size,
+        number: keep.snapshots,
+        keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
     };
     let (snapshot, fetch) = (Arc::new(snapshot), Arc::new(fetch));
-    Ok(Plans { snapshot, fetch, caches, places: places.into(), warnings: found, keep })
+    let jobs = Arc::new(jobs);
+    Ok(Plans { snapshot, fetch, caches, places: places.into(), jobs, steps, warnings: found, keep })
+}
+
+/// Characters of a step's name.
+const STEP_CHARACTERS_MAX: usize = 60;
+
+/// Returns what each step of a program is called.
+fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]> {
+    let names = program.ops().iter().zip(places).map(|(op, place)| {
+        let source = sources.file(place.file);
+        let text = source.and_then(|source| source.text.get(place.start as usize..place.end as usize));
+        let (Some(source), Some(text)) = (source, text) else {
+            return if matches!(op, Op::Event(_)) { "record" } else { "built in" }.to_owned();
+        };
+        let is_test = matches!(op, Op::SkipIf(..) | Op::SkipUnless(..));
+        let mut name = format!("{}:", source.place(place.start).line);
+        if is_test {
+            name.push_str(" if");
+        }
+        for word in text.split_whitespace() {
+            name.push(' ');
+            name.push_str(word);
+        }
+        if let Some((at, _)) = name.char_indices().nth(STEP_CHARACTERS_MAX) {
+            name.truncate(at);
+            name.push('…');
+        }
+        // What separates the steps of a path.
+        name.replace(';', ",")
+    });
+    names.collect()
 }
 
 /// Takes over the caches that the server has, by name, and makes those that are new.

@@ -2,6 +2,7 @@
 //!
 //! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
 
+mod jobs;
 mod notation;
 mod read;
 
@@ -146,6 +147,9 @@ impl Lowering<'_> {
         let log_level = self.word(&log, "level", LogLevel::parse);
         let sets = self.sets(&root);
         let conditions = self.conditions(&root);
+        let effects = self.effects(&root);
+        let recorder = self.recorder(&root);
+        let schedules = self.schedules(&root);
         let policies = self.policies(&root);
         let views = self.views(&root);
         Settings {
@@ -162,6 +166,9 @@ impl Lowering<'_> {
             udp_size,
             log_level,
             sets,
+            effects,
+            recorder,
+            schedules,
             conditions,
             views,
             policies,
@@ -715,7 +722,12 @@ mod tests {
     #[test]
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
-            "local: {a.example: 192.0.2.1}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n",
+            "local: {a.example: 192.0.2.1}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
+             effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
+             \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
+             \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
+             \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
+             schedules: [{at: 0 4 * * *, do: dump(caches)}]\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

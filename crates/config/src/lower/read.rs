@@ -590,6 +590,7 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Pick => "ordered, fastest, balanced or race(2)".to_owned(),
         Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
         Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),
+        Value::Password => "a secret text, or \"file:\" and a path".to_owned(),
         Value::NamePattern => "\"suffix:example.org\" or \"exact:example.org\"".to_owned(),
         Value::Condition => "a condition".to_owned(),
         Value::Action => "an action such as \"cache(main)\"".to_owned(),

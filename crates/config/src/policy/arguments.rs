@@ -230,6 +230,11 @@ impl<'t> Arguments<'t> {
         self.scalar.span(self.whole.start, self.whole.end)
     }
 
+    /// Returns the whole action as it was written.
+    pub fn text(&self) -> &'t str {
+        &self.scalar.text[self.whole.clone()]
+    }
+
     /// Notes that something is missing.
     pub fn missing(&mut self) -> Reported {
         let message = if self.is_empty() {

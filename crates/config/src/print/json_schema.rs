@@ -102,6 +102,7 @@ fn value(value: Value) -> String {
         | Value::Prefix
         | Value::Server
         | Value::Secret { .. }
+        | Value::Password
         | Value::NamePattern
         | Value::Condition
         | Value::Action

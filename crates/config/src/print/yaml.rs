@@ -187,7 +187,7 @@ impl Printer<'_> {
 
     fn leaf(&mut self, row: &Row, entry: Option<&Entry>, indent: usize) {
         let key = row.key();
-        let is_secret = matches!(row.kind, Kind::One(Value::Secret { .. }));
+        let is_secret = matches!(row.kind, Kind::One(Value::Secret { .. } | Value::Password));
         match (entry, row.default) {
             (Some(entry), default) => {
                 let text = flow(&entry.node);

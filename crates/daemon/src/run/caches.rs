@@ -53,6 +53,11 @@ fn now() -> Now {
 }
 
 impl Kept {
+    /// Returns the cache's name in the configuration.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns whether it has not been written for as long as the configuration allows.
     pub(crate) fn is_due(&self) -> bool {
         self.every.is_some_and(|every| self.written.elapsed() >= every)

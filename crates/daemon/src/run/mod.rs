@@ -4,6 +4,7 @@
 
 mod beat;
 mod caches;
+mod chores;
 mod greeting;
 mod operator;
 mod signals;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use config::settings::{LogFormat, LogLevel};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
+use engine::events::{Doorbell, ring};
 use engine::{Snapshot, SnapshotCell, Vigil};
 use fetch::plan::Target;
 use listen::Stopper;
@@ -34,6 +36,7 @@ use tracing::{debug, error, info, warn};
 use crate::cli::{RunArgs, SocketArgs};
 use crate::inspect::Origin;
 use crate::privileges::{self, Become};
+use crate::sys::Kept;
 use crate::{inspect, log, out, remote, sys, systemd};
 use beat::Doctor;
 use operator::{Parts, Running, Which};
@@ -44,6 +47,9 @@ use worker::{Face, Upstreams};
 const USUAL_USER: &str = "gannet";
 /// How long the workers may take beyond the deadline for waiting queries, before we end without them.
 const GRACE: Duration = Duration::from_secs(1);
+/// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
+/// that is full.
+const EVENT_OCTETS: usize = 256 << 10;
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
 
@@ -91,7 +97,12 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     }
     let state = prepare_state(&startup.state_directory, &user);
     let socket = control_socket(&args.socket, &startup.state_directory, &user);
-    privileges::give_up(&user)
+    let kept = if config::jobs::touches_packet_filter(&loaded.settings) {
+        Kept::PacketFilter
+    } else {
+        Kept::Nothing
+    };
+    privileges::give_up(&user, kept)
         .map_err(|error| format!("cannot become the user of the configuration: {error}"))?;
     if let Err(error) = state {
         debug!(folder = %startup.state_directory.display(), %error, "no folder for state");
@@ -121,19 +132,45 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let stays_awake = loaded.settings.startup.stay_awake;
     let mut threads = Vec::with_capacity(workers);
     let mut faces = Vec::with_capacity(workers);
+    let doorbell = Arc::<Doorbell>::default();
+    let mut readers = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
         let face = Face::default();
         faces.push(face.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
         let vigil = if stays_awake { Vigil::kept() } else { Vigil::off() };
-        let parts =
-            worker::Parts { index, core, started: began, cell, upstreams, sockets, vigil, face, stop };
+        let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
+        readers.push(reader);
+        let parts = worker::Parts {
+            index,
+            core,
+            started: began,
+            cell,
+            upstreams,
+            sockets,
+            vigil,
+            face,
+            stop,
+            events,
+        };
         let thread = worker::start(parts, ended.clone());
         threads.push(thread.map_err(|error| format!("a worker cannot be started: {error}"))?);
     }
     drop(ended);
 
+    let steward = chores::Steward::default();
+    let jobs = jobs::Jobs::start(jobs::Parts {
+        readers,
+        doorbell,
+        clock: jobs::Clock::new(began),
+        chores: Arc::clone(&steward.0) as _,
+        librarian: Arc::clone(&steward.0) as _,
+        learner: None,
+        lower_priority: sys::lower_priority,
+    });
+    let jobs = jobs.map_err(|error| format!("the jobs cannot be started: {error}"))?;
+    chores::adopt(&jobs, &plans);
     let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
     let here = addresses.clone();
     let is_built_in = origin == Origin::BuiltIn;
@@ -150,7 +187,9 @@ fn start(started: Started) -> Result<ExitCode, String> {
         addresses,
         plans,
         kept,
+        jobs,
     }));
+    steward.serves(&running);
     if is_built_in {
         out::print(&greeting::greeting(&here, opened.why_not_53.as_deref(), &asks));
     } else {
@@ -198,7 +237,10 @@ impl Watch {
         }
         let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
         let running = Arc::clone(&self.running);
-        let dumps = tokio::task::spawn_blocking(move || running.dump(Which::All));
+        let dumps = tokio::task::spawn_blocking(move || {
+            running.stop_jobs();
+            running.dump(Which::All)
+        });
         tokio::select! {
             _ = dumps => {}
             () = second_end(&mut self.signals) => {

@@ -13,11 +13,13 @@ use control::Operator;
 use control::api::{self, CacheFlush, Request, Response};
 use engine::SnapshotCell;
 use fetch::status::UpstreamState;
+use jobs::Jobs;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 use wire::{NameBuf, Rtype};
 
 use super::caches::{self, Caches, Kept};
+use super::chores;
 use super::log_level;
 use super::worker::{Face, Upstreams};
 use crate::inspect::Origin;
@@ -39,6 +41,7 @@ pub(crate) struct Running {
     cell: Arc<SnapshotCell>,
     upstreams: watch::Sender<Upstreams>,
     knob: log::LevelKnob,
+    jobs: Jobs,
     /// Held while a reload or a dump is at work.
     work: Mutex<Work>,
     /// Held for a moment only.
@@ -72,6 +75,7 @@ pub(crate) struct Parts {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) plans: config::Plans,
     pub(crate) kept: Vec<Kept>,
+    pub(crate) jobs: Jobs,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,6 +98,7 @@ impl Running {
             addresses,
             plans,
             kept,
+            jobs,
         } = parts;
         let view = View {
             caches: caches::by_name(&plans),
@@ -112,6 +117,7 @@ impl Running {
             cell,
             upstreams,
             knob,
+            jobs,
             work,
             view: Mutex::new(view),
         }
@@ -173,6 +179,8 @@ impl Running {
         }
         // First the workers know the new upstreams beside the old ones, then the policy that asks the new ones comes
         // into use, then the old ones go: no query meets an upstream that its worker does not know.
+        // Before the first query that tells by the new numbers.
+        chores::adopt(&self.jobs, &plans);
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)));
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.adopt(Arc::clone(&plans.fetch));
@@ -198,10 +206,36 @@ impl Running {
     }
 
     /// Writes the caches that have files; with `Which::Due`, those whose turn it is.
-    pub(crate) fn dump(&self, which: Which) -> Vec<api::Dumped> {
+    pub(crate) fn dump(&self, which: Which<'_>) -> Vec<api::Dumped> {
         let mut work = lock(&self.work);
-        let due = work.kept.iter_mut().filter(|kept| which == Which::All || kept.is_due());
+        let due = work.kept.iter_mut().filter(|kept| match which {
+            Which::All => true,
+            Which::Due => kept.is_due(),
+            Which::Named(name) => kept.name() == name,
+        });
         due.map(Kept::write).collect()
+    }
+
+    /// Ends the jobs: what was told is still done.
+    pub(crate) fn stop_jobs(&self) {
+        self.jobs.stop();
+    }
+
+    fn jobs(&self) -> Vec<api::Job> {
+        let jobs = self.jobs.schedules().into_iter().map(|state| api::Job {
+            name: state.name,
+            at: state.at,
+            time_zone: state.time_zone,
+            tasks: state.tasks,
+            next: state.next,
+            last: state.last,
+            is_running: state.is_running,
+            is_failed: matches!(state.outcome, Some(Err(_))),
+            outcome: state.outcome.map(|outcome| outcome.unwrap_or_else(|why| why)),
+            runs: state.runs,
+            skipped: state.skipped,
+        });
+        jobs.collect()
     }
 
     fn status(&self) -> api::Status {
@@ -235,6 +269,7 @@ impl Running {
             face.listen.read(|name, value| add("listen", name, value));
             face.board.counters.read(|name, value| add("fetch", name, value));
         }
+        stats.extend(self.jobs.stats());
         stats
     }
 
@@ -271,11 +306,13 @@ impl Running {
 
 /// Which caches to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum Which<'a> {
     /// Every one that has a file.
     All,
     /// Those that the configuration wants written now.
     Due,
+    /// This one.
+    Named(&'a str),
 }
 
 impl Operator for Running {
@@ -287,6 +324,11 @@ impl Operator for Running {
             Request::CacheFlush(flush) => self.cache_flush(&flush),
             Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
             Request::CacheStats => Response::CacheStats(self.cache_stats()),
+            Request::Jobs => Response::Jobs(self.jobs()),
+            Request::JobRun(job) => match self.jobs.run_now(&job.name) {
+                Ok(()) => Response::Jobs(self.jobs()),
+                Err(why) => Response::error(why),
+            },
         }
     }
 }

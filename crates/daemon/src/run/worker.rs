@@ -8,6 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use engine::events::EventWriter;
 use engine::{Engine, Now, SnapshotCell, Vigil, Worker};
 use listen::{Stop, WorkerSockets};
 use tokio::runtime::{Builder, LocalOptions};
@@ -35,6 +36,8 @@ pub(crate) struct Parts {
     pub(crate) vigil: Vigil,
     pub(crate) face: Face,
     pub(crate) stop: Stop,
+    /// Where it tells jobs about queries.
+    pub(crate) events: EventWriter,
 }
 
 /// Whom the workers ask; a change is adopted at once.
@@ -76,8 +79,8 @@ fn work(parts: Parts) -> io::Result<()> {
 }
 
 async fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, stop, .. } = parts;
-    let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)));
+    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, stop, events, .. } = parts;
+    let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
     let worker = Rc::new(Worker { index, started, engine, vigil });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
     let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);

@@ -14,6 +14,7 @@ use super::dns64::{Dns64, Reverse};
 use super::forward::{ALL_MEMBERS, ForwardStep};
 use super::prefer::Prefer;
 use super::rewrite::Rewrite;
+use crate::events::Tells;
 use crate::finish::Answer;
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
@@ -139,12 +140,14 @@ pub struct BranchReport {
     pub(crate) is_for_every_subnet: bool,
     /// Something the rule wants to know when it joins: for DNS64 the seconds that "no IPv6" is true.
     pub(crate) note: u32,
+    /// What it has to tell, if it wins.
+    pub(crate) tells: Tells,
 }
 
 impl BranchReport {
     /// Returns the report of a branch that brought nothing.
     pub const fn empty(worth: Worth) -> Self {
-        Self { worth, ede: None, is_failure: false, is_for_every_subnet: false, note: 0 }
+        Self { worth, ede: None, is_failure: false, is_for_every_subnet: false, note: 0, tells: Tells::NONE }
     }
 }
 
@@ -408,6 +411,7 @@ impl SplitStep {
             is_failure: answer.is_failure,
             is_for_every_subnet: answer.is_for_every_subnet,
             note,
+            tells: Tells::NONE,
         }
     }
 
@@ -659,6 +663,9 @@ impl Run<'_> {
         {
             to.copy_from_slice(from);
         }
+        if let Some(report) = reports.get(usize::from(winner)) {
+            self.tells.merge(&report.tells);
+        }
         let answer = self.join(split, &won, progress.note, work);
         work.ttl_count = None;
         if split.is_rest() { Parted::Ends(End::Answer(answer)) } else { Parted::GoesOn(answer) }
@@ -731,6 +738,7 @@ impl Run<'_> {
             sought,
             at: start,
             marks: self.marks,
+            tells: Tells::NONE,
             outgoing: self.outgoing,
             fill: None,
             answer: None,
@@ -759,6 +767,7 @@ impl Run<'_> {
                     place.copy_from_slice(question);
                 }
                 let report = split.judge(branch.index, &answer, work.message, body_at);
+                let report = BranchReport { tells: self.tells, ..report };
                 BranchEnd::Answer(answer, body_at, report)
             }
             End::Nothing => BranchEnd::Ended(Worth::Nothing),
@@ -783,7 +792,12 @@ impl Run<'_> {
         if work.errands.len() < ERRANDS_MAX {
             desktop.counters.prefetches.bump();
             let sought = Sought::new(desktop.folded, self.sought.hash());
-            let run = Run { fill: Some(fill), proof: Proof::None, ..self.child(self.query, sought, at) };
+            let run = Run {
+                fill: Some(fill),
+                proof: Proof::None,
+                tells: Tells::SILENT,
+                ..self.child(self.query, sought, at)
+            };
             work.errands.push(Suspended::new(desktop.snapshot, &run, Want::Sleep(0), None, &[], None));
         }
     }

@@ -192,6 +192,8 @@ impl Server {
             chaos: engine::chaos::Chaos::default(),
             udp_octets_max: 1232,
             recursion_available: true,
+            number: 1,
+            keeps_path: true,
         };
         let (reclaim, _) = channel();
         let counters = Arc::new(Counters::default());

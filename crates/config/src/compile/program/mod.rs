@@ -3,7 +3,7 @@
 mod answer;
 mod core;
 mod edit;
-mod event;
+pub(super) mod event;
 mod fold;
 mod matcher;
 mod outgoing;
@@ -20,6 +20,7 @@ use super::names::Names;
 use super::{CachePlan, ttl};
 use crate::diagnostic::Problem;
 use crate::flow;
+use crate::jobs::Jobs;
 use crate::load::Surroundings;
 use crate::policy::action::Meaning;
 use crate::policy::{Action, Condition, ENTRY, Test};
@@ -41,6 +42,7 @@ pub(super) struct Parts<'a> {
     pub(super) rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
     pub(super) surroundings: &'a dyn Surroundings,
     pub(super) sets: &'a Sets,
+    pub(super) jobs: &'a Jobs,
 }
 
 /// What policies come to.
@@ -165,6 +167,7 @@ impl<'a> Emitter<'a> {
     /// Writes everything; returns where each policy begins.
     fn all(&mut self) -> Result<BTreeMap<Routine<'a>, usize>, Span> {
         let settings = self.parts.settings;
+        event::record_all(self);
         self.views()?;
         let mut starts = BTreeMap::new();
         let mut order = vec![Routine { view: 0, name: ENTRY }];

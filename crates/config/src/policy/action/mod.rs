@@ -51,6 +51,8 @@ pub enum Noun {
     Policy,
     /// A set.
     Set,
+    /// An effect.
+    Effect,
     /// A condition.
     Condition,
     /// A listener.
@@ -65,6 +67,7 @@ impl Noun {
             Self::Cache => "cache",
             Self::Policy => "policy",
             Self::Set => "set",
+            Self::Effect => "effect",
             Self::Condition => "condition",
             Self::Listener => "listener",
         }

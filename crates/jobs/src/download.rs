@@ -1,0 +1,635 @@
+//! Lists from web servers: fetched when they are due, checked, and put in place of the last good copy.
+//!
+//! A list is read up to its size limit, within its time limit, and handed to whoever knows its format before it replaces
+//! anything: what is empty of sense is thrown away, and the last good copy stays. Servers are asked for what changed only
+//! (ETag, If-Modified-Since). After a failure the next try comes after a minute, then two, up to an hour, each a little
+//! earlier or later, so that a thousand machines do not come back at once.
+//!
+//! Names of web servers are resolved by the machine, on the downloads' own thread. If the machine asks this very server,
+//! that is a query like any other: workers never wait for a download, so nothing waits for itself. A set whose first list
+//! has not come yet is empty meanwhile.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use flate2::read::MultiGzDecoder;
+use tracing::{info, warn};
+use ureq::http::{Request, header};
+
+use crate::clock::unix_ms_now;
+use crate::effects::Count;
+use crate::http::{Trust, agent};
+
+/// The pause after the first failure, and the longest.
+const RETRY_FIRST: Duration = Duration::from_secs(60);
+const RETRY_LAST: Duration = Duration::from_secs(3600);
+/// How long we sleep at most: the clock on the wall may be set.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// A download that takes longer than this is told about, and again each time as much has gone by.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+/// Octets that are read at a time.
+const CHUNK_OCTETS: usize = 64 * 1024;
+/// How a file of gzip begins (RFC 1952 §2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A list to be kept up to date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Download {
+    /// The set it is for.
+    pub set: String,
+    /// Where it is.
+    pub url: String,
+    /// Where the last good copy is kept; what is known about it is beside it, with `.meta` at the end.
+    pub file: PathBuf,
+    /// How often a newer one is asked for; `None`: never again once it is there.
+    pub refresh: Option<Duration>,
+    /// How long fetching it may take.
+    pub timeout: Duration,
+    /// Octets it may have.
+    pub octets_max: u64,
+}
+
+/// Knows what lists mean.
+pub trait Librarian: Send + Sync {
+    /// Returns what is wrong with a list, if it cannot take the place of the last.
+    fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String>;
+
+    /// Takes new lists of these sets into use.
+    fn adopt(&self, sets: &[String]);
+}
+
+/// A list as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListState {
+    /// The set it is for.
+    pub set: String,
+    /// Where it is.
+    pub url: String,
+    /// When it was last known to be the newest, in milliseconds since 1970.
+    pub fetched_ms: Option<i64>,
+    /// Octets of the last good copy.
+    pub octets: u64,
+    /// What went wrong last, if it did.
+    pub trouble: Option<String>,
+}
+
+/// What is known about a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Meta {
+    url: String,
+    etag: String,
+    last_modified: String,
+    fetched_at: i64,
+    octets: u64,
+}
+
+impl Meta {
+    /// Writes it as JSON.
+    fn to_json(&self) -> String {
+        let mut text = String::from("{");
+        for (key, value) in [("url", &self.url), ("etag", &self.etag), ("last_modified", &self.last_modified)]
+        {
+            let _ = write!(text, "\"{key}\": \"{}\", ", escaped(value));
+        }
+        let _ = writeln!(text, "\"fetched_at\": {}, \"octets\": {}}}", self.fetched_at, self.octets);
+        text
+    }
+
+    /// Reads what [`Meta::to_json`] wrote; what cannot be read is as if it were not there.
+    fn parse(text: &str) -> Option<Self> {
+        let mut meta = Self::default();
+        let mut rest = text.trim().strip_prefix('{')?;
+        while let Some(from) = rest.trim_start().strip_prefix('"') {
+            let (key, after) = string(from)?;
+            let after = after.trim_start().strip_prefix(':')?.trim_start();
+            let (value, after) = match after.strip_prefix('"') {
+                Some(from) => string(from)?,
+                None => {
+                    let end = after.find([',', '}'])?;
+                    (after[..end].trim().to_owned(), &after[end..])
+                }
+            };
+            match key.as_str() {
+                "url" => meta.url = value,
+                "etag" => meta.etag = value,
+                "last_modified" => meta.last_modified = value,
+                "fetched_at" => meta.fetched_at = value.parse().ok()?,
+                "octets" => meta.octets = value.parse().ok()?,
+                _ => {}
+            }
+            rest = after.trim_start();
+            rest = rest.strip_prefix(',').unwrap_or(rest);
+        }
+        rest.trim_start().starts_with('}').then_some(meta)
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Reads a string of JSON whose first quotation mark was read; returns it and what comes after it.
+fn string(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => match chars.next()?.1 {
+                'u' => {
+                    let digits: String =
+                        (0..4).filter_map(|_| chars.next().map(|(_, digit)| digit)).collect();
+                    value.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
+                }
+                c => value.push(c),
+            },
+            c => value.push(c),
+        }
+    }
+    None
+}
+
+/// Returns the file beside a copy that says what is known about it.
+fn meta_file(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".meta");
+    name.into()
+}
+
+struct Entry {
+    download: Download,
+    meta: Option<Meta>,
+    due: Option<Instant>,
+    failures: u32,
+    trouble: Option<String>,
+}
+
+impl Entry {
+    fn new(download: &Download) -> Self {
+        let text = fs::read_to_string(meta_file(&download.file)).ok();
+        let meta = text.and_then(|text| Meta::parse(&text));
+        // Another URL, or no copy: nothing is known.
+        let meta = meta.filter(|meta| meta.url == download.url && download.file.is_file());
+        let mut entry = Self { download: download.clone(), meta, due: None, failures: 0, trouble: None };
+        entry.due = entry.next_due();
+        entry
+    }
+
+    /// Returns when a newer list is due, by the age of the copy.
+    fn next_due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let Some(meta) = &self.meta else { return Some(now) };
+        let refresh = jittered(self.download.refresh?);
+        let age_ms = u64::try_from(unix_ms_now().saturating_sub(meta.fetched_at)).unwrap_or(0);
+        Some(now + refresh.saturating_sub(Duration::from_millis(age_ms)))
+    }
+}
+
+/// Returns a time up to a tenth shorter or longer.
+fn jittered(time: Duration) -> Duration {
+    let mut octets = [0; 4];
+    // Without chance, everybody at once: no harm for one machine.
+    let _ = getrandom::fill(&mut octets);
+    let chance = f64::from(u32::from_ne_bytes(octets)) / f64::from(u32::MAX);
+    time.mul_f64(0.9 + 0.2 * chance)
+}
+
+/// What downloads count.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) fetched: Count,
+    pub(crate) unchanged: Count,
+    pub(crate) failed: Count,
+    pub(crate) octets: Count,
+}
+
+/// All downloads, and the thread that makes them.
+pub(crate) struct Downloads {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    entries: Mutex<Vec<Entry>>,
+    changed: Condvar,
+    stops: AtomicBool,
+    librarian: Arc<dyn Librarian>,
+    counts: Counts,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Downloads {
+    /// Starts the thread; nothing is fetched yet.
+    pub(crate) fn start(librarian: Arc<dyn Librarian>) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            entries: Mutex::new(Vec::new()),
+            changed: Condvar::new(),
+            stops: AtomicBool::new(false),
+            librarian,
+            counts: Counts::default(),
+        });
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("downloads".to_owned()).spawn(move || own.watch())?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Keeps these lists up to date from now on; those that stay keep their turn.
+    pub(crate) fn adopt(&self, downloads: &[Download]) {
+        let mut entries = lock(&self.shared.entries);
+        let mut old = std::mem::take(&mut *entries);
+        for download in downloads {
+            let kept = old.iter().position(|entry| entry.download == *download);
+            entries.push(kept.map_or_else(|| Entry::new(download), |at| old.swap_remove(at)));
+        }
+        drop(entries);
+        self.shared.changed.notify_all();
+    }
+
+    /// Makes the lists of a set, or all, due now; returns how many. The copies stay in use meanwhile.
+    pub(crate) fn refresh(&self, set: Option<&str>) -> usize {
+        let mut count = 0;
+        for entry in lock(&self.shared.entries).iter_mut() {
+            if set.is_none_or(|set| entry.download.set == set) {
+                entry.due = Some(Instant::now());
+                count += 1;
+            }
+        }
+        self.shared.changed.notify_all();
+        count
+    }
+
+    /// Returns all lists.
+    pub(crate) fn states(&self) -> Vec<ListState> {
+        let entries = lock(&self.shared.entries);
+        let states = entries.iter().map(|entry| ListState {
+            set: entry.download.set.clone(),
+            url: entry.download.url.clone(),
+            fetched_ms: entry.meta.as_ref().map(|meta| meta.fetched_at),
+            octets: entry.meta.as_ref().map_or(0, |meta| meta.octets),
+            trouble: entry.trouble.clone(),
+        });
+        states.collect()
+    }
+
+    /// Returns what is counted.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    /// Ends; a download under way is not waited for.
+    pub(crate) fn stop(&self) {
+        self.shared.stops.store(true, Ordering::Release);
+        self.shared.changed.notify_all();
+        // It may be in the middle of a slow download, which leaves nothing behind but a temporary file.
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.is_finished()
+        {
+            drop(thread.join());
+        }
+    }
+}
+
+/// What a server said.
+enum Fetched {
+    New(Vec<u8>, Meta),
+    Unchanged,
+}
+
+impl Shared {
+    fn watch(&self) {
+        let mut news: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let due = {
+                let entries = lock(&self.entries);
+                if self.stops.load(Ordering::Acquire) {
+                    return;
+                }
+                let now = Instant::now();
+                let due = entries.iter().find(|entry| entry.due.is_some_and(|due| due <= now));
+                match due {
+                    Some(entry) => Some((entry.download.clone(), entry.meta.clone())),
+                    None if news.is_empty() => {
+                        let next = entries.iter().filter_map(|entry| entry.due).min();
+                        let sleep =
+                            next.map_or(SLEEP_MAX, |next| next.saturating_duration_since(now).min(SLEEP_MAX));
+                        drop(self.changed.wait_timeout(entries, sleep));
+                        continue;
+                    }
+                    None => None,
+                }
+            };
+            match due {
+                Some((download, meta)) => {
+                    if self.carry_out(&download, meta.as_ref()) {
+                        news.insert(download.set);
+                    }
+                }
+                // All that was due is done: one change for all of it.
+                None => {
+                    let sets: Vec<String> = std::mem::take(&mut news).into_iter().collect();
+                    self.librarian.adopt(&sets);
+                }
+            }
+        }
+    }
+
+    /// Fetches one list; returns whether there is a new one.
+    fn carry_out(&self, download: &Download, meta: Option<&Meta>) -> bool {
+        let begin = Instant::now();
+        let (set, url) = (&download.set, &download.url);
+        let outcome = self.fetch(download, meta).and_then(|fetched| match fetched {
+            Fetched::Unchanged => Ok(None),
+            Fetched::New(octets, meta) => {
+                self.librarian.check(download, &octets)?;
+                keep(&download.file, &octets, &meta).map_err(|error| format!("cannot be kept: {error}"))?;
+                Ok(Some(meta))
+            }
+        });
+        let took_ms = begin.elapsed().as_millis() as u64;
+        let mut entries = lock(&self.entries);
+        let Some(entry) = entries.iter_mut().find(|entry| entry.download == *download) else { return false };
+        match outcome {
+            Ok(new) => {
+                let is_new = new.is_some();
+                match new {
+                    Some(meta) => {
+                        info!(%set, %url, octets = meta.octets, took_ms, "a new list");
+                        self.counts.fetched.add(1);
+                        self.counts.octets.add(meta.octets);
+                        entry.meta = Some(meta);
+                    }
+                    None => {
+                        info!(%set, %url, took_ms, "the list is unchanged");
+                        self.counts.unchanged.add(1);
+                        if let Some(meta) = &mut entry.meta {
+                            meta.fetched_at = unix_ms_now();
+                            // Asking once more after a restart does no harm.
+                            let _ = fs::write(meta_file(&download.file), meta.to_json());
+                        }
+                    }
+                }
+                entry.failures = 0;
+                entry.trouble = None;
+                entry.due = entry.next_due();
+                is_new
+            }
+            Err(why) => {
+                let pause = RETRY_FIRST.saturating_mul(1 << entry.failures.min(16)).min(RETRY_LAST);
+                let pause = jittered(pause);
+                entry.failures = entry.failures.saturating_add(1);
+                entry.due = Some(Instant::now() + pause);
+                let stays = if entry.meta.is_some() {
+                    "the last good copy stays in use"
+                } else {
+                    "there is no copy yet"
+                };
+                warn!(%set, %url, again_in_s = pause.as_secs(), "the list was not fetched: {why}; {stays}");
+                self.counts.failed.add(1);
+                entry.trouble = Some(why);
+                false
+            }
+        }
+    }
+
+    fn fetch(&self, download: &Download, meta: Option<&Meta>) -> Result<Fetched, String> {
+        let said = |error: ureq::Error| error.to_string();
+        let agent = agent(download.timeout, &Trust::Usual).map_err(|error| error.to_string())?;
+        let mut request = Request::get(&download.url);
+        if let Some(meta) = meta {
+            if !meta.etag.is_empty() {
+                request = request.header(header::IF_NONE_MATCH, &meta.etag);
+            }
+            if !meta.last_modified.is_empty() {
+                request = request.header(header::IF_MODIFIED_SINCE, &meta.last_modified);
+            }
+        }
+        let request = request.body(()).map_err(|error| error.to_string())?;
+        let mut response = agent.run(request).map_err(said)?;
+        let status = response.status();
+        if status.as_u16() == 304 && meta.is_some() {
+            return Ok(Fetched::Unchanged);
+        }
+        if !status.is_success() {
+            return Err(format!("the server answers {status}"));
+        }
+        let of = |name: header::HeaderName| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or("").to_owned()
+        };
+        let (etag, last_modified) = (of(header::ETAG), of(header::LAST_MODIFIED));
+        let octets = self.read(download, response.body_mut().as_reader())?;
+        let octets = if octets.starts_with(&GZIP) { unpacked(&octets, download.octets_max)? } else { octets };
+        let meta = Meta {
+            url: download.url.clone(),
+            etag,
+            last_modified,
+            fetched_at: unix_ms_now(),
+            octets: octets.len() as u64,
+        };
+        Ok(Fetched::New(octets, meta))
+    }
+
+    fn read(&self, download: &Download, mut body: impl io::Read) -> Result<Vec<u8>, String> {
+        let mut octets = Vec::new();
+        let mut chunk = vec![0; CHUNK_OCTETS];
+        let mut told = Instant::now();
+        loop {
+            let len = body.read(&mut chunk).map_err(|error| error.to_string())?;
+            if len == 0 {
+                return Ok(octets);
+            }
+            octets.extend_from_slice(&chunk[..len]);
+            if octets.len() as u64 > download.octets_max {
+                return Err(format!("it has more than {} octets", download.octets_max));
+            }
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                info!(set = %download.set, url = %download.url, octets = octets.len(), "fetching the list");
+            }
+            if self.stops.load(Ordering::Acquire) {
+                return Err("the server is stopping".to_owned());
+            }
+        }
+    }
+}
+
+/// Unpacks gzip, up to a limit.
+fn unpacked(octets: &[u8], octets_max: u64) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let mut reader = MultiGzDecoder::new(octets).take(octets_max.saturating_add(1));
+    reader.read_to_end(&mut out).map_err(|error| format!("it cannot be unpacked: {error}"))?;
+    if out.len() as u64 > octets_max {
+        return Err(format!("unpacked it has more than {octets_max} octets"));
+    }
+    Ok(out)
+}
+
+/// Puts a new copy in place of the old one: a reader sees one or the other.
+fn keep(file: &Path, octets: &[u8], meta: &Meta) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let mut out = File::create(&new)?;
+    out.write_all(octets)?;
+    out.sync_all()?;
+    drop(out);
+    // The copy first: what is known about an older one only makes the server send it again.
+    fs::rename(&new, file)?;
+    fs::write(meta_file(file), meta.to_json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    #[test]
+    fn what_is_known_about_a_copy_comes_back() {
+        let meta = Meta {
+            url: "https://example.org/a?b=\"c\\d\"".to_owned(),
+            etag: "W/\"x\u{1}y\"".to_owned(),
+            last_modified: String::new(),
+            fetched_at: 1_700_000_000_123,
+            octets: 77,
+        };
+        assert_eq!(Meta::parse(&meta.to_json()), Some(meta.clone()));
+        let text = meta.to_json();
+        (0..text.trim_end().len()).for_each(|len| assert_eq!(Meta::parse(&text[..len]), None));
+        assert_eq!(Meta::parse("{}"), Some(Meta::default()));
+    }
+
+    /// Believes lists that begin with "good"; says which sets are new.
+    struct Careful(Mutex<Sender<Vec<String>>>);
+
+    impl Librarian for Careful {
+        fn check(&self, _: &Download, octets: &[u8]) -> Result<(), String> {
+            if octets.starts_with(b"good") { Ok(()) } else { Err("it makes no sense".to_owned()) }
+        }
+
+        fn adopt(&self, sets: &[String]) {
+            let _ = lock(&self.0).send(sets.to_vec());
+        }
+    }
+
+    /// Serves one reply after the other; returns its address and the requests.
+    fn serve(replies: Vec<Vec<u8>>) -> (String, Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/list", listener.local_addr().expect("a bound socket"));
+        let (sender, requests) = channel();
+        std::thread::spawn(move || {
+            for reply in replies {
+                let Ok((mut stream, _)) = listener.accept() else { return };
+                let mut head = String::new();
+                let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
+                while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|len| len > 0) {}
+                let _ = sender.send(head.to_ascii_lowercase());
+                let _ = stream.write_all(&reply);
+            }
+        });
+        (url, requests)
+    }
+
+    fn reply(head: &str, body: &[u8]) -> Vec<u8> {
+        let mut octets =
+            format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len())
+                .into_bytes();
+        octets.extend(body);
+        octets
+    }
+
+    fn packed(octets: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(octets).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    #[test]
+    fn the_last_good_copy_stays_whatever_the_server_says() {
+        let (url, requests) = serve(vec![
+            reply("200 OK\r\nETag: \"1\"\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT", b"good one"),
+            reply("304 Not Modified", b""),
+            reply("200 OK", b"bad"),
+            reply("200 OK", &[b"good ".as_slice(), &[b'x'; 5000]].concat()),
+            reply("500 Oops", b"good"),
+            reply("200 OK", &packed(&[b'g'; 100_000])),
+            reply("200 OK", &packed(b"good two")),
+        ]);
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let download = Download {
+            set: "ads".to_owned(),
+            url,
+            file: folder.path().join("sets/ads-0123"),
+            refresh: Some(Duration::from_secs(86_400)),
+            timeout: Duration::from_secs(30),
+            octets_max: 4096,
+        };
+        let (sender, news) = channel();
+        let downloads = Downloads::start(Arc::new(Careful(Mutex::new(sender)))).expect("a thread");
+        downloads.adopt(std::slice::from_ref(&download));
+        let copy = || fs::read(&download.file).expect("a copy");
+        assert_eq!(news.recv().expect("a new list"), ["ads"]);
+        assert_eq!(copy(), b"good one");
+        assert!(!requests.recv().expect("a request").contains("if-none-match"));
+        let failed = |count| downloads.counts().failed.read() == count;
+        let settle = |holds: &dyn Fn() -> bool| {
+            while !holds() {
+                std::thread::yield_now();
+            }
+        };
+        downloads.refresh(Some("ads"));
+        settle(&|| downloads.counts().unchanged.read() == 1);
+        let request = requests.recv().expect("a request");
+        assert!(
+            request.contains("if-none-match: \"1\"") && request.contains("if-modified-since: thu, 01"),
+            "{request}"
+        );
+        for (number, why) in [
+            (1, "it makes no sense"),
+            (2, "it has more than 4096 octets"),
+            (3, "the server answers 500"),
+            (4, "unpacked it has more than 4096 octets"),
+        ] {
+            downloads.refresh(None);
+            settle(&|| failed(number));
+            assert_eq!(copy(), b"good one");
+            let trouble = downloads.states()[0].trouble.clone().expect("trouble");
+            assert!(trouble.starts_with(why), "{trouble}");
+        }
+        downloads.refresh(None);
+        assert_eq!(news.recv().expect("a new list"), ["ads"]);
+        assert_eq!(copy(), b"good two");
+        assert_eq!(downloads.states()[0].trouble, None);
+        // Known over restarts: not due, with the time it was fetched.
+        let entry = Entry::new(&download);
+        assert_eq!(entry.meta.as_ref().map(|meta| meta.octets), Some(8));
+        assert!(entry.due.is_some_and(|due| due > Instant::now() + Duration::from_secs(3600)));
+        let moved = Entry::new(&Download { url: "http://192.0.2.1/other".to_owned(), ..download });
+        assert!(moved.meta.is_none() && moved.due.is_some_and(|due| due <= Instant::now()));
+        downloads.stop();
+    }
+}

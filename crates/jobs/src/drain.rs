@@ -1,0 +1,251 @@
+//! The events thread: reads what workers tell and hands it to whom it concerns.
+//!
+//! It never waits for any of them: queues have bounds, and what finds no room is dropped and counted there.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::jobs::Learn;
+use engine::events::{Doorbell, EventReader, EventRecord, EventView};
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::effects::{Count, Occurrence, Runner, template};
+use crate::limiter::Limiter;
+use crate::names::name_text;
+use crate::recorder::Recorder;
+
+/// Records that are read from one worker's ring before the others get their turn.
+const TURN_RECORDS: usize = 4096;
+/// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent records do.
+const SLEEP: Duration = Duration::from_millis(100);
+/// How long it pauses after having read everything, so that a busy worker wakes it a thousand times a second at most.
+const BREATH: Duration = Duration::from_millis(1);
+/// Messages of the action `log` in the long run, and at once.
+const LOG_PER_SECOND: f64 = 20.0;
+const LOG_BURST: f64 = 50.0;
+
+/// Takes what is learned.
+pub trait Learner: Send + Sync {
+    /// Puts what `learn` says of a query into its set.
+    fn learn(&self, learn: &Learn, occurrence: &Occurrence);
+}
+
+/// What a number in a record means now.
+pub(crate) enum Route {
+    Effect(Arc<Runner>),
+    Record,
+    Log(String),
+    Learn(Learn),
+    /// An effect that is gone.
+    Nobody,
+}
+
+/// Where records go.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) learner: Option<Arc<dyn Learner>>,
+}
+
+/// What the events thread counts.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) read: Count,
+    /// Records for effects that are gone.
+    pub(crate) lost: Count,
+    pub(crate) logged: Count,
+    /// Messages that were not logged because there were too many.
+    pub(crate) unlogged: Count,
+}
+
+/// The events thread as others see it.
+pub(crate) struct Drain {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    routes: Mutex<Arc<Routes>>,
+    counts: Counts,
+    stops: AtomicBool,
+}
+
+impl Drain {
+    /// Starts the thread.
+    pub(crate) fn start(
+        readers: Vec<EventReader>,
+        doorbell: Arc<Doorbell>,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            routes: Mutex::new(Arc::default()),
+            counts: Counts::default(),
+            stops: AtomicBool::new(false),
+        });
+        let mut reader = Reading {
+            readers,
+            doorbell,
+            clock,
+            shared: Arc::clone(&shared),
+            batch: Vec::new(),
+            batch_records: 0,
+            limiter: Limiter::new(LOG_PER_SECOND, LOG_BURST),
+        };
+        let thread = std::thread::Builder::new().name("events".to_owned()).spawn(move || reader.work())?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Sends records elsewhere from now on.
+    pub(crate) fn redirect(&self, routes: Arc<Routes>) {
+        *self.shared.lock() = routes;
+    }
+
+    /// Returns what it counts.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    /// Reads what is there and ends.
+    pub(crate) fn stop(&self) {
+        self.shared.stops.store(true, Ordering::Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            drop(thread.join());
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Arc<Routes>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread works with.
+struct Reading {
+    readers: Vec<EventReader>,
+    doorbell: Arc<Doorbell>,
+    clock: Clock,
+    shared: Arc<Shared>,
+    /// Records for the recorder, one after the other.
+    batch: Vec<u64>,
+    batch_records: u64,
+    limiter: Limiter,
+}
+
+impl Reading {
+    fn work(&mut self) {
+        self.doorbell.belongs_to(std::thread::current());
+        let mut record = EventRecord::default();
+        loop {
+            // Asked before the rings are: what was told before the end is read.
+            let stops = self.shared.stops.load(Ordering::Acquire);
+            let routes = Arc::clone(&self.shared.lock());
+            let mut count = 0;
+            for index in 0..self.readers.len() {
+                for _ in 0..TURN_RECORDS {
+                    if !self.readers.get_mut(index).is_some_and(|reader| reader.read(&mut record)) {
+                        break;
+                    }
+                    count += 1;
+                    self.pass(&routes, &record);
+                }
+            }
+            if let (Some(recorder), true) = (&routes.recorder, self.batch_records > 0) {
+                recorder.take(&self.batch, self.batch_records);
+            }
+            self.batch.clear();
+            self.batch_records = 0;
+            self.shared.counts.read.add(count);
+            if count > 0 {
+                if !self.readers.iter().any(|reader| !reader.is_empty()) && !stops {
+                    std::thread::sleep(BREATH);
+                }
+                continue;
+            }
+            if stops {
+                break;
+            }
+            self.doorbell.arm();
+            if self.readers.iter().all(EventReader::is_empty) {
+                std::thread::park_timeout(SLEEP);
+            }
+            self.doorbell.disarm();
+        }
+    }
+
+    /// Hands a record to everybody whom it concerns.
+    fn pass(&mut self, routes: &Routes, record: &EventRecord) {
+        let event = record.view();
+        let mut made: Option<Arc<Occurrence>> = None;
+        for tell in event.tells() {
+            match routes.routes.get(usize::from(tell.0)) {
+                Some(Route::Record) => {
+                    self.batch.extend_from_slice(record.words());
+                    self.batch_records += 1;
+                }
+                Some(Route::Effect(runner)) => {
+                    let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
+                    runner.tell(Arc::clone(made));
+                }
+                Some(Route::Log(text)) => {
+                    let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
+                    self.log(text, made);
+                }
+                Some(Route::Learn(learn)) => {
+                    let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
+                    if let Some(learner) = &routes.learner {
+                        learner.learn(learn, made);
+                    }
+                }
+                Some(Route::Nobody) | None => self.shared.counts.lost.add(1),
+            }
+        }
+    }
+
+    fn log(&self, text: &str, occurrence: &Occurrence) {
+        if !self.limiter.allows(Instant::now()) {
+            self.shared.counts.unlogged.add(1);
+            return;
+        }
+        self.shared.counts.logged.add(1);
+        let unlogged = self.limiter.refused();
+        let addresses: Vec<String> = occurrence.addresses.iter().map(ToString::to_string).collect();
+        info!(
+            client = %occurrence.client,
+            name = %occurrence.qname,
+            r#type = %occurrence.qtype,
+            rcode = %occurrence.rcode.map_or_else(|| "none".to_owned(), |rcode| rcode.to_string()),
+            addresses = %addresses.join(","),
+            transport = template::transport(occurrence.transport),
+            waited_ms = occurrence.waited_ms,
+            unlogged,
+            "{text}"
+        );
+    }
+}
+
+/// Returns what a record says, as jobs see it.
+fn occurrence(event: EventView<'_>, clock: Clock) -> Occurrence {
+    let mut room = [0; 256];
+    Occurrence {
+        unix_ms: clock.unix_ms(event.monotonic_ms()),
+        waited_ms: event.waited_ms(),
+        client: event.client(),
+        port: event.port(),
+        transport: event.transport(),
+        qname: name_text(event.qname(&mut room)),
+        qtype: event.qtype(),
+        qclass: event.qclass(),
+        rcode: event.rcode(),
+        answers: event.answers(),
+        addresses: event.addresses().collect(),
+        ttl: event.ttl(),
+    }
+}

@@ -1,0 +1,272 @@
+//! Effects: what happens outside because of a query, after its reply and never before it.
+//!
+//! Each effect has a thread and a queue of its own: a router that does not answer holds up nobody else. When a queue is
+//! full, what would be put in is dropped and counted; what waits there is older, but its client may be waiting for it.
+
+mod elements;
+mod http;
+mod ipset;
+mod many;
+mod mikrotik;
+mod nft;
+mod script;
+pub(crate) mod template;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::jobs::{EffectKind, EffectSettings};
+use engine::Transport;
+use tracing::{info, warn};
+use wire::{Class, Rcode, Rtype};
+
+use crate::limiter::Limiter;
+use crate::queue::{Queue, Taken};
+
+/// Occurrences that one turn of an effect takes.
+const BATCH_MAX: usize = 256;
+/// How often an idle effect looks after what it keeps up.
+const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long an effect that ends may go on with what is in its queue.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A query, as jobs see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// When its reply was complete, in milliseconds since the Unix epoch.
+    pub unix_ms: i64,
+    /// How long it waited for others.
+    pub waited_ms: u32,
+    /// Who asked.
+    pub client: IpAddr,
+    /// From which port.
+    pub port: u16,
+    /// Over what.
+    pub transport: Transport,
+    /// The name asked for, in lower case, without the final dot (the root aside).
+    pub qname: String,
+    /// The type asked for.
+    pub qtype: Rtype,
+    /// The class asked for.
+    pub qclass: Class,
+    /// The reply's code; `None` when there was no reply.
+    pub rcode: Option<Rcode>,
+    /// Records in the reply's answer section.
+    pub answers: u16,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// The smallest TTL of the addresses, in seconds.
+    pub ttl: u32,
+}
+
+/// What an effect sees that runs because of a schedule and not because of a query.
+impl Default for Occurrence {
+    fn default() -> Self {
+        Self {
+            unix_ms: 0,
+            waited_ms: 0,
+            client: Ipv4Addr::UNSPECIFIED.into(),
+            port: 0,
+            transport: Transport::Udp,
+            qname: String::new(),
+            qtype: Rtype(0),
+            qclass: Class(0),
+            rcode: None,
+            answers: 0,
+            addresses: Vec::new(),
+            ttl: 0,
+        }
+    }
+}
+
+/// Carries out an effect. Lives on its own thread and may wait there.
+pub(crate) trait Effect: Send {
+    /// Does what is to be done for each of `batch`, and counts what came of it.
+    fn carry_out(&mut self, batch: &[Arc<Occurrence>], counts: &Counts);
+
+    /// Looks after what is kept up. Called every few seconds.
+    fn look_after(&mut self, counts: &Counts) {
+        let _ = counts;
+    }
+
+    /// The effect ends.
+    fn end(&mut self, counts: &Counts) {
+        let _ = counts;
+    }
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble(String);
+
+impl Trouble {
+    pub(crate) fn refused(why: impl ToString) -> Self {
+        Self(why.to_string())
+    }
+
+    pub(crate) fn io(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            // The rights for it are kept only if the configuration of the start needs them.
+            Some(libc::EPERM) => Self(
+                "not permitted: the server started without such an effect, or without CAP_NET_ADMIN, and gave up the right"
+                    .to_owned(),
+            ),
+            _ => Self(error.to_string()),
+        }
+    }
+}
+
+/// What an effect counts, and how it says what went wrong.
+pub(crate) struct Counts {
+    name: String,
+    /// Things done: elements written, requests answered, scripts ended well.
+    pub(crate) done: Count,
+    /// Things that failed.
+    pub(crate) failed: Count,
+    /// Occurrences that found no room in the queue.
+    pub(crate) dropped: Count,
+    limiter: Limiter,
+    is_well: AtomicBool,
+}
+
+/// A number that anybody may raise.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counts {
+    /// Returns the counts of the effect `name`.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            done: Count::default(),
+            failed: Count::default(),
+            dropped: Count::default(),
+            limiter: Limiter::new(1.0 / 60.0, 3.0),
+            is_well: AtomicBool::new(true),
+        }
+    }
+
+    /// Counts a failure, and logs it unless it was logged a moment ago.
+    pub(crate) fn fail(&self, trouble: &Trouble) {
+        self.failed.add(1);
+        self.is_well.store(false, Ordering::Relaxed);
+        if self.limiter.allows(Instant::now()) {
+            warn!(effect = %self.name, failed = self.failed.read(), "{}", trouble.0);
+        }
+    }
+
+    /// Notes that it works, and logs that if it did not before.
+    pub(crate) fn works(&self) {
+        if !self.is_well.swap(true, Ordering::Relaxed) {
+            info!(effect = %self.name, "works again");
+        }
+    }
+}
+
+/// An effect that runs.
+pub(crate) struct Runner {
+    pub(crate) name: String,
+    pub(crate) settings: EffectSettings,
+    pub(crate) counts: Arc<Counts>,
+    queue: Arc<Queue<Arc<Occurrence>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Runner {
+    /// Starts an effect's thread.
+    pub(crate) fn start(settings: &EffectSettings) -> io::Result<Self> {
+        let name = settings.name.value.clone();
+        let counts = Arc::new(Counts::new(&name));
+        let queue = Arc::new(Queue::new(settings.queue));
+        let mut effect: Box<dyn Effect> = match &settings.kind {
+            EffectKind::Nftset(settings) => Box::new(nft::Nft::new(settings)),
+            EffectKind::Ipset(settings) => Box::new(ipset::IpSet::new(settings)),
+            EffectKind::Mikrotik(settings) => Box::new(mikrotik::Mikrotik::new(settings)),
+            EffectKind::Http(settings) => Box::new(http::Http::new(settings, &name)),
+            EffectKind::Script(settings) => Box::new(script::Script::new(settings, &name)),
+        };
+        let (inbox, own) = (Arc::clone(&queue), Arc::clone(&counts));
+        let thread = std::thread::Builder::new()
+            .name(format!("effect-{}", settings.name.value))
+            .spawn(move || work(&mut *effect, &inbox, &own))?;
+        Ok(Self { name, settings: settings.clone(), counts, queue, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Hands an occurrence over, or drops and counts it.
+    pub(crate) fn tell(&self, occurrence: Arc<Occurrence>) {
+        if !self.queue.put(occurrence) {
+            self.counts.dropped.add(1);
+        }
+    }
+
+    /// Returns how many occurrences wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes nothing more; what waits is still done, for a moment.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+    }
+
+    /// Waits for the end after [`Runner::close`].
+    pub(crate) fn join(&self) {
+        self.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+fn work(effect: &mut dyn Effect, queue: &Queue<Arc<Occurrence>>, counts: &Counts) {
+    let mut batch = Vec::new();
+    let mut deadline = None;
+    let mut looked = Instant::now();
+    loop {
+        match queue.take(&mut batch, BATCH_MAX, IDLE_LOOK_EVERY) {
+            Taken::Some => {
+                let failed = counts.failed.read();
+                effect.carry_out(&batch, counts);
+                if counts.failed.read() == failed {
+                    counts.works();
+                }
+                batch.clear();
+            }
+            Taken::Nothing => {}
+            Taken::Closed => break,
+        }
+        if looked.elapsed() >= IDLE_LOOK_EVERY {
+            looked = Instant::now();
+            effect.look_after(counts);
+        }
+        if queue.is_closed() {
+            let end = *deadline.get_or_insert_with(|| Instant::now() + LAST_WORDS);
+            if Instant::now() >= end {
+                counts.dropped.add(queue.len() as u64);
+                break;
+            }
+        }
+    }
+    effect.end(counts);
+}

@@ -1,0 +1,292 @@
+//! Work nobody waits for: each has an owner, a limit, a log line.
+//!
+//! Never on a query's path: what cannot keep up loses events, counted, and never slows a worker.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod download;
+mod drain;
+mod effects;
+mod http;
+mod limiter;
+mod names;
+mod netlink;
+mod queue;
+pub mod recorder;
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use config::jobs::{Task, Tell};
+use engine::events::{Doorbell, EventCounts, EventReader, LabelId};
+use tracing::{error, info};
+
+pub use clock::Clock;
+pub use download::{Download, Librarian, ListState};
+pub use drain::Learner;
+pub use effects::Occurrence;
+pub use schedule::{Chores, State};
+
+use download::Downloads;
+use drain::{Drain, Route, Routes};
+use effects::Runner;
+use recorder::{Recorder, Steps};
+use schedule::Schedules;
+
+/// Policies whose steps are remembered by name: queries that wait over a reload name the steps of an older one.
+const POLICIES_REMEMBERED: usize = 8;
+
+/// What jobs need of the rest of the program.
+pub struct Parts {
+    /// The readers of the workers' rings.
+    pub readers: Vec<EventReader>,
+    /// What wakes the thread that reads them.
+    pub doorbell: Arc<Doorbell>,
+    /// The workers' clock.
+    pub clock: Clock,
+    /// Does what schedules ask for and is not an effect.
+    pub chores: Arc<dyn Chores>,
+    /// Checks lists that were fetched and takes them into use.
+    pub librarian: Arc<dyn Librarian>,
+    /// Takes what is learned.
+    pub learner: Option<Arc<dyn Learner>>,
+    /// Makes the calling thread less important than those that answer queries.
+    pub lower_priority: fn(),
+}
+
+/// All jobs of a server.
+pub struct Jobs {
+    drain: Drain,
+    schedules: Schedules,
+    downloads: Arc<Downloads>,
+    counts: Vec<EventCounts>,
+    clock: Clock,
+    learner: Option<Arc<dyn Learner>>,
+    lower_priority: fn(),
+    steps: Steps,
+    running: Arc<Mutex<Running>>,
+}
+
+/// What a reload replaces.
+#[derive(Default)]
+struct Running {
+    effects: Vec<Arc<Runner>>,
+    recorder: Option<Arc<Recorder>>,
+    labels: Vec<String>,
+}
+
+/// A policy's number and what its steps are called.
+pub struct StepNames {
+    /// The number of its snapshot.
+    pub snapshot: u32,
+    /// The steps in order.
+    pub names: Arc<[String]>,
+}
+
+/// Counters by group: what `gannet stats` shows.
+pub type Stats = BTreeMap<String, BTreeMap<String, u64>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does what schedules ask for: effects here, the rest elsewhere.
+struct Butler {
+    running: Arc<Mutex<Running>>,
+    downloads: Arc<Downloads>,
+    others: Arc<dyn Chores>,
+}
+
+impl Chores for Butler {
+    fn carry_out(&self, task: &Task) -> Result<String, String> {
+        let name = match task {
+            Task::Effect(name) => name,
+            Task::Refresh(set) => {
+                return match (self.downloads.refresh(set.as_deref()), set) {
+                    (0, Some(set)) => Err(format!("no list of the set \"{set}\" is fetched")),
+                    (0, None) => Err("no list is fetched".to_owned()),
+                    (count, _) => Ok(format!("{count} lists are asked for anew")),
+                };
+            }
+            Task::Dump(_) => return self.others.carry_out(task),
+        };
+        let runner = lock(&self.running).effects.iter().find(|effect| effect.name == *name).cloned();
+        let Some(runner) = runner else { return Err(format!("there is no effect \"{name}\"")) };
+        runner.tell(Arc::new(Occurrence { unix_ms: clock::unix_ms_now(), ..Occurrence::default() }));
+        Ok(format!("effect \"{name}\" is under way"))
+    }
+}
+
+impl Jobs {
+    /// Starts the threads that are always there; effects and the recorder come with [`Jobs::adopt`].
+    pub fn start(parts: Parts) -> io::Result<Self> {
+        let Parts { readers, doorbell, clock, chores, librarian, learner, lower_priority } = parts;
+        let running: Arc<Mutex<Running>> = Arc::default();
+        let downloads = Arc::new(Downloads::start(librarian)?);
+        let butler =
+            Butler { running: Arc::clone(&running), downloads: Arc::clone(&downloads), others: chores };
+        let counts = readers.iter().map(EventReader::counts).collect();
+        Ok(Self {
+            drain: Drain::start(readers, doorbell, clock)?,
+            schedules: Schedules::start(Arc::new(butler))?,
+            downloads,
+            counts,
+            clock,
+            learner,
+            lower_priority,
+            steps: Steps::default(),
+            running,
+        })
+    }
+
+    /// Runs on `plan` from now on. What is the same as before goes on undisturbed; what is gone does what is in its queue.
+    pub fn adopt(&self, plan: &config::jobs::Jobs, downloads: &[Download], steps: StepNames) {
+        {
+            let mut known = lock(&self.steps);
+            known.insert(0, (steps.snapshot, steps.names));
+            known.truncate(POLICIES_REMEMBERED);
+        }
+        let mut running = lock(&self.running);
+        let mut effects = Vec::new();
+        for settings in &plan.effects {
+            let kept = running.effects.iter().find(|effect| effect.settings == *settings);
+            match kept.map_or_else(|| Runner::start(settings).map(Arc::new), |kept| Ok(Arc::clone(kept))) {
+                Ok(effect) => effects.push(effect),
+                Err(error) => error!(effect = %settings.name.value, %error, "cannot be started"),
+            }
+        }
+        let recorder = match (&plan.recorder, running.recorder.take()) {
+            (Some(settings), Some(kept)) if kept.settings == *settings => Some(kept),
+            (Some(settings), old) => {
+                drop(old);
+                info!(file = %settings.file.display(), "queries are recorded");
+                let started =
+                    Recorder::start(settings, self.clock, Arc::clone(&self.steps), self.lower_priority);
+                started.map_err(|error| error!(%error, "queries are not recorded")).ok().map(Arc::new)
+            }
+            (None, _) => None,
+        };
+        let route = |tell: &Tell| match tell {
+            Tell::Effect(name) => {
+                let effect = effects.iter().find(|effect| effect.name == *name);
+                effect.map_or(Route::Nobody, |effect| Route::Effect(Arc::clone(effect)))
+            }
+            Tell::Record => Route::Record,
+            Tell::Log(text) => Route::Log(text.clone()),
+            Tell::Learn(learn) => Route::Learn(learn.clone()),
+        };
+        self.drain.redirect(Arc::new(Routes {
+            routes: plan.tells.iter().map(route).collect(),
+            recorder: recorder.clone(),
+            learner: self.learner.clone(),
+        }));
+        let old = std::mem::replace(&mut running.effects, effects);
+        for effect in old.iter().filter(|old| !running.effects.iter().any(|new| Arc::ptr_eq(old, new))) {
+            effect.close();
+        }
+        running.recorder = recorder;
+        running.labels = plan.labels.clone();
+        drop(running);
+        self.schedules.adopt(&plan.schedules);
+        self.downloads.adopt(downloads);
+    }
+
+    /// Ends everything: what was told is still read, what waits is done for a moment, records are written.
+    pub fn stop(&self) {
+        self.schedules.stop();
+        self.downloads.stop();
+        self.drain.stop();
+        self.drain.redirect(Arc::default());
+        let mut running = lock(&self.running);
+        let (effects, recorder) = (std::mem::take(&mut running.effects), running.recorder.take());
+        drop(running);
+        // All at once, and then one after the other.
+        effects.iter().for_each(|effect| effect.close());
+        effects.iter().for_each(|effect| effect.join());
+        if let Some(recorder) = recorder {
+            recorder.stop();
+        }
+    }
+
+    /// Returns the schedules.
+    pub fn schedules(&self) -> Vec<State> {
+        self.schedules.states()
+    }
+
+    /// Returns the lists that are fetched.
+    pub fn lists(&self) -> Vec<ListState> {
+        self.downloads.states()
+    }
+
+    /// Begins a schedule now; an error says why not.
+    pub fn run_now(&self, name: &str) -> Result<(), String> {
+        self.schedules.run_now(name)
+    }
+
+    /// Returns what is counted: `events`, `recorder`, one group for each effect, and the labels.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::new();
+        let mut put = |group: &str, numbers: &[(&str, u64)]| {
+            let group = stats.entry(group.to_owned()).or_default();
+            group.extend(numbers.iter().map(|(name, number)| ((*name).to_owned(), *number)));
+        };
+        let told = self.counts.iter().map(EventCounts::told).sum();
+        let dropped = self.counts.iter().map(EventCounts::dropped).sum();
+        let drain = self.drain.counts();
+        put(
+            "events",
+            &[
+                ("told", told),
+                ("dropped", dropped),
+                ("read", drain.read.read()),
+                ("lost", drain.lost.read()),
+                ("logged", drain.logged.read()),
+                ("unlogged", drain.unlogged.read()),
+            ],
+        );
+        let downloads = self.downloads.counts();
+        put(
+            "downloads",
+            &[
+                ("fetched", downloads.fetched.read()),
+                ("unchanged", downloads.unchanged.read()),
+                ("failed", downloads.failed.read()),
+                ("octets", downloads.octets.read()),
+            ],
+        );
+        let running = lock(&self.running);
+        if let Some(recorder) = &running.recorder {
+            let counts = recorder.counts();
+            put(
+                "recorder",
+                &[
+                    ("written", counts.written.read()),
+                    ("dropped", counts.dropped.read()),
+                    ("failed", counts.failed.read()),
+                    ("removed", counts.removed.read()),
+                ],
+            );
+        }
+        for effect in &running.effects {
+            let counts = &effect.counts;
+            put(
+                &format!("effect.{}", effect.name),
+                &[
+                    ("done", counts.done.read()),
+                    ("failed", counts.failed.read()),
+                    ("dropped", counts.dropped.read()),
+                    ("waiting", effect.waiting() as u64),
+                ],
+            );
+        }
+        for (at, label) in running.labels.iter().enumerate() {
+            let Ok(id) = u16::try_from(at) else { break };
+            let count = self.counts.iter().map(|counts| counts.label(LabelId(id))).sum();
+            put("label", &[(label.as_str(), count)]);
+        }
+        stats
+    }
+}

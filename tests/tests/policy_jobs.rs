@@ -1,0 +1,666 @@
+//! What happens besides the reply: effects, the record of queries, labels, logs, schedules.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use testkit::{Answer, Ask, Script, Server, Stub, eventually, forwarding};
+use wire::{Rcode, Rtype};
+
+/// Set in the copy of this program that runs in a network namespace of its own.
+const INSIDE: &str = "GANNET_TEST_NAMESPACE";
+
+fn ask(name: &str) -> Ask {
+    Ask::new(name, Rtype::A).edns(1232)
+}
+
+/// An upstream that knows a handful of names.
+fn upstream() -> Stub {
+    Stub::start(Script::answering(|asked| match (asked.qname.to_ascii_lowercase().as_str(), asked.qtype) {
+        ("none.example.org.", _) => Answer::negative(Rcode::NXDOMAIN, 60, 60),
+        (_, Rtype::AAAA) => Answer::aaaa(120, Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7)),
+        ("two.example.org.", _) => {
+            Answer::a(90, Ipv4Addr::new(192, 0, 2, 1)).and(Rtype::A, 60, &[192, 0, 2, 2])
+        }
+        ("net.example.org.", _) => Answer::a(300, Ipv4Addr::new(198, 51, 100, 77)),
+        _ => Answer::a(300, Ipv4Addr::new(192, 0, 2, 7)),
+    }))
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output =
+        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() { Ok(said) } else { Err(format!("{program} {arguments:?}: {said}")) }
+}
+
+/// Runs the test `name` of this program again in a network namespace of its own, unless this is that copy. True: go on.
+fn in_namespace(name: &str, tool: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        run("ip", &["link", "set", "lo", "up"]).expect("a namespace of our own");
+        return true;
+    }
+    let why = match (run("unshare", &["--net", "true"]), run(tool, &["--version"])) {
+        (Err(why), _) => format!("no network namespace can be made: {why}"),
+        (_, Err(why)) => format!("\"{tool}\" is not installed: {why}"),
+        (Ok(_), Ok(_)) => {
+            let this = std::env::current_exe().expect("a test program has a path");
+            let status = Command::new("unshare")
+                .args(["--net", "--"])
+                .arg(this)
+                .args([name, "--exact", "--nocapture", "--test-threads=1"])
+                .env(INSIDE, "1")
+                .status()
+                .expect("unshare starts");
+            assert!(status.success(), "in its namespace: {status}");
+            return false;
+        }
+    };
+    println!("{name} is skipped: {why}");
+    false
+}
+
+/// Returns a counter of `gannet stats`.
+fn stat(server: &Server, group: &str, name: &str) -> u64 {
+    let output = server.command(&["stats"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wanted = format!("{group}.{name} ");
+    said.lines()
+        .find_map(|line| line.strip_prefix(&wanted)?.parse().ok())
+        .unwrap_or_else(|| panic!("no {wanted}in {said}"))
+}
+
+#[test]
+fn an_nftables_set_is_filled() {
+    if !in_namespace("an_nftables_set_is_filled", "nft") {
+        return;
+    }
+    let nft = |text: &str| run("nft", &text.split(' ').collect::<Vec<_>>()).expect("nft does it");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(
+        file.path(),
+        "table inet fw4 {\n\
+         set plain4 { type ipv4_addr; flags timeout; }\n\
+         set plain6 { type ipv6_addr; flags timeout; }\n\
+         set nets4 { type ipv4_addr; flags interval; auto-merge; }\n\
+         set single { type ipv4_addr; }\n\
+         set short { type ipv4_addr; flags timeout; }\n\
+         }\n",
+    )
+    .expect("a writable file");
+    nft(&format!("-f {}", file.path().display()));
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "effects:\n\
+         \x20 video: {type: nftset, table: fw4, set4: plain4, set6: plain6, timeout: 1h}\n\
+         \x20 nets: {type: nftset, table: fw4, set4: nets4, prefix4: 24}\n\
+         \x20 short: {type: nftset, table: fw4, set4: short, timeout: ttl, timeout-min: 2s}\n\
+         \x20 missing: {type: nftset, table: fw4, set4: nosuch}\n\
+         policy:\n  main:\n\
+         \x20 - {if: qname in suffix:net.example.org, do: effect(nets)}\n\
+         \x20 - {if: qname in suffix:missing.example.org, do: effect(missing)}\n\
+         \x20 - {if: not qname in suffix:net.example.org, do: effect(video)}\n\
+         \x20 - 'nftset(\"inet fw4 single\")'\n\
+         \x20 - effect(short)\n\
+         \x20 - cache(main)\n\
+         \x20 - forward(default)\n",
+    ));
+    let set = |name: &str| nft(&format!("list set inet fw4 {name}"));
+    assert_eq!(server.ask(&ask("two.example.org")).rcode(), Rcode::NOERROR);
+    eventually("both addresses are in the set", || {
+        let shown = set("plain4");
+        shown.contains("192.0.2.1 timeout 1h expires") && shown.contains("192.0.2.2 timeout 1h")
+    });
+    eventually("they are in the set without timeouts", || {
+        let shown = set("single");
+        shown.contains("192.0.2.1, 192.0.2.2") && !shown.contains("expires")
+    });
+    server.ask(&Ask::new("six.example.org", Rtype::AAAA));
+    eventually("the IPv6 address is in its set", || set("plain6").contains("2001:db8::7 timeout 1h"));
+    server.ask(&ask("net.example.org"));
+    eventually("the network is in the set of networks", || set("nets4").contains("198.51.100.0/24"));
+    // The answer comes from the cache now; the smaller of its TTLs is the timeout, which begins anew.
+    nft("flush set inet fw4 plain4");
+    eventually("the timeout is the TTL", || set("short").contains("192.0.2.1 timeout 1m expires"));
+    // Nothing is lost to a set that is not there, and the others are filled all the same.
+    let before = stat(&server, "effect.video", "done");
+    server.ask(&ask("missing.example.org"));
+    eventually("a failure is counted", || stat(&server, "effect.missing", "failed") > 0);
+    eventually("the other effect is carried out", || stat(&server, "effect.video", "done") > before);
+    assert_eq!(stat(&server, "effect.video", "failed"), 0);
+    assert_eq!(stat(&server, "effect.nets", "done"), 1);
+}
+
+#[test]
+fn the_time_of_an_nftables_element_begins_anew() {
+    if !in_namespace("the_time_of_an_nftables_element_begins_anew", "nft") {
+        return;
+    }
+    let nft = |text: &str| run("nft", &text.split(' ').collect::<Vec<_>>()).expect("nft does it");
+    for (name, flags) in [("hash", "timeout"), ("tree", "timeout,interval")] {
+        nft(&format!("add table inet {name}"));
+        nft(&format!("add set inet {name} s {{ type ipv4_addr ; flags {flags} ; }}"));
+        // Left by somebody else, with little time to live.
+        nft(&format!("add element inet {name} s {{ 192.0.2.7 timeout 90s expires 20s }}"));
+    }
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "policy: {main: ['nftset(\"inet hash s\", timeout 2h)', 'nftset(\"inet tree s\", timeout 2h)', forward(default)]}\n",
+    ));
+    server.ask(&ask("www.example.org"));
+    for name in ["hash", "tree"] {
+        eventually("its time is the new one", || {
+            let shown = nft(&format!("list set inet {name} s"));
+            shown.contains("192.0.2.7 timeout 2h expires 1h59m")
+                || shown.contains("192.0.2.7 timeout 2h expires 2h")
+        });
+    }
+}
+
+#[test]
+fn an_ipset_is_filled() {
+    if !in_namespace("an_ipset_is_filled", "ipset") {
+        return;
+    }
+    let ipset = |text: &str| run("ipset", &text.split(' ').collect::<Vec<_>>());
+    for set in ["v4 hash:ip timeout 0", "v6 hash:net family inet6 timeout 0", "nets hash:net"] {
+        if let Err(why) = ipset(&format!("create {set}")) {
+            println!("an_ipset_is_filled is skipped: {why}");
+            return;
+        }
+    }
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "effects:\n\
+         \x20 both: {type: ipset, set4: v4, set6: v6, prefix6: 64, timeout: 10m}\n\
+         policy: {main: [effect(both), 'ipset(set4 nets, prefix4 24)', cache(main), forward(default)]}\n",
+    ));
+    server.ask(&ask("two.example.org"));
+    server.ask(&Ask::new("six.example.org", Rtype::AAAA));
+    eventually("the addresses are there", || {
+        let shown = ipset("list v4").expect("the set");
+        ["192.0.2.1 timeout 59", "192.0.2.2 timeout 59"].iter().all(|entry| shown.contains(entry))
+            || ["192.0.2.1 timeout 600", "192.0.2.2 timeout 600"].iter().all(|entry| shown.contains(entry))
+    });
+    eventually("the network is there", || ipset("list nets").expect("the set").contains("192.0.2.0/24"));
+    eventually("the IPv6 network is there", || {
+        ipset("list v6").expect("the set").contains("2001:db8::/64 timeout")
+    });
+}
+
+/// Plays a MikroTik router: keeps address lists and routes as the API tells it.
+struct Router {
+    address: std::net::SocketAddr,
+    tables: Arc<Mutex<Vec<(String, HashMap<String, String>)>>>,
+    heard: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+impl Router {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let router = Self {
+            address: listener.local_addr().expect("a bound socket"),
+            tables: Arc::default(),
+            heard: Arc::default(),
+        };
+        let (tables, heard) = (Arc::clone(&router.tables), Arc::clone(&router.heard));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (tables, heard) = (Arc::clone(&tables), Arc::clone(&heard));
+                std::thread::spawn(move || Self::serve(stream, &tables, &heard));
+            }
+        });
+        router
+    }
+
+    fn serve(
+        mut stream: TcpStream,
+        tables: &Mutex<Vec<(String, HashMap<String, String>)>>,
+        heard: &Mutex<Vec<Vec<String>>>,
+    ) {
+        let mut is_in = false;
+        while let Some(sentence) = sentence(&mut stream) {
+            heard.lock().expect("no panic").push(sentence.clone());
+            let attributes = |mark: char| -> HashMap<String, String> {
+                let words = sentence.iter().filter_map(|word| word.strip_prefix(mark)?.split_once('='));
+                words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+            };
+            let (set, wanted) = (attributes('='), attributes('?'));
+            let Some((menu, command)) = sentence[0].rsplit_once('/') else { return };
+            let mut tables = tables.lock().expect("no panic");
+            let mut say = |words: &[String]| {
+                let mut octets = Vec::new();
+                for word in words {
+                    assert!(word.len() < 0x80, "the test's router speaks short words");
+                    octets.push(word.len() as u8);
+                    octets.extend(word.as_bytes());
+                }
+                octets.push(0);
+                let _ = stream.write_all(&octets);
+            };
+            let trap = |why: &str| vec!["!trap".to_owned(), format!("=message={why}")];
+            match (menu, command) {
+                ("", "login")
+                    if set.get("name").map(String::as_str) == Some("gannet")
+                        && set["password"] == "secret" =>
+                {
+                    is_in = true;
+                }
+                ("", "login") => say(&trap("invalid user name or password (6)")),
+                _ if !is_in => say(&trap("not logged in")),
+                (_, "add") => {
+                    let key = |entry: &HashMap<String, String>| {
+                        (
+                            entry.get("list").cloned(),
+                            entry.get("address").or(entry.get("dst-address")).cloned(),
+                        )
+                    };
+                    if tables.iter().any(|(known, entry)| known == menu && key(entry) == key(&set)) {
+                        say(&trap("failure: already have such entry"));
+                    } else {
+                        let mut entry = set;
+                        entry.insert(".id".to_owned(), format!("*{}", tables.len() + 1));
+                        tables.push((menu.to_owned(), entry));
+                    }
+                }
+                (_, "print") => {
+                    for (known, entry) in tables.iter() {
+                        if known == menu && wanted.iter().all(|(name, value)| entry.get(name) == Some(value))
+                        {
+                            let mut words = vec!["!re".to_owned()];
+                            words.extend(entry.iter().map(|(name, value)| format!("={name}={value}")));
+                            say(&words);
+                        }
+                    }
+                }
+                (_, "set") => {
+                    for (_, entry) in tables.iter_mut().filter(|(_, entry)| entry[".id"] == set[".id"]) {
+                        entry.extend(set.clone());
+                        entry.insert("was-set".to_owned(), "yes".to_owned());
+                    }
+                }
+                (_, "remove") => tables.retain(|(_, entry)| entry[".id"] != set[".id"]),
+                _ => say(&trap("no such command")),
+            }
+            say(&["!done".to_owned()]);
+        }
+    }
+
+    /// Returns the value of an attribute of the entry for an address.
+    fn entry(&self, menu: &str, address: &str, attribute: &str) -> Option<String> {
+        let tables = self.tables.lock().expect("no panic");
+        let is_it = |entry: &HashMap<String, String>| {
+            entry.get("address").or(entry.get("dst-address")).map(String::as_str) == Some(address)
+        };
+        tables.iter().find(|(known, entry)| known == menu && is_it(entry))?.1.get(attribute).cloned()
+    }
+}
+
+fn sentence(stream: &mut TcpStream) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    loop {
+        let mut len = [0];
+        stream.read_exact(&mut len).ok()?;
+        if len[0] == 0 {
+            return Some(words);
+        }
+        assert!(len[0] < 0x80, "the test's router hears short words");
+        let mut word = vec![0; len[0].into()];
+        stream.read_exact(&mut word).ok()?;
+        words.push(String::from_utf8(word).expect("text"));
+    }
+}
+
+#[test]
+fn a_router_keeps_what_it_is_told() {
+    let router = Router::start();
+    // Left by somebody else, and by an earlier run of ours.
+    router.tables.lock().expect("no panic").extend([
+        (
+            "/ip/firewall/address-list".to_owned(),
+            HashMap::from([
+                (".id".to_owned(), "*77".to_owned()),
+                ("list".to_owned(), "video".to_owned()),
+                ("address".to_owned(), "192.0.2.2".to_owned()),
+                ("comment".to_owned(), "by hand".to_owned()),
+            ]),
+        ),
+        (
+            "/ip/firewall/address-list".to_owned(),
+            HashMap::from([
+                (".id".to_owned(), "*78".to_owned()),
+                ("list".to_owned(), "video".to_owned()),
+                ("address".to_owned(), "192.0.2.1".to_owned()),
+                ("comment".to_owned(), "gannet:lists".to_owned()),
+                ("timeout".to_owned(), "00:00:05".to_owned()),
+            ]),
+        ),
+    ]);
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "effects:\n\
+             \x20 lists: {{type: mikrotik-list, address: \"{0}\", user: gannet, password: secret, list4: video, list6: video6, timeout: 10m}}\n\
+             \x20 routes: {{type: mikrotik-route, address: \"{0}\", user: gannet, password: \"file:password\", gateway4: 10.0.0.9, routing-table: vpn}}\n\
+             policy: {{main: [effect(lists), effect(routes), cache(main), forward(default)]}}\n",
+            router.address
+        ),
+    ).replace("file:password", "secret"));
+    server.ask(&ask("two.example.org"));
+    server.ask(&Ask::new("six.example.org", Rtype::AAAA));
+    server.ask(&ask("www.example.org"));
+    let list = "/ip/firewall/address-list";
+    eventually("the new address is in the list", || {
+        router.entry(list, "192.0.2.7", "timeout").as_deref() == Some("00:10:00")
+    });
+    assert_eq!(router.entry(list, "192.0.2.7", "comment").as_deref(), Some("gannet:lists"));
+    assert_eq!(router.entry(list, "192.0.2.1", "timeout").as_deref(), Some("00:10:00"), "ours begins anew");
+    assert_eq!(router.entry(list, "192.0.2.2", "was-set"), None, "what others keep is not touched");
+    eventually("the IPv6 address is in its list", || {
+        router.entry("/ipv6/firewall/address-list", "2001:db8::7/128", "list").as_deref() == Some("video6")
+    });
+    eventually("there is a route", || {
+        router.entry("/ip/route", "192.0.2.7/32", "gateway").as_deref() == Some("10.0.0.9")
+    });
+    assert_eq!(router.entry("/ip/route", "192.0.2.7/32", "routing-table").as_deref(), Some("vpn"));
+    assert_eq!(router.entry("/ipv6/route", "2001:db8::7/128", "gateway"), None, "no gateway for IPv6");
+    let logins = router.heard.lock().expect("no panic").iter().filter(|words| words[0] == "/login").count();
+    assert_eq!(logins, 2, "one connection for each effect");
+    assert_eq!(stat(&server, "effect.lists", "failed"), 0);
+}
+
+/// Hears HTTP requests: the request line and the body of each.
+fn web_server() -> (std::net::SocketAddr, Arc<Mutex<Vec<(String, HashMap<String, String>, String)>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    let heard: Arc<Mutex<Vec<_>>> = Arc::default();
+    let log = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream);
+                loop {
+                    let mut line = String::new();
+                    if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                        return;
+                    }
+                    let mut headers = HashMap::new();
+                    loop {
+                        let mut header = String::new();
+                        reader.read_line(&mut header).expect("a header");
+                        let Some((name, value)) = header.trim().split_once(':') else { break };
+                        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+                    }
+                    let len = headers.get("content-length").and_then(|len| len.parse().ok()).unwrap_or(0);
+                    let mut body = vec![0; len];
+                    reader.read_exact(&mut body).expect("a body");
+                    let status = if line.contains("/broken") { "500 No" } else { "204 Fine" };
+                    let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                    let body = String::from_utf8(body).expect("text");
+                    log.lock().expect("no panic").push((line.trim().to_owned(), headers, body));
+                    if reader.get_mut().write_all(reply.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, heard)
+}
+
+#[test]
+fn a_request_is_sent_for_a_query() {
+    let (address, heard) = web_server();
+    let stub = upstream();
+    let mut server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "effects:\n\
+             \x20 hook:\n    type: http\n    url: \"http://{address}/hook?n={{name}}&t={{type}}\"\n\
+             \x20   headers: [\"X-Client: {{client}}\"]\n\
+             \x20   body: '{{\"addresses\": \"{{addresses}}\", \"rcode\": \"{{rcode}}\"}}'\n\
+             \x20 broken: {{type: http, url: \"http://{address}/broken\", method: put}}\n\
+             policy:\n  main:\n\
+             \x20 - {{if: qname in suffix:two.example.org, do: effect(hook)}}\n\
+             \x20 - {{if: qname in suffix:net.example.org, do: effect(broken)}}\n\
+             \x20 - cache(main)\n  - forward(default)\n"
+        ),
+    ));
+    for _ in 0..2 {
+        server.ask(&ask("Two.example.org"));
+    }
+    server.ask(&ask("other.example.org"));
+    server.ask(&ask("net.example.org"));
+    eventually("three requests arrive", || heard.lock().expect("no panic").len() == 3);
+    let heard = heard.lock().expect("no panic").clone();
+    let hooks: Vec<_> = heard.iter().filter(|(line, ..)| line.starts_with("POST ")).collect();
+    assert_eq!(hooks.len(), 2, "the answer from the cache counts too");
+    for (line, headers, body) in hooks {
+        assert_eq!(line, "POST /hook?n=two.example.org&t=A HTTP/1.1");
+        assert_eq!(headers["x-client"], "127.0.0.1");
+        assert_eq!(headers["content-type"], "application/json");
+        assert_eq!(body, "{\"addresses\": \"192.0.2.1,192.0.2.2\", \"rcode\": \"NOERROR\"}");
+    }
+    eventually("what failed is counted", || stat(&server, "effect.broken", "failed") == 1);
+    server.wait_for_log("the server answers 500");
+    assert_eq!(stat(&server, "effect.hook", "done"), 2);
+}
+
+#[test]
+fn a_program_runs_for_a_query() {
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "effects:\n\
+         \x20 tell:\n    type: script\n    command: sh\n\
+         \x20   arguments: [\"-c\", 'echo \"$1 $ADDRESS $(pwd)\" >> \"$2\"', sh, \"{name}\", \"@DIRECTORY@/told\"]\n\
+         \x20   environment: [\"ADDRESS={address}\"]\n    directory: /\n\
+         policy: {main: [effect(tell), forward(default)]}\n",
+    ));
+    server.ask(&ask("www.example.org"));
+    let told = server.directory().join("told");
+    eventually("the program said something", || {
+        std::fs::read_to_string(&told).is_ok_and(|said| said.ends_with('\n'))
+    });
+    assert_eq!(std::fs::read_to_string(&told).expect("a file"), "www.example.org 192.0.2.7 /\n");
+    eventually("it is counted", || stat(&server, "effect.tell", "done") == 1);
+}
+
+#[test]
+fn queries_are_recorded_with_their_way() {
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "recorder: {file: queries.db}\n\
+         policy:\n  main:\n\
+         \x20 - {if: qname in suffix:ads.example.org, do: reject(nxdomain)}\n\
+         \x20 - {if: qname in suffix:drop.example.org, do: drop}\n\
+         \x20 - cache(main)\n  - forward(default)\n",
+    ));
+    server.ask(&ask("Two.example.org"));
+    server.ask(&ask("two.example.org"));
+    server.ask(&ask("x.ads.example.org"));
+    testkit::UdpClient::connect(server.address()).expect_silence(&ask("drop.example.org").bytes());
+    // The probes of the test kit are recorded too.
+    let log = |more: &[&str]| {
+        let arguments = [&["log", "-c", "gannet.yaml", "--json", "-n", "100"], more].concat();
+        let output = server.command(&arguments);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    eventually("all are written", || log(&[]).contains("drop.example.org"));
+    let two = log(&["--name", "two.example.org"]);
+    assert_eq!(two.matches("\"name\": \"two.example.org\"").count(), 2, "{two}");
+    assert!(!two.contains("ads.example.org"), "{two}");
+    for part in [
+        "\"client\": \"127.0.0.1\"",
+        "\"transport\": \"udp\"",
+        "\"status\": \"NOERROR\"",
+        "192.0.2.1",
+        "cache(main): hit",
+        "cache(main): miss",
+        "forward(default): waits",
+        "if qname in suffix:ads.example.org: no",
+    ] {
+        assert!(two.contains(part), "no {part} in {two}");
+    }
+    let below = log(&["--name", "ads.example.org", "--below"]);
+    assert!(below.contains("x.ads.example.org") && below.contains("NXDOMAIN"), "{below}");
+    let dropped = log(&["--name", "drop.example.org"]);
+    assert!(dropped.contains("\"path\"") && !dropped.contains("\"status\""), "{dropped}");
+    assert!(log(&["--client", "192.0.2.200"]).starts_with("[]"));
+    let top = server.command(&["log", "-c", "gannet.yaml", "--top", "names"]);
+    let top = String::from_utf8_lossy(&top.stdout).into_owned();
+    assert!(top.lines().any(|line| line.trim() == "2  two.example.org"), "{top}");
+    assert!(stat(&server, "recorder", "written") >= 4);
+    assert_eq!(stat(&server, "events", "dropped"), 0);
+    // What is told before the end is written before the end, and read without the server.
+    server.ask(&ask("last.example.org"));
+    let (status, log, directory) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+    let output = testkit::program(directory.path())
+        .args(["log", "--file", "queries.db", "-n", "1"])
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("127.0.0.1 last.example.org A NOERROR"), "{said}");
+}
+
+#[test]
+fn chosen_queries_are_recorded_and_others_are_not() {
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "recorder: {file: queries.db, queries: chosen, path: false}\n\
+         policy:\n  main:\n\
+         \x20 - {if: qname in suffix:two.example.org, do: record}\n  - forward(default)\n",
+    ));
+    server.ask(&ask("www.example.org"));
+    server.ask(&ask("two.example.org"));
+    eventually("it is written", || stat(&server, "recorder", "written") == 1);
+    let output = server.command(&["log", "-c", "gannet.yaml", "--path"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains(" two.example.org A NOERROR "), "{said}");
+}
+
+#[test]
+fn queries_are_counted_and_logged() {
+    let stub = upstream();
+    let mut server = Server::start(&forwarding(
+        &[&stub],
+        "policy:\n  main:\n\
+         \x20 - {if: qname in suffix:example.org, do: [label(ours), 'log(\"somebody asks\")']}\n\
+         \x20 - forward(default)\n",
+    ));
+    for _ in 0..3 {
+        server.ask(&ask("two.example.org"));
+    }
+    assert_eq!(stat(&server, "label", "ours"), 3);
+    let line = server.wait_for_log("somebody asks");
+    for part in ["two.example.org", "127.0.0.1", "192.0.2.1,192.0.2.2", "NOERROR"] {
+        assert!(line.contains(part), "no {part} in {line}");
+    }
+    // A flood leaves a trickle in the log, and is counted.
+    for _ in 0..200 {
+        server.ask(&ask("www.example.org"));
+    }
+    eventually("some were not logged", || stat(&server, "events", "unlogged") > 0);
+    assert_eq!(stat(&server, "label", "ours"), 203);
+    assert_eq!(stat(&server, "events", "unlogged") + stat(&server, "events", "logged"), 203);
+}
+
+#[test]
+fn a_reload_changes_effects_and_keeps_the_others() {
+    let (address, heard) = web_server();
+    let stub = upstream();
+    let config = |path: &str| {
+        forwarding(
+            &[&stub],
+            &format!(
+                "effects:\n  kept: {{type: http, url: \"http://{address}/kept\"}}\n\
+                 \x20 hook: {{type: http, url: \"http://{address}/{path}\"}}\n\
+                 policy: {{main: [effect(kept), effect(hook), label(all), forward(default)]}}\n"
+            ),
+        )
+    };
+    let server = Server::start(&config("first"));
+    server.ask(&ask("www.example.org"));
+    eventually("both are there", || heard.lock().expect("no panic").len() == 2);
+    server.write_config(&config("second"));
+    assert!(server.command(&["reload"]).status.success());
+    server.ask(&ask("www.example.org"));
+    eventually("both are there again", || heard.lock().expect("no panic").len() == 4);
+    let lines: Vec<String> = heard.lock().expect("no panic").iter().map(|(line, ..)| line.clone()).collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("/kept")).count(), 2);
+    assert!(lines[..2].iter().any(|line| line.contains("/first")));
+    assert!(lines[2..].iter().any(|line| line.contains("/second")));
+    eventually("counts of what stays go on", || stat(&server, "effect.kept", "done") == 2);
+    assert_eq!(stat(&server, "label", "all"), 2);
+}
+
+#[test]
+fn schedules_are_shown_and_begun() {
+    let (address, heard) = web_server();
+    let stub = upstream();
+    let mut server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "cache: {{main: {{dump: {{file: answers.dump}}}}}}\n\
+             effects: {{hook: {{type: http, url: \"http://{address}/hook?n={{name}}\"}}}}\n\
+             schedules:\n\
+             - {{at: \"0 4 * * *\", time-zone: Europe/Berlin, do: [dump(caches), effect(hook)], name: nightly}}\n\
+             - {{at: \"@yearly\", do: effect(hook)}}\n"
+        ),
+    ));
+    let shown = || String::from_utf8_lossy(&server.command(&["jobs"]).stdout).into_owned();
+    let before = shown();
+    assert!(before.contains("nightly: 0 4 * * * (Europe/Berlin): dump(caches), effect(hook)"), "{before}");
+    assert!(
+        before.contains("did not run yet; next 20") && before.contains("effect(hook): @yearly (local)"),
+        "{before}"
+    );
+    server.ask(&ask("www.example.org"));
+    assert!(server.command(&["jobs", "--run", "nightly"]).status.success());
+    eventually("it is done", || shown().contains("done 20") && !shown().contains("at work"));
+    eventually("the effect was carried out", || !heard.lock().expect("no panic").is_empty());
+    assert_eq!(heard.lock().expect("no panic")[0].0, "GET /hook?n= HTTP/1.1");
+    assert!(server.directory().join("answers.dump").is_file());
+    let output = server.command(&["jobs", "--run", "monthly"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no schedule \"monthly\""));
+    server.wait_for_log("answers written");
+}
+
+#[test]
+fn mistakes_in_jobs_are_found_before_they_run() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let check = |text: &str, expect: &str| {
+        std::fs::write(directory.path().join("x.yaml"), text).expect("a writable directory");
+        let output = testkit::program(directory.path())
+            .args(["check", "--format", "line", "x.yaml"])
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains(expect), "no {expect:?} in {said}");
+    };
+    check("effects: {a: {type: http, url: \"http://x/{nme}\"}}\n", "a query brings no \"nme\"");
+    check(
+        "effects: {a: {type: http, table: b, url: http://x}}\n",
+        "an effect of the type http has no \"table\"",
+    );
+    check("effects: {a: {type: nftset, table: b}}\n", "effect \"a\" is incomplete");
+    check("effects: {a: {queue: 5}}\n", "effect \"a\" has no type");
+    check("policy: {main: [effect(b), forward(default)]}\n", "unknown effect \"b\"");
+    check("policy: {main: [record, forward(default)]}\n", "\"record\" is ignored: nothing is recorded");
+    check("schedules: [{at: 0 25 * * *, do: dump(caches)}]\n", "is not a time");
+    check("schedules: [{at: 0 4 * * *, time-zone: Mars/Base, do: dump(caches)}]\n", "unknown time zone");
+    check("schedules: [{at: 0 4 * * *, do: dump(nosuch)}]\n", "unknown cache \"nosuch\"");
+    check("recorder: {share: 10%}\n", "\"share\" is ignored: nothing is recorded");
+}
