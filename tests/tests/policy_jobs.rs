@@ -524,7 +524,7 @@ fn queries_are_recorded_with_their_way() {
     server.ask(&ask("last.example.org"));
     let (status, log, directory) = server.stop();
     assert!(status.success(), "{}", log.join("\n"));
-    let output = testkit::program(directory.path())
+    let output = testkit::program::program(directory.path())
         .args(["log", "--file", "queries.db", "-n", "1"])
         .output()
         .expect("the program starts");
@@ -643,7 +643,7 @@ fn mistakes_in_jobs_are_found_before_they_run() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let check = |text: &str, expect: &str| {
         std::fs::write(directory.path().join("x.yaml"), text).expect("a writable directory");
-        let output = testkit::program(directory.path())
+        let output = testkit::program::program(directory.path())
             .args(["check", "--format", "line", "x.yaml"])
             .output()
             .expect("the program starts");
