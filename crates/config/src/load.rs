@@ -182,6 +182,7 @@ impl<'a> Loader<'a> {
             sources: &self.sources,
             problems: &mut self.problems,
             read_file: &read_file,
+            #[cfg(test)]
             touched: std::cell::RefCell::default(),
         };
         let mut settings = lowering.settings(&tree);

@@ -153,6 +153,16 @@ impl Row {
     pub fn parent(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
+
+    /// Returns whether it is a direct part of what `parent` names.
+    fn is_child_of(&self, parent: &str) -> bool {
+        let rest = if parent.is_empty() {
+            Some(self.path)
+        } else {
+            self.path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.'))
+        };
+        rest.is_some_and(|key| !key.contains('.'))
+    }
 }
 
 /// Returns the row of a path.
@@ -162,7 +172,7 @@ pub fn find(path: &str) -> Option<&'static Row> {
 
 /// Returns the rows directly below `parent`, in the order of the manual.
 pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(move |row| row.parent() == parent)
+    ROWS.iter().filter(move |row| row.is_child_of(parent))
 }
 
 const SECOND: u64 = 1000;

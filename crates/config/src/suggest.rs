@@ -10,9 +10,11 @@ pub(crate) fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a 
         return None;
     }
     let allowed = (found.chars().count() / 3).max(1);
+    let length = found.chars().count();
     candidates
         .into_iter()
-        .filter(|candidate| candidate.chars().count() <= WORD_CHARACTERS_MAX)
+        // Each letter more or less is one that differs.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(&found, &plain(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min_by_key(|&(distance, _)| distance)

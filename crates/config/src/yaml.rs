@@ -37,7 +37,7 @@ impl Node {
         }
     }
 
-    /// Reads built-in text that is a word or a list of words; `None` if it takes a parser.
+    /// Reads built-in text that is a word, a list of words or an empty mapping; `None` if it takes a parser.
     pub(crate) fn of_words(text: &str) -> Option<Self> {
         let built_in = |value| Self { span: Span::BUILT_IN, value };
         let word = |text: &str| {
@@ -48,6 +48,9 @@ impl Node {
             is_plain
                 .then(|| built_in(Value::Scalar(Scalar { text: text.to_owned(), is_refused: false, origin })))
         };
+        if text == "{}" {
+            return Some(built_in(Value::Map(Vec::new())));
+        }
         match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
             None => word(text),
             Some("") => Some(built_in(Value::List(Vec::new()))),

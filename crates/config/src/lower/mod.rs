@@ -7,8 +7,7 @@ mod notation;
 mod read;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::diagnostic::Problem;
@@ -34,7 +33,8 @@ pub(crate) struct Lowering<'a> {
     /// Reads a file that holds a secret.
     pub(crate) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
     /// The rows that were looked at: a test checks that every row is.
-    pub(crate) touched: RefCell<BTreeSet<&'static str>>,
+    #[cfg(test)]
+    pub(crate) touched: std::cell::RefCell<std::collections::BTreeSet<&'static str>>,
 }
 
 /// A mapping whose keys are rows of the schema.
@@ -685,6 +685,8 @@ mod tests {
     use crate::load::load_text;
     use crate::load::tests::Memory;
     use crate::schema::ROWS;
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_default_in_words_is_what_the_parser_makes_of_it() {
@@ -696,7 +698,7 @@ mod tests {
             }
         }
         assert!(words > 50, "{words} defaults need no parser");
-        for text in ["null", "a: b", "[a,b]", "[a, {b: c}]", "- a", "\"a\"", "~", "", "{}"] {
+        for text in ["null", "a: b", "[a,b]", "[a, {b: c}]", "- a", "\"a\"", "~", ""] {
             assert!(Node::of_words(text).is_none(), "{text}");
         }
     }

@@ -287,7 +287,7 @@ mod tests {
     fn the_file_of_defaults_says_the_defaults() {
         let nothing = load("");
         let loaded = load(&defaults());
-        assert_eq!(loaded.settings, crate::Settings { policy_is_given: true, ..nothing.settings });
+        assert_eq!(loaded.settings, Settings { policy_is_given: true, ..nothing.settings });
         assert_eq!(loaded.warnings, []);
     }
 
@@ -306,7 +306,7 @@ mod tests {
             "cache: {}\n",
         ] {
             let loaded = load(fitted);
-            let settings = crate::Settings { policy_is_given: true, ..loaded.settings.clone() };
+            let settings = Settings { policy_is_given: true, ..loaded.settings.clone() };
             assert_eq!(load(&show(&loaded)).settings, settings, "{fitted}");
         }
         assert_eq!(load(&show(&load(""))).settings.allow, load("").settings.allow);
