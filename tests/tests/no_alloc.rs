@@ -192,3 +192,53 @@ fn telling_about_queries_is_free() {
         ["192.0.2.1"]
     );
 }
+
+/// Returns an engine that runs a configuration.
+fn configured(text: &str) -> Engine {
+    let loaded = config::load_text(std::path::Path::new("x"), text, &config::System)
+        .unwrap_or_else(|found| panic!("{}", found[0].line()));
+    let plans = config::compile(&loaded, &[], None, &config::System)
+        .unwrap_or_else(|found| panic!("{}", found[0].line()));
+    let (reclaim, _) = std::sync::mpsc::channel();
+    let cell = engine::SnapshotCell::new(plans.snapshot, reclaim);
+    let mut engine = Engine::new(std::sync::Arc::new(cell), std::sync::Arc::default());
+    engine.begin(later(0));
+    engine
+}
+
+#[test]
+fn conditions_are_free() {
+    for condition in [
+        "qname in suffix:a.example|exact:b.example|keyword:ads|\"regex:^ad[0-9]+x\"",
+        "qname in some",
+        "qname starts-with www or qname contains mid or qname matches \"^[a-z]+[0-9]+$\"",
+        "qtype in [AAAA, TYPE65280] or rd and cd or ad and do",
+        "edns and edns-option in nsid|65001 or edns-size < 600",
+        "client in some or client starts-with \"10.\"",
+        "client-mac == 00:00:5e:00:53:01 or client-id matches \"^a+$\"",
+        "transport == tcp or listener == home",
+        "sni == dns.example or path is empty",
+        "now in hours(\"mon-fri 21:00-07:00\", \"day 1-7\", \"Europe/Berlin\")",
+        "random < 50%",
+        "rate(client/24/48, qname/2, qtype, listener) > 5/s burst 3",
+        "mark in [2, 3] or mark == 1",
+        "answer and answered and rcode == nxdomain and answer has A",
+        "answer-address in some or answer-cname in some or answer-address is empty",
+        "ptr-address in 10.0.0.0/8",
+    ] {
+        let mut engine = configured(&format!(
+            "listen: [{{at: \"127.0.0.1:0\", name: home}}]\ntrusted-peers: 127.0.0.0/8\nsets: {{some: {{names: [suffix:c.example], clients: [10.0.0.0/8]}}}}\npolicy:\n  main:\n    - if: {condition}\n      do: mark(1)\n    - reject(nxdomain)\n"
+        ));
+        for transport in [Transport::Udp, Transport::Tcp] {
+            for ask in [
+                Ask::new("www.c.example", Rtype::A),
+                Ask::new("4.3.2.10.in-addr.arpa", Rtype::PTR).edns(1232),
+                Ask::new("a17.example", Rtype::AAAA).option(OptionCode(65001), b"\x00\x00\x5e\x00\x53\x01"),
+                Ask::new("x.example", Rtype::A).option(OptionCode(65074), b"aaa").dnssec(),
+            ] {
+                let heard = answer(&mut engine, condition, &ask.bytes(), &client(transport));
+                assert_eq!(heard.map(|heard| heard.rcode()), Some(Rcode::NXDOMAIN), "{condition}");
+            }
+        }
+    }
+}

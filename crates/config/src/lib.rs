@@ -6,7 +6,9 @@
 
 pub mod compile;
 pub mod diagnostic;
+pub mod explained;
 mod flow;
+pub mod graph;
 pub mod jobs;
 mod link;
 pub mod load;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::diagnostic::Problem;
 use crate::jobs::Task;
 use crate::policy::action::{Core, Noun, Reference};
-use crate::policy::condition::FIELDS;
+use crate::policy::condition::{FIELDS, implies};
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
 use crate::settings::{Policy, Settings};
 use crate::source::{At, Span};
@@ -391,9 +391,14 @@ fn find_circles<'s>(
     visits.insert(name, Visit::Done);
 }
 
-/// Reports what stands after the end.
+/// Comparisons of conditions in one policy; of longer ones the rest is not looked at.
+const COMPARISONS_MAX: usize = 100_000;
+
+/// Reports what stands after the end, and rules that an earlier one takes everything from.
 fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
     let mut end: Option<Span> = None;
+    let mut taken: Vec<&At<Condition>> = Vec::new();
+    let mut left = COMPARISONS_MAX;
     for rule in &policy.rules {
         if let Some(end) = end {
             let what =
@@ -404,6 +409,19 @@ fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
                 "",
             ));
             return;
+        }
+        if let Some(condition) = &rule.condition {
+            left = left.saturating_sub(taken.len());
+            let wider = taken.iter().find(|taken| left > 0 && implies(&condition.value, &taken.value));
+            // One that cannot be read holds never; that was reported.
+            let is_read = condition.value != Condition::Any(Vec::new());
+            if let (Some(wider), true) = (wider, is_read && condition.value != Condition::Constant(false)) {
+                problems.push(Problem::warning(condition.span, "this rule is never taken").hint_at(
+                    "the rule on ",
+                    wider.span,
+                    " holds whenever it does, and ends the query",
+                ));
+            }
         }
         let mut ended: Option<Span> = None;
         for action in &rule.actions {
@@ -419,8 +437,10 @@ fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
                 ended = Some(action.span);
             }
         }
-        if ended.is_some() && rule.condition.is_none() {
-            end = Some(rule.span);
+        match (&rule.condition, ended) {
+            (None, Some(_)) => end = Some(rule.span),
+            (Some(condition), Some(_)) => taken.push(condition),
+            (_, None) => {}
         }
     }
 }

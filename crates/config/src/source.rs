@@ -51,7 +51,7 @@ impl<T: PartialEq> PartialEq for At<T> {
 impl<T: Eq> Eq for At<T> {}
 
 /// One file's text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// The path as the user wrote it, joined to the including file's directory.
     pub path: PathBuf,
@@ -95,7 +95,7 @@ impl Source {
 }
 
 /// Every file read, in the order in which they were read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Source>);
 
 impl Sources {
@@ -108,6 +108,12 @@ impl Sources {
     /// Returns the file; `None` for what no file says.
     pub fn file(&self, file: FileId) -> Option<&Source> {
         self.0.get(usize::from(file.0))
+    }
+
+    /// Returns what is written at a place, in one line; `None` for what no file says.
+    pub fn text(&self, at: Span) -> Option<String> {
+        let text = self.file(at.file)?.text.get(at.start as usize..at.end as usize)?;
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// Returns all files.

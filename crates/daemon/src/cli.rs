@@ -30,6 +30,7 @@ Examples:
   gannet query example.org AAAA          ask the running server
   gannet config default > gannet.yaml    begin a configuration of your own
   gannet check -c gannet.yaml            see whether it is right
+  gannet explain ads.example.org         see what the policy does with a query, and why
   gannet reload                          make the running server read it again
 
 Exit codes: 0 fine, 1 negative (a mistake found, no answer, not running), 2 wrong usage.";
@@ -65,6 +66,12 @@ pub(crate) enum Command {
     /// An address in place of a name is asked for its PTR record.
     #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER]")]
     Query(QueryArgs),
+    /// Show the way of a query through the policy: each rule it meets, what matched and why, who was asked.
+    ///
+    /// The running server takes the query as it takes any other, and asks upstreams. With `--config`, the file's policy
+    /// is followed without a server, up to the first upstream that would be asked.
+    #[command(override_usage = "gannet explain [OPTIONS] NAME [TYPE]")]
+    Explain(ExplainArgs),
     /// Print configurations: the one in force, the defaults, or what can be set.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -181,6 +188,18 @@ pub(crate) struct CheckArgs {
     /// Short for `--format json`.
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+    /// Print a drawing of the policies instead, if there are no mistakes.
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["format", "json"])]
+    pub(crate) graph: Option<GraphLanguage>,
+}
+
+/// In which language `check --graph` draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphLanguage {
+    /// Mermaid, which many pages show as a drawing.
+    Mermaid,
+    /// Graphviz.
+    Dot,
 }
 
 /// How `check` prints.
@@ -263,6 +282,31 @@ pub(crate) struct QueryArgs {
     /// Print the data of the answer alone.
     #[arg(long, conflicts_with = "json")]
     pub(crate) short: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A name or an address, and a type [default: A, for an address PTR].
+    #[arg(value_name = "NAME [TYPE]", required = true, num_args = 1..=2)]
+    pub(crate) words: Vec<String>,
+    /// The client's address [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<std::net::IpAddr>,
+    /// The listener, by its name [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) listener: Option<String>,
+    /// The query comes over TCP.
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// The client asks for DNSSEC records too (DO).
+    #[arg(long)]
+    pub(crate) dnssec: bool,
+    /// Follow this configuration instead of the running server; nobody is asked.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

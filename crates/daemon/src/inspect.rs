@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use config::graph::Language;
 use config::{Diagnostic, Loaded, Severity, System};
 use control::api;
 
-use crate::cli::{CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, OutputArgs};
+use crate::cli::{CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs};
 use crate::out;
 
 /// Where the configuration is if nobody says otherwise.
@@ -69,12 +70,25 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
     };
     let compiled = origin.load().and_then(|loaded| {
         let plans = config::compile(&loaded, &[], None, &System)?;
-        Ok([loaded.warnings, plans.warnings.clone()].concat())
+        let drawing = args.graph.map(|language| {
+            config::graph::graph(
+                &loaded,
+                match language {
+                    GraphLanguage::Mermaid => Language::Mermaid,
+                    GraphLanguage::Dot => Language::Dot,
+                },
+            )
+        });
+        Ok(([loaded.warnings, plans.warnings.clone()].concat(), drawing))
     });
-    let found = match compiled {
-        Ok(warnings) => warnings,
-        Err(mistakes) => mistakes,
+    let (found, drawing) = match compiled {
+        Ok(compiled) => compiled,
+        Err(mistakes) => (mistakes, None),
     };
+    if let Some(drawing) = drawing {
+        out::print(&drawing);
+        return out::FINE;
+    }
     let format = if args.json { CheckFormat::Json } else { args.format };
     out::print(&match format {
         CheckFormat::Human => human(&origin, &found),

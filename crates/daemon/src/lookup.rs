@@ -63,9 +63,9 @@ pub(crate) fn run(args: &QueryArgs) -> ExitCode {
 
 /// What is asked, of whom.
 #[derive(Debug)]
-struct Words {
-    name: NameBuf,
-    rtype: Rtype,
+pub(crate) struct Words {
+    pub(crate) name: NameBuf,
+    pub(crate) rtype: Rtype,
     class: Class,
     server: Option<String>,
     is_tcp: bool,
@@ -73,7 +73,7 @@ struct Words {
 
 impl Words {
     /// Reads names, types, classes and `@server` in any order that can be told apart.
-    fn parse(words: &[String]) -> Result<Self, String> {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let (mut name, mut rtype, mut class, mut server) = (None, None, None, None);
         for word in words {
             if let Some(at) = word.strip_prefix('@') {
@@ -346,17 +346,11 @@ fn show(exchange: &Exchange, args: &QueryArgs) -> ExitCode {
 
 /// Turns a reply into text, piece by piece.
 fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
-    let section = |wanted: Section| {
-        let records =
-            message.records().filter(|record| record.section == wanted && record.rtype != Rtype::OPT);
-        records.map(|record| describe_record(&record)).collect()
-    };
     let question = message.question.map(|question| api::Question {
         name: question.qname.to_string(),
         rtype: question.qtype.to_string(),
         class: question.qclass.to_string(),
     });
-    let options = message.edns.into_iter().flat_map(|edns| edns.options());
     api::Lookup {
         server: exchange.server.to_string(),
         transport: exchange.transport.to_owned(),
@@ -366,23 +360,35 @@ fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
         rcode: message.rcode().0,
         flags: flag_names(message.header.flags),
         question: question.unwrap_or_default(),
-        answer: section(Section::Answer),
-        authority: section(Section::Authority),
-        additional: section(Section::Additional),
-        extended_errors: options
-            .filter(|option| option.code == OptionCode::EDE)
-            .filter_map(|option| {
-                let (&code, text) = option.data.split_first_chunk::<2>()?;
-                let code = u16::from_be_bytes(code);
-                let name = EdeCode(code).to_string();
-                let text = String::from_utf8_lossy(text);
-                Some(api::ExtendedError { code, name, text: text.trim_end_matches('\0').to_owned() })
-            })
-            .collect(),
+        answer: section(message, Section::Answer),
+        authority: section(message, Section::Authority),
+        additional: section(message, Section::Additional),
+        extended_errors: extended_errors(message),
     }
 }
 
-fn flag_names(flags: Flags) -> Vec<String> {
+/// Turns the records of one section into text.
+pub(crate) fn section(message: &Message<'_>, wanted: Section) -> Vec<api::Record> {
+    let records = message.records().filter(|record| record.section == wanted && record.rtype != Rtype::OPT);
+    records.map(|record| describe_record(&record)).collect()
+}
+
+/// Turns the Extended DNS Errors of a reply into text.
+pub(crate) fn extended_errors(message: &Message<'_>) -> Vec<api::ExtendedError> {
+    let options = message.edns.into_iter().flat_map(|edns| edns.options());
+    options
+        .filter(|option| option.code == OptionCode::EDE)
+        .filter_map(|option| {
+            let (&code, text) = option.data.split_first_chunk::<2>()?;
+            let code = u16::from_be_bytes(code);
+            let name = EdeCode(code).to_string();
+            let text = String::from_utf8_lossy(text);
+            Some(api::ExtendedError { code, name, text: text.trim_end_matches('\0').to_owned() })
+        })
+        .collect()
+}
+
+pub(crate) fn flag_names(flags: Flags) -> Vec<String> {
     const NAMES: [(Flags, &str); 7] = [
         (Flags::QR, "qr"),
         (Flags::AA, "aa"),

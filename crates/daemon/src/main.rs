@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod cli;
+mod explain;
 mod inspect;
 mod log;
 mod lookup;
@@ -47,6 +48,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Log(args) => record::show(args),
         Command::Jobs(args) => remote::jobs(args),
         Command::Query(args) => lookup::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Run(args) => run::run(args),
         Command::Check(args) => inspect::check(args),
         Command::Config(ConfigCommand::Show(args)) => inspect::show(args),

@@ -9,12 +9,12 @@ use std::time::Duration;
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{FlushArgs, JobsArgs, RemoteArgs, SocketArgs};
-use crate::out;
+use crate::{explain, out};
 
 /// How long a look at the server may take.
 const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// How long work may take: a reload reads every list, a dump writes the whole cache.
-const WORK_PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const WORK_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where the control socket of a server may be, in the order in which the server tries and a client looks.
 pub(crate) fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
@@ -91,7 +91,7 @@ pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
     ask(&args.remote, &Request::CacheFlush(CacheFlush { cache: args.cache.clone(), what }), WORK_PATIENCE)
 }
 
-fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
+pub(crate) fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
     match control::ask(&socket_paths(&args.socket), request, patience) {
         Ok(response) => show(&response, args.output.json),
         Err(error) => {
@@ -102,7 +102,7 @@ fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
 }
 
 /// Prints a response and returns what it means for scripts.
-fn show(response: &Response, is_json: bool) -> ExitCode {
+pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
     let (text, is_fine) = match response {
         Response::Error(failure) => {
             out::complain(&out::escaped(&failure.message));
@@ -115,6 +115,7 @@ fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
         Response::CacheStats(caches) => (caches_text(caches), true),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
+        Response::Explained(explained) => (explain::text(explained), true),
     };
     out::print(&if is_json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }

@@ -12,7 +12,7 @@ pub mod stub;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, dig, kdig};
-pub use program::{Server, forwarding};
+pub use program::{Server, forwarding, program};
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 
 use std::time::{Duration, Instant};

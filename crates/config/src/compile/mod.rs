@@ -53,10 +53,19 @@ pub struct Plans {
     pub jobs: Arc<Jobs>,
     /// What each step of the policy is called: its line and what stands there.
     pub steps: Arc<[String]>,
+    /// What it was written in.
+    pub sources: Arc<Sources>,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
     keep: Keep,
+}
+
+impl Plans {
+    /// Returns what the listeners are called that were opened, in their order.
+    pub fn listeners(&self) -> &[Option<String>] {
+        &self.keep.listeners
+    }
 }
 
 /// One cache and where it is kept over restarts.
@@ -242,9 +251,9 @@ pub fn compile(
         number: keep.snapshots,
         keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
     };
-    let (snapshot, fetch) = (Arc::new(snapshot), Arc::new(fetch));
+    let (snapshot, fetch, sources) = (Arc::new(snapshot), Arc::new(fetch), Arc::new(loaded.sources.clone()));
     let jobs = Arc::new(jobs);
-    Ok(Plans { snapshot, fetch, caches, places: places.into(), jobs, steps, warnings: found, keep })
+    Ok(Plans { snapshot, fetch, caches, places: places.into(), sources, jobs, steps, warnings: found, keep })
 }
 
 /// Characters of a step's name.

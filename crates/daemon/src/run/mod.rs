@@ -53,6 +53,9 @@ const EVENT_OCTETS: usize = 256 << 10;
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// Queries that wait to be explained; operators wait with them.
+const EXPLANATIONS_MAX: usize = 4;
+
 /// Runs the server until somebody ends it.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     match try_run(args) {
@@ -130,6 +133,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (ended, all_ended) = mpsc::channel(1);
     let began = Instant::now();
     let stays_awake = loaded.settings.startup.stay_awake;
+    let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
+    let mut explanations = Some(explanations);
     let mut threads = Vec::with_capacity(workers);
     let mut faces = Vec::with_capacity(workers);
     let doorbell = Arc::<Doorbell>::default();
@@ -142,6 +147,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         let vigil = if stays_awake { Vigil::kept() } else { Vigil::off() };
         let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
         readers.push(reader);
+        // The first worker explains.
+        let explaining = explanations.take().unwrap_or_else(|| mpsc::channel(1).1);
         let parts = worker::Parts {
             index,
             core,
@@ -151,6 +158,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
             sockets,
             vigil,
             face,
+            explaining,
             stop,
             events,
         };
@@ -184,6 +192,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         cell,
         upstreams,
         knob,
+        explaining,
         addresses,
         plans,
         kept,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,26 @@ use config::{Diagnostic, Severity, System};
 use control::Operator;
 use control::api::{self, CacheFlush, Request, Response};
 use engine::SnapshotCell;
+use engine::explain::Recorder;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wire::{NameBuf, Rtype};
 
 use super::caches::{self, Caches, Kept};
 use super::chores;
 use super::log_level;
-use super::worker::{Face, Upstreams};
+use super::worker::{Explaining, Face, Upstreams};
+use crate::explain::Prepared;
 use crate::inspect::Origin;
 use crate::{log, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a query that is explained may wait for upstreams.
+const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The server while it runs, as its operator sees it.
 pub(crate) struct Running {
@@ -42,6 +47,8 @@ pub(crate) struct Running {
     upstreams: watch::Sender<Upstreams>,
     knob: log::LevelKnob,
     jobs: Jobs,
+    /// To the worker that explains queries.
+    explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
     work: Mutex<Work>,
     /// Held for a moment only.
@@ -72,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
     pub(crate) knob: log::LevelKnob,
+    pub(crate) explaining: mpsc::Sender<Explaining>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) plans: config::Plans,
     pub(crate) kept: Vec<Kept>,
@@ -95,6 +103,7 @@ impl Running {
             cell,
             upstreams,
             knob,
+            explaining,
             addresses,
             plans,
             kept,
@@ -118,6 +127,7 @@ impl Running {
             upstreams,
             knob,
             jobs,
+            explaining,
             work,
             view: Mutex::new(view),
         }
@@ -289,6 +299,27 @@ impl Running {
         stats.collect()
     }
 
+    /// Has a worker take a query, and tells what happened to it.
+    fn explain(&self, asked: &api::Explain) -> Result<api::Explained, String> {
+        let plans = lock(&self.work).plans.clone();
+        let prepared = Prepared::new(asked, plans.listeners())?;
+        let recorder = Recorder::default();
+        let (reply, heard) = sync_channel(1);
+        let (query, client) = (prepared.query.clone(), prepared.client);
+        let job = Explaining { query, client, recorder: recorder.share(), reply };
+        self.explaining.blocking_send(job).map_err(|_| "the server is ending")?;
+        let reply = match heard.recv_timeout(EXPLANATION_PATIENCE) {
+            Ok(reply) => Some(reply),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => return Err("the query was not answered in time".to_owned()),
+        };
+        let trace = recorder.take();
+        if !trace.snapshot.as_ref().is_some_and(|snapshot| Arc::ptr_eq(snapshot, &plans.snapshot)) {
+            return Err("the configuration was replaced meanwhile; ask again".to_owned());
+        }
+        Ok(prepared.explained(&plans, &trace, reply.as_deref()))
+    }
+
     fn cache_flush(&self, flush: &CacheFlush) -> Response {
         let mut caches = lock(&self.view).caches.clone();
         if let Some(wanted) = &flush.cache {
@@ -329,6 +360,7 @@ impl Operator for Running {
                 Ok(()) => Response::Jobs(self.jobs()),
                 Err(why) => Response::error(why),
             },
+            Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
         }
     }
 }

@@ -9,13 +9,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use engine::events::EventWriter;
-use engine::{Engine, Now, SnapshotCell, Vigil, Worker};
+use engine::explain::Recorder;
+use engine::{
+    Address, Client, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell, Verdict, Vigil, Worker,
+};
 use listen::{Stop, WorkerSockets};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
 use super::beat::Heart;
+use crate::explain::REPLY_OCTETS_MAX;
 use crate::sys;
 
 /// How long before the deadline of an ending server the queries that still wait are given up, so that their clients
@@ -35,9 +39,57 @@ pub(crate) struct Parts {
     pub(crate) sockets: WorkerSockets,
     pub(crate) vigil: Vigil,
     pub(crate) face: Face,
+    pub(crate) explaining: mpsc::Receiver<Explaining>,
     pub(crate) stop: Stop,
     /// Where it tells jobs about queries.
     pub(crate) events: EventWriter,
+}
+
+/// A query that somebody wants explained.
+pub(crate) struct Explaining {
+    pub(crate) query: Vec<u8>,
+    pub(crate) client: Client,
+    pub(crate) recorder: Recorder,
+    /// Gets the reply; is dropped if there is none.
+    pub(crate) reply: SyncSender<Vec<u8>>,
+}
+
+/// Hears the reply to a query that is explained.
+struct Ear(SyncSender<Vec<u8>>);
+
+impl Outlet for Ear {
+    fn deliver(&self, _: &Address, reply: &[u8]) {
+        // Whoever asked may have gone.
+        let _ = self.0.try_send(reply.to_vec());
+    }
+
+    fn flush(&self) {}
+
+    fn reply_octets_max(&self) -> usize {
+        REPLY_OCTETS_MAX
+    }
+}
+
+/// Takes a query as it would come from a client, watched.
+fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
+    let Explaining { query, client, mut recorder, reply: to } = job;
+    let mut buffer = vec![0; REPLY_OCTETS_MAX];
+    let mut reply = Reply::new(&mut buffer);
+    let verdict = {
+        let mut engine = worker.engine.borrow_mut();
+        engine.begin(Now::new(SystemTime::now(), worker.started.elapsed()));
+        engine.explain(&query, &client, &mut reply, &mut recorder)
+    };
+    match verdict {
+        Verdict::Answered => drop(to.try_send(reply.bytes().to_vec())),
+        Verdict::Drop => {}
+        Verdict::Defer(suspended) => {
+            let peer = (client.address, client.port).into();
+            let address = Address { peer, local: None, stream: 0 };
+            desk.take(suspended, ReplyTo { outlet: Rc::new(Ear(to)), address });
+            desk.flush();
+        }
+    }
 }
 
 /// Whom the workers ask; a change is adopted at once.
@@ -79,7 +131,7 @@ fn work(parts: Parts) -> io::Result<()> {
 }
 
 async fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, stop, events, .. } = parts;
+    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, mut explaining, stop, events, .. } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
     let worker = Rc::new(Worker { index, started, engine, vigil });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
@@ -96,6 +148,12 @@ async fn serve(parts: Parts) -> io::Result<()> {
         }
         std::future::pending::<()>().await;
     };
+    let explanations = async {
+        while let Some(job) = explaining.recv().await {
+            explain(&worker, &desk, job);
+        }
+        std::future::pending::<()>().await;
+    };
     let last_words = async {
         let deadline = stop.clone().requested().await;
         tokio::time::sleep_until(deadline.checked_sub(LAST_WORDS).unwrap_or(deadline)).await;
@@ -105,6 +163,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
     tokio::select! {
         served = listen::serve(local, sockets, face.listen, stop.clone()) => served,
         () = adoption => Ok(()),
+        () = explanations => Ok(()),
         () = last_words => Ok(()),
         () = face.heart.beat() => Ok(()),
     }

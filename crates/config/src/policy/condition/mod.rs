@@ -13,6 +13,7 @@
 //! A fact is a field that stands alone, such as `rd`; which comparisons a field takes, its row says.
 
 mod hours;
+mod implies;
 mod values;
 
 use std::ops::Range;
@@ -31,6 +32,7 @@ use crate::values::{self as value, Misread, Prefix, Read};
 use crate::yaml::Scalar;
 
 pub use hours::Hours;
+pub(crate) use implies::implies;
 pub(crate) use values::mark;
 
 /// How deep parentheses and `not` may nest: protects the stack.
@@ -982,7 +984,7 @@ mod tests {
     use crate::source::{FileId, Sources, Span};
     use std::path::Path;
 
-    fn read(text: &str) -> Result<Condition, Vec<String>> {
+    pub(super) fn read(text: &str) -> Result<Condition, Vec<String>> {
         let mut sources = Sources::default();
         let file = sources.add(Path::new("x"), text.to_owned());
         let span = Span { file, start: 0, end: text.len() as u32 };

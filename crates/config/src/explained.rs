@@ -1,0 +1,105 @@
+//! What happened to a query, in the words of the configuration that decided it.
+
+use engine::PoolId;
+use engine::explain::{Did, Event};
+use engine::ops::cache::CacheStep;
+use engine::program::Op;
+use engine::trace::Note;
+
+use crate::compile::Plans;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explained {
+    /// The file that says so, and the line there, from 1.
+    pub place: Option<(String, u32)>,
+    /// The condition or action as it is written.
+    pub text: String,
+    /// For a condition: whether it held.
+    pub held: Option<bool>,
+    /// What came of it.
+    pub outcome: String,
+}
+
+/// Tells what happened to a query that ran on `plans`.
+pub fn explain(plans: &Plans, events: &[Event]) -> Vec<Explained> {
+    events.iter().filter_map(|event| one(plans, event)).collect()
+}
+
+fn one(plans: &Plans, event: &Event) -> Option<Explained> {
+    let (at, did) = match event {
+        Event::Note(note) => {
+            return Some(Explained { outcome: note_text(*note).to_owned(), ..Explained::default() });
+        }
+        Event::Came { rcode, answers } => {
+            let records = if *answers == 1 { "record" } else { "records" };
+            let outcome = format!("{rcode} came, with {answers} {records}");
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Failed(failure) => {
+            let outcome = format!("no answer came: {}", failure.ede().1);
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Won { server, took } => {
+            let outcome = format!("{server} answered after {:.1} ms", took.as_secs_f64() * 1e3);
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Step { at, did } => (usize::from(*at), did),
+    };
+    let op = plans.snapshot.program.ops().get(at)?;
+    // What the compiler put between the steps that somebody wrote.
+    if matches!(op, Op::Skip(_)) {
+        return None;
+    }
+    let span = plans.places.get(at).copied()?;
+    let place = plans
+        .sources
+        .file(span.file)
+        .map(|source| (source.path.display().to_string(), source.place(span.start).line));
+    let text = plans.sources.text(span).unwrap_or_else(|| op_text(plans, op));
+    let (held, outcome) = match did {
+        Did::Tested { holds, why } => (Some(*holds), format!("{}: {why}", if *holds { "yes" } else { "no" })),
+        Did::Something => match op {
+            // The name of a policy stands for its end.
+            Op::Return => (None, "ends, and goes back".to_owned()),
+            Op::Call(_) => (None, "goes there".to_owned()),
+            Op::Goto(_) => (None, "goes there, and does not come back".to_owned()),
+            _ => (None, "done".to_owned()),
+        },
+        Did::Found(true) => (None, "a fresh answer is there".to_owned()),
+        Did::Found(false) => (None, "an old answer is there".to_owned()),
+        Did::NotFound => (None, "nothing is there; what comes will be kept".to_owned()),
+        Did::Answered => (None, "answers".to_owned()),
+        Did::Ended => (None, "ends".to_owned()),
+        Did::Asks(pool) => (None, format!("asks upstream group \"{}\"", pool_name(plans, *pool))),
+    };
+    Some(Explained { place, text, held, outcome })
+}
+
+const fn note_text(note: Note) -> &'static str {
+    match note {
+        Note::Malformed => "this is not readable as a query",
+        Note::Denied => "the client is not on the access list (setting allow): refused",
+        Note::Limited => "the client asks too often (setting limits.rate)",
+        Note::BadCookie => "the cookie of the query is malformed",
+        Note::Protocol => "the protocol decides, before any rule",
+    }
+}
+
+/// Returns how a step that no file says would be written.
+fn op_text(plans: &Plans, op: &Op) -> String {
+    match op {
+        Op::Cache(CacheStep { cache, .. }) => {
+            let known = plans.caches.iter().find(|plan| std::sync::Arc::ptr_eq(&plan.cache, cache));
+            format!("cache({})", known.map_or("", |plan| plan.name.as_str()))
+        }
+        Op::Forward(step) => format!("forward({})", pool_name(plans, step.pool)),
+        Op::Local(_) => "own names".to_owned(),
+        Op::Accept => "the end".to_owned(),
+        _ => "built in".to_owned(),
+    }
+}
+
+fn pool_name(plans: &Plans, id: PoolId) -> &str {
+    plans.fetch.pools.iter().find(|pool| pool.id == id).map_or("", |pool| pool.name.as_str())
+}
