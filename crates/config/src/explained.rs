@@ -71,6 +71,8 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
         Did::NotFound => (None, "nothing is there; what comes will be kept".to_owned()),
         Did::Answered => (None, "answers".to_owned()),
         Did::Ended => (None, "ends".to_owned()),
+        Did::Splits => (None, "starts its branches".to_owned()),
+        Did::Sleeps(ms) => (None, format!("waits for {ms} ms")),
         Did::Asks(pool) => (None, format!("asks upstream group \"{}\"", pool_name(plans, *pool))),
     };
     Some(Explained { place, text, held, outcome })
