@@ -262,7 +262,7 @@ impl Desk {
 
     /// Resumes everybody who waited for a fetch.
     fn conclude(&self, finished: Finished<'_>, now: Moment) {
-        let Finished { mut waiters, ending } = finished;
+        let Finished { mut waiters, ending, from } = finished;
         let held;
         let parse = |octets| Message::parse(octets).map_err(|_| Failure::BadReply(Rcode::SERVFAIL));
         let outcome = match &ending {
@@ -289,6 +289,9 @@ impl Desk {
         loop {
             let next = self.machine.borrow_mut().next_waiter(&mut waiters);
             let Some(asker) = next else { break };
+            if let (Some(recorder), Some((server, took))) = (asker.suspended.recorder(), from) {
+                recorder.won(server, Duration::from_micros(took.0));
+            }
             self.resume(asker, outcome, share, now);
             share = Share::Other;
         }

@@ -14,7 +14,7 @@ mod steps;
 mod tests;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress};
@@ -92,6 +92,8 @@ pub(crate) enum Event<W> {
 pub(crate) struct Finished<'b> {
     pub(crate) waiters: WaiterList,
     pub(crate) ending: Ending<'b>,
+    /// Who sent the reply, and how long after it was asked.
+    pub(crate) from: Option<(SocketAddr, Span)>,
 }
 
 /// The waiters of a fetch that ended.
@@ -823,7 +825,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     entry.remove();
                 }
                 self.linger(key);
-                Some(Finished { waiters: WaiterList(waiters), ending })
+                Some(Finished { waiters: WaiterList(waiters), ending, from: None })
             }
             Purpose::Probe { .. } => {
                 self.remove(key);

@@ -134,7 +134,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             self.advance(key, now);
             return None;
         };
-        self.reply(key, attempt.upstream, (attempt.has_edns, over_stream), message, now)
+        let finished = self.reply(key, attempt.upstream, (attempt.has_edns, over_stream), message, now)?;
+        let from = self.upstreams.get(attempt.upstream as usize).map(|upstream| upstream.remote.address);
+        Some(Finished { from: from.map(|from| (from, now.since(attempt.sent))), ..finished })
     }
 
     /// Judges a reply that is ours and whole.

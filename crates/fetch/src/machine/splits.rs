@@ -176,7 +176,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             None => Ending::NoBranch,
         };
         let waiters = WaiterList(split.waiters.0);
-        self.events.push_back(Event::Finished(Finished { waiters, ending }));
+        self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
     }
 
     /// Takes a query that only waits.

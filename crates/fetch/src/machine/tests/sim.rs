@@ -286,7 +286,7 @@ impl Sim {
     }
 
     pub(super) fn conclude(&mut self, finished: Finished<'_>) {
-        let Finished { mut waiters, ending } = finished;
+        let Finished { mut waiters, ending, .. } = finished;
         let rcode = |bytes: &[u8]| Message::parse(bytes).expect("held replies are well formed").rcode();
         let (brought, message) = match &ending {
             Ending::Reply(message) => (Ok(message.rcode()), message.as_bytes()),
