@@ -40,6 +40,14 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
             let outcome = format!("no answer came: {}", failure.ede().1);
             return Some(Explained { outcome, ..Explained::default() });
         }
+        Event::Branch(branch) => {
+            let outcome = match branch {
+                Some(branch) => format!("branch {} wins", branch + 1),
+                None => "no branch has an answer".to_owned(),
+            };
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Slept => return Some(Explained { outcome: "goes on".to_owned(), ..Explained::default() }),
         Event::Won { server, took } => {
             let outcome = format!("{server} answered after {:.1} ms", took.as_secs_f64() * 1e3);
             return Some(Explained { outcome, ..Explained::default() });
@@ -52,6 +60,9 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
         return None;
     }
     let span = plans.places.get(at).copied()?;
+    if plans.guards.contains(&at) {
+        return guard(plans, at, did);
+    }
     let place = plans
         .sources
         .file(span.file)
@@ -76,6 +87,26 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
         Did::Asks(pool) => (None, format!("asks upstream group \"{}\"", pool_name(plans, *pool))),
     };
     Some(Explained { place, text, held, outcome })
+}
+
+/// Tells about a step that stands for several rules; nothing if each of them is looked at after it.
+fn guard(plans: &Plans, at: usize, did: &Did) -> Option<Explained> {
+    let (Did::Tested { holds: false, .. }, Some(Op::SkipUnless(_, skip))) =
+        (did, plans.snapshot.program.ops().get(at))
+    else {
+        return None;
+    };
+    let line = |at: usize| {
+        let span = plans.places.get(at)?;
+        plans
+            .sources
+            .file(span.file)
+            .map(|source| (source.path.display().to_string(), source.place(span.start).line))
+    };
+    let (first, last) = (line(at), line(at + usize::from(*skip)));
+    let until = last.map_or(String::new(), |(_, last)| format!(" to line {last}"));
+    let outcome = format!("no: the rules from here{until} look for other names");
+    Some(Explained { place: first, text: String::new(), held: Some(false), outcome })
 }
 
 const fn note_text(note: Note) -> &'static str {

@@ -5,7 +5,7 @@ mod program;
 mod resolv;
 mod upstreams;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub struct Plans {
     pub jobs: Arc<Jobs>,
     /// What each step of the policy is called: its line and what stands there.
     pub steps: Arc<[String]>,
+    /// Steps that skip rules for names that none of them looks for; nobody wrote them.
+    pub guards: Arc<BTreeSet<usize>>,
     /// What it was written in.
     pub sources: Arc<Sources>,
     /// What is probably not as it was meant.
@@ -230,7 +232,7 @@ pub fn compile(
     let failed = problems.iter().any(Problem::is_error);
     let found = diagnostics(problems, &loaded.sources);
     let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
-    let program::Compiled { program, places, connection_tests, rate_cells } = compiled;
+    let program::Compiled { program, places, guards, connection_tests, rate_cells } = compiled;
     keep.rate_cells = rate_cells;
     let steps = steps(&program, &places, &loaded.sources);
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
@@ -253,7 +255,18 @@ pub fn compile(
     };
     let (snapshot, fetch, sources) = (Arc::new(snapshot), Arc::new(fetch), Arc::new(loaded.sources.clone()));
     let jobs = Arc::new(jobs);
-    Ok(Plans { snapshot, fetch, caches, places: places.into(), sources, jobs, steps, warnings: found, keep })
+    Ok(Plans {
+        snapshot,
+        fetch,
+        caches,
+        places: places.into(),
+        guards: Arc::new(guards),
+        sources,
+        jobs,
+        steps,
+        warnings: found,
+        keep,
+    })
 }
 
 /// Characters of a step's name.

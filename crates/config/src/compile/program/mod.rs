@@ -8,9 +8,10 @@ mod fold;
 mod matcher;
 mod outgoing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::matchers::Matcher;
 use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
@@ -23,9 +24,9 @@ use crate::flow;
 use crate::jobs::Jobs;
 use crate::load::Surroundings;
 use crate::policy::action::Meaning;
-use crate::policy::{Action, Condition, ENTRY, Test};
-use crate::sets::Sets;
-use crate::settings::{CacheSettings, Policy, Settings};
+use crate::policy::{Action, Condition, ENTRY, NameTerm, Rule, Test};
+use crate::sets::{Sets, Term};
+use crate::settings::{CacheSettings, NamePattern, Policy, Settings};
 use crate::source::{At, Span};
 use fold::Folder;
 use matcher::text_test;
@@ -50,6 +51,8 @@ pub(super) struct Compiled {
     pub(super) program: Program,
     /// Where each step was written.
     pub(super) places: Box<[Span]>,
+    /// Steps that skip rules for names that none of them looks for.
+    pub(super) guards: BTreeSet<usize>,
     /// What is asked about connections when they begin.
     pub(super) connection_tests: Box<[ConnectionTest]>,
     /// What rates are counted in, by what they say.
@@ -67,12 +70,14 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         ops: Vec::new(),
         places: Vec::new(),
         targets: Vec::new(),
+        guards: BTreeSet::new(),
         connection_tests: Vec::new(),
         rate_cells: BTreeMap::new(),
         view: 0,
     };
     let starts = emitter.all();
-    let Emitter { problems: found, mut ops, places, targets, connection_tests, rate_cells, .. } = emitter;
+    let Emitter { problems: found, mut ops, places, targets, guards, connection_tests, rate_cells, .. } =
+        emitter;
     problems.extend(found);
     let starts = match starts {
         Ok(starts) => starts,
@@ -98,6 +103,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
             return Some(Compiled {
                 program,
                 places: places.into_boxed_slice(),
+                guards,
                 connection_tests: connection_tests.into_boxed_slice(),
                 rate_cells,
             });
@@ -142,6 +148,8 @@ struct Emitter<'a> {
     places: Vec<Span>,
     /// Steps that lead to policies, whose places are known at the end.
     targets: Vec<Target<'a>>,
+    /// Steps that skip rules for names that none of them looks for.
+    guards: BTreeSet<usize>,
     connection_tests: Vec<ConnectionTest>,
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// The view whose policies are written.
@@ -155,6 +163,44 @@ struct Target<'a> {
     /// Makes the step from the first step of the policy.
     op: fn(u16) -> Op,
 }
+
+/// Returns rules on names of which the name must fit one if the condition is to hold, if it looks at the name like that.
+fn needed_names(condition: &Condition) -> Option<Vec<&NamePattern>> {
+    let parts = match condition {
+        Condition::All(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    // What is skipped is not counted.
+    if parts.iter().any(counts) {
+        return None;
+    }
+    parts.iter().find_map(|part| match part {
+        Condition::Test(Test::Qname(terms)) => terms
+            .iter()
+            .map(|term| match &term.value {
+                NameTerm::Pattern(pattern) => Some(pattern),
+                // Its own look-up is as good.
+                NameTerm::Set(_) => None,
+            })
+            .collect(),
+        _ => None,
+    })
+}
+
+/// Returns whether looking at a condition counts a query.
+fn counts(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(counts),
+        Condition::Not(inside) => counts(inside),
+        Condition::Test(Test::Rate(_)) => true,
+        Condition::Test(_) | Condition::Constant(_) | Condition::Named(_) => false,
+    }
+}
+
+/// Rules in a row that look for names from which one look-up for all of them pays.
+const GUARD_RULES_MIN: usize = 4;
+/// Names of one such look-up: what is kept twice stays small.
+const GUARD_NAMES_MAX: usize = 4096;
 
 /// Views whose answers caches can keep apart.
 const VIEWS_MAX: u16 = 1 << 14;
@@ -240,25 +286,63 @@ impl<'a> Emitter<'a> {
     }
 
     fn policy(&mut self, policy: &'a Policy) -> Result<(), Span> {
+        let mut rules = Vec::with_capacity(policy.rules.len());
         for rule in &policy.rules {
-            let mut end = Label::default();
-            if let Some(condition) = &rule.condition {
-                let folded = self.fold(&condition.value, condition.span);
-                if folded == Condition::Constant(false) {
-                    self.report_never(condition);
-                    continue;
-                }
-                self.test(&folded, false, &mut end, condition.span);
+            let condition = match &rule.condition {
+                Some(condition) => self.fold(&condition.value, condition.span),
+                None => Condition::Constant(true),
+            };
+            match &rule.condition {
+                Some(written) if condition == Condition::Constant(false) => self.report_never(written),
+                _ => rules.push((rule, condition)),
             }
+        }
+        let mut guarded: Option<(Label, usize)> = None;
+        for (number, &(rule, ref condition)) in rules.iter().enumerate() {
+            if guarded.is_none() {
+                guarded = self.guard(&rules[number..], policy).map(|(label, count)| (label, number + count));
+            }
+            let mut end = Label::default();
+            self.test(condition, false, &mut end, rule.condition.as_ref().map_or(rule.span, |at| at.span));
             for action in &rule.actions {
                 self.action(&action.value, action.span);
             }
             self.bind(end).map_err(|()| rule.span)?;
+            if guarded.as_ref().is_some_and(|&(_, end)| end == number + 1)
+                && let Some((label, _)) = guarded.take()
+            {
+                self.bind(label).map_err(|()| rule.span)?;
+            }
         }
         // The end of the entry policy ends the query; the end of another goes back.
         let end = if policy.name.value == ENTRY { Op::Accept } else { Op::Return };
         self.push(end, policy.name.span);
         Ok(())
+    }
+
+    /// If the first of these rules all look for names, writes one look-up that skips them for every other name; returns
+    /// where that leads, and how many rules it is for.
+    fn guard(&mut self, rules: &[(&'a Rule, Condition)], policy: &Policy) -> Option<(Label, usize)> {
+        let mut names = Vec::new();
+        let mut count = 0;
+        for (_, condition) in rules {
+            let Some(needed) = needed_names(condition) else { break };
+            names.extend(needed);
+            count += 1;
+            if names.len() >= GUARD_NAMES_MAX {
+                break;
+            }
+        }
+        if count < GUARD_RULES_MIN {
+            return None;
+        }
+        let set = self.parts.sets.names(names.into_iter().map(Term::Inline));
+        self.guards.insert(self.ops.len());
+        let label = Label(vec![self.ops.len()]);
+        let first = rules.first().and_then(|(rule, _)| rule.condition.as_ref());
+        let place = first.map_or(policy.name.span, |condition| condition.span);
+        self.push(Op::SkipUnless(Matcher::Qname(set), 0), place);
+        Some((label, count))
     }
 
     /// Says that a rule is never taken.
@@ -379,7 +463,6 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::load::tests::Memory;
-    use engine::matchers::Matcher;
     use std::path::Path;
 
     /// Writes a program in short.
@@ -525,6 +608,22 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn rules_in_a_row_that_look_for_names_share_a_look_up() {
+        let rule = |name: &str| format!("    - {{if: qname in suffix:{name} and rd, do: drop}}\n");
+        let rules = |names: &[&str]| names.iter().map(|name| rule(name)).collect::<String>();
+        let one = "unless qname +2; unless other +1; drop";
+        check(&format!("  main:\n{}", rules(&["a", "b", "c"])), &format!("{one}; {one}; {one}; accept"));
+        check(
+            &format!("  main:\n    - mark(1)\n{}    - mark(2)\n", rules(&["a", "b", "c", "d"])),
+            &format!("mark 1; unless qname +12; {one}; {one}; {one}; {one}; mark 2; accept"),
+        );
+        // What counts a query is not skipped.
+        let counting = "    - {if: rate(all) > 1/s and qname in suffix:e, do: drop}\n".repeat(4);
+        let one = "unless other +2; unless qname +1; drop";
+        check(&format!("  main:\n{counting}"), &format!("{one}; {one}; {one}; {one}; accept"));
     }
 
     #[test]
