@@ -131,7 +131,9 @@ fn work(parts: Parts) -> io::Result<()> {
 }
 
 async fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { index, started, cell, mut upstreams, sockets, vigil, face, mut explaining, stop, events, .. } = parts;
+    let Parts {
+        index, started, cell, mut upstreams, sockets, vigil, face, mut explaining, stop, events, ..
+    } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
     let worker = Rc::new(Worker { index, started, engine, vigil });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
