@@ -475,6 +475,8 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
         servers.iter().map(|(rival, program)| (rival.name.clone(), rival.version_line(program))).collect();
     let mut both = arguments.load_core.clone();
     both.push(arguments.server_core);
+    // A smoke run times nothing.
+    let shares = arguments.same_core || arguments.smoke;
     let work = env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
     let mut facts = report::Facts {
         environment: report::environment(),
@@ -493,8 +495,8 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
         client_addresses: arguments.client_addresses,
         outstanding: arguments.outstanding,
         extras: arguments.extras.extras(),
-        server_cores: if arguments.same_core { both.clone() } else { vec![arguments.server_core] },
-        load_cores: if arguments.same_core { both } else { arguments.load_core.clone() },
+        server_cores: if shares { both.clone() } else { vec![arguments.server_core] },
+        load_cores: if shares { both } else { arguments.load_core.clone() },
         generator: if arguments.dnsperf { Generator::Dnsperf } else { Generator::Own },
         cross_checks: arguments.cross_check,
         is_smoke: arguments.smoke,

@@ -53,7 +53,9 @@ pub const METRICS: [Metric; 34] = [
     metric("resident_growth_mib", |s| mib(s.resident_octets.saturating_sub(s.resident_octets_at_start))),
     metric("start_ms", |s| s.start.as_secs_f64() * 1e3),
     metric("threads", |s| s.threads as f64),
-    metric("upstream_queries_per_answer", |s| per_answer(s, s.upstream_queries as f64)),
+    metric("upstream_queries_per_answer", |s| {
+        s.upstream_queries.map_or(f64::NAN, |queries| per_answer(s, queries as f64))
+    }),
     metric("generator_us_per_query", |s| per_answer(s, s.tally.own_cpu.as_secs_f64() * 1e6)),
     metric("generator_busy_share", |s| {
         s.tally.own_cpu.as_secs_f64() / s.tally.elapsed.as_secs_f64().max(1e-9)

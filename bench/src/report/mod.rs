@@ -150,7 +150,13 @@ pub fn model(plans: &Plans, findings: &Findings, facts: &Facts) -> Model {
         incidents: sample.events.iter().map(incident).collect(),
         moments: sample.tally.slices.iter().map(moment).collect(),
     });
-    let pending = scenario::PENDING.iter().map(|(name, needs)| ((*name).to_owned(), (*needs).to_owned()));
+    // What was run after all, with the rivals alone, is not pending.
+    let waits = scenario::SCENARIOS
+        .iter()
+        .filter(|scenario| plans.scenarios.iter().all(|run| run.name != scenario.name))
+        .filter_map(|scenario| Some((scenario.name, scenario.needs?)));
+    let pending = waits.chain(scenario::PENDING.iter().copied());
+    let pending = pending.map(|(name, needs)| (name.to_owned(), needs.to_owned()));
     Model {
         date: facts.date.clone(),
         commands: vec![facts.command.clone()],

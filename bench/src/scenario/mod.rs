@@ -11,7 +11,7 @@ pub use table::{PAGES, PENDING, SCENARIOS};
 use crate::load::Transport;
 use crate::queries::Extras;
 use crate::rules::Shape;
-use crate::session::{Change, Event};
+use crate::session::{Change, Event, What};
 
 /// What the upstream may hear while a scenario is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,11 @@ fn named(want: &str) -> Vec<&'static Scenario> {
 }
 
 impl Scenario {
+    /// Returns whether the server reads its configuration again while it is timed.
+    pub fn reloads(&self) -> bool {
+        self.events.iter().any(|event| event.what == What::Reload)
+    }
+
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
         (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)

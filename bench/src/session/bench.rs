@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::event::{self, Done};
+use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
 use crate::load::{self, Expect, Plan, Tally, Transport, Until};
-use crate::probe::{self, Judgement, Kind};
+use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
 use crate::queries::{self, Packets};
 use crate::rival::{Prepared, Reload, Rival};
@@ -35,9 +35,21 @@ pub(super) struct Bench<'a> {
     scenario: &'static Scenario,
     stubs: &'a Stubs<'a>,
     packets: Packets,
-    probes: Vec<probe::Probe>,
+    probes: Vec<Probe>,
     query_file: PathBuf,
     rules: Option<RuleSet>,
+}
+
+/// A server that is up and answers right.
+struct Up {
+    server: Server,
+    reload: Option<Reload>,
+    /// The load of the scenario.
+    plan: Plan,
+    probes: Vec<Probe>,
+    start: Duration,
+    resident_octets_at_start: u64,
+    judgement: Judgement,
 }
 
 impl<'a> Bench<'a> {
@@ -69,12 +81,81 @@ impl<'a> Bench<'a> {
         Ok(Self { plans, scenario, stubs, packets, probes, query_file, rules })
     }
 
+    /// Starts `rival` and judges its answers, also after a reload if there is one.
+    pub(super) fn judge(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
+        let mut up = self.start(rival, program)?;
+        self.load(&Plan { until: Until::EachAnswered(WARM_MAX), ..up.plan.clone() })?;
+        if let (true, Some(reload)) = (self.scenario.reloads(), &up.reload) {
+            up.server.reload(reload)?;
+            up.judgement = self.ask(rival, &up.probes, up.plan.server)?;
+        }
+        match up.server.obituary() {
+            Some(obituary) => Err(obituary),
+            None => Ok(up.judgement),
+        }
+    }
+
+    /// Starts `rival`, judges its answers, warms and times it.
     pub(super) fn measure(
         &self,
         rival: &Rival,
         program: &Path,
         round: usize,
-    ) -> Result<(Option<Sample>, Judgement), String> {
+    ) -> Result<(Sample, Judgement), String> {
+        let Up { mut server, reload, plan, start, resident_octets_at_start, mut judgement, .. } =
+            self.start(rival, program)?;
+        let judged = Instant::now();
+        if self.scenario.warm && rival.kind() == Kind::Dns {
+            self.warm(&plan)?;
+        }
+        if !self.is_fresh() {
+            self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+        }
+
+        let upstream_before = self.stubs.count()?;
+        let before = server.usage();
+        let (tally, events) = self.timed(&plan, &server, reload.as_ref())?;
+        let after = server.usage();
+        // A stub that was started anew has forgotten.
+        let upstream_queries = match events.is_empty() {
+            true => Some(self.stubs.count()?.saturating_sub(upstream_before)),
+            false => None,
+        };
+        if let Some(obituary) = server.obituary() {
+            return Err(obituary);
+        }
+        if tally.answered == 0 {
+            return Err("no right answer while it was timed".to_owned());
+        }
+        // dnsperf keeps its connections, and what happened to the server has happened.
+        let can_check = plan.transport != Transport::TcpEach && events.is_empty();
+        let check = match self.plans.cross_checks && can_check {
+            true => Some(self.cross_check(&plan, &server)?),
+            false => None,
+        };
+        self.look_back(&mut judgement, rival, plan.server, judged, &tally, upstream_queries);
+        let cpu = after.cpu_since(&before);
+        let sample = Sample {
+            scenario: self.scenario.name,
+            server: rival.name.clone(),
+            round,
+            cpu_us: cpu.as_secs_f64() * 1e6 / tally.answered as f64,
+            user_share: after.user_share_since(&before),
+            busy: cpu.as_secs_f64() / tally.elapsed.as_secs_f64(),
+            resident_octets: after.resident_octets,
+            resident_octets_at_start,
+            start,
+            threads: after.threads,
+            upstream_queries,
+            events,
+            check,
+            tally,
+        };
+        Ok((sample, judgement))
+    }
+
+    /// Starts a fresh process and asks until it answers; wrong answers are an error.
+    fn start(&self, rival: &Rival, program: &Path) -> Result<Up, String> {
         let address = free_port()?;
         let directory = self.plans.work.join(format!("{}-{}", self.scenario.name, rival.name));
         // What an earlier run left (a dumped cache, a database) must not help this one.
@@ -99,66 +180,24 @@ impl<'a> Bench<'a> {
         let start = probe::until_ready(address, rival.kind(), first, &mut server, started, patience)?;
         server.confine(&self.plans.server_cores);
         let resident_octets_at_start = server.usage().resident_octets;
-        let mut judgement = probe::judge(address, rival.kind(), &probes);
-        judgement.remarks.extend(rival.remark(self.scenario.setting).map(str::to_owned));
-        if !judgement.faults.is_empty() {
-            return Err(format!("wrong answers: {}", judgement.faults.join("; ")));
-        }
-        let judged = Instant::now();
-
+        let judgement = self.ask(rival, &probes, address)?;
         let expect = match rival.kind() {
             Kind::Dns => Expect::AsAsked(codes),
             Kind::Echo => Expect::Echo,
         };
         let plan = self.plan(address, expect);
-        if self.scenario.warm && rival.kind() == Kind::Dns {
-            self.warm(&plan)?;
-        }
-        if self.plans.is_smoke {
-            let once = Plan { until: Until::EachAnswered(WARM_MAX), ..plan };
-            self.load(&once)?;
-            return Ok((None, judgement));
-        }
-        if !self.is_fresh() {
-            self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
-        }
+        Ok(Up { server, reload, plan, probes, start, resident_octets_at_start, judgement })
+    }
 
-        let upstream_before = self.stubs.count()?;
-        let before = server.usage();
-        let (tally, events) = self.timed(&plan, &server, reload.as_ref())?;
-        let after = server.usage();
-        let upstream_queries = self.stubs.count()?.saturating_sub(upstream_before);
-        if let Some(obituary) = server.obituary() {
-            return Err(obituary);
+    /// Judges the answers; wrong ones are an error.
+    fn ask(&self, rival: &Rival, probes: &[Probe], address: SocketAddr) -> Result<Judgement, String> {
+        let mut judgement = probe::judge(address, rival.kind(), probes);
+        judgement.remarks.extend(rival.remark(self.scenario.setting).map(str::to_owned));
+        if judgement.faults.is_empty() {
+            Ok(judgement)
+        } else {
+            Err(format!("wrong answers: {}", judgement.faults.join("; ")))
         }
-        if tally.answered == 0 {
-            return Err("no right answer while it was timed".to_owned());
-        }
-        // dnsperf keeps its connections, and what happened to the server has happened.
-        let can_check = plan.transport != Transport::TcpEach && self.scenario.events.is_empty();
-        let check = match self.plans.cross_checks && can_check {
-            true => Some(self.cross_check(&plan, &server)?),
-            false => None,
-        };
-        self.look_back(&mut judgement, rival, address, judged, &tally, upstream_queries);
-        let cpu = after.cpu_since(&before);
-        let sample = Sample {
-            scenario: self.scenario.name,
-            server: rival.name.clone(),
-            round,
-            cpu_us: cpu.as_secs_f64() * 1e6 / tally.answered as f64,
-            user_share: after.user_share_since(&before),
-            busy: cpu.as_secs_f64() / tally.elapsed.as_secs_f64(),
-            resident_octets: after.resident_octets,
-            resident_octets_at_start,
-            start,
-            threads: after.threads,
-            upstream_queries,
-            events,
-            check,
-            tally,
-        };
-        Ok((Some(sample), judgement))
     }
 
     /// Returns whether the names must be new to the server: nothing may be asked before it is timed.
@@ -239,7 +278,11 @@ impl<'a> Bench<'a> {
             let done = event::carry_out(self.scenario.events, server, reload, self.stubs);
             (load.join(), done)
         });
-        self.stubs.restore()?;
+        let changes_stubs = |event: &Event| matches!(event.what, What::Stub(..));
+        if self.scenario.events.iter().any(changes_stubs) {
+            self.stubs.restore()?;
+            self.scenario.upstream_is.iter().try_for_each(|change| self.stubs.change("stub", *change))?;
+        }
         let tally = tally.map_err(|_| "the load generator panicked".to_owned())??;
         Ok((tally, done?))
     }
@@ -252,24 +295,24 @@ impl<'a> Bench<'a> {
         address: SocketAddr,
         judged: Instant,
         tally: &Tally,
-        upstream_queries: u64,
+        upstream_queries: Option<u64>,
     ) {
         if rival.kind() == Kind::Echo {
             return;
         }
         judgement.remarks.extend(tally.complaint());
-        let per_answer = upstream_queries as f64 / tally.answered as f64;
-        match self.scenario.upstream {
-            Upstream::Silent if upstream_queries > 0 => {
+        let per_answer = upstream_queries.map(|queries| queries as f64 / tally.answered as f64);
+        match (self.scenario.upstream, per_answer) {
+            (Upstream::Silent, Some(per_answer)) if per_answer > 0.0 => {
                 judgement.remarks.push(format!(
                     "asked upstream for {:.3} % of the answers, which were to come from memory",
                     100.0 * per_answer
                 ));
             }
-            Upstream::Asked if per_answer < 0.99 => {
+            (Upstream::Asked, Some(per_answer)) if per_answer < 0.99 => {
                 judgement.remarks.push("asked upstream less than once per query".to_owned());
             }
-            Upstream::Silent | Upstream::Asked | Upstream::Sometimes => {}
+            (Upstream::Silent | Upstream::Asked | Upstream::Sometimes, _) => {}
         }
         if self.scenario.warm && self.packets.len() <= FEW_MAX && judged.elapsed() >= Duration::from_secs(2) {
             let now = self.probes.first().and_then(|probe| probe::ttl_now(address, &probe.ask));

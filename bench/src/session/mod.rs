@@ -5,6 +5,7 @@
 mod bench;
 mod dnsperf;
 mod event;
+mod smoke;
 mod stubs;
 
 use std::fs;
@@ -128,8 +129,8 @@ pub struct Sample {
     pub start: Duration,
     /// Threads.
     pub threads: u64,
-    /// Queries that reached the stubs while it was timed.
-    pub upstream_queries: u64,
+    /// Queries that reached the stubs while it was timed; unknown if something happened to them.
+    pub upstream_queries: Option<u64>,
     /// What was done while it was timed.
     pub events: Vec<Done>,
     /// What dnsperf found right after, if it was asked.
@@ -173,12 +174,19 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     sys::pin_thread(&plans.load_cores)
         .map_err(|error| format!("cannot use cores {:?}: {error}", plans.load_cores))?;
     let stubs = Stubs::start(plans)?;
+    let mut findings =
+        if plans.is_smoke { smoke::run(plans, &stubs, progress)? } else { timed(plans, &stubs, progress)? };
+    findings.remarks.sort();
+    findings.remarks.dedup();
+    Ok(findings)
+}
+
+fn timed(plans: &Plans, stubs: &Stubs<'_>, progress: &mut dyn FnMut(&str)) -> Result<Findings, String> {
     let mut findings = Findings::default();
     for scenario in &plans.scenarios {
         progress(&format!("{}: {}", scenario.name, scenario.about));
-        let bench = Bench::new(plans, scenario, &stubs)?;
-        let rounds = if plans.is_smoke { 1 } else { plans.runs };
-        for round in 0..rounds {
+        let bench = Bench::new(plans, scenario, stubs)?;
+        for round in 0..plans.runs {
             let mut turn: Vec<_> = plans.servers.iter().collect();
             if round % 2 == 1 {
                 turn.reverse();
@@ -197,13 +205,8 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
                 match bench.measure(rival, program, round) {
                     Ok((sample, judgement)) => {
                         findings.remarks.extend(judgement.remarks.into_iter().map(remark));
-                        match sample {
-                            Some(sample) => {
-                                progress(&describe(&sample));
-                                findings.samples.push(sample);
-                            }
-                            None => progress(&format!("  {:14} answers right", rival.name)),
-                        }
+                        progress(&describe(&sample));
+                        findings.samples.push(sample);
                     }
                     Err(fault) => {
                         progress(&format!("  {:14} {fault}", rival.name));
@@ -216,17 +219,14 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
             stubs.restore()?;
         }
     }
-    findings.remarks.sort();
-    findings.remarks.dedup();
     Ok(findings)
 }
 
 /// Returns why `rival` cannot take part in `scenario`, if it cannot.
 fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
-    let reloads = scenario.events.iter().any(|event| event.what == What::Reload);
     match rival.reason_against(scenario.setting) {
         Some(reason) => Some(reason),
-        None if reloads && rival.reload.is_none() && rival.kind() == Kind::Dns => {
+        None if scenario.reloads() && rival.reload.is_none() && rival.kind() == Kind::Dns => {
             Some("cannot read its configuration again while it runs")
         }
         None => None,

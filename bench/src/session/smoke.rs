@@ -1,0 +1,117 @@
+//! A session without figures: every server starts and answers once for every scenario.
+//!
+//! Never times anything, so servers run beside each other and scenarios that differ only in their load run once.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::bench::Bench;
+use super::stubs::Stubs;
+use super::{Findings, Plans, Remark, inability};
+use crate::scenario::Scenario;
+
+/// Servers that are up at a time, per core.
+const SERVERS_PER_CORE: usize = 2;
+
+/// Starts every server for every scenario; `progress` gets a line per step.
+pub(super) fn run(
+    plans: &Plans,
+    stubs: &Stubs<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for scenario in &plans.scenarios {
+        if let Some(other) = seen.get(&shape(scenario)) {
+            progress(&format!("{}: answers as {other} does", scenario.name));
+            continue;
+        }
+        seen.insert(shape(scenario), scenario.name);
+        progress(&format!("{}: {}", scenario.name, scenario.about));
+        let bench = Bench::new(plans, scenario, stubs)?;
+        for (at, outcome) in outcomes(plans, scenario, &bench) {
+            let server = plans.servers[at].0.name.clone();
+            let remark = |text| Remark { scenario: scenario.name, server: server.clone(), text };
+            match outcome {
+                Outcome::Unable(reason) => findings.remarks.push(remark(format!("not run: {reason}"))),
+                Outcome::Right(remarks) => {
+                    progress(&format!("  {server:14} answers right"));
+                    findings.remarks.extend(remarks.into_iter().map(remark));
+                }
+                Outcome::Fault(fault) => {
+                    progress(&format!("  {server:14} {fault}"));
+                    findings.failures.push(remark(fault));
+                }
+            }
+        }
+        if !scenario.upstream_is.is_empty() {
+            stubs.restore()?;
+        }
+    }
+    Ok(findings)
+}
+
+/// How a server did.
+enum Outcome {
+    /// It cannot take part, and why.
+    Unable(String),
+    /// It answers right, with oddities.
+    Right(Vec<String>),
+    /// It does not.
+    Fault(String),
+}
+
+/// Tries all servers, some of them beside each other; returns the outcomes in the order of the servers.
+fn outcomes(plans: &Plans, scenario: &Scenario, bench: &Bench<'_>) -> Vec<(usize, Outcome)> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(plans.servers.len()));
+    thread::scope(|scope| {
+        for _ in 0..SERVERS_PER_CORE * plans.server_cores.len() {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((rival, program)) = plans.servers.get(at) else { break };
+                    let outcome = match inability(rival, scenario) {
+                        Some(reason) => Outcome::Unable(reason.to_owned()),
+                        None => match bench.judge(rival, program) {
+                            Ok(judgement) => Outcome::Right(judgement.remarks),
+                            Err(fault) => Outcome::Fault(fault),
+                        },
+                    };
+                    // A poisoned lock means that another thread panicked, and that ends the scope anyway.
+                    if let Ok(mut done) = done.lock() {
+                        done.push((at, outcome));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(at, _)| *at);
+    done
+}
+
+/// Describes what decides about the answers of a scenario: not how much is asked at a time, nor what goes wrong.
+fn shape(scenario: &Scenario) -> String {
+    let Scenario { setting, questions, transport, extras, rules, .. } = scenario;
+    let reloads = scenario.reloads();
+    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::SCENARIOS;
+
+    #[test]
+    fn scenarios_that_differ_in_their_load_alone_have_one_shape() {
+        let of = |name: &str| SCENARIOS.iter().find(|scenario| scenario.name == name).map(shape);
+        assert!(of("latency-local-1").is_some());
+        assert_eq!(of("latency-local-1"), of("local"));
+        assert_ne!(of("local-tcp"), of("local"));
+        assert_ne!(of("cache-edns"), of("cache-warm"));
+        assert_ne!(of("reload-local"), of("local"));
+    }
+}
