@@ -25,6 +25,8 @@ use wire::{HashKey, Message, Rcode, Rtype, Ttl};
 
 /// The time at which [`engine`] begins.
 pub const START: Now = Now { unix_seconds: 1_800_000_000, monotonic_ms: 1_000_000 };
+/// What names are hashed with here.
+pub const KEY: HashKey = HashKey::new([1, 2]);
 /// The TTL, in seconds, of everything in a [`warm`] cache.
 pub const TTL: u32 = 3600;
 
@@ -60,7 +62,7 @@ fn loopback() -> PrefixSet {
 ///
 /// Never: the program in it ends.
 pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
-    let key = HashKey::new([1, 2]);
+    let key = KEY;
     let mut local = LocalBuilder::new();
     local.address(testkit::name(LOCAL).as_name(), IpAddr::V4(Ipv4Addr::new(192, 168, 1, 10)), Ttl::new(3600));
     engine::special::add(&mut local);
@@ -77,8 +79,17 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
             trusts_ad: false,
         }),
     ];
+    engine_of(rate, ops)
+}
+
+/// Returns an engine that runs these steps; its secrets are known.
+///
+/// # Panics
+///
+/// When the steps are no program.
+pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
     let snapshot = Snapshot {
-        key,
+        key: KEY,
         gate: Gate {
             allowed: loopback(),
             cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),

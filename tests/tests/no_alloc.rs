@@ -2,16 +2,28 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use engine::edit::SvcKeys;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::RateRule;
+use engine::ops::answer::{Block, BlockWith, Build, Respond};
 use engine::ops::cache::CacheRules;
-use engine::{Client, Engine, Reply, Transport, Verdict};
-use gannet_tests::bare::{TTL, client, engine, fetch, later, warm};
+use engine::ops::cache::CacheStep;
+use engine::ops::edit::{Edit, Rebind, Selection};
+use engine::ops::forward::ForwardStep;
+use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
+use engine::program::{Matcher, Op};
+use engine::records::RecordsBuilder;
+use engine::reverse::ReverseTable;
+use engine::{Client, Engine, PoolId, Reply, Transport, Verdict};
+use gannet_tests::bare::{KEY, TTL, client, engine, engine_of, fetch, later, warm};
+use sets::{AddressSet, AddressSetBuilder};
 use testkit::corpus::{CACHED, LOCAL, cases};
-use testkit::{Ask, Heard};
-use wire::{Class, Flags, OptionCode, Rcode, Rtype};
+use testkit::{Answer, Ask, Heard};
+use wire::rdata::SvcKey;
+use wire::{Class, EdeCode, Flags, OptionCode, Rcode, Rtype, Ttl};
 
 /// Counts what the current thread allocates, and otherwise is the system's allocator.
 struct Counting;
@@ -241,4 +253,140 @@ fn conditions_are_free() {
             }
         }
     }
+}
+
+/// Steps that run for one type only.
+fn only(qtype: Rtype, op: Op) -> [Op; 2] {
+    [Op::SkipUnless(Matcher::Qtype([qtype].into()), 1), op]
+}
+
+fn prefix(address: &str, length: u8) -> Arc<AddressSet> {
+    let mut builder = AddressSetBuilder::new();
+    assert!(builder.prefix(address.parse().expect("an address"), length));
+    Arc::new(builder.compile())
+}
+
+#[test]
+fn making_answers_is_free() {
+    let block = |with| {
+        let ede = Some((EdeCode::BLOCKED, "a reason".into()));
+        Op::Answer(Build::Block(Block { with, ttl: Ttl::new(60), ede }))
+    };
+    let mut records = RecordsBuilder::new();
+    let name = testkit::name;
+    records.add(
+        name("alias.example").as_name(),
+        Rtype::CNAME,
+        Ttl::new(60),
+        name("www.example").as_name().as_bytes(),
+    );
+    records.add(name("*.example").as_name(), Rtype::TXT, Ttl::new(60), b"\x01x");
+    records.add(name("www.example").as_name(), Rtype::TXT, Ttl::new(60), b"\x01y");
+    let reverse = Arc::new(ReverseTable::new(64, 1));
+    reverse.put(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), name("www.example").as_name(), 1, u32::MAX);
+    let respond = Respond {
+        counts: [1, 0, 0],
+        body: (*b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x04\x01a\xc0\x0c").into(),
+        relative_octets_max: 2,
+        ..Respond::default()
+    };
+    let addresses = BlockWith::Addresses([Ipv4Addr::UNSPECIFIED].into(), [Ipv6Addr::UNSPECIFIED].into());
+    let mut ops = Vec::new();
+    ops.extend(only(Rtype::A, block(addresses)));
+    ops.extend(only(Rtype::MX, block(BlockWith::Rcode(Rcode::NXDOMAIN))));
+    ops.extend(only(Rtype::NS, Op::Answer(Build::Respond(respond))));
+    ops.push(Op::Answer(Build::Reverse(reverse)));
+    ops.push(Op::Answer(Build::Records(Arc::new(records.compile(KEY)))));
+    let mut engine = engine_of(None, ops);
+    let udp = client(Transport::Udp);
+    for (name, qtype, rcode, answers) in [
+        ("ads.example", Rtype::A, Rcode::NOERROR, 1),
+        ("ads.example", Rtype::MX, Rcode::NXDOMAIN, 0),
+        ("ads.example", Rtype::NS, Rcode::NOERROR, 1),
+        ("1.2.0.192.in-addr.arpa", Rtype::PTR, Rcode::NOERROR, 1),
+        ("alias.example", Rtype::TXT, Rcode::NOERROR, 2),
+        ("any.example", Rtype::TXT, Rcode::NOERROR, 1),
+        ("any.example", Rtype::SRV, Rcode::NOERROR, 0),
+    ] {
+        let query = Ask::new(name, qtype).edns(1232).bytes();
+        let heard = answer(&mut engine, name, &query, &udp).expect("a reply");
+        assert_eq!((heard.rcode(), heard.answers().len()), (rcode, answers), "{name} {qtype}");
+    }
+}
+
+#[test]
+fn changing_answers_and_outgoing_queries_is_free() {
+    let cache = Arc::new(cache::Cache::new(cache::Limits { octets_max: 1 << 20 }, KEY));
+    let step = |continues| {
+        Op::Cache(CacheStep { cache: Arc::clone(&cache), rules: CacheRules::default(), view: 0, continues })
+    };
+    let forward = ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false };
+    let mut filler = engine_of(None, vec![step(false), Op::Forward(forward)]);
+    let addresses = |alias: bool| {
+        let some = Answer::a(TTL, Ipv4Addr::new(192, 0, 2, 1)).and(Rtype::A, TTL, &[10, 0, 0, 1]);
+        let some = some.and(Rtype::A, TTL, &[198, 51, 100, 1]);
+        if alias { some.alias(TTL, "alias.example.org", "edge.example.net") } else { some }
+    };
+    let mut service = Vec::new();
+    let text = "1 . alpn=h2 ipv4hint=10.0.0.1 ech=AAAA";
+    wire::rdata::parse_text(Rtype::HTTPS, text, None, &mut service).expect("record data");
+    fetch(&mut filler, &Ask::new("plain.example.org", Rtype::A), Some(&addresses(false)));
+    fetch(&mut filler, &Ask::new("alias.example.org", Rtype::A), Some(&addresses(true)));
+    let https = Answer::default().and(Rtype::HTTPS, TTL, &service);
+    fetch(&mut filler, &Ask::new("plain.example.org", Rtype::HTTPS), Some(&https));
+
+    let keys = SvcKeys::default().with(SvcKey::ECH).expect("a small key");
+    let private = || prefix("10.0.0.0", 8);
+    let subnet = SubnetChange::Client { ipv4: 24, ipv6: 56, keeps: true, private: prefix("127.0.0.0", 8) };
+    let option = OptionChange::Set((*b"\xfd\xe9\0\0").into());
+    let edits: [(Edit, usize); 12] = [
+        (Edit::Jitter(10), 3),
+        (Edit::Remove(Selection::Types([Rtype::A].into())), 0),
+        (Edit::Remove(Selection::Addresses(private())), 2),
+        (Edit::Keep(Selection::Addresses(private())), 1),
+        (Edit::Flatten, 3),
+        (Edit::StripParams(keys), 3),
+        (Edit::Sort([private()].into()), 3),
+        (Edit::SortByClient, 3),
+        (Edit::Shuffle, 3),
+        (Edit::Limit(1), 1),
+        (Edit::Rebind(Rebind { private: private(), instead: None }), 2),
+        (Edit::Ede(EdeCode::FORGED_ANSWER, "changed".into()), 3),
+    ];
+    let table = Arc::new(ReverseTable::new(64, 1));
+    for (number, (edit, addresses)) in edits.into_iter().enumerate() {
+        let removes_aliases = matches!(edit, Edit::Flatten);
+        let mut engine = engine_of(
+            None,
+            vec![
+                Op::Outgoing(Change::Subnet(SubnetChange::Strip)),
+                Op::Outgoing(Change::Options([].into())),
+                step(true),
+                Op::Outgoing(Change::Subnet(SubnetChange::Forward)),
+                Op::Outgoing(Change::Flag(OutFlag::Dnssec, true)),
+                Op::Edit(edit),
+                Op::Edit(Edit::Remember(Arc::clone(&table), 60)),
+            ],
+        );
+        for (name, alias) in [("plain.example.org", 0), ("alias.example.org", 1)] {
+            let query = Ask::new(name, Rtype::A).edns(1232).bytes();
+            let heard = answer(&mut engine, name, &query, &client(Transport::Udp)).expect("a reply");
+            let alias = if removes_aliases { 0 } else { alias };
+            assert_eq!(heard.answers().len(), addresses + alias, "edit {number} of {name}: {heard:?}");
+        }
+        let query = Ask::new("plain.example.org", Rtype::HTTPS).bytes();
+        let heard = answer(&mut engine, "HTTPS", &query, &client(Transport::Udp)).expect("a reply");
+        assert_eq!(heard.answers().len(), 1, "edit {number}");
+    }
+    let mut engine = engine_of(
+        None,
+        vec![
+            Op::Outgoing(Change::Subnet(subnet)),
+            Op::Outgoing(Change::Options([option].into())),
+            step(false),
+        ],
+    );
+    let query = Ask::new("plain.example.org", Rtype::A).bytes();
+    let heard = answer(&mut engine, "outgoing", &query, &client(Transport::Udp)).expect("a reply");
+    assert_eq!(heard.answers().len(), 3);
 }

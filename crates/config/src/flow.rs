@@ -40,6 +40,8 @@ struct Walk<'s> {
     lost: BTreeMap<Span, (&'s str, Span, &'s str)>,
     /// Which step fills which cache from which group.
     fills: BTreeMap<(&'s str, &'s str), Span>,
+    /// Changes of what upstreams are sent, made after a cache was looked into.
+    late: BTreeMap<Span, (&'s str, &'s str)>,
     work: usize,
     /// Calls that are open.
     depth: usize,
@@ -52,6 +54,7 @@ pub(crate) fn walk(settings: &Settings) -> Flow {
         known: BTreeMap::new(),
         lost: BTreeMap::new(),
         fills: BTreeMap::new(),
+        late: BTreeMap::new(),
         work: 0,
         depth: 0,
     };
@@ -63,6 +66,15 @@ pub(crate) fn walk(settings: &Settings) -> Flow {
         warnings.push(
             Problem::warning(*span, format!("{step} throws away the answer that forward({group}) brought"))
                 .hint_at("that is on ", *brought, "; end the rule there with \"accept\""),
+        );
+    }
+    for (span, (what, cache)) in &walk.late {
+        warnings.push(
+            Problem::warning(
+                *span,
+                format!("\"{what}\" comes after cache({cache}), which does not keep the answers to such queries apart"),
+            )
+            .hint("put it before the cache"),
         );
     }
     let mut first: BTreeMap<&str, (&str, Span)> = BTreeMap::new();
@@ -160,6 +172,11 @@ impl<'s> Walk<'s> {
                     }
                     Meaning::Ends => continue,
                     Meaning::Forgets => state.answered = None,
+                    Meaning::Sends(what) => {
+                        if let (Some(cache), None) = (state.cache, state.answered) {
+                            self.late.entry(action.span).or_insert((what, cache));
+                        }
+                    }
                     Meaning::Passes => {}
                 }
                 after.insert(state);
@@ -216,6 +233,15 @@ mod tests {
         check(
             "    - call(p)\n    - local\n  p: [{if: mark(1), do: [forward(a), return]}]\n",
             &["6: local throws away the answer that forward(a) brought"],
+        );
+    }
+
+    #[test]
+    fn what_a_cache_cannot_tell_apart_is_reported() {
+        check("    - ecs(client)\n    - cache(one)\n    - forward(a)\n", &[]);
+        check(
+            "    - cache(one)\n    - ecs(client)\n    - forward(a)\n",
+            &["6: \"ecs\" comes after cache(one), which does not keep the answers to such queries apart"],
         );
     }
 

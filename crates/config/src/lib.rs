@@ -15,6 +15,7 @@ pub mod load;
 mod lower;
 pub mod policy;
 pub mod print;
+pub mod records;
 pub mod schema;
 pub mod sets;
 pub mod settings;

@@ -55,6 +55,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let policies = Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name));
     let sets = Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name));
     let effects = Defined::new(Noun::Effect, settings.effects.iter().map(|effect| &effect.name));
+    let records = Defined::new(Noun::Records, settings.records.iter().map(|set| &set.name));
     let mut used: BTreeSet<(Noun, &str)> = BTreeSet::new();
 
     for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
@@ -67,6 +68,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
                     Noun::Set => &sets,
                     Noun::Effect => &effects,
                     Noun::Condition | Noun::Listener => continue,
+                    Noun::Records => &records,
                 };
                 if defined.check(&name.value, name.span, problems) {
                     used.insert((noun, name.value.as_str()));
@@ -101,7 +103,8 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     }
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
-    for defined in [&groups, &caches, &sets, &conditions, &effects].into_iter().filter(|_| is_right) {
+    for defined in [&groups, &caches, &sets, &conditions, &effects, &records].into_iter().filter(|_| is_right)
+    {
         for (name, &span) in &defined.names {
             if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
                 problems.push(Problem::warning(

@@ -12,6 +12,7 @@ use wire::{NameBuf, Rcode};
 
 use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::policy::{Condition, Rule};
+use crate::records::Record;
 use crate::source::{At, Span};
 use crate::values::{Prefix, Secret, duration_text, size_text};
 
@@ -122,6 +123,8 @@ pub struct Settings {
     pub hosts: Hosts,
     /// Names and their addresses.
     pub local: Vec<LocalName>,
+    /// Sets of records.
+    pub records: Vec<RecordSet>,
     /// What protects the server.
     pub limits: Limits,
     /// DNS cookies.
@@ -211,6 +214,19 @@ pub struct Listener {
     pub tcp: bool,
     /// Proxies that tell the client's address.
     pub proxy_protocol_from: Vec<Prefix>,
+}
+
+/// A set of records that actions can name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordSet {
+    /// Its name.
+    pub name: At<String>,
+    /// Records written in the configuration.
+    pub records: Vec<Record>,
+    /// Files with more.
+    pub files: Vec<At<PathBuf>>,
+    /// What names without a dot at their end are below.
+    pub origin: NameBuf,
 }
 
 /// What the server says about itself; `None`: nothing.

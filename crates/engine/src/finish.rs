@@ -34,6 +34,8 @@ pub(crate) struct Answer {
     pub(crate) is_failure: bool,
     /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
     pub(crate) is_for_every_subnet: bool,
+    /// The length of the client's own subnet, if the answer was chosen by it.
+    pub(crate) subnet_bits: Option<u8>,
 }
 
 impl Answer {
@@ -51,6 +53,7 @@ impl Answer {
             is_partial: false,
             is_failure: false,
             is_for_every_subnet: false,
+            subnet_bits: None,
         }
     }
 
@@ -70,10 +73,15 @@ pub(crate) struct To<'a> {
     pub(crate) query: &'a Query<'a>,
     pub(crate) client: &'a Client,
     pub(crate) proof: Proof,
+    /// Options of an upstream's reply that go on to the client, in wire form.
+    pub(crate) options: &'a [u8],
 }
 
-/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64.
-const OPT_OCTETS_MAX: usize = 192;
+/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64,
+/// client subnet 24.
+const OPT_OCTETS_MAX: usize = 224;
+/// Octets of an OPT without options.
+const OPT_FIXED_OCTETS: usize = 11;
 /// Octets of text in an EDE or NSID option.
 const TEXT_OCTETS_MAX: usize = 64;
 
@@ -95,10 +103,13 @@ pub(crate) fn finish(
             proof: to.proof,
             rcode: answer.rcode,
             ede: answer.ede.map(|(code, text)| (code, answer.text(snapshot).unwrap_or(text))),
+            // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
+            scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
         };
         write_opt(snapshot, now, &parts, &mut opt)
     });
     let limit = reply_limit(snapshot, to).min(reply.buffer().len());
+    let carried = carried(to.options, &mut opt, opt_len, limit.saturating_sub(body_at + answer.octets));
     let is_cut = answer.is_too_large || body_at + answer.octets + opt_len > limit;
     let (octets, [answers, authorities, additionals]) =
         if is_cut { (0, [0; 3]) } else { (answer.octets, answer.counts) };
@@ -132,10 +143,20 @@ pub(crate) fn finish(
     let end = body_at + octets;
     let placed = put(buffer, 0, &header.to_bytes())
         .and_then(|()| put(buffer, Header::LEN, question))
-        .and_then(|()| put(buffer, end, opt.get(..opt_len)?));
+        .and_then(|()| put(buffer, end, opt.get(..opt_len)?))
+        .and_then(|()| put(buffer, end + opt_len, carried));
     // A buffer too small for a question and an OPT is a mistake of the caller's; it gets no reply.
-    reply.set_len(if placed.is_some() { end + opt_len } else { 0 });
+    reply.set_len(if placed.is_some() { end + opt_len + carried.len() } else { 0 });
     is_cut
+}
+
+/// Returns the options of an upstream that still fit behind our own, and counts them in the OPT's length.
+fn carried<'o>(options: &'o [u8], opt: &mut [u8; OPT_OCTETS_MAX], opt_len: usize, room: usize) -> &'o [u8] {
+    if options.is_empty() || opt_len == 0 || opt_len + options.len() > room {
+        return &[];
+    }
+    set_opt_length(opt, opt_len + options.len());
+    options
 }
 
 /// Answers a query that only asks for a cookie (RFC 7873 §5.4): no question, and an OPT with the cookie.
@@ -149,7 +170,7 @@ pub(crate) fn cookie_alone(
 ) {
     header_only(header, Rcode::NOERROR, reply);
     let mut opt = [0; OPT_OCTETS_MAX];
-    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None };
+    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None, scope: None };
     let len = write_opt(snapshot, now, &parts, &mut opt);
     let placed = put(reply.buffer(), Header::LEN, opt.get(..len).unwrap_or(&[]))
         .and_then(|()| put(reply.buffer(), Header::LEN - 2, &1_u16.to_be_bytes()));
@@ -184,10 +205,12 @@ struct OptParts<'a> {
     proof: Proof,
     rcode: Rcode,
     ede: Option<(EdeCode, &'a str)>,
+    /// For how many bits of the client's subnet the answer holds.
+    scope: Option<u8>,
 }
 
 fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8; OPT_OCTETS_MAX]) -> usize {
-    let OptParts { edns, client, proof, rcode, ede } = parts;
+    let OptParts { edns, client, proof, rcode, ede, scope } = parts;
     let [s0, s1] = snapshot.udp_octets_max.to_be_bytes();
     let wants_dnssec = if edns.wants_dnssec() { 0x80 } else { 0 };
     let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, wants_dnssec, 0, 0, 0];
@@ -211,12 +234,23 @@ fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8;
         let text = text.as_bytes();
         opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text.get(..TEXT_OCTETS_MAX).unwrap_or(text)]);
     }
+    if let Some(scope) = scope
+        && let Some([f0, f1, source, _, address @ ..]) = edns.option(OptionCode::CLIENT_SUBNET)
+        && address.len() <= 16
+    {
+        opt.option(OptionCode::CLIENT_SUBNET, &[&[*f0, *f1, *source, *scope][..], address]);
+    }
     let len = opt.len;
-    let [hi, lo] = (len.saturating_sub(fixed.len()) as u16).to_be_bytes();
-    if let Some(field) = out.get_mut(9..11) {
+    set_opt_length(out, len);
+    len
+}
+
+/// Says that an OPT has so many octets in all.
+fn set_opt_length(opt: &mut [u8; OPT_OCTETS_MAX], len: usize) {
+    let [hi, lo] = (len.saturating_sub(OPT_FIXED_OCTETS) as u16).to_be_bytes();
+    if let Some(field) = opt.get_mut(OPT_FIXED_OCTETS - 2..OPT_FIXED_OCTETS) {
         field.copy_from_slice(&[hi, lo]);
     }
-    len
 }
 
 struct Opt<'a> {

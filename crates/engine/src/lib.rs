@@ -199,7 +199,7 @@ impl Engine {
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
         }
-        let to = To { query: &query, client, proof };
+        let to = To { query: &query, client, proof, options: &[] };
         if admission != Admission::Admitted {
             tracer.note(match admission {
                 Admission::Limited => Note::Limited,

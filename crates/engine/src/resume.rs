@@ -13,7 +13,8 @@ use crate::finish::{Answer, To, finish};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
-use crate::ops::outgoing::Outgoing;
+use crate::ops::forward::own_subnet_bits;
+use crate::ops::outgoing::{self, OPTIONS_OCTETS_MAX, Outgoing};
 use crate::ops::quickest::{Distances, Probe};
 use crate::ops::split::{
     BranchEnd, BranchOf, BranchReport, Next, Progress, SplitStep, Worth, changed, no_branch, put_header,
@@ -354,7 +355,13 @@ impl Engine {
             return self.scratch.report(split, branch, &query, (&answer, &tells), reply);
         }
         self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
-        let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
+        let mut options = [0; OPTIONS_OCTETS_MAX];
+        let carried = match (outcome, suspended.outgoing.options(suspended.snapshot.program.ops())) {
+            (Outcome::Reply(message), Some(changes)) => outgoing::carry(changes, message, &mut options),
+            _ => 0,
+        };
+        let options = options.get(..carried).unwrap_or(&[]);
+        let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
         self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
     }
 
@@ -364,7 +371,13 @@ impl Engine {
         match (outcome, suspended.split()) {
             (Outcome::Reply(message), None) => {
                 let trusts_ad = trusts_ad(&suspended.snapshot, suspended.at);
-                Some(self.scratch.bring_reply(message, trusts_ad, body_at))
+                let mut brought = self.scratch.bring_reply(message, trusts_ad, body_at);
+                if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
+                    && !answer.is_failure
+                {
+                    answer.subnet_bits = own_subnet_bits(query, want.query.client_subnet);
+                }
+                Some(brought)
             }
             (Outcome::Failed(failure), split) => {
                 let is_end = split.is_some_and(|(_, split)| split.is_rest());
@@ -460,7 +473,7 @@ impl Engine {
     /// (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a client.
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
-        let to = To { query: &query, client: &suspended.client, proof: suspended.proof };
+        let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options: &[] };
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();

@@ -103,8 +103,14 @@ impl ReverseTable {
     /// Returns an empty table for at least `size` addresses.
     // Once per configuration.
     pub fn new(size: usize, seed: u64) -> Self {
-        let size = size.next_power_of_two().max(WAYS);
+        let size = Self::room_for(size);
         Self { entries: (0..size).map(|_| Entry::empty()).collect(), seed }
+    }
+
+    /// Returns for how many addresses a table for `size` of them has room.
+    pub const fn room_for(size: usize) -> usize {
+        let size = size.next_power_of_two();
+        if size < WAYS { WAYS } else { size }
     }
 
     /// Returns for how many addresses there is room.

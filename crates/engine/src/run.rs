@@ -18,7 +18,8 @@ use crate::matchers::Facts;
 use crate::names::Sought;
 use crate::ops::answer::Built;
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
-use crate::ops::outgoing::{self, Change, Outgoing};
+use crate::ops::forward::own_subnet_bits;
+use crate::ops::outgoing::{self, Outgoing};
 use crate::ops::quickest::Distances;
 use crate::ops::split::Parted;
 use crate::program::{Matcher, Op, Position};
@@ -315,7 +316,8 @@ impl Run<'_> {
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet, bits };
         match cache.look_up(&asked, now.unix_seconds, out) {
-            Found::Answer(answer, outlook) => {
+            Found::Answer(mut answer, outlook) => {
+                answer.subnet_bits = own_subnet_bits(self.query, subnet);
                 match outlook {
                     Outlook::Fresh => counters.cache_hits.bump(),
                     Outlook::Prefetch => {
@@ -341,9 +343,9 @@ impl Run<'_> {
 
     /// Returns the EDNS options that upstreams are sent besides the client's subnet.
     pub(crate) fn out_options(&self, ops: &[Op]) -> Box<[u8]> {
-        match self.outgoing.options_step().and_then(|step| ops.get(usize::from(step))) {
-            Some(Op::Outgoing(Change::Options(changes))) => outgoing::options(changes, self.query),
-            _ => Box::default(),
+        match self.outgoing.options(ops) {
+            Some(changes) => outgoing::options(changes, self.query),
+            None => Box::default(),
         }
     }
 

@@ -4,7 +4,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use engine::edit::SvcKeys;
-use engine::gate::prefixes::{Prefix, PrefixSet};
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::edit::{Edit, Rebind, Selection};
@@ -14,6 +13,7 @@ use engine::program::Op;
 use engine::records::{Records, RecordsBuilder};
 use engine::reverse::ReverseTable;
 use engine::{ClientSubnet, OutQuery, PoolId};
+use sets::{AddressSet, AddressSetBuilder};
 use wire::rdata::SvcKey;
 use wire::{Class, EdeCode, Flags, OptionCode, Rcode, Rtype, Section, Ttl};
 
@@ -22,10 +22,12 @@ use common::{Ask, KEY, Server, client, gate, name, negative, seen, upstream, wit
 
 const TTL: Ttl = Ttl::new(30);
 
-fn set(prefixes: &[(&str, u8)]) -> PrefixSet {
-    PrefixSet::compile(prefixes.iter().map(|(address, length)| {
-        Prefix::new(address.parse().expect("an address"), *length).expect("a prefix")
-    }))
+fn set(prefixes: &[(&str, u8)]) -> Arc<AddressSet> {
+    let mut builder = AddressSetBuilder::new();
+    for (address, length) in prefixes {
+        assert!(builder.prefix(address.parse().expect("an address"), *length));
+    }
+    Arc::new(builder.compile())
 }
 
 fn forward() -> Op {
@@ -445,7 +447,7 @@ fn upstreams_are_sent_the_options_and_flags_that_the_policy_says() {
 fn answers_for_one_subnet_are_not_given_to_another() {
     let mut server = Server::with(gate(), |cache| {
         let rules = CacheRules::default();
-        let private = PrefixSet::default();
+        let private = set(&[]);
         vec![
             Op::Outgoing(Change::Subnet(SubnetChange::Client { ipv4: 24, ipv6: 56, keeps: false, private })),
             Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
@@ -476,4 +478,63 @@ fn answers_with_dnssec_records_are_not_given_to_those_who_did_not_ask_for_them()
     let entries = server.cache.stats().entries;
     assert_eq!(entries, 1);
     assert_eq!(seen(&server.ask(&www().dnssec()).answered()).answers.len(), 1, "asked with DO all the same");
+}
+
+/// An upstream's reply with an address and these EDNS options.
+fn with_options(ask: &Ask, options: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut buf = [0; 1024];
+    let mut writer = wire::Writer::new(&mut buf, 1024, 7, Flags::QR.with(Flags::RD).with(Flags::RA));
+    let question = wire::Question { qname: ask.name.as_name(), qtype: ask.qtype, qclass: Class::IN };
+    writer.question(&question).expect("room");
+    writer
+        .record(Section::Answer, ask.name.as_name(), Rtype::A, Class::IN, TTL, |w| w.bytes(&[192, 0, 2, 1]))
+        .expect("room");
+    writer
+        .opt(1232, Rcode::NOERROR, false, |w| {
+            options.iter().try_for_each(|(code, data)| w.option(OptionCode(*code), data))
+        })
+        .expect("room");
+    let len = writer.finish();
+    buf[..len].to_vec()
+}
+
+fn option(reply: &[u8], code: u16) -> Option<Vec<u8>> {
+    let edns = wire::Message::parse(reply).expect("well formed").edns?;
+    edns.option(OptionCode(code)).map(<[u8]>::to_vec)
+}
+
+#[test]
+fn replies_say_for_which_addresses_they_hold() {
+    let mut server = Server::with(gate(), |cache| {
+        let rules = CacheRules::default();
+        vec![
+            Op::Outgoing(Change::Subnet(SubnetChange::Forward)),
+            Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
+            forward(),
+        ]
+    });
+    let from = |net: u8| www().option(8, &[0, 1, 24, 0, 192, 0, net]);
+    let told = |net: u8, scope: u8| Some(vec![0, 1, 24, scope, 192, 0, net]);
+    // The upstream looked at twenty bits; what we keep apart are the client's twenty-four.
+    let reply = server.fetch(&from(2), &with_options(&from(2), &[(8, &[0, 1, 24, 20, 192, 0, 2])]));
+    assert_eq!(option(&reply, 8), told(2, 24));
+    assert_eq!(option(&server.ask(&from(2)).answered(), 8), told(2, 24));
+    let other = Ask { name: name("other.example.org"), ..from(3) };
+    let reply = server.fetch(&other, &with_options(&other, &[(8, &[0, 1, 24, 0, 192, 0, 3])]));
+    assert_eq!(option(&reply, 8), told(3, 0));
+    let elsewhere = Ask { name: other.name, ..from(4) };
+    assert_eq!(option(&server.ask(&elsewhere).answered(), 8), told(4, 0), "it is for everybody");
+}
+
+#[test]
+fn options_that_go_on_come_back() {
+    let mut server = Server::with(gate(), |_| {
+        let forwarded = [OptionChange::Forward(OptionCode(65_001))];
+        vec![Op::Outgoing(Change::Options(forwarded.into())), forward()]
+    });
+    let said = with_options(&www(), &[(65_001, b"hello"), (65_002, b"secret")]);
+    let reply = server.fetch(&www().edns(1232), &said);
+    assert_eq!((option(&reply, 65_001), option(&reply, 65_002)), (Some(b"hello".to_vec()), None));
+    let reply = server.fetch(&www(), &said);
+    assert!(wire::Message::parse(&reply).expect("well formed").edns.is_none(), "no EDNS, no options");
 }

@@ -2,9 +2,9 @@
 //! both, and `domain` must accept the edited message. Messages are compressed as far as our writer can, so that records
 //! that go or grow are what later names point into.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
-use engine::edit::{Draft, Order, Prefix64, Shape, SvcKeys};
+use engine::edit::{Draft, Order, Shape, SvcKeys};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::rdata::SvcKey;
@@ -71,7 +71,6 @@ enum Edit {
     Flatten,
     Strip(Vec<u16>),
     TtlMax(u32),
-    Synthesise,
 }
 
 fn last_octet(address: IpAddr) -> u8 {
@@ -80,8 +79,6 @@ fn last_octet(address: IpAddr) -> u8 {
         IpAddr::V6(v6) => v6.octets()[15],
     }
 }
-
-const PREFIX: Prefix64 = Prefix64::WELL_KNOWN;
 
 /// Applies the edit to a list of records, in the simplest way there is.
 fn naive(edit: &Edit, qname: &NameBuf, entries: &mut Vec<Entry>) {
@@ -175,17 +172,6 @@ fn naive(edit: &Edit, qname: &NameBuf, entries: &mut Vec<Entry>) {
             }
         }
         Edit::TtlMax(max) => entries.iter_mut().for_each(|entry| entry.ttl = entry.ttl.min(*max)),
-        Edit::Synthesise => {
-            entries.retain(|entry| !(entry.is_answer() && entry.rtype == Rtype::RRSIG));
-            for entry in entries.iter_mut().filter(|entry| entry.is_answer()) {
-                if let Some(IpAddr::V4(v4)) = entry.address() {
-                    let v6 = Ipv6Addr::from_bits(0x64_ff9b << 96 | u128::from(v4.to_bits()));
-                    entry.rtype = Rtype::AAAA;
-                    entry.data = Data::Octets(v6.octets().to_vec());
-                    entry.ttl = entry.ttl.min(600);
-                }
-            }
-        }
     }
 }
 
@@ -216,7 +202,6 @@ fn ours(edit: &Edit, draft: &mut Draft<'_>) {
             draft.change_ttls(|ttl| ttl.min(Ttl::new(*max)));
             Ok(())
         }
-        Edit::Synthesise => draft.synthesise(&PREFIX, Ttl::new(600)),
     }
     .expect("room");
 }
@@ -422,7 +407,6 @@ fn edit() -> impl Strategy<Value = Edit> {
         Just(Edit::Flatten),
         keys.prop_map(Edit::Strip),
         (0..100_000_u32).prop_map(Edit::TtlMax),
-        Just(Edit::Synthesise),
     ]
 }
 
@@ -490,20 +474,24 @@ fn signatures_go_with_what_they_sign() {
     assert_eq!(left(Edit::Limit(1)), "CNAME RRSIG A");
     assert_eq!(left(Edit::Limit(2)), "CNAME RRSIG A A RRSIG");
     assert_eq!(left(Edit::Flatten), "A A");
-    assert_eq!(left(Edit::Synthesise), "CNAME AAAA AAAA");
 }
 
 #[test]
 fn what_does_not_fit_is_an_error_and_leaves_no_half() {
     let qname = name("www.example.org");
-    let bytes = write(&qname, &[a("www.example.org", 1), a("www.example.org", 2)]);
+    let alias = Entry {
+        rtype: Rtype::CNAME,
+        data: Data::Named(vec![], name("edge.example.net"), vec![]),
+        ..a("www.example.org", 0)
+    };
+    // An owner in full: no octets can be moved in place of it.
+    let bytes = write(&qname, &[alias, a("other.example.com", 1)]);
     let body_at = Message::parse(&bytes).expect("well formed").records_at();
     let mut buffer = bytes.clone();
-    let mut spare = vec![0; 65_535];
+    let mut spare = vec![0; body_at + 10];
     let shape = Shape { body_at, octets: bytes.len() - body_at, counts: [2, 0, 0] };
     let mut draft = Draft { message: &mut buffer, spare: &mut spare, shape };
-    // Two IPv6 addresses need more room than two IPv4 addresses.
-    assert_eq!(draft.synthesise(&PREFIX, Ttl::new(600)), Err(Full));
+    assert_eq!(draft.flatten(), Err(Full));
     assert_eq!(draft.shape, shape);
     assert_eq!(buffer, bytes);
 }

@@ -2,6 +2,7 @@
 
 mod names;
 mod program;
+mod records;
 mod resolv;
 mod upstreams;
 
@@ -20,12 +21,15 @@ use engine::gate::rate::{RateRule, RateTable};
 use engine::gate::{self, Gate};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
+use engine::reverse::ReverseTable;
 use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use wire::{HashKey, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::jobs::Jobs;
 use crate::load::{Loaded, Surroundings};
+use crate::policy::Action;
+use crate::policy::action::{Answer, Edit};
 use crate::sets::Sets;
 use crate::settings::{Settings, Startup};
 use crate::source::{Sources, Span};
@@ -92,6 +96,8 @@ struct Keep {
     pools: BTreeMap<String, u16>,
     /// The key of cookies that nobody configured.
     cookie_secret: [u8; 16],
+    /// The names of addresses in answers, once a policy remembered any.
+    reverse: Option<Arc<ReverseTable>>,
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
     /// What rates in conditions are counted in.
@@ -120,6 +126,7 @@ impl Keep {
             key: HashKey::new([number(first), number(second)]),
             pools: BTreeMap::new(),
             cookie_secret,
+            reverse: None,
             rate_table: None,
             numbers: program::event::Numbers::default(),
             snapshots: 0,
@@ -217,8 +224,11 @@ pub fn compile(
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
     }
+    let records = records::compile(settings, keep.key, surroundings, &mut problems);
+    remembered(settings, &mut keep, surroundings, &mut problems);
     let parts = program::Parts {
         settings,
+        key: keep.key,
         pools: &keep.pools,
         caches: &caches,
         names: &own_names,
@@ -227,6 +237,8 @@ pub fn compile(
         listeners: &keep.listeners,
         rate_cells: &keep.rate_cells,
         surroundings,
+        records: &records,
+        reverse: keep.reverse.as_ref(),
     };
     let compiled = program::compile(&parts, &mut problems);
     let failed = problems.iter().any(Problem::is_error);
@@ -318,6 +330,37 @@ fn caches(settings: &Settings, previous: Option<&Plans>, keep: &Keep) -> Vec<Cac
         }
     });
     caches.collect()
+}
+
+/// Makes the table of addresses and their names, or takes over the one there is if it has the size wanted.
+fn remembered(
+    settings: &Settings,
+    keep: &mut Keep,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) {
+    let actions = settings.policies.iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions);
+    let (mut wanted, mut reader) = (0, None);
+    for action in actions {
+        match &action.value {
+            Action::Edit(Edit::Remember { size, .. }) => wanted = wanted.max(*size),
+            Action::Answer(Answer::Reverse) => reader = reader.or(Some(action.span)),
+            _ => {}
+        }
+    }
+    if wanted == 0 {
+        keep.reverse = None;
+        if let Some(span) = reader {
+            problems.push(
+                Problem::warning(span, "\"reverse\" never answers: no rule remembers addresses")
+                    .hint("put \"remember\" behind a \"forward\""),
+            );
+        }
+    } else if keep.reverse.as_ref().is_none_or(|table| table.size() != ReverseTable::room_for(wanted)) {
+        let mut seed = [0; 8];
+        surroundings.random(&mut seed);
+        keep.reverse = Some(Arc::new(ReverseTable::new(wanted, u64::from_ne_bytes(seed))));
+    }
 }
 
 fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -> Gate {

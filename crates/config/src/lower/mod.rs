@@ -13,11 +13,12 @@ use std::path::Path;
 use crate::diagnostic::Problem;
 use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
 use crate::policy::{Condition, Rule, Test, action, condition};
+use crate::records::Record;
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Pick, Policy, Presentation, Rate, Server,
-    Set, Settings, Startup, Tcp, TransportWord, View,
+    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Pick, Policy, Presentation, Rate, RecordSet,
+    Server, Set, Settings, Startup, Tcp, TransportWord, View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values;
@@ -134,6 +135,7 @@ impl Lowering<'_> {
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
+        let records = self.records(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
             enabled: self.boolean(&cookies, "enabled"),
@@ -161,6 +163,7 @@ impl Lowering<'_> {
             caches,
             hosts,
             local,
+            records,
             limits,
             cookies,
             udp_size,
@@ -414,6 +417,33 @@ impl Lowering<'_> {
             }
         }
         names
+    }
+
+    fn records(&mut self, root: &Section<'_>) -> Vec<RecordSet> {
+        let mut sets = Vec::new();
+        for (name, section) in self.named_sections(root, "records") {
+            let origin = self.required(&section, "origin", |lowering, _, node| {
+                lowering.read(node, "a name", values::name)
+            });
+            let origin = origin.value;
+            let texts = self.list(&section, "text", |_, _, scalar| {
+                crate::records::parse(&scalar.text, origin.as_name()).map_err(Into::into)
+            });
+            let records: Vec<Record> = texts.into_iter().flat_map(|at| at.value).collect();
+            let files = self.list(&section, "files", |_, _, scalar| path(&scalar.text));
+            let files: Vec<_> = files
+                .into_iter()
+                .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
+                .collect();
+            if section.entries.is_empty() {
+                self.problems.push(
+                    Problem::error(name.span, format!("set of records \"{}\" is empty", name.value))
+                        .expected("\"text:\" or \"files:\""),
+                );
+            }
+            sets.push(RecordSet { name, records, files, origin });
+        }
+        sets
     }
 
     fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp) {

@@ -195,6 +195,22 @@ impl<'t> Arguments<'t> {
         self.read_all(&pieces, read)
     }
 
+    /// Returns all arguments of two single values that are left: `65001 0a0b` gives the pair.
+    pub fn pairs(&mut self) -> Vec<(Piece<'t>, Piece<'t>)> {
+        let mut pairs = Vec::new();
+        for argument in &mut self.list {
+            if let [first, second] = argument.as_mut_slice()
+                && !first.is_taken
+                && !second.is_taken
+                && let ([one], [other]) = (first.pieces.as_slice(), second.pieces.as_slice())
+            {
+                pairs.push((*one, *other));
+                (first.is_taken, second.is_taken) = (true, true);
+            }
+        }
+        pairs
+    }
+
     /// Reads one piece; a mistake points into it.
     pub fn read<T>(&mut self, piece: Piece<'t>, read: impl Fn(&str) -> Read<T>) -> Result<At<T>, Reported> {
         match read(piece.text) {

@@ -16,7 +16,7 @@ use wire::{
     Class, Flags, Full, Header, Name, NameRef, Question, Record, Rtype, Section, Ttl, Writer, write_data,
 };
 
-pub use addresses::{Prefix64, embedded, is_address};
+pub use addresses::{embedded, is_address};
 pub use order::{ADDRESSES_MAX, Order};
 pub use params::SvcKeys;
 

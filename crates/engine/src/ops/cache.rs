@@ -139,8 +139,10 @@ impl CacheStep {
     pub(crate) fn look_up(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Found {
         let key = self.key(asked);
         let mut hit = self.read(&key, now, out);
+        let mut is_for_every_subnet = false;
         if hit.is_none() && asked.subnet.is_some() {
             hit = self.read(&self.scope_zero_key(asked), now, out);
+            is_for_every_subnet = true;
         }
         let Some(hit) = hit else {
             return self
@@ -158,7 +160,7 @@ impl CacheStep {
                 } else {
                     Outlook::Fresh
                 };
-                Found::Answer(answer_of(&hit, None), outlook)
+                Found::Answer(Answer { is_for_every_subnet, ..answer_of(&hit, None) }, outlook)
             }
             Freshness::Stale { .. } => self.stale(&hit, &key, now),
         }

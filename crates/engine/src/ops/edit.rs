@@ -5,12 +5,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use sets::AddressSet;
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Full, Header, Rcode, Rtype, Section, Ttl};
 
 use crate::edit::{Draft, Order, SvcKeys, embedded, is_address};
 use crate::finish::Answer;
-use crate::gate::prefixes::PrefixSet;
 use crate::ops::answer::{local_soa, negative};
 use crate::reverse::ReverseTable;
 use crate::run::{Desktop, Run, Workspace};
@@ -28,7 +28,7 @@ pub enum Edit {
     /// Removes parameters of SVCB and HTTPS records.
     StripParams(SvcKeys),
     /// Puts addresses in the first set first, then those in the second, and so on.
-    Sort(Box<[PrefixSet]>),
+    Sort(Box<[Arc<AddressSet>]>),
     /// Puts the addresses nearest to the client's first: those with which its address has the most leading bits in common.
     SortByClient,
     /// Puts another address first each time.
@@ -48,13 +48,13 @@ pub enum Selection {
     /// Records of these types.
     Types(Box<[Rtype]>),
     /// A and AAAA records with addresses in a set.
-    Addresses(PrefixSet),
+    Addresses(Arc<AddressSet>),
 }
 
 /// Protection against names of strangers that lead into one's own network.
 pub struct Rebind {
     /// Addresses that only we may give out.
-    pub private: PrefixSet,
+    pub private: Arc<AddressSet>,
     /// What the client gets instead of the whole answer; `None`: the answer without them.
     pub instead: Option<Rcode>,
 }

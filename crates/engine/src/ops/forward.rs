@@ -90,6 +90,13 @@ pub(crate) fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
     ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
 }
 
+/// Returns the length of the subnet that was told if it is the client's own: then the reply says for which addresses
+/// the answer holds (RFC 7871 §7.2.2).
+pub(crate) fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
+    let told = told?;
+    (client_subnet(query)? == told).then_some(told.prefix)
+}
+
 impl ClientSubnet {
     /// Reads the data of the option in a query (RFC 7871 §6): address bits beyond the source prefix are cut off.
     pub fn parse(data: &[u8]) -> Option<Self> {

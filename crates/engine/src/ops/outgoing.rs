@@ -3,12 +3,14 @@
 //! Steps that change what other servers are sent: the client's subnet, EDNS options, flags.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use wire::{Flags, OptionCode, Query};
+use sets::AddressSet;
+use wire::{Flags, Message, OptionCode, Query};
 
 use crate::client::Client;
-use crate::gate::prefixes::PrefixSet;
 use crate::ops::forward::client_subnet;
+use crate::program::Op;
 use crate::want::ClientSubnet;
 
 /// Octets that the options of one query may have besides the client subnet, so that queries stay small.
@@ -39,7 +41,7 @@ pub enum SubnetChange {
         /// Whether the client's own option, if it sent one, is used instead.
         keeps: bool,
         /// Addresses that mean nothing outside: of them nothing is told.
-        private: PrefixSet,
+        private: Arc<AddressSet>,
     },
     /// A fixed one: this for A questions and every other type, that for AAAA questions if there is one.
     Fixed {
@@ -185,9 +187,12 @@ impl Outgoing {
         matches!(self.flag(OutFlag::LowerCase), Some(true))
     }
 
-    /// Returns the step that says which options are sent.
-    pub(crate) fn options_step(&self) -> Option<u16> {
-        self.options_at.checked_sub(1)
+    /// Returns which options are sent, if a step said so.
+    pub(crate) fn options<'o>(&self, ops: &'o [Op]) -> Option<&'o [OptionChange]> {
+        match ops.get(usize::from(self.options_at.checked_sub(1)?)) {
+            Some(Op::Outgoing(Change::Options(changes))) => Some(changes),
+            _ => None,
+        }
     }
 
     const fn flag(&self, flag: OutFlag) -> Option<bool> {
@@ -219,6 +224,29 @@ pub(crate) fn options(changes: &[OptionChange], query: &Query<'_>) -> Box<[u8]> 
         }
     }
     octets.into_boxed_slice()
+}
+
+/// Copies the options of an upstream's reply that go on to the client to `out`; returns their octets. Those whose codes
+/// went on from the client come back.
+pub(crate) fn carry(changes: &[OptionChange], reply: &Message<'_>, out: &mut [u8]) -> usize {
+    let mut at = 0;
+    for option in reply.edns.into_iter().flat_map(|edns| edns.options()) {
+        let is_listed = changes
+            .iter()
+            .any(|change| matches!(change, OptionChange::Forward(code) if *code == option.code));
+        let (head, end) = (at + 4, at + 4 + option.data.len());
+        if is_listed
+            && let Some(room) = out.get_mut(at..end)
+            && let Some((fixed, data)) = room.split_at_mut_checked(head - at)
+        {
+            let ([c0, c1], [l0, l1]) =
+                (option.code.0.to_be_bytes(), (option.data.len() as u16).to_be_bytes());
+            fixed.copy_from_slice(&[c0, c1, l0, l1]);
+            data.copy_from_slice(option.data);
+            at = end;
+        }
+    }
+    at
 }
 
 #[cfg(test)]

@@ -1,20 +1,76 @@
 //! Actions that make an answer: to steps.
 
-use engine::program::Op;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use engine::ops::answer::{Block, BlockWith, Build, Respond};
+use engine::program::Op;
+use wire::EdeCode;
+
+use super::super::{records, ttl};
 use super::Emitter;
-use crate::policy::action::Answer;
+use crate::policy::action::answer::{self, Answer};
 use crate::source::Span;
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
-    match action {
+    let build = match action {
         Answer::Hosts => {
             if let Some(hosts) = &emitter.parts.names.hosts {
                 emitter.push(Op::Local(hosts.clone()), place);
             }
+            return;
         }
-        Answer::Local => emitter.push(Op::Local(emitter.parts.names.local.clone()), place),
-        Answer::Reject(rcode) => emitter.push(Op::Reject(*rcode, None), place),
-        Answer::Drop => emitter.push(Op::Drop, place),
-    }
+        Answer::Local => return emitter.push(Op::Local(emitter.parts.names.local.clone()), place),
+        Answer::Reject(rcode) => return emitter.push(Op::Reject(*rcode, None), place),
+        Answer::Drop => return emitter.push(Op::Drop, place),
+        Answer::Block(block) => match with(&block.with) {
+            Some(with) => Build::Block(Block { with, ttl: ttl(block.ttl), ede: told(block.reason.as_ref()) }),
+            None => return emitter.push(Op::Drop, place),
+        },
+        Answer::Respond(respond) => Build::Respond(Respond {
+            rcode: Some(respond.rcode),
+            authoritative: respond.authoritative,
+            authentic: respond.authentic,
+            counts: respond.records.counts,
+            body: respond.records.body.as_slice().into(),
+            relative_octets_max: respond.records.relative_octets_max,
+            ede: told(respond.reason.as_ref()),
+            continues: respond.continues,
+        }),
+        Answer::Records(list) => Build::Records(records::of(list, emitter.parts.key)),
+        Answer::RecordSet(name) => match emitter.parts.records.get(&name.value) {
+            Some(set) => Build::Records(Arc::clone(set)),
+            None => return,
+        },
+        Answer::Reverse => match emitter.parts.reverse {
+            Some(table) => Build::Reverse(Arc::clone(table)),
+            None => return,
+        },
+    };
+    emitter.push(Op::Answer(build), place);
+}
+
+fn told(reason: Option<&(EdeCode, String)>) -> Option<(EdeCode, Box<str>)> {
+    reason.map(|(code, text)| (*code, text.as_str().into()))
+}
+
+/// Returns what the client gets; `None`: nothing at all.
+fn with(with: &answer::BlockWith) -> Option<BlockWith> {
+    Some(match with {
+        answer::BlockWith::Null => {
+            BlockWith::Addresses([Ipv4Addr::UNSPECIFIED].into(), [Ipv6Addr::UNSPECIFIED].into())
+        }
+        answer::BlockWith::Addresses(addresses) => {
+            let (mut v4, mut v6) = (Vec::new(), Vec::new());
+            for address in addresses {
+                match address {
+                    IpAddr::V4(address) => v4.push(*address),
+                    IpAddr::V6(address) => v6.push(*address),
+                }
+            }
+            BlockWith::Addresses(v4.into(), v6.into())
+        }
+        answer::BlockWith::Rcode(rcode) => BlockWith::Rcode(*rcode),
+        answer::BlockWith::Silence => return None,
+    })
 }

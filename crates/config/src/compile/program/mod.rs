@@ -15,7 +15,11 @@ use engine::matchers::Matcher;
 use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
+use engine::records::Records;
+use engine::reverse::ReverseTable;
 use engine::snapshot::ConnectionTest;
+use sets::AddressSet;
+use wire::HashKey;
 
 use super::names::Names;
 use super::{CachePlan, ttl};
@@ -23,7 +27,7 @@ use crate::diagnostic::Problem;
 use crate::flow;
 use crate::jobs::Jobs;
 use crate::load::Surroundings;
-use crate::policy::action::Meaning;
+use crate::policy::action::{Addresses, Meaning};
 use crate::policy::{Action, Condition, ENTRY, NameTerm, Rule, Test};
 use crate::sets::{Sets, Term};
 use crate::settings::{CacheSettings, NamePattern, Policy, Settings};
@@ -34,6 +38,7 @@ use matcher::text_test;
 /// What a policy refers to.
 pub(super) struct Parts<'a> {
     pub(super) settings: &'a Settings,
+    pub(super) key: HashKey,
     pub(super) pools: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a [CachePlan],
     pub(super) names: &'a Names,
@@ -44,6 +49,8 @@ pub(super) struct Parts<'a> {
     pub(super) surroundings: &'a dyn Surroundings,
     pub(super) sets: &'a Sets,
     pub(super) jobs: &'a Jobs,
+    pub(super) records: &'a BTreeMap<String, Arc<Records>>,
+    pub(super) reverse: Option<&'a Arc<ReverseTable>>,
 }
 
 /// What policies come to.
@@ -410,6 +417,14 @@ impl<'a> Emitter<'a> {
             label.0.push(self.ops.len());
             self.push(Op::Skip(0), place);
         }
+    }
+
+    /// Returns the set of the addresses that an action compares with.
+    fn addresses(&self, addresses: &Addresses) -> Arc<AddressSet> {
+        let Addresses { prefixes, sets } = addresses;
+        let inline = (!prefixes.is_empty()).then_some(Term::Inline(prefixes.as_slice()));
+        let named = sets.iter().map(|name| Term::Set(name.value.as_str()));
+        self.parts.sets.addresses(inline.into_iter().chain(named))
     }
 
     /// Puts the label here.

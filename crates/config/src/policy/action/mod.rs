@@ -4,6 +4,7 @@
 //! about each of them. A new action is a row, a variant, its lines in these functions, and its step in
 //! [`compile::program`](crate::compile).
 
+mod addresses;
 pub mod answer;
 pub mod core;
 pub mod edit;
@@ -19,6 +20,7 @@ use crate::suggest::{nearest, one_of};
 use crate::values;
 use crate::yaml::Scalar;
 
+pub use self::addresses::Addresses;
 pub use self::answer::Answer;
 pub use self::core::Core;
 pub use self::edit::{Edit, TtlChange};
@@ -57,6 +59,8 @@ pub enum Noun {
     Condition,
     /// A listener.
     Listener,
+    /// A set of records.
+    Records,
 }
 
 impl Noun {
@@ -70,6 +74,7 @@ impl Noun {
             Self::Effect => "effect",
             Self::Condition => "condition",
             Self::Listener => "listener",
+            Self::Records => "set of records",
         }
     }
 }
@@ -104,6 +109,8 @@ pub enum Meaning<'a> {
     Ends,
     /// Takes the answer away.
     Forgets,
+    /// Changes what upstreams are sent from here on. Says what does.
+    Sends(&'static str),
     /// Goes on, with an answer or without one.
     Passes,
 }
@@ -136,6 +143,7 @@ impl Action {
             | Meaning::Returns
             | Meaning::Ends
             | Meaning::Forgets
+            | Meaning::Sends(_)
             | Meaning::Passes => Vec::new(),
         }
     }
@@ -223,7 +231,7 @@ mod tests {
     use std::time::Duration;
     use wire::Rcode;
 
-    fn read(text: &str) -> Result<Action, Vec<String>> {
+    pub(super) fn read(text: &str) -> Result<Action, Vec<String>> {
         let mut sources = Sources::default();
         let file = sources.add(Path::new("x"), text.to_owned());
         let span = Span { file, start: 0, end: text.len() as u32 };
@@ -236,11 +244,11 @@ mod tests {
         At { value: text.to_owned(), span: Span::BUILT_IN }
     }
 
-    fn check(text: &str, expect: Action) {
+    pub(super) fn check(text: &str, expect: Action) {
         assert_eq!(read(text), Ok(expect), "{text}");
     }
 
-    fn check_wrong(text: &str, expect: &str) {
+    pub(super) fn check_wrong(text: &str, expect: &str) {
         assert_eq!(read(text), Err(vec![expect.to_owned()]), "{text}");
     }
 

@@ -1,0 +1,73 @@
+//! Sets of records, ready to answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::records::{Records, RecordsBuilder};
+use wire::HashKey;
+
+use crate::diagnostic::Problem;
+use crate::load::Surroundings;
+use crate::lower::io_text;
+use crate::records::{Record, alias_with_others, parse};
+use crate::settings::{RecordSet, Settings};
+
+/// Compiles every set, by name.
+pub(super) fn compile(
+    settings: &Settings,
+    key: HashKey,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, Arc<Records>> {
+    let compiled = settings.records.iter().map(|set| {
+        let mut records = set.records.clone();
+        read_files(set, &mut records, surroundings, problems);
+        if let Some(owner) = alias_with_others(&records) {
+            problems.push(
+                Problem::error(set.name.span, format!("{owner} has an alias (CNAME) and other records"))
+                    .expected("either one CNAME or other records (RFC 2181 §10.1)"),
+            );
+        }
+        (set.name.value.clone(), of(&records, key))
+    });
+    compiled.collect()
+}
+
+/// Compiles some records.
+pub(super) fn of(records: &[Record], key: HashKey) -> Arc<Records> {
+    let mut builder = RecordsBuilder::new();
+    for Record { owner, rtype, ttl, rdata } in records {
+        builder.add(owner.as_name(), *rtype, *ttl, rdata);
+    }
+    Arc::new(builder.compile(key))
+}
+
+fn read_files(
+    set: &RecordSet,
+    records: &mut Vec<Record>,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) {
+    for file in &set.files {
+        let shown = file.value.display();
+        let octets = match surroundings.read(&file.value) {
+            Ok(octets) => octets,
+            Err(error) => {
+                let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+                problems.push(Problem::error(file.span, message));
+                continue;
+            }
+        };
+        let text = String::from_utf8_lossy(&octets);
+        match parse(&text, set.origin.as_name()) {
+            Ok(found) => records.extend(found),
+            Err(mistake) => problems.push(
+                Problem::error(
+                    file.span,
+                    format!("\"{shown}\", line {}: {}", mistake.line(&text), mistake.message),
+                )
+                .expected(mistake.expected),
+            ),
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! Records in the form of a zone file (RFC 1035 §5.1): `$ORIGIN`, `$TTL` and `$GENERATE`, owners that carry over,
+//! parentheses, all types, and `\#` for any (RFC 3597).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use wire::rdata::parse_tokens;
+use wire::rtypes::{self, Field, Kind, NameRule};
+use wire::text::{TextError, Token, Tokens, parse_period};
+use wire::{Class, Name, NameBuf, Rtype, Ttl};
+
+use crate::values::{Misread, Read};
+
+/// The TTL of records that say none, and no `$TTL` before them does.
+const TTL: Ttl = Ttl::new(3600);
+/// Records that one `$GENERATE` may make.
+const GENERATED_MAX: u32 = 65_536;
+
+/// One record of class IN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its owner.
+    pub owner: NameBuf,
+    /// Its type.
+    pub rtype: Rtype,
+    /// How long it may be kept.
+    pub ttl: Ttl,
+    /// Its data, names in full.
+    pub rdata: Vec<u8>,
+}
+
+/// What is wrong in a text, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The octets of the text that are wrong.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What would have been right.
+    pub expected: String,
+}
+
+/// Reads all records of a text. Names without a dot at their end are below `origin` until `$ORIGIN` says another.
+pub fn parse(text: &str, origin: Name<'_>) -> Result<Vec<Record>, Mistake> {
+    let mut reader = Reader { origin: origin.to_buf(), ttl: TTL, owner: None, records: Vec::new() };
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let mut tokens = Tokens::new(rest);
+        reader.entry(&mut tokens, rest.starts_with([' ', '\t'])).map_err(|mistake| mistake.moved(at))?;
+        // What follows is the end of the line.
+        at += tokens.at() + 1;
+    }
+    Ok(reader.records)
+}
+
+impl Mistake {
+    fn new(token: &Token<'_>, message: impl Into<String>, expected: &str) -> Self {
+        let at = token.at..token.at + token.text.len();
+        Self { at, message: message.into(), expected: expected.to_owned() }
+    }
+
+    fn moved(self, by: usize) -> Self {
+        Self { at: self.at.start + by..self.at.end + by, ..self }
+    }
+
+    /// Returns the number of its line in `text`, from 1.
+    pub fn line(&self, text: &str) -> usize {
+        text[..self.at.start.min(text.len())].matches('\n').count() + 1
+    }
+}
+
+impl From<TextError> for Mistake {
+    fn from(error: TextError) -> Self {
+        let message = match error.what.as_str() {
+            "" => "the record ends too early".to_owned(),
+            what => format!("\"{what}\" cannot stand here"),
+        };
+        Self { at: error.at..error.at + error.what.len(), message, expected: error.expected.to_owned() }
+    }
+}
+
+impl From<Mistake> for Misread {
+    fn from(mistake: Mistake) -> Self {
+        let expected = Some(mistake.expected).filter(|text| !text.is_empty());
+        Self { at: mistake.at, message: mistake.message, expected, hint: None }
+    }
+}
+
+struct Reader {
+    origin: NameBuf,
+    ttl: Ttl,
+    /// The owner of the record before.
+    owner: Option<NameBuf>,
+    records: Vec<Record>,
+}
+
+impl Reader {
+    /// Reads one entry: a directive, a record or nothing.
+    fn entry(&mut self, tokens: &mut Tokens<'_>, is_indented: bool) -> Result<(), Mistake> {
+        let Some(first) = tokens.next_token()? else { return Ok(()) };
+        if first.text.starts_with('$') && !first.is_quoted {
+            return self.directive(&first, tokens);
+        }
+        let mut next = first;
+        if is_indented {
+            if self.owner.is_none() {
+                return Err(Mistake::new(
+                    &first,
+                    "there is no record before whose owner this one could have",
+                    "an owner",
+                ));
+            }
+        } else {
+            self.owner = Some(self.name(&first)?);
+            next = tokens.expect("a type")?;
+        }
+        self.record(next, tokens)
+    }
+
+    fn name(&self, token: &Token<'_>) -> Result<NameBuf, Mistake> {
+        NameBuf::from_text_below(token.text, self.origin.as_name())
+            .map_err(|error| Mistake::from(TextError { at: token.at, ..error }))
+    }
+
+    /// Reads a record from the word after its owner on.
+    fn record<'t>(&mut self, mut next: Token<'t>, tokens: &mut Tokens<'t>) -> Result<(), Mistake> {
+        let (mut ttl, mut class) = (None, None);
+        // TTL and class may stand in either order (RFC 1035 §5.1).
+        let rtype = loop {
+            if let (None, Some(seconds)) = (ttl, parse_period(next.text)) {
+                ttl = Some(Ttl::new(seconds));
+            } else if let (None, Ok(found)) = (class, next.text.parse::<Class>())
+                && !next.text.starts_with(|c: char| c.is_ascii_digit())
+            {
+                if found != Class::IN {
+                    return Err(Mistake::new(
+                        &next,
+                        format!("records of class {found} are not served"),
+                        "class IN",
+                    ));
+                }
+                class = Some(found);
+            } else {
+                match next.text.parse::<Rtype>() {
+                    Ok(rtype) if rtypes::describe(rtype).is_none_or(|known| known.kind == Kind::Data) => {
+                        break rtype;
+                    }
+                    _ => {
+                        return Err(Mistake::new(
+                            &next,
+                            format!("\"{}\" is not a type of records", next.text),
+                            "a type such as A, CNAME or TYPE65280",
+                        ));
+                    }
+                }
+            }
+            next = tokens.expect("a type")?;
+        };
+        let mut rdata = Vec::new();
+        parse_tokens(rtype, tokens, Some(self.origin.as_name()), &mut rdata)?;
+        if let Some(more) = tokens.next_token()? {
+            return Err(Mistake::new(
+                &more,
+                format!("\"{}\" is too much", more.text),
+                "the end of the record",
+            ));
+        }
+        let Some(owner) = self.owner else { return Ok(()) };
+        self.records.push(Record { owner, rtype, ttl: ttl.unwrap_or(self.ttl), rdata });
+        Ok(())
+    }
+
+    fn directive(&mut self, first: &Token<'_>, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
+        match first.text {
+            "$ORIGIN" => {
+                let name = tokens.expect("a name")?;
+                self.origin = self.name(&name)?;
+            }
+            "$TTL" => {
+                let period = tokens.expect("a TTL")?;
+                let seconds = parse_period(period.text);
+                self.ttl = seconds.map(Ttl::new).ok_or_else(|| {
+                    Mistake::new(&period, format!("\"{}\" is not a TTL", period.text), "seconds, or 1h30m")
+                })?;
+            }
+            "$GENERATE" => return self.generate(tokens),
+            _ => {
+                return Err(Mistake::new(
+                    first,
+                    format!("\"{}\" is not a directive that is understood here", first.text),
+                    "$ORIGIN, $TTL or $GENERATE; other files are listed under \"files\"",
+                ));
+            }
+        }
+        match tokens.next_token()? {
+            Some(more) => {
+                Err(Mistake::new(&more, format!("\"{}\" is too much", more.text), "the end of the line"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads `first-last[/step] owner [TTL] [class] type data` and makes a record for each number.
+    fn generate(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
+        const EXPECTED: &str = "a range such as 1-10 or 0-100/2";
+        let range = tokens.expect(EXPECTED)?;
+        let wrong = || Mistake::new(&range, format!("\"{}\" is not a range", range.text), EXPECTED);
+        let (span, step) = range.text.split_once('/').unwrap_or((range.text, "1"));
+        let (first, last) = span.split_once('-').ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<u32>().ok();
+        let (Some(first), Some(last), Some(step @ 1..)) = (number(first), number(last), number(step)) else {
+            return Err(wrong());
+        };
+        if first > last || (last - first) / step >= GENERATED_MAX {
+            return Err(Mistake::new(
+                &range,
+                format!("\"{}\" makes no or too many records", range.text),
+                EXPECTED,
+            ));
+        }
+        let mut words = Vec::new();
+        while let Some(token) = tokens.next_token()? {
+            words.push(token);
+        }
+        let Some(template) = words.first() else {
+            return Err(Mistake::new(&range, "nothing follows the range", "an owner, a type and data"));
+        };
+        for i in (first..=last).step_by(step as usize) {
+            let mut line = String::new();
+            for word in &words {
+                let quote = if word.is_quoted { "\"" } else { "" };
+                let text = substituted(word.text, i).ok_or_else(|| {
+                    Mistake::new(
+                        word,
+                        format!("\"{}\" has a \"${{\" that is not understood", word.text),
+                        "${offset,width,base}",
+                    )
+                })?;
+                line.push_str(&format!("{quote}{text}{quote} "));
+            }
+            let mut tokens = Tokens::new(&line);
+            // The record is not in the text; the template is.
+            self.entry(&mut tokens, false).map_err(|mistake| Mistake {
+                at: template.at..template.at + template.text.len(),
+                ..mistake
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Replaces `$` and `${offset,width,base}` by a number; `\$` stays a dollar sign.
+fn substituted(text: &str, number: u32) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '\\']) {
+        out.push_str(&rest[..at]);
+        if let Some(after) = rest[at..].strip_prefix('\\') {
+            let escaped = after.chars().next().map_or(0, char::len_utf8);
+            out.push_str(&rest[at..at + 1 + escaped]);
+            rest = &after[escaped..];
+            continue;
+        }
+        rest = &rest[at + 1..];
+        let Some(inside) = rest.strip_prefix('{') else {
+            out.push_str(&number.to_string());
+            continue;
+        };
+        let (inside, after) = inside.split_once('}')?;
+        rest = after;
+        let mut parts = inside.split(',').map(str::trim);
+        let offset: i64 = parts.next()?.parse().ok()?;
+        let width: usize =
+            parts.next().map_or(Some(0), |text| text.parse().ok()).filter(|&width| width <= 63)?;
+        let value = u32::try_from(i64::from(number) + offset).ok()?;
+        out.push_str(&match parts.next().unwrap_or("d") {
+            "d" => format!("{value:0width$}"),
+            "o" => format!("{value:0width$o}"),
+            "x" => format!("{value:0width$x}"),
+            "X" => format!("{value:0width$X}"),
+            _ => return None,
+        });
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Reads the records between one pair of quotes: names are taken from the root on.
+pub(crate) fn inline(text: &str) -> Read<Vec<Record>> {
+    let found = parse(text, Name::ROOT)?;
+    if found.is_empty() {
+        return Err(Misread {
+            at: 0..text.len(),
+            message: "there is no record".to_owned(),
+            expected: Some("an owner, perhaps a TTL, a type and data".to_owned()),
+            hint: None,
+        });
+    }
+    Ok(found)
+}
+
+/// Returns an owner that has a CNAME and something else (RFC 2181 §10.1).
+pub(crate) fn alias_with_others(records: &[Record]) -> Option<String> {
+    let mut owners: BTreeMap<Vec<u8>, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        let list = owners.entry(record.owner.as_name().to_folded().as_bytes().to_vec()).or_default();
+        if !list.iter().any(|other| other.rtype == record.rtype && other.rdata == record.rdata) {
+            list.push(record);
+        }
+    }
+    let both = owners.values().find(|list| {
+        list.len() > 1
+            && list.iter().any(|record| record.rtype == Rtype::CNAME)
+            // RFC 4034 §2.5, §4: these may stand beside it.
+            && !list.iter().all(|record| matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC))
+    })?;
+    both.first().map(|record| record.owner.to_string())
+}
+
+/// The name that stands for the one asked for while a reply is read. Nobody can write it: it has a control character.
+fn asked_for() -> NameBuf {
+    let mut name = NameBuf::root();
+    name.push_label(b"\x00the name asked for\x00").expect("a label that fits");
+    name
+}
+
+/// Reads the records of a reply; names without a dot at their end are below the name asked for.
+pub(crate) fn relative(text: &str) -> Read<Vec<Record>> {
+    let records = parse(text, asked_for().as_name())?;
+    let marker = asked_for();
+    let marker = marker.as_name().as_bytes();
+    for record in &records {
+        let has_marker = record.rdata.windows(marker.len()).any(|window| window == marker);
+        let fields = rtypes::describe(record.rtype).and_then(|known| known.fields).unwrap_or(&[]);
+        let can_point = fields.iter().any(|field| matches!(field, Field::Name(NameRule::Compressed)));
+        if has_marker && !can_point {
+            // RFC 3597 §4: only the types of RFC 1035 may hold pointers.
+            return Err(Misread {
+                at: 0..0,
+                message: format!(
+                    "{} data cannot hold a name relative to the one asked for: end it in a dot",
+                    record.rtype
+                ),
+                expected: None,
+                hint: None,
+            });
+        }
+    }
+    Ok(records)
+}
+
+/// The records of a reply as octets, to stand behind any question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Records in the answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// Their octets.
+    pub body: Vec<u8>,
+    /// Octets that the longest relative name adds to the name asked for.
+    pub relative_octets_max: u8,
+}
+
+/// Octets that a written reply may have.
+const REPLY_OCTETS_MAX: usize = 16_384;
+
+impl Reply {
+    /// Puts the records of three sections together.
+    pub(crate) fn new(sections: &[Vec<Record>; 3]) -> Result<Self, String> {
+        let mut reply = Self::default();
+        for (section, count) in sections.iter().zip(&mut reply.counts) {
+            for record in section {
+                *count += 1;
+                let mut rdata = Vec::new();
+                let mut longest = relative_octets(record.owner.as_name().as_bytes());
+                put_relative(&record.rdata, &mut rdata, &mut longest);
+                reply.relative_octets_max = reply.relative_octets_max.max(longest);
+                let mut owner = Vec::new();
+                put_relative(record.owner.as_name().as_bytes(), &mut owner, &mut 0);
+                reply.body.extend(owner);
+                reply.body.extend(record.rtype.0.to_be_bytes());
+                reply.body.extend(Class::IN.0.to_be_bytes());
+                reply.body.extend(record.ttl.seconds().to_be_bytes());
+                reply.body.extend((rdata.len() as u16).to_be_bytes());
+                reply.body.extend(rdata);
+            }
+        }
+        if reply.body.len() > REPLY_OCTETS_MAX {
+            return Err(format!(
+                "the records have {} octets, more than {REPLY_OCTETS_MAX}",
+                reply.body.len()
+            ));
+        }
+        Ok(reply)
+    }
+}
+
+/// Returns how many octets stand before the name asked for; 0 for a name that does not end in it.
+fn relative_octets(name: &[u8]) -> u8 {
+    let marker = asked_for();
+    name.strip_suffix(marker.as_name().as_bytes()).map_or(0, |head| head.len() as u8)
+}
+
+/// Copies octets with a pointer to the question in place of each name asked for.
+fn put_relative(octets: &[u8], out: &mut Vec<u8>, longest: &mut u8) {
+    let marker = asked_for();
+    let marker = marker.as_name().as_bytes();
+    let mut rest = octets;
+    while let Some(at) = rest.windows(marker.len()).position(|window| window == marker) {
+        out.extend(&rest[..at]);
+        out.extend([0xc0, wire::Header::LEN as u8]);
+        // The labels before it are at most all that was copied since the name before.
+        *longest = (*longest).max(u8::try_from(at).unwrap_or(u8::MAX));
+        rest = &rest[at + marker.len()..];
+    }
+    out.extend(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &[&str]) {
+        let found = parse(text, NameBuf::from_text("example.org").expect("a name").as_name());
+        let shown: Vec<String> = match found {
+            Ok(records) => records
+                .iter()
+                .map(|r| {
+                    let data = wire::rdata::display(r.rtype, &r.rdata, 0..r.rdata.len());
+                    format!("{} {} {} {data}", r.owner, r.ttl, r.rtype)
+                })
+                .collect(),
+            Err(mistake) => {
+                vec![format!("{}: {}: expected {}", mistake.line(text), mistake.message, mistake.expected)]
+            }
+        };
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    #[test]
+    fn records_are_read_as_in_zone_files() {
+        check(
+            "$TTL 5m\n@ IN SOA ns admin ( 1 ; serial\n 2 3 4 1h )\n  NS ns.example.net.\n\nwww 60 IN A 192.0.2.1\n  IN 1h AAAA 2001:db8::1 ; more\n",
+            &[
+                "example.org. 300 SOA ns.example.org. admin.example.org. 1 2 3 4 3600",
+                "example.org. 300 NS ns.example.net.",
+                "www.example.org. 60 A 192.0.2.1",
+                "www.example.org. 3600 AAAA 2001:db8::1",
+            ],
+        );
+        check(
+            "$ORIGIN sub\n* TXT \"a b\" c\nx TYPE65400 \\# 2 0102",
+            &["*.sub.example.org. 3600 TXT \"a b\" \"c\"", "x.sub.example.org. 3600 TYPE65400 \\# 2 0102"],
+        );
+        check(
+            "$GENERATE 1-3/2 host${0,3} A 192.0.2.$",
+            &["host001.example.org. 3600 A 192.0.2.1", "host003.example.org. 3600 A 192.0.2.3"],
+        );
+        check("; nothing\n\n", &[]);
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        check("a A 192.0.2.1\nb A 192.0.2", &["2: \"192.0.2\" cannot stand here: expected an IPv4 address"]);
+        check(
+            "  A 192.0.2.1",
+            &["1: there is no record before whose owner this one could have: expected an owner"],
+        );
+        check("a CH TXT x", &["1: records of class CH are not served: expected class IN"]);
+        check(
+            "a AX x",
+            &["1: \"AX\" is not a type of records: expected a type such as A, CNAME or TYPE65280"],
+        );
+        check(
+            "a OPT x",
+            &["1: \"OPT\" is not a type of records: expected a type such as A, CNAME or TYPE65280"],
+        );
+        check("a A 192.0.2.1 2", &["1: \"2\" is too much: expected the end of the record"]);
+        check("a A", &["1: the record ends too early: expected an IPv4 address"]);
+        check(
+            "$INCLUDE x",
+            &[
+                "1: \"$INCLUDE\" is not a directive that is understood here: expected $ORIGIN, $TTL or $GENERATE; other files are listed under \"files\"",
+            ],
+        );
+        check(
+            "$GENERATE 3-1 a A 192.0.2.1",
+            &["1: \"3-1\" makes no or too many records: expected a range such as 1-10 or 0-100/2"],
+        );
+    }
+
+    #[test]
+    fn an_alias_stands_alone() {
+        let found = |text| alias_with_others(&parse(text, Name::ROOT).expect("records"));
+        assert_eq!(found("a CNAME b.\na A 192.0.2.1"), Some("a.".to_owned()));
+        assert_eq!(found("a CNAME b.\nA CNAME c."), Some("a.".to_owned()));
+        assert_eq!(found("a CNAME b.\na CNAME b.\nb A 192.0.2.1"), None);
+    }
+
+    #[test]
+    fn names_below_the_one_asked_for_become_pointers() {
+        let records = relative("@ 60 MX 10 mail\nmail A 192.0.2.1\nother.example. CNAME @").expect("records");
+        let reply = Reply::new(&[records, vec![], vec![]]).expect("a reply");
+        assert_eq!((reply.counts, reply.relative_octets_max), ([3, 0, 0], 7));
+        assert_eq!(reply.body[..14], *b"\xc0\x0c\0\x0f\0\x01\0\0\0\x3c\0\x09\0\x0a");
+        assert_eq!(reply.body[14..21], *b"\x04mail\xc0\x0c");
+        assert!(reply.body.ends_with(b"\x05other\x07example\0\0\x05\0\x01\0\0\x0e\x10\0\x02\xc0\x0c"));
+        assert!(relative("@ SRV 1 2 3 host").is_err());
+        assert!(relative("@ SRV 1 2 3 host.example.").is_ok());
+    }
+}
