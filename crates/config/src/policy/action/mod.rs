@@ -286,7 +286,7 @@ mod tests {
         check_wrong("ttl(min 1h max 1s)", "x:1:9: error: the smallest TTL is larger than the largest");
         check_wrong(
             "ttl(min)",
-            "x:1:5: error: \"min\" needs a value after it: expected ttl(fixed TIME | min TIME, max TIME)",
+            "x:1:5: error: \"min\" needs a value after it: expected ttl(fixed TIME | min TIME, max TIME | jitter PERCENT)",
         );
         let words: Vec<&str> = rows().map(|row| row.word).collect();
         check_wrong("", &format!("x:1:1: error: unknown action \"\": expected {}", one_of(&words)));
