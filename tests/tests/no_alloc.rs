@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine::edit::SvcKeys;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::RateRule;
+use engine::matchers::TypeSet;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
 use engine::ops::cache::CacheRules;
 use engine::ops::cache::CacheStep;
@@ -257,7 +258,7 @@ fn conditions_are_free() {
 
 /// Steps that run for one type only.
 fn only(qtype: Rtype, op: Op) -> [Op; 2] {
-    [Op::SkipUnless(Matcher::Qtype([qtype].into()), 1), op]
+    [Op::SkipUnless(Matcher::Qtype(TypeSet::new([qtype])), 1), op]
 }
 
 fn prefix(address: &str, length: u8) -> Arc<AddressSet> {
@@ -320,7 +321,8 @@ fn changing_answers_and_outgoing_queries_is_free() {
     let step = |continues| {
         Op::Cache(CacheStep { cache: Arc::clone(&cache), rules: CacheRules::default(), view: 0, continues })
     };
-    let forward = ForwardStep { pool: PoolId(0), forwards_client_subnet: false, trusts_ad: false };
+    let forward =
+        ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: false };
     let mut filler = engine_of(None, vec![step(false), Op::Forward(forward)]);
     let addresses = |alias: bool| {
         let some = Answer::a(TTL, Ipv4Addr::new(192, 0, 2, 1)).and(Rtype::A, TTL, &[10, 0, 0, 1]);
