@@ -156,6 +156,7 @@ impl<'a> Bench<'a> {
 
     /// Starts a fresh process and asks until it answers; wrong answers are an error.
     fn start(&self, rival: &Rival, program: &Path) -> Result<Up, String> {
+        self.stubs.revive()?;
         let address = free_port()?;
         let directory = self.plans.work.join(format!("{}-{}", self.scenario.name, rival.name));
         // What an earlier run left (a dumped cache, a database) must not help this one.

@@ -1,18 +1,27 @@
 //! The stub upstreams of a session, and where they listen.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::Range;
 use std::process::Command;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::event::Change;
 use super::{LATE_MS, Plans};
 use crate::probe;
 use crate::process::Server;
+use crate::queries::Dice;
 
 /// How long a stub may take to answer after its start.
 const START_MAX: Duration = Duration::from_secs(5);
+
+/// How often a starting stub is looked at.
+const POLL: Duration = Duration::from_millis(1);
+/// Ports of servers and stubs: below those that Linux hands out (`ip_local_port_range`, from 32768).
+const PORTS: Range<u16> = 10_000..32_768;
+/// Ports tried.
+const ATTEMPTS_MAX: usize = 1000;
 
 /// The stub upstreams of a session.
 pub(super) struct Stubs<'a> {
@@ -68,6 +77,11 @@ impl<'a> Stubs<'a> {
         }
     }
 
+    /// Starts again those that have ended.
+    pub(super) fn revive(&self) -> Result<(), String> {
+        self.list.iter().try_for_each(|stub| stub.start(self.plans))
+    }
+
     /// Puts all of them back to how they were at the start.
     pub(super) fn restore(&self) -> Result<(), String> {
         for stub in &self.list {
@@ -82,21 +96,30 @@ impl Stub {
     /// Starts the process unless it runs; it ends with the thread that calls this.
     fn start(&self, plans: &Plans) -> Result<(), String> {
         let mut process = self.process.lock().map_err(|_| "a thread of this tool panicked".to_owned())?;
-        if process.is_some() {
+        if process.as_mut().is_some_and(|process| process.obituary().is_none()) {
             return Ok(());
         }
         let this =
             std::env::current_exe().map_err(|error| format!("cannot find this tool itself: {error}"))?;
-        let mut command = Command::new(&this);
         let (listen, delay_ms) = (self.address.to_string(), self.delay_ms.to_string());
-        command.args(["stub", "--listen", &listen, "--delay-ms", &delay_ms]);
         let log = plans.work.join(format!("{}.log", self.name));
-        *process = Some(Server::start(command, &plans.load_cores, &log)?);
+        let spawn = || {
+            let mut command = Command::new(&this);
+            command.args(["stub", "--listen", &listen, "--delay-ms", &delay_ms]);
+            Server::start(command, &plans.load_cores, &log)
+        };
+        let process = process.insert(spawn()?);
         let deadline = Instant::now() + START_MAX;
         while let Err(error) = probe::stub_count(self.address) {
+            let obituary = process.obituary();
             if Instant::now() > deadline {
-                return Err(error);
+                return Err(obituary.unwrap_or(error));
             }
+            if obituary.is_some() {
+                // Some socket happens to have the port; they come and go.
+                *process = spawn()?;
+            }
+            thread::park_timeout(POLL);
         }
         Ok(())
     }
@@ -110,16 +133,36 @@ impl Stub {
 }
 
 /// Returns a loopback address whose port nobody uses now.
+///
+/// Not one of those that Linux gives to sockets that ask for none: while a stub is stopped, its port has to stay free.
 pub(super) fn free_port() -> Result<SocketAddr, String> {
-    // A server may want TCP on the same port.
-    let find = || -> io::Result<SocketAddr> {
-        loop {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let address = socket.local_addr()?;
-            if std::net::TcpListener::bind(address).is_ok() {
-                return Ok(address);
-            }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut dice = Dice::new(now.as_nanos() as u64);
+    let mut last = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let port = PORTS.start + dice.below(usize::from(PORTS.end - PORTS.start)) as u16;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        // A server may want TCP on the same port.
+        match UdpSocket::bind(address).and_then(|_| TcpListener::bind(address)) {
+            Ok(_) => return Ok(address),
+            Err(error) => last = Some(error),
         }
-    };
-    find().map_err(|error| format!("no free port on loopback: {error}"))
+    }
+    Err(format!("no free port on loopback: {}", last.map_or_else(String::new, |error| error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_none_that_the_kernel_hands_out() {
+        let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        let first: u16 =
+            range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(u16::MAX);
+        for _ in 0..10 {
+            let port = free_port().expect("loopback has free ports").port();
+            assert!(PORTS.contains(&port) && port < first.max(PORTS.end), "{port}");
+        }
+    }
 }
