@@ -35,7 +35,7 @@ const RULES: [&str; 6] = [
     "Figures are medians of the runs, spreads are from the lowest to the highest. Ratios are formed between runs of \
      one round, which followed each other, and their median is shown.",
     "A difference counts when the 95 % bootstrap interval of the median ratio leaves out 1 and the median is off by \
-     more than 1 % (5 % with fewer than five rounds); everything else is within the noise.",
+     more than 1 % (5 % with three or four rounds; fewer prove nothing); everything else is within the noise.",
     "A server is generator-bound when the load was to saturate it but it used less than 90 % of its cores: throughput \
      and latency are not compared then, CPU per query is.",
     "With many queries in flight latency is the length of the queue; scenarios with one query per client tell how fast \

@@ -16,6 +16,9 @@ pub const ROUNDS_MIN: usize = 5;
 /// one time in four.
 pub const RELEVANT_WHEN_FEW: f64 = 0.05;
 
+/// Rounds below which nothing is known of the noise: every difference is neutral.
+pub const ROUNDS_LEAST: usize = 3;
+
 /// Several figures summed up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
@@ -115,14 +118,16 @@ impl Comparison {
     /// Judges the ratios of ours to another's, one per round; `None` if there are none.
     ///
     /// A difference counts when the 95 % interval of the median ratio leaves out 1 and the median is off by
-    /// more than [`RELEVANT`], or [`RELEVANT_WHEN_FEW`] with fewer than [`ROUNDS_MIN`] rounds.
+    /// more than [`RELEVANT`], or [`RELEVANT_WHEN_FEW`] with fewer than [`ROUNDS_MIN`] rounds. Fewer than
+    /// [`ROUNDS_LEAST`] prove nothing.
     pub fn of(ratios: &[f64], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = ratios.iter().copied().filter(|ratio| ratio.is_finite()).collect();
         let ratio = Spread::of(ratios.iter().copied())?;
         let interval = interval_of_median(&ratios)?;
         let relevant = if ratio.count < ROUNDS_MIN { RELEVANT_WHEN_FEW } else { RELEVANT };
-        let is_lower = interval.1 < 1.0 && ratio.median < 1.0 - relevant;
-        let is_higher = interval.0 > 1.0 && ratio.median > 1.0 + relevant;
+        let is_known = ratio.count >= ROUNDS_LEAST;
+        let is_lower = is_known && interval.1 < 1.0 && ratio.median < 1.0 - relevant;
+        let is_higher = is_known && interval.0 > 1.0 && ratio.median > 1.0 + relevant;
         let verdict = match (is_lower, is_higher, better) {
             (true, _, Better::Lower) | (_, true, Better::Higher) => Verdict::Ahead,
             (true, _, Better::Higher) | (_, true, Better::Lower) => Verdict::Behind,
@@ -189,6 +194,8 @@ mod tests {
     fn few_rounds_have_to_differ_by_more() {
         check(&[0.97, 0.96, 0.98], Verdict::Neutral);
         check(&[0.9, 0.8, 0.85], Verdict::Ahead);
+        check(&[0.5, 0.5], Verdict::Neutral);
+        check(&[0.5], Verdict::Neutral);
         assert_eq!(Comparison::of(&[], Better::Lower), None);
     }
 
