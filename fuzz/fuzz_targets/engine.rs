@@ -8,14 +8,20 @@ use wire::{Flags, Message};
 // Built once: what is fuzzed is a query, not a start.
 thread_local! {
     static ENGINE: RefCell<Engine> = RefCell::new(gannet_tests::bare::warm(engine::ops::cache::CacheRules::default()));
+    static SPLITTING: RefCell<Engine> = RefCell::new(gannet_tests::bare::splitting());
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    ENGINE.with_borrow_mut(|engine| check(engine, bytes));
+    SPLITTING.with_borrow_mut(|engine| check(engine, bytes));
+});
+
+fn check(engine: &mut Engine, bytes: &[u8]) {
     for transport in [Transport::Udp, Transport::Tcp] {
         let client = gannet_tests::bare::client(transport);
         let mut buffer = [0; 65_535];
         let mut reply = Reply::new(&mut buffer);
-        let verdict = ENGINE.with_borrow_mut(|engine| engine.answer(bytes, &client, &mut reply));
+        let verdict = engine.answer(bytes, &client, &mut reply);
         if !matches!(verdict, Verdict::Answered) {
             continue;
         }
@@ -31,4 +37,4 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }));
         }
     }
-});
+}

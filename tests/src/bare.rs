@@ -11,14 +11,22 @@ use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::{Prefix, PrefixSet};
 use engine::gate::rate::{RateRule, RateTable};
 use engine::local::LocalBuilder;
+use engine::matchers::Matcher;
 use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
 use engine::ops::event::EventStep;
 use engine::ops::forward::ForwardStep;
+use engine::ops::prefer::Prefer;
+use engine::ops::quickest::Quickest;
+use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
+use engine::ops::split::{Fallback, Rule, SplitStep, Standby, Unusable};
+use engine::ops::ttl::TtlRule;
 use engine::program::{Op, Program};
 use engine::{
     Client, Counters, Engine, Failure, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot,
     SnapshotCell, Transport, Verdict,
 };
+use sets::{NameSetBuilder, Reach};
 use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};
 use wire::{HashKey, Message, Rcode, Rtype, Ttl};
@@ -62,15 +70,11 @@ fn loopback() -> PrefixSet {
 ///
 /// Never: the program in it ends.
 pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
-    let key = KEY;
-    let mut local = LocalBuilder::new();
-    local.address(testkit::name(LOCAL).as_name(), IpAddr::V4(Ipv4Addr::new(192, 168, 1, 10)), Ttl::new(3600));
-    engine::special::add(&mut local);
-    let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, key));
+    let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, KEY));
     let ops = vec![
         // Tells nobody until the engine is given a ring.
         Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false }),
-        Op::Local(Arc::new(local.compile(key, Ttl::new(3600)))),
+        local(),
         Op::Cache(CacheStep { cache, rules, view: 0, continues: false }),
         Op::Forward(ForwardStep {
             pool: PoolId(0),
@@ -80,6 +84,14 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
         }),
     ];
     engine_of(rate, ops)
+}
+
+/// Returns the step that answers for [`LOCAL`] and special-use names.
+pub fn local() -> Op {
+    let mut local = LocalBuilder::new();
+    local.address(testkit::name(LOCAL).as_name(), IpAddr::V4(Ipv4Addr::new(192, 168, 1, 10)), Ttl::new(3600));
+    engine::special::add(&mut local);
+    Op::Local(Arc::new(local.compile(KEY, Ttl::new(3600))))
 }
 
 /// Returns an engine that runs these steps; its secrets are known.
@@ -135,6 +147,12 @@ pub fn fetch(engine: &mut Engine, ask: &Ask, answer: Option<&Answer>) {
 /// Returns an engine whose cache knows [`CACHED`], with and without DO.
 pub fn warm(rules: CacheRules) -> Engine {
     let mut engine = engine(None, rules);
+    fill(&mut engine);
+    engine
+}
+
+/// Teaches the cache of an engine [`CACHED`], with and without DO.
+fn fill(engine: &mut Engine) {
     let answers = [
         (Rtype::A, Answer::a(TTL, Ipv4Addr::new(192, 0, 2, 1))),
         (Rtype::AAAA, Answer::aaaa(TTL, Ipv6Addr::LOCALHOST)),
@@ -142,8 +160,88 @@ pub fn warm(rules: CacheRules) -> Engine {
         (Rtype::MX, Answer::negative(Rcode::NOERROR, TTL, TTL)),
     ];
     for (qtype, answer) in &answers {
-        fetch(&mut engine, &Ask::new(CACHED, *qtype), Some(answer));
-        fetch(&mut engine, &Ask::new(CACHED, *qtype).dnssec(), Some(answer));
+        fetch(engine, &Ask::new(CACHED, *qtype), Some(answer));
+        fetch(engine, &Ask::new(CACHED, *qtype).dnssec(), Some(answer));
     }
-    engine
+}
+
+/// Returns a cache that knows [`CACHED`] like the one of [`warm`], for programs that look into it.
+pub fn warm_cache() -> Arc<Cache> {
+    let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, KEY));
+    let step =
+        CacheStep { cache: Arc::clone(&cache), rules: CacheRules::default(), view: 0, continues: false };
+    let forward =
+        ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: false };
+    fill(&mut engine_of(None, vec![Op::Cache(step), Op::Forward(forward)]));
+    cache
+}
+
+/// Returns an engine that asks in several ways and changes what it finds, all of it from a [`warm_cache`]:
+///
+/// - names below `alias.example.org` are aliases of [`CACHED`], those below `hidden.example.org` are it;
+/// - `v4.example.org` prefers IPv4, `made.example.org` makes IPv6 addresses, and both are [`CACHED`];
+/// - everything else is looked up by a fallback and a race of policies, sorted by distance, and cut for UDP if it is
+///   `cut.example.org`.
+pub fn splitting() -> Engine {
+    let cache = warm_cache();
+    let rest = |rule| Op::Split(Box::new(SplitStep::of_rest(rule)));
+    let rename = |old: &str, style| {
+        let mut patterns = NameSetBuilder::new(&KEY);
+        patterns.name(testkit::name(old).as_name(), Reach::ItselfAndBelow, 1);
+        let targets = Targets::Table {
+            patterns: Box::new(patterns.compile()),
+            targets: Box::new([Target::Name(testkit::name(CACHED))]),
+        };
+        rest(Rule::Rewrite(Box::new(Rewrite { targets, style })))
+    };
+    let only = |name: &str| {
+        let mut names = NameSetBuilder::new(&KEY);
+        names.name(testkit::name(name).as_name(), Reach::ItselfAndBelow, 1);
+        Op::SkipUnless(Matcher::Qname(Arc::new(names.compile())), 1)
+    };
+    let prefixes: Box<[Prefix64]> = [Prefix64::WELL_KNOWN].into();
+    let look = |continues| {
+        let rules = CacheRules::default();
+        Op::Cache(CacheStep { cache: Arc::clone(&cache), rules, view: 0, continues })
+    };
+    let quickest =
+        Quickest { ports: [443, 0, 0, 0], timeout_ms: 100, keep_seconds: 3600, keep_failure_seconds: 60 };
+    let fallback = Rule::Fallback(Fallback {
+        after_ms: 500,
+        on_slow: true,
+        standby: Standby::Always,
+        unusable: Unusable::default(),
+    });
+    let mut ops = vec![
+        local(),
+        rest(Rule::Reverse(Box::new(Reverse { prefixes: prefixes.clone() }))),
+        only("v4.example.org"),
+        rest(Rule::Prefer(Prefer { wanted: Rtype::A, wait_ms: 500 })),
+        only("made.example.org"),
+        rest(Rule::Dns64(Box::new(Dns64 { prefixes, excluded: [Excluded::MAPPED].into() }))),
+        rename("alias.example.org", Style::Cname),
+        rename("hidden.example.org", Style::Restored),
+        rename("v4.example.org", Style::Restored),
+        rename("made.example.org", Style::Cname),
+    ];
+    let first = ops.len() as u16 + 6;
+    ops.extend([
+        Op::Split(Box::new(SplitStep::of_policies(fallback, &[first, first + 2]))),
+        Op::Quickest(quickest),
+        Op::Ttl(TtlRule::Clamped { min: Ttl::new(1), max: Ttl::new(60) }),
+        only("cut.example.org"),
+        Op::Truncate,
+        Op::Accept,
+        // The first choice never knows anything; the second is a race with it.
+        Op::Reject(Rcode::SERVFAIL, None),
+        Op::Return,
+        Op::Split(Box::new(SplitStep::of_policies(Rule::Race(Unusable::default()), &[first, first + 4]))),
+        Op::Return,
+        look(true),
+        Op::SkipIf(Matcher::Answer, 1),
+        Op::Reject(Rcode::NXDOMAIN, None),
+        Op::Goto(first + 8),
+        Op::Accept,
+    ]);
+    engine_of(None, ops)
 }

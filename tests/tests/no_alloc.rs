@@ -19,7 +19,7 @@ use engine::program::{Matcher, Op};
 use engine::records::RecordsBuilder;
 use engine::reverse::ReverseTable;
 use engine::{Client, Engine, PoolId, Reply, Transport, Verdict};
-use gannet_tests::bare::{KEY, TTL, client, engine, engine_of, fetch, later, warm};
+use gannet_tests::bare::{KEY, TTL, client, engine, engine_of, fetch, later, splitting, warm};
 use sets::{AddressSet, AddressSetBuilder};
 use testkit::corpus::{CACHED, LOCAL, cases};
 use testkit::{Answer, Ask, Heard};
@@ -391,4 +391,45 @@ fn changing_answers_and_outgoing_queries_is_free() {
     let query = Ask::new("plain.example.org", Rtype::A).bytes();
     let heard = answer(&mut engine, "outgoing", &query, &client(Transport::Udp)).expect("a reply");
     assert_eq!(heard.answers().len(), 3);
+}
+
+#[test]
+fn asking_in_several_ways_is_free_as_long_as_memory_answers() {
+    let mut engine = splitting();
+    // The first answer with an address makes room for distances, once in a worker's life.
+    let mut buffer = [0; 1232];
+    let query = Ask::new(CACHED, Rtype::A).bytes();
+    let first = engine.answer(&query, &client(Transport::Udp), &mut Reply::new(&mut buffer));
+    assert!(matches!(first, Verdict::Answered));
+    let (v4, v6) = (format!("A 192.0.2.1"), format!("AAAA ::1"));
+    for (name, qtype, expected) in [
+        (CACHED, Rtype::A, vec![format!("{CACHED}. 60 {v4}")]),
+        (
+            "alias.example.org",
+            Rtype::A,
+            vec![format!("alias.example.org. 3600 CNAME {CACHED}."), format!("{CACHED}. 60 {v4}")],
+        ),
+        ("x.hidden.example.org", Rtype::AAAA, vec![format!("x.hidden.example.org. 60 {v6}")]),
+        ("v4.example.org", Rtype::A, vec![format!("v4.example.org. 60 {v4}")]),
+        ("v4.example.org", Rtype::AAAA, vec![]),
+        ("nowhere.example.org", Rtype::A, vec![]),
+    ] {
+        for transport in [Transport::Udp, Transport::Tcp] {
+            let query = Ask::new(name, qtype).edns(1232).bytes();
+            let heard = answer(&mut engine, name, &query, &client(transport)).expect("a reply");
+            let shown: Vec<String> = heard.answers();
+            let strip = |text: &String| text.replace(" 3600 CNAME", " 60 CNAME");
+            assert_eq!(
+                shown.iter().map(strip).collect::<Vec<_>>(),
+                expected.iter().map(strip).collect::<Vec<_>>(),
+                "{name} {qtype}"
+            );
+        }
+    }
+    let query = Ask::new("made.example.org", Rtype::AAAA).edns(1232).bytes();
+    let heard = answer(&mut engine, "made", &query, &client(Transport::Udp)).expect("a reply");
+    assert_eq!(heard.answers().len(), 2, "an alias and the address that is there");
+    let reverse = format!("{}.ip6.arpa", "1.0.0.0.".repeat(6) + "b.9.f.f.4.6.0.0");
+    answer(&mut engine, "reverse", &Ask::new(&reverse, Rtype::PTR).bytes(), &client(Transport::Udp))
+        .expect("a reply");
 }

@@ -128,6 +128,15 @@ impl<'s> Walk<'s> {
         left
     }
 
+    /// Follows a branch: a policy, or a group.
+    fn way(&mut self, name: &'s str, state: State<'s>, span: Span) {
+        if self.policies.contains_key(name) {
+            self.policy(name, state);
+        } else if let Some(cache) = state.cache {
+            self.fills.entry((cache, name)).or_insert(span);
+        }
+    }
+
     /// Returns the states after a rule's actions; those in which it returns go to `left`.
     fn actions(&mut self, actions: &'s [At<Action>], state: State<'s>, left: &mut States<'s>) -> States<'s> {
         let mut states = States::from([state]);
@@ -152,10 +161,13 @@ impl<'s> Walk<'s> {
                         }
                     }
                     Meaning::Runs(names) => {
+                        self.look(&mut state, "this choice of ways", action.span);
+                        let cache = state.cache;
                         for name in names {
-                            after.extend(self.policy(&name.value, state));
+                            self.way(&name.value, state, action.span);
                         }
-                        continue;
+                        // However the branches ended: what they brought goes on, into the caches before them.
+                        state = State { answered: None, cache };
                     }
                     Meaning::Calls(name) => {
                         after.extend(self.policy(&name.value, state));

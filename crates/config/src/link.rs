@@ -67,6 +67,10 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
                     Noun::Policy => &policies,
                     Noun::Set => &sets,
                     Noun::Effect => &effects,
+                    Noun::Way => {
+                        check_way(name, &groups, &policies, &mut used, problems);
+                        continue;
+                    }
                     Noun::Condition | Noun::Listener => continue,
                     Noun::Records => &records,
                 };
@@ -115,6 +119,33 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         }
     }
     check_flow(settings, problems, is_right);
+}
+
+/// Checks a name that may be a policy's or a group's.
+fn check_way<'s>(
+    name: &'s At<String>,
+    groups: &Defined<'s>,
+    policies: &Defined<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    match (groups.names.get(name.value.as_str()), policies.names.get(name.value.as_str())) {
+        (Some(_), Some(policy)) => problems.push(
+            Problem::error(
+                name.span,
+                format!("\"{}\" is a policy and an upstream group: which is meant?", name.value),
+            )
+            .hint_at("the policy is on ", *policy, "; rename one of them"),
+        ),
+        (Some(_), None) => {
+            used.insert((Noun::Group, name.value.as_str()));
+        }
+        (None, Some(_)) => {}
+        (None, None) => {
+            let known = groups.names.iter().chain(&policies.names).map(|(name, span)| (*name, *span));
+            Defined { noun: Noun::Way, names: known.collect() }.check(&name.value, name.span, problems);
+        }
+    }
 }
 
 /// Without a policy there is one group to forward to and one cache to use: the default ones, or the only ones.

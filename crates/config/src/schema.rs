@@ -394,6 +394,11 @@ pub const ROWS: &[Row] = &[
         "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `dns.quad9.net` or `system`. \
          Without `tcp://`, UDP is used, and TCP for answers that do not fit.",
     ),
+    unset(
+        "upstreams.*.servers[].name",
+        Kind::One(Value::Label),
+        "What policies call the server, to ask only some of a group: `forward(group, members a|b)`.",
+    ),
     row(
         "upstreams.*.servers[].weight",
         whole(1, 1000),
@@ -423,7 +428,17 @@ pub const ROWS: &[Row] = &[
         "ordered",
         "as every system does with the servers of resolv.conf; they may know different names",
         "Which server to ask: `ordered` (the first that works), `fastest` (one query in 32 measures the others), \
-         `balanced` (by weight), or `race(2)` (that many at once; the first usable answer counts).",
+         `balanced` (by weight), `race(2)` (that many at once; the first usable answer counts), `prefer-positive(2)` \
+         (that many at once; an answer without the records asked for waits for one that has them), or `consensus(2 of 3)` \
+         (three at once; the first answer that two agree on, because they have a record in common or both say that there is \
+         none; without agreement the one that most agree on).",
+    ),
+    row(
+        "upstreams.*.negative-wait",
+        duration(1, MINUTE),
+        "100ms",
+        "another server is seldom that much slower",
+        "How long, under `pick: prefer-positive`, an answer without the records asked for waits for one that has them.",
     ),
     row(
         "upstreams.*.timeout",

@@ -101,6 +101,10 @@ words! {
         Balanced = "balanced",
         /// Several at once.
         Race = "race",
+        /// Several at once; answers with records before those without.
+        PreferPositive = "prefer-positive",
+        /// Several at once; what some agree on.
+        Consensus = "consensus",
     }
 }
 
@@ -249,6 +253,8 @@ pub struct Group {
     pub servers: Vec<GroupServer>,
     /// How to choose among them.
     pub pick: Pick,
+    /// How long an answer without records waits for one with.
+    pub negative_wait: Duration,
     /// How long to try altogether.
     pub timeout: Duration,
     /// When to ask a second one.
@@ -268,6 +274,8 @@ pub struct Group {
 /// A server of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupServer {
+    /// What policies call it.
+    pub name: Option<String>,
     /// What was written.
     pub server: At<Server>,
     /// Its share of the queries.
@@ -337,6 +345,25 @@ pub enum Pick {
     Balanced,
     /// This many at once.
     Race(u8),
+    /// This many at once; an answer without records waits for one with.
+    PreferPositive(u8),
+    /// The answer that some of several agree on.
+    Consensus {
+        /// How many must agree.
+        agreeing: u8,
+        /// How many are asked.
+        of: u8,
+    },
+}
+
+impl Pick {
+    /// Returns how many servers are asked at once.
+    pub const fn width(self) -> u8 {
+        match self {
+            Self::Ordered | Self::Fastest | Self::Balanced => 1,
+            Self::Race(width) | Self::PreferPositive(width) | Self::Consensus { of: width, .. } => width,
+        }
+    }
 }
 
 /// When to ask a second server.

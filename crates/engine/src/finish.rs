@@ -32,6 +32,8 @@ pub(crate) struct Answer {
     pub(crate) is_partial: bool,
     /// Whether it says that nobody had an answer; then a stale one is better.
     pub(crate) is_failure: bool,
+    /// Whether nobody even gave a response code.
+    pub(crate) is_silence: bool,
     /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
     pub(crate) is_for_every_subnet: bool,
     /// The length of the client's own subnet, if the answer was chosen by it.
@@ -52,6 +54,7 @@ impl Answer {
             is_too_large: false,
             is_partial: false,
             is_failure: false,
+            is_silence: false,
             is_for_every_subnet: false,
             subnet_bits: None,
         }

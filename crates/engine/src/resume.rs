@@ -626,7 +626,8 @@ impl Scratch {
         }
         // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
         if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
-            return Brought::answer(Answer { rcode, ..failed(Failure::BadReply(rcode)) });
+            let answer = failed(Failure::BadReply(rcode));
+            return Brought::answer(Answer { rcode, is_silence: false, ..answer });
         }
         let is_truncated = message.header.flags.has(Flags::TC);
         let scope = message.edns.and_then(|edns| edns.option(wire::OptionCode::CLIENT_SUBNET));
@@ -698,5 +699,5 @@ impl Scratch {
 }
 
 fn failed(failure: Failure) -> Answer {
-    Answer { is_failure: true, ..Answer::empty(Rcode::SERVFAIL, Some(failure.ede())) }
+    Answer { is_failure: true, is_silence: true, ..Answer::empty(Rcode::SERVFAIL, Some(failure.ede())) }
 }

@@ -191,6 +191,29 @@ fn the_second_way_stands_in_for_a_failure_of_any_kind() {
 }
 
 #[test]
+fn of_two_failures_the_more_telling_one_is_passed_on() {
+    for (first, second, expected) in [
+        (Rcode::REFUSED, Rcode::SERVFAIL, Rcode::SERVFAIL),
+        (Rcode::SERVFAIL, Rcode::REFUSED, Rcode::SERVFAIL),
+        (Rcode::NOTIMP, Rcode::REFUSED, Rcode::REFUSED),
+    ] {
+        let mut server = server(two_ways(fallback(), forward(0), forward(1)));
+        let got = ask(&mut server, &www(Rtype::A), &mut |want| {
+            let rcode = if want.pool.0 == 0 { first } else { second };
+            Ok(upstream(&asked(want), rcode, |_| {}))
+        });
+        assert_eq!(seen(&got).rcode, expected, "{first} {second}");
+    }
+    // Any response code says more than silence.
+    let mut server = server(two_ways(fallback(), forward(0), forward(1)));
+    let got = ask(&mut server, &www(Rtype::A), &mut |want| match want.pool.0 {
+        0 => Err(Failure::Timeout),
+        _ => Ok(upstream(&asked(want), Rcode::REFUSED, |_| {})),
+    });
+    assert_eq!(seen(&got).rcode, Rcode::REFUSED);
+}
+
+#[test]
 fn what_counts_as_failure_can_be_said() {
     let unusable = Unusable { rcodes: 1 << Rcode::NXDOMAIN.0, failures: false };
     let rule = || Rule::Fallback(Fallback { after_ms: 500, on_slow: true, standby: Standby::Late, unusable });

@@ -114,6 +114,10 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
             settings::Pick::Fastest => Pick::Fastest,
             settings::Pick::Balanced => Pick::Balanced,
             settings::Pick::Race(number) => Pick::Race(number),
+            settings::Pick::PreferPositive(width) => {
+                Pick::PreferPositive { width, wait_ms: group.negative_wait.as_millis() as u32 }
+            }
+            settings::Pick::Consensus { agreeing, of } => Pick::Consensus { width: of, agreeing },
         },
         timeout_ms: group.timeout.as_millis() as u32,
         hedge: match group.hedge {

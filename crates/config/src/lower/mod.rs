@@ -17,7 +17,7 @@ use crate::records::Record;
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Pick, Policy, Presentation, Rate, RecordSet,
+    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Policy, Presentation, Rate, RecordSet,
     Server, Set, Settings, Startup, Tcp, TransportWord, View,
 };
 use crate::source::{At, FileId, Sources, Span};
@@ -259,6 +259,18 @@ impl Lowering<'_> {
                 let interface = self.optional(&item, "interface", |lowering, _, node| {
                     lowering.read(node, "the name of an interface", interface)
                 });
+                let name = self.optional(&item, "name", |lowering, _, node| {
+                    lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+                });
+                let known = servers.iter().any(|other: &GroupServer| {
+                    other.name.is_some() && other.name.as_ref() == name.as_ref().map(|name| &name.value)
+                });
+                if let (true, Some(name)) = (known, &name) {
+                    self.problems.push(
+                        Problem::error(name.span, format!("two servers are named \"{}\"", name.value))
+                            .expected("a name for each"),
+                    );
+                }
                 let mark = self.optional(&item, "mark", |lowering, row, node| {
                     lowering
                         .read_whole(row, node)
@@ -274,6 +286,7 @@ impl Lowering<'_> {
                     lowering.read(node, "an upstream server", server)
                 });
                 servers.extend(server.map(|server| GroupServer {
+                    name: name.map(|at| at.value),
                     server,
                     weight,
                     source: source.map(|at| at.value),
@@ -284,12 +297,10 @@ impl Lowering<'_> {
             let pick = self
                 .required(&section, "pick", |lowering, _, node| lowering.read(node, "a way to choose", pick));
             let has_system = servers.iter().any(|server: &GroupServer| server.server.value == Server::System);
-            if let Pick::Race(number) = pick.value
-                && usize::from(number) > count
-                && !has_system
-            {
+            let number = pick.value.width();
+            if usize::from(number) > count.max(1) && !has_system {
                 self.problems.push(
-                    Problem::error(pick.span, format!("a race of {number} in a group of {count}"))
+                    Problem::error(pick.span, format!("{number} servers at once in a group of {count}"))
                         .expected(format!("at most {count}")),
                 );
             }
@@ -297,6 +308,7 @@ impl Lowering<'_> {
                 name,
                 servers,
                 pick: pick.value,
+                negative_wait: self.duration(&section, "negative-wait"),
                 timeout: self.duration(&section, "timeout"),
                 hedge: self.hedge(&section, "hedge"),
                 fallback_on: self

@@ -146,23 +146,38 @@ pub(super) fn pick(text: &str) -> Read<Pick> {
         Some((word, argument)) => (word.trim_end(), argument.strip_suffix(')').map(str::trim)),
         None => (text, None),
     };
+    let width = |number: &str| {
+        let count = number.trim().parse::<u8>().ok().filter(|number| (2..=RACE_MAX).contains(number));
+        count.ok_or_else(|| {
+            wrong(
+                format!("\"{number}\" is not a number of servers to ask at once"),
+                Some(format!("2 to {RACE_MAX}")),
+            )
+        })
+    };
     match (PickWord::parse(word), argument) {
         (Some(PickWord::Ordered), None) => Ok(Pick::Ordered),
         (Some(PickWord::Fastest), None) => Ok(Pick::Fastest),
         (Some(PickWord::Balanced), None) => Ok(Pick::Balanced),
-        (Some(PickWord::Race), Some(number)) => number
-            .parse::<u8>()
-            .ok()
-            .filter(|number| (2..=RACE_MAX).contains(number))
-            .map(Pick::Race)
-            .ok_or_else(|| {
-                wrong(
-                    format!("\"{number}\" is not a number of servers for a race"),
-                    Some(format!("2 to {RACE_MAX}")),
-                )
-            }),
-        (Some(PickWord::Race), None) => {
-            Err(wrong("a race needs the number of servers".to_owned(), Some("\"race(2)\"?".to_owned())))
+        (Some(PickWord::Race), Some(number)) => width(number).map(Pick::Race),
+        (Some(PickWord::PreferPositive), Some(number)) => width(number).map(Pick::PreferPositive),
+        (Some(PickWord::Consensus), Some(numbers)) => {
+            let Some((agreeing, of)) = numbers.split_once(" of ") else {
+                return Err(wrong(
+                    format!("\"{numbers}\" does not say who must agree"),
+                    Some("\"2 of 3\"".to_owned()),
+                ));
+            };
+            match (width(agreeing)?, width(of)?) {
+                (agreeing, of) if agreeing <= of => Ok(Pick::Consensus { agreeing, of }),
+                _ => Err(wrong("more must agree than are asked".to_owned(), None)),
+            }
+        }
+        (Some(PickWord::Race | PickWord::PreferPositive), None) => {
+            Err(wrong(format!("\"{word}\" needs the number of servers"), Some(format!("\"{word}(2)\"?"))))
+        }
+        (Some(PickWord::Consensus), None) => {
+            Err(wrong("a consensus needs numbers".to_owned(), Some("\"consensus(2 of 3)\"?".to_owned())))
         }
         (Some(_), Some(_)) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
         (None, _) => {
@@ -245,7 +260,21 @@ mod tests {
     fn ways_to_choose_are_read() {
         assert_eq!(pick("race(2)"), Ok(Pick::Race(2)));
         assert_eq!(pick("ordered"), Ok(Pick::Ordered));
-        for wrong in ["race", "race(1)", "race(9)", "race(2", "ordered(2)", "", "random"] {
+        assert_eq!(pick("prefer-positive(3)"), Ok(Pick::PreferPositive(3)));
+        assert_eq!(pick("consensus(2 of 3)"), Ok(Pick::Consensus { agreeing: 2, of: 3 }));
+        for wrong in [
+            "race",
+            "race(1)",
+            "race(9)",
+            "race(2",
+            "ordered(2)",
+            "",
+            "random",
+            "prefer-positive",
+            "consensus(2)",
+            "consensus(3 of 2)",
+            "consensus",
+        ] {
             assert!(pick(wrong).is_err(), "{wrong}");
         }
     }

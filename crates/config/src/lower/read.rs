@@ -588,7 +588,9 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Server => {
             "\"system\", an address, a host name, or either after \"udp://\" or \"tcp://\"".to_owned()
         }
-        Value::Pick => "ordered, fastest, balanced or race(2)".to_owned(),
+        Value::Pick => {
+            "ordered, fastest, balanced, race(2), prefer-positive(2) or consensus(2 of 3)".to_owned()
+        }
         Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
         Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),
         Value::Password => "a secret text, or \"file:\" and a path".to_owned(),

@@ -93,7 +93,10 @@ fn value(value: Value) -> String {
             let list: Vec<&str> = std::iter::once("unusable").chain(RCODES.map(|(word, _)| word)).collect();
             any_of(&[words(&list)])
         }
-        Value::Pick => any_of(&[words(&["ordered", "fastest", "balanced"]), text("^race\\([0-9]\\)$")]),
+        Value::Pick => any_of(&[
+            words(&["ordered", "fastest", "balanced"]),
+            text("^(race|prefer-positive)\\([0-9]\\)$|^consensus\\([0-9] of [0-9]\\)$"),
+        ]),
         Value::Text { .. }
         | Value::Path
         | Value::Glob

@@ -95,7 +95,7 @@ impl Default for Unusable {
 
 impl Unusable {
     fn covers(self, answer: &Answer) -> bool {
-        if answer.is_failure {
+        if answer.is_silence {
             self.failures
         } else {
             answer.rcode.0 >= 32 || self.rcodes >> answer.rcode.0 & 1 != 0
@@ -477,7 +477,7 @@ impl Fallback {
 /// Returns how telling an unusable answer is.
 const fn rank(answer: &Answer) -> u8 {
     match answer.rcode {
-        _ if answer.is_failure => 1,
+        _ if answer.is_silence => 1,
         Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN => 5,
         Rcode::SERVFAIL => 4,
         Rcode::REFUSED => 3,

@@ -38,6 +38,7 @@ use matcher::text_test;
 /// What a policy refers to.
 pub(super) struct Parts<'a> {
     pub(super) settings: &'a Settings,
+    /// What names are hashed with.
     pub(super) key: HashKey,
     pub(super) pools: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a [CachePlan],
@@ -78,6 +79,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         places: Vec::new(),
         targets: Vec::new(),
         guards: BTreeSet::new(),
+        group_branches: Vec::new(),
         connection_tests: Vec::new(),
         rate_cells: BTreeMap::new(),
         view: 0,
@@ -93,10 +95,11 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
             return None;
         }
     };
-    for Target { at, routine, op: with } in targets {
+    for Target { at, routine, way } in targets {
         let start = starts.get(&routine).and_then(|&start| u16::try_from(start).ok());
-        match (start, ops.get_mut(at)) {
-            (Some(start), Some(op)) => *op = with(start),
+        match (start, ops.get_mut(at), way) {
+            (Some(start), Some(op), Way::Step(make)) => *op = make(start),
+            (Some(start), Some(Op::Split(split)), Way::Branch(branch)) => split.set_start(branch, start),
             _ => {
                 problems.push(too_long(places[at]));
                 return None;
@@ -157,6 +160,8 @@ struct Emitter<'a> {
     targets: Vec<Target<'a>>,
     /// Steps that skip rules for names that none of them looks for.
     guards: BTreeSet<usize>,
+    /// Branches that ask a group: the split's step, which branch, the group, and where that is said.
+    group_branches: Vec<(usize, usize, &'a str, Span)>,
     connection_tests: Vec<ConnectionTest>,
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// The view whose policies are written.
@@ -167,8 +172,16 @@ struct Emitter<'a> {
 struct Target<'a> {
     at: usize,
     routine: Routine<'a>,
-    /// Makes the step from the first step of the policy.
-    op: fn(u16) -> Op,
+    way: Way,
+}
+
+/// How a step leads to a policy.
+#[derive(Clone, Copy)]
+enum Way {
+    /// By itself: this makes it from the first step of the policy.
+    Step(fn(u16) -> Op),
+    /// By a branch.
+    Branch(usize),
 }
 
 /// Returns rules on names of which the name must fit one if the condition is to hold, if it looks at the name like that.
@@ -241,6 +254,7 @@ impl<'a> Emitter<'a> {
             self.policy(policy)?;
             order.extend(self.targets[known..].iter().map(|target| target.routine));
         }
+        self.group_branches()?;
         Ok(starts)
     }
 
@@ -453,8 +467,15 @@ impl<'a> Emitter<'a> {
     /// Leads to a policy whose first step is known at the end.
     fn call(&mut self, name: &'a str, op: fn(u16) -> Op, place: Span) {
         let view = if self.view != 0 && self.uses_cache(name) { self.view } else { 0 };
-        self.targets.push(Target { at: self.ops.len(), routine: Routine { view, name }, op });
+        let way = Way::Step(op);
+        self.targets.push(Target { at: self.ops.len(), routine: Routine { view, name }, way });
         self.push(op(0), place);
+    }
+
+    /// Lets a branch of the split at `at` lead to a policy.
+    fn branch_to_policy(&mut self, at: usize, branch: usize, name: &'a str) {
+        let view = if self.view != 0 && self.uses_cache(name) { self.view } else { 0 };
+        self.targets.push(Target { at, routine: Routine { view, name }, way: Way::Branch(branch) });
     }
 }
 

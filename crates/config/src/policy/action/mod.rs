@@ -61,6 +61,8 @@ pub enum Noun {
     Listener,
     /// A set of records.
     Records,
+    /// A policy, or a group of `upstreams`.
+    Way,
 }
 
 impl Noun {
@@ -75,6 +77,7 @@ impl Noun {
             Self::Condition => "condition",
             Self::Listener => "listener",
             Self::Records => "set of records",
+            Self::Way => "policy or upstream group",
         }
     }
 }
@@ -259,6 +262,47 @@ mod tests {
         check("cache ( main )", Action::Core(Core::Cache(label("main"))));
         check("reject(NXDOMAIN)", Action::Answer(Answer::Reject(Rcode::NXDOMAIN)));
         check("mark(63)", Action::Core(Core::Mark(63)));
+        check("cache(main, continue)", Action::Core(Core::CacheAndGoOn(label("main"))));
+        let members = vec![label("a"), label("b")];
+        check("forward(all, members a|b)", Action::Core(Core::ForwardTo { group: label("all"), members }));
+        check("goto(other)", Action::Core(Core::Goto(label("other"))));
+        check("sleep(20ms)", Action::Core(Core::Sleep(Duration::from_millis(20))));
+        let sides = [label("fast"), label("root")];
+        let fallback = |unusable, on_slow, always, after| {
+            let sides = sides.clone();
+            let after = Duration::from_millis(after);
+            Action::Core(Core::Fallback(core::Fallback { sides, after, on_slow, always, unusable }))
+        };
+        let usual = || core::Unusable { rcodes: vec![], every: true, failures: true };
+        check("fallback(fast, root)", fallback(usual(), true, false, 500));
+        check("fallback(fast, root, after 300ms, standby always)", fallback(usual(), true, true, 300));
+        check(
+            "fallback(fast, root, on servfail|timeout)",
+            fallback(
+                core::Unusable { rcodes: vec![Rcode::SERVFAIL], every: false, failures: true },
+                true,
+                false,
+                500,
+            ),
+        );
+        check(
+            "fallback(fast, root, on [nxdomain, error])",
+            fallback(
+                core::Unusable { rcodes: vec![Rcode::NXDOMAIN], every: false, failures: true },
+                false,
+                false,
+                500,
+            ),
+        );
+        let name = |text| values::name(text).expect("a name");
+        let rename = |with_alias, to| Action::Core(Core::Rename { with_alias, to });
+        check("redirect(example.net)", rename(true, core::Renaming::To(name("example.net"))));
+        let pattern = |text, covers_below| At {
+            value: core::Pattern { name: name(text), covers_below },
+            span: Span::BUILT_IN,
+        };
+        let renaming = core::Renaming::From(pattern("a.example", true), pattern("b.example", true));
+        check("rewrite(*.a.example, suffix:b.example)", rename(false, renaming));
         check("ttl(fixed 60s)", Action::Edit(Edit::Ttl(TtlChange::Fixed(Duration::from_secs(60)))));
         check(
             "ttl(max 1h)",
@@ -269,11 +313,14 @@ mod tests {
     #[test]
     fn mistakes_point_into_the_text() {
         check_wrong("cach(main)", "x:1:1: error: unknown action \"cach\"");
-        check_wrong("cache", "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME)");
+        check_wrong(
+            "cache",
+            "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME, [continue])",
+        );
         check_wrong("drop(x)", "x:1:1: error: \"drop\" takes nothing in parentheses: expected drop");
         check_wrong(
             "cache(main",
-            "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME)",
+            "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME, [continue])",
         );
         check_wrong(
             "reject(nope)",
@@ -282,6 +329,30 @@ mod tests {
         check_wrong(
             "ttl(fixed 60)",
             "x:1:11: error: \"60\" has no unit: expected a duration such as 500ms, 10s, 1m30s, 2h or 1d",
+        );
+        check_wrong(
+            "fallback(a)",
+            "x:1:1: error: something is missing in the parentheses of \"fallback\": expected fallback(FIRST, SECOND, \
+             [after TIME], [on unusable|timeout|error|RCODE…], [standby late|always])",
+        );
+        check_wrong(
+            "fallback(a, b, after 1s, on servfail)",
+            "x:1:22: error: the time says nothing: being slow is no reason here: expected \"timeout\" after \"on\"",
+        );
+        check_wrong("race(a)", "x:1:1: error: 1 in a race: expected 2 to 4");
+        check_wrong(
+            "race(a, b, on timeout)",
+            "x:1:15: error: a race waits for the first usable answer, however long: expected unusable, error or response codes",
+        );
+        check_wrong(
+            "rewrite(a.example, *.b.example)",
+            "x:1:20: error: one name cannot become many: expected a name, or a suffix before it too",
+        );
+        check_wrong("sleep(2m)", "x:1:7: error: \"2m\" is not a time to wait: expected 1ms to 60s");
+        check_wrong(
+            "dns64(2001:db8::/80)",
+            "x:1:7: error: \"2001:db8::/80\" cannot hold IPv4 addresses: expected an IPv6 prefix of 32, 40, 48, 56, 64 \
+             or 96 bits (RFC 6052 §2.2)",
         );
         check_wrong("ttl(min 1h max 1s)", "x:1:9: error: the smallest TTL is larger than the largest");
         check_wrong(

@@ -165,13 +165,19 @@ pub(super) fn question(text: &str) -> OutQuery {
 
 /// Writes a reply to `query` with one address in it if it is NOERROR.
 pub(super) fn reply_to(query: &[u8], rcode: Rcode) -> Vec<u8> {
+    let addresses: &[u8] = if rcode == Rcode::NOERROR { &[1] } else { &[] };
+    reply_with(query, rcode, addresses)
+}
+
+/// Writes a reply to `query` with addresses of which these are the last octets.
+pub(super) fn reply_with(query: &[u8], rcode: Rcode, addresses: &[u8]) -> Vec<u8> {
     let query = Query::parse(query).expect("we send queries");
     let mut out = vec![0; 512];
     let flags = Flags::QR.with(Flags::RD).with(Flags::RA).with_rcode(rcode);
     let mut writer = Writer::new(&mut out, 512, query.header.id, flags);
     writer.question(&query.question).expect("fits");
-    if rcode == Rcode::NOERROR {
-        let rdata = |w: &mut Writer<'_>| w.bytes(&[192, 0, 2, 1]);
+    for &last in addresses {
+        let rdata = |w: &mut Writer<'_>| w.bytes(&[192, 0, 2, last]);
         writer
             .record(Section::Answer, query.question.qname, Rtype::A, Class::IN, Ttl::new(60), rdata)
             .expect("fits");
