@@ -35,7 +35,7 @@ fn check(server: &Server, arguments: &[&str], expect: &str) {
 #[test]
 fn names_are_compared_whole_from_the_end_in_part_and_by_expression() {
     let server = telling(
-        "qname == \"only.example\" or qname in suffix:below.example|keyword:needle|\"regex:^n[0-9]+\\\\.example$\" or qname in listed or qname starts-with \"first.\" or qname ends-with \".last\" or qname contains middle",
+        "qname == \"only.example\" or qname in suffix:below.example|keyword:needle|\"regex:^n[0-9]+\\.example$\" or qname in listed or qname starts-with \"first.\" or qname ends-with \".last\" or qname contains middle",
         "sets: {listed: {names: [exact:listed.example, below.listed.example]}}\n",
     );
     for name in [
@@ -385,7 +385,7 @@ fn rules_that_never_hold_and_cycles_are_named() {
     let common = "upstreams: {default: {servers: 192.0.2.1}}\n";
     let printed =
         checked(&format!("{common}policy: {{main: [{{if: qclass == CH, do: drop}}, forward(default)]}}\n"));
-    contains(&printed, "g.yaml:2:31: warning: questions of class CH never come to a policy");
+    contains(&printed, "g.yaml:2:32: warning: questions of class CH never come to a policy");
     contains(&printed, "warning: this condition never holds: the rule does nothing");
     let printed = checked(&format!(
         "{common}policy:\n  main:\n    - {{if: qname in suffix:example, do: drop}}\n    - {{if: qname in suffix:www.example and rd, do: drop}}\n    - forward(default)\n"

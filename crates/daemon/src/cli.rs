@@ -294,7 +294,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) words: Vec<String>,
     /// The client's address [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) client: Option<std::net::IpAddr>,
+    pub(crate) client: Option<IpAddr>,
     /// The listener, by its name [default: the first].
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
