@@ -24,7 +24,10 @@ fn policy(count: usize, kind: &str) -> String {
         _ => format!("qtype in [TYPE{}, MX] and do", 300 + number),
     };
     let rules = (0..count).map(|number| format!("    - {{if: '{}', do: [mark(1), drop]}}\n", rule(number)));
-    format!("upstreams: {{default: {{servers: 192.0.2.1}}}}\npolicy:\n  main:\n{}    - reject(nxdomain)\n", rules.collect::<String>())
+    format!(
+        "upstreams: {{default: {{servers: 192.0.2.1}}}}\npolicy:\n  main:\n{}    - reject(nxdomain)\n",
+        rules.collect::<String>()
+    )
 }
 
 fn engine(text: &str) -> Engine {
