@@ -84,7 +84,10 @@ impl<'a> Bench<'a> {
     /// Starts `rival` and judges its answers, also after a reload if there is one.
     pub(super) fn judge(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
         let mut up = self.start(rival, program)?;
-        self.load(&Plan { until: Until::EachAnswered(WARM_MAX), ..up.plan.clone() })?;
+        let tally = self.load(&Plan { until: Until::EachAnswered(WARM_MAX), ..up.plan.clone() })?;
+        if tally.answered < self.packets.len() as u64 {
+            return Err(format!("answered only {}", self.shortfall(&tally)));
+        }
         if let (true, Some(reload)) = (self.scenario.reloads(), &up.reload) {
             up.server.reload(reload)?;
             up.judgement = self.ask(rival, &up.probes, up.plan.server)?;
@@ -227,16 +230,19 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Says how many names were answered, and what was wrong with the others.
+    fn shortfall(&self, tally: &Tally) -> String {
+        let complaint = tally.complaint().map(|complaint| format!(": {complaint}")).unwrap_or_default();
+        format!("{} of {} names{complaint}", tally.answered, self.packets.len())
+    }
+
     /// Asks every name once, gently, and again to let all copies settle.
     fn warm(&self, plan: &Plan) -> Result<(), String> {
         let warm = Plan { until: Until::EachAnswered(WARM_MAX), outstanding: 64, clients: 1, ..plan.clone() };
         for _ in 0..2 {
             let tally = self.load(&warm)?;
             if tally.answered < self.packets.len() as u64 {
-                let names = self.packets.len();
-                let complaint =
-                    tally.complaint().map(|complaint| format!(": {complaint}")).unwrap_or_default();
-                return Err(format!("warmed only {} of {names} names{complaint}", tally.answered));
+                return Err(format!("warmed only {}", self.shortfall(&tally)));
             }
         }
         Ok(())
