@@ -82,7 +82,7 @@ pub fn settings() -> BTreeSet<&'static str> {
     SCENARIOS.iter().map(|scenario| scenario.setting).collect()
 }
 
-/// Selects scenarios by name, by family (`latency`), by page (`runbound`), `all` that Gannet can do, or `pending`.
+/// Selects scenarios by name (`=local`), by family (`latency`), by page (`runbound`), `all` that Gannet can do, or `pending`.
 pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
     let mut chosen: Vec<&'static Scenario> = Vec::new();
     for want in wanted {
@@ -113,9 +113,11 @@ pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
     Ok(chosen)
 }
 
-/// Returns the scenario of this name, whether or not it is pending, and those of this family that are not.
+/// Returns the scenario of this name, whether or not it is pending, and those of this family that are not; after `=`
+/// the scenario alone.
 fn named(want: &str) -> Vec<&'static Scenario> {
     let is_meant = |s: &&Scenario| match want {
+        _ if want.starts_with('=') => s.name == &want[1..],
         "all" => s.needs.is_none(),
         "pending" => s.needs.is_some(),
         _ => {
@@ -159,6 +161,9 @@ mod tests {
     #[test]
     fn scenarios_are_chosen_by_name_or_family() {
         assert_eq!(names(&["local", "local"]), ["local", "local-tcp"]);
+        assert_eq!(names(&["=local", "local-tcp"]), ["local", "local-tcp"]);
+        assert_eq!(names(&["=cache-tcp"]), ["cache-tcp"]);
+        assert!(select(&["=cache".to_owned()]).unwrap_err().contains("unknown"));
         assert_eq!(names(&["latency-cache"]), ["latency-cache-1", "latency-cache-2", "latency-cache-4"]);
         assert!(names(&["all"]).iter().all(|name| !names(&["pending"]).contains(name)));
         assert_eq!(names(&["all", "pending"]).len(), SCENARIOS.len());
@@ -172,7 +177,7 @@ mod tests {
         assert!(!names(&["forgedns"]).contains(&"domain-set"));
         for (page, _, wanted) in PAGES {
             for name in *wanted {
-                let is_family = SCENARIOS.iter().any(|s| s.name.starts_with(name));
+                let is_family = !named(name).is_empty() || SCENARIOS.iter().any(|s| s.name.starts_with(name));
                 assert!(is_family || PENDING.iter().any(|(p, _)| p == name), "{page}: {name}");
             }
         }

@@ -228,7 +228,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
         "forgedns",
         "ForgeDNS 0.3.0, higher concurrency",
         &[
-            "forward",
+            "=forward",
             "cache-warm",
             "forward-tcp",
             "race3",
@@ -236,7 +236,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
             "domain-set",
             "address-set",
             "chain",
-            "one",
+            "=one",
             "one-tcp",
         ],
     ),
@@ -284,7 +284,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
     (
         "runbound",
         "Runbound 0.3.5",
-        &["runbound-1", "runbound-8", "forward", "memory-1m", "reload-local", "reload-cache"],
+        &["runbound-1", "runbound-8", "=forward", "memory-1m", "reload-local", "reload-cache"],
     ),
     ("erldns", "erldns, June 2025", &["erldns-mix", "erldns-resolvable", "erldns-guide"]),
     (
@@ -295,7 +295,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
     (
         "dnsdist-article",
         "dnsdist with AF_XDP, the side without AF_XDP",
-        &["dnsdist-once", "dnsdist", "dnsdist-500", "xdp"],
+        &["dnsdist-once", "=dnsdist", "dnsdist-500", "xdp"],
     ),
 ];
 
