@@ -111,7 +111,9 @@ fn replies_are_written_in_the_configuration() {
     contains(&printed, "\"hello\"");
     let printed = server.dig(&["gone.example", "A"]);
     contains(&printed, "status: NXDOMAIN");
-    contains(&printed, "EDE: 29 (Synthesized): (made up)");
+    // Older versions of dig have no name for it.
+    contains(&printed, "EDE: 29");
+    contains(&printed, "(made up)");
     contains(&printed, "ns.example. admin.example. 1 2 3 4 5");
     assert_eq!(short(&server, "on.example", "A"), ["192.0.2.1"]);
 }
