@@ -67,7 +67,11 @@ impl Http {
         }
         let response = match &settings.body {
             Some(body) => agent.run(request.body(filled(body, self.escape))?)?,
-            None => agent.run(request.body(())?)?,
+            // A method that usually has a body has an empty one then.
+            None if matches!(settings.method, Method::Get | Method::Delete) => {
+                agent.run(request.body(())?)?
+            }
+            None => agent.run(request.body(String::new())?)?,
         };
         Ok(response.status())
     }
