@@ -24,7 +24,7 @@ mod suggest;
 pub mod values;
 mod yaml;
 
-pub use compile::{CachePlan, Listening, Plans, compile, listening, workers};
+pub use compile::{CachePlan, Listening, Plans, compile, compile_again, listening, watched, workers};
 pub use diagnostic::{Diagnostic, Severity};
 pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};
 pub use settings::{NeedsRestart, Settings, diff};

@@ -111,6 +111,11 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
             used.insert((Noun::Effect, name.as_str()));
         }
     }
+    for part in settings.sets.iter().flat_map(|set| set.include.iter().chain(&set.except)) {
+        if sets.check(&part.value, part.span, problems) {
+            used.insert((Noun::Set, part.value.as_str()));
+        }
+    }
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
     for defined in [&groups, &caches, &sets, &conditions, &effects, &records].into_iter().filter(|_| is_right)
@@ -231,14 +236,14 @@ fn check_sets<'s>(
         Condition::Test(Test::Qname(terms) | Test::AnswerCname(terms)) => {
             for term in terms {
                 if let NameTerm::Set(name) = &term.value {
-                    check(name, term.span, "names", &|set| !set.names.is_empty());
+                    check(name, term.span, "names", &|set| set.may_hold_names(&settings.sets));
                 }
             }
         }
         Condition::Test(Test::Client(terms) | Test::AnswerAddress(terms) | Test::PtrAddress(terms)) => {
             for term in terms {
                 if let AddressTerm::Set(name) = &term.value {
-                    check(name, term.span, "clients", &|set| !set.clients.is_empty());
+                    check(name, term.span, "addresses", &|set| set.may_hold_addresses(&settings.sets));
                 }
             }
         }

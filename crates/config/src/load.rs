@@ -1,6 +1,7 @@
 //! Files to settings: reading, includes, merging, checking.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,19 @@ pub trait Surroundings {
 
     /// Reads a file; may stop after 16 MiB and one octet, which is too large.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Reads a list of a set; may stop after `octets_max` octets and one, which is too large.
+    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
+        let _ = octets_max;
+        self.read(path)
+    }
+
+    /// Returns a number that changes when a file does: two readings with the same number between them are the same.
+    fn stamp(&self, path: &Path) -> io::Result<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.read(path)?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
 
     /// Returns the names in a directory, in any order.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
@@ -54,6 +68,23 @@ impl Surroundings for System {
         let mut octets = Vec::new();
         std::fs::File::open(path)?.take(FILE_OCTETS_MAX as u64 + 1).read_to_end(&mut octets)?;
         Ok(octets)
+    }
+
+    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
+        let file = std::fs::File::open(path)?;
+        let len = file.metadata().map_or(0, |metadata| metadata.len()).min(octets_max);
+        let mut octets = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
+        file.take(octets_max.saturating_add(1)).read_to_end(&mut octets)?;
+        Ok(octets)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = std::fs::metadata(path)?;
+        let mut hasher = DefaultHasher::new();
+        let changed = [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())];
+        (metadata.dev(), metadata.ino(), metadata.len(), changed).hash(&mut hasher);
+        Ok(hasher.finish())
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {

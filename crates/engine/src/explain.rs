@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sets::{AddressSet, NameSet};
+use sets::{AddressSet, Blocklist, NameSet};
 use wire::{Folded, Rcode};
 
 use crate::matchers::text::TextSource;
@@ -171,6 +171,7 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
     match matcher {
         Matcher::Constant(_) => "always so".to_owned(),
         Matcher::Qname(set) => in_names(&format!("{}", query.question.qname), set, &facts.run.sought),
+        Matcher::Listed(list) => in_list(list, facts),
         Matcher::Qtype(_) => format!("the type {} {is} among them", query.question.qtype),
         Matcher::Flag(_) | Matcher::WantsDnssec => format!("the flag {is} set"),
         Matcher::Edns => format!("EDNS {is} there"),
@@ -250,6 +251,17 @@ fn in_names(name: &str, set: &NameSet, sought: &Sought<'_>) -> String {
     }
 }
 
+fn in_list(list: &Blocklist, facts: Facts<'_>) -> String {
+    let name = facts.run.query.question.qname;
+    match list.rule(&facts.asking()) {
+        None => format!("{name} fits no rule"),
+        Some(ruling) if ruling.is_allowed => {
+            format!("{name} fits the exception in line {} of {}", ruling.line, ruling.source)
+        }
+        Some(ruling) => format!("{name} fits line {} of {}", ruling.line, ruling.source),
+    }
+}
+
 fn in_addresses(address: IpAddr, set: &AddressSet) -> String {
     match set
         .ranges()
@@ -257,6 +269,7 @@ fn in_addresses(address: IpAddr, set: &AddressSet) -> String {
     {
         Some((first, last)) if first == last => format!("{address} is among them"),
         Some((first, last)) => format!("{address} is within {first} to {last}"),
+        None if set.contains(address) => format!("{address} was added while the server ran"),
         None => format!("{address} is not among them"),
     }
 }

@@ -3,6 +3,9 @@
 //! Sets of addresses: sorted ranges behind a table that leads to the right few of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::dynamic::DynamicAddresses;
 
 /// Bits of the largest first-level table.
 const TABLE_BITS_MAX: u32 = 16;
@@ -114,28 +117,33 @@ impl<T: Number> Ranges<T> {
 
 /// A set of addresses. Addresses of version 4 that are written in version 6 (`::ffff:192.0.2.1`) are taken for what they
 /// stand for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct AddressSet {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
+    /// Addresses that are added and removed while the server runs, and those that are taken out like this.
+    live: Box<[Arc<DynamicAddresses>]>,
+    live_out: Box<[Arc<DynamicAddresses>]>,
 }
 
 impl AddressSet {
     /// Returns whether the set holds the address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
-        match address {
+        let is_held = match address {
             IpAddr::V4(v4) => self.v4.contains(v4.to_bits()),
             IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
                 Some(v4) => self.v4.contains(v4.to_bits()),
                 None => self.v6.contains(v6.to_bits()),
             },
-        }
+        };
+        (is_held || self.live.iter().any(|live| live.contains(address)))
+            && !self.live_out.iter().any(|live| live.contains(address))
     }
 
     /// Returns whether no address is in the set.
-    pub const fn is_empty(&self) -> bool {
-        self.v4.ranges.is_empty() && self.v6.ranges.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.v4.ranges.is_empty() && self.v6.ranges.is_empty() && self.live.iter().all(|live| live.is_empty())
     }
 
     /// Returns how many ranges there are, once they are joined.
@@ -161,12 +169,14 @@ impl AddressSet {
 }
 
 /// A set of addresses in the making. What is taken out is taken out whenever it is said.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct AddressSetBuilder {
     v4: Vec<(u32, u32)>,
     v6: Vec<(u128, u128)>,
     without_v4: Vec<(u32, u32)>,
     without_v6: Vec<(u128, u128)>,
+    live: Vec<Arc<DynamicAddresses>>,
+    live_out: Vec<Arc<DynamicAddresses>>,
 }
 
 /// The first address of version 4 as version 6 writes it.
@@ -223,12 +233,29 @@ impl AddressSetBuilder {
     pub fn include(&mut self, set: &AddressSet) {
         self.v4.extend_from_slice(&set.v4.ranges);
         self.v6.extend_from_slice(&set.v6.ranges);
+        self.live.extend(set.live.iter().map(Arc::clone));
+    }
+
+    /// Returns how many ranges were added, overlapping ones too.
+    pub const fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
+    }
+
+    /// Returns whether no range was added.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds addresses that are added and removed while the server runs.
+    pub fn live(&mut self, addresses: Arc<DynamicAddresses>) {
+        self.live.push(addresses);
     }
 
     /// Takes out everything that another set holds.
     pub fn except(&mut self, set: &AddressSet) {
         self.without_v4.extend_from_slice(&set.v4.ranges);
         self.without_v6.extend_from_slice(&set.v6.ranges);
+        self.live_out.extend(set.live.iter().map(Arc::clone));
     }
 
     /// Builds the set; order and overlaps do not matter.
@@ -236,6 +263,8 @@ impl AddressSetBuilder {
         AddressSet {
             v4: Ranges::new(without(joined(self.v4), &joined(self.without_v4))),
             v6: Ranges::new(without(joined(self.v6), &joined(self.without_v6))),
+            live: self.live.into(),
+            live_out: self.live_out.into(),
         }
     }
 }

@@ -9,6 +9,7 @@ use regex_automata::nfa::thompson::NFA;
 use regex_syntax::hir::Hir;
 use wire::{HashKey, Name};
 
+use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::literals;
 use crate::names::{NameSet, Source};
@@ -44,6 +45,7 @@ pub struct NameSetBuilder {
     highest: u32,
     include: Vec<Arc<NameSet>>,
     except: Vec<Arc<NameSet>>,
+    live: Option<Arc<DynamicNames>>,
 }
 
 struct Regex {
@@ -65,6 +67,7 @@ impl NameSetBuilder {
             highest: 0,
             include: Vec::new(),
             except: Vec::new(),
+            live: None,
         }
     }
 
@@ -132,6 +135,11 @@ impl NameSetBuilder {
         self.except.push(set);
     }
 
+    /// Adds names that are added and removed while the server runs.
+    pub fn live(&mut self, names: Arc<DynamicNames>) {
+        self.live = Some(names);
+    }
+
     /// Returns how many rules were added.
     pub const fn len(&self) -> usize {
         self.entries.len() + self.keywords.len() + self.regexes.len()
@@ -152,6 +160,7 @@ impl NameSetBuilder {
             patterns: compile_patterns(self.keywords, self.regexes).map(Box::new),
             include: self.include.into(),
             except: self.except.into(),
+            live: self.live,
             sources: self.sources.into(),
         }
     }
@@ -214,7 +223,25 @@ fn automat(hirs: &[&Hir], octets_max: usize) -> Result<Automat, PatternError> {
     })
 }
 
-type Pieces = HashMap<(u8, u32), Vec<(Trial, u32)>>;
+/// What is tried when a piece is found, by the piece's length and octets.
+type Pieces = HashMap<(u8, u32), Vec<Trial>>;
+
+/// Notes that `literal` is required: by itself, or by a regular expression.
+fn require(pieces: &mut Pieces, texts: &mut Vec<u8>, literal: &[u8], (regex, origin): (u32, u32)) {
+    let size = literal.len().min(PIECE_OCTETS);
+    // A piece that others have already would lead to more trials.
+    let cost = |part: &[u8]| {
+        let others = pieces.get(&(size as u8, number(part))).map_or(0, Vec::len);
+        literals::frequency(part) * (1 + others) as f64
+    };
+    let best = literal.windows(size.max(1)).enumerate().map(|(at, part)| (at, part, cost(part)));
+    let Some((piece_at, part, _)) = best.min_by(|a, b| a.2.total_cmp(&b.2)) else { return };
+    let piece = (size as u8, number(part));
+    let trial =
+        Trial { at: texts.len() as u32, len: literal.len() as u16, piece_at: piece_at as u16, regex, origin };
+    texts.extend_from_slice(literal);
+    pieces.entry(piece).or_default().push(trial);
+}
 
 fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Option<Patterns> {
     let len = keywords.len() + regexes.len();
@@ -224,37 +251,20 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     let mut pieces = Pieces::new();
     let mut texts = Vec::new();
     for (keyword, origin) in keywords {
-        let size = keyword.len().min(PIECE_OCTETS);
-        // A piece that others have already would lead to more trials.
-        let cost = |part: &[u8]| {
-            let others = pieces.get(&(size as u8, number(part))).map_or(0, Vec::len);
-            literals::frequency(part) * (1 + others) as f64
-        };
-        let best = keyword.windows(size).enumerate().map(|(at, part)| (at, part, cost(part)));
-        let Some((piece_at, part, _)) = best.min_by(|a, b| a.2.total_cmp(&b.2)) else { continue };
-        let piece = (size as u8, number(part));
-        let trial =
-            Trial::Keyword { at: texts.len() as u32, len: keyword.len() as u16, piece_at: piece_at as u16 };
-        texts.extend_from_slice(&keyword);
-        pieces.entry(piece).or_default().push((trial, origin));
+        require(&mut pieces, &mut texts, &keyword, (0, origin));
     }
     let (mut automats, mut always) = (Vec::new(), Vec::new());
     for regex in regexes {
         let required = literals::required(&regex.hir);
-        let common: f64 = required.iter().map(|literal| literals::rarest(literal).1).sum();
+        let common: f64 = required.iter().map(|literal| literals::rarest(literal)).sum();
         if required.is_empty() || common >= COMMON_MIN {
             always.push(regex);
             continue;
         }
-        let trial = Trial::Regex(automats.len() as u32);
-        for literal in &required {
-            let (at, _) = literals::rarest(literal);
-            let size = literal.len().min(PIECE_OCTETS);
-            if let Some(part) = literal.get(at..at + size) {
-                pieces.entry((size as u8, number(part))).or_default().push((trial, regex.origin));
-            }
-        }
         automats.push(regex.automat);
+        for literal in &required {
+            require(&mut pieces, &mut texts, literal, (automats.len() as u32, regex.origin));
+        }
     }
     let words = pieces.len().next_power_of_two().clamp(BITS_WORDS_MIN, BITS_WORDS_MAX);
     let mut patterns = Patterns {
@@ -262,7 +272,7 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         lengths: 0,
         groups: vec![Group::default(); (pieces.len() * 2).next_power_of_two()].into_boxed_slice(),
         trials: Box::default(),
-        keywords: texts.into_boxed_slice(),
+        texts: texts.into_boxed_slice(),
         regexes: automats.into_boxed_slice(),
         always: together(always).into_boxed_slice(),
         len,

@@ -5,16 +5,23 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod blocklist;
+mod blocklist_builder;
 mod builder;
+mod dynamic;
 mod fingerprint;
 mod literals;
+mod live;
 mod names;
 mod patterns;
 mod sought;
 mod table;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
+pub use blocklist::{Asking, Blocklist, Class, Condition, NameText, Ruling, Treatment};
+pub use blocklist_builder::{BlocklistBuilder, Pattern, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
+pub use dynamic::{Added, DynamicAddresses, DynamicNames};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
 pub use sought::{Sought, top_bit};

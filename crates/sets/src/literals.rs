@@ -18,9 +18,23 @@ enum Known {
 /// Returns texts of which every text that fits contains at least one; empty if there are none such.
 pub(crate) fn required(hir: &Hir) -> Vec<Vec<u8>> {
     match known(hir) {
-        Known::Exact(literals) => usable(literals),
-        Known::Contains(literals) => literals,
+        Known::Exact(literals) => fewest(usable(literals)),
+        Known::Contains(literals) => fewest(literals),
     }
+}
+
+/// Leaves out texts that contain another of them: whatever contains those contains that one.
+fn fewest(literals: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let contains = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    let mut kept: Vec<Vec<u8>> = Vec::new();
+    let mut sorted = literals;
+    sorted.sort_by_key(Vec::len);
+    for literal in sorted {
+        if !kept.iter().any(|part| contains(&literal, part)) {
+            kept.push(literal);
+        }
+    }
+    kept
 }
 
 /// Returns nothing if one of the literals says nothing.
@@ -130,21 +144,15 @@ fn alternation(parts: &[Hir]) -> Known {
 fn better(one: Vec<Vec<u8>>, other: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let cost = |literals: &[Vec<u8>]| match literals {
         [] => f64::INFINITY,
-        literals => literals.iter().map(|literal| rarest(literal).1).sum(),
+        literals => literals.iter().map(|literal| rarest(literal)).sum(),
     };
     if cost(&other) < cost(&one) { other } else { one }
 }
 
-/// Returns where in a literal the part of up to four octets begins that the fewest names contain, and how many names
-/// that is out of one, by a rough guess.
-pub(crate) fn rarest(literal: &[u8]) -> (usize, f64) {
-    let size = literal.len().min(crate::patterns::PIECE_OCTETS);
-    literal
-        .windows(size.max(1))
-        .enumerate()
-        .map(|(at, part)| (at, frequency(part)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .unwrap_or((0, 1.0))
+/// Returns how often the part of up to four octets of a literal that is rarest is in a name, by a rough guess.
+pub(crate) fn rarest(literal: &[u8]) -> f64 {
+    let size = literal.len().clamp(1, crate::patterns::PIECE_OCTETS);
+    literal.windows(size).map(frequency).min_by(f64::total_cmp).unwrap_or(1.0)
 }
 
 /// Pieces that a large part of all names contain.
@@ -192,7 +200,7 @@ mod tests {
     fn required_texts_are_found() {
         check(r"^ad[sx]?\.example\.org$", &[".example.org"]);
         check(r"(^|\.)tracker[0-9]+\.com$", &["tracker"]);
-        check(r"google\.(com|de)$", &["google.com", "google.de"]);
+        check(r"google\.(com|de)$", &["google.de", "google.com"]);
         check(r"^(foo|ba[rz])-", &["foo-", "bar-", "baz-"]);
         check(r"^[0-9a-f]{32}\.", &["."]);
         check(r"^.+$", &[]);

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::patterns::Patterns;
 use crate::sought::Sought;
@@ -20,6 +21,8 @@ pub struct NameSet {
     pub(crate) patterns: Option<Box<Patterns>>,
     pub(crate) include: Box<[Arc<NameSet>]>,
     pub(crate) except: Box<[Arc<NameSet>]>,
+    /// Names that are added and removed while the server runs.
+    pub(crate) live: Option<Arc<DynamicNames>>,
     pub(crate) sources: Box<[Source]>,
 }
 
@@ -46,6 +49,9 @@ impl<'s> Found<'s> {
     /// Returns what the rule's source is called, and the rule's line there, from 1.
     pub fn place(&self) -> (&'s str, u32) {
         let RuleRef(number) = self.rule;
+        if number == 0 {
+            return ("added at run time", 0);
+        }
         let after = self.set.sources.partition_point(|source| source.before < number);
         match after.checked_sub(1).and_then(|at| self.set.sources.get(at)) {
             Some(source) => (&source.label, number - source.before),
@@ -60,6 +66,7 @@ impl NameSet {
     pub fn contains(&self, sought: &Sought<'_>) -> bool {
         (self.table.find(&self.key, sought).is_some()
             || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought.text()))
+            || self.live.as_ref().is_some_and(|live| live.contains(sought))
             || self.include.iter().any(|set| set.contains(sought)))
             && !self.except.iter().any(|set| set.contains(sought))
     }
@@ -81,6 +88,10 @@ impl NameSet {
         }
         match rule {
             Some(rule) => Some(Found { set: self, rule }),
+            // What was added while the server ran has no line.
+            None if self.live.as_ref().is_some_and(|live| live.contains(sought)) => {
+                Some(Found { set: self, rule: RuleRef(0) })
+            }
             None => self.include.iter().find_map(|set| set.find(sought)),
         }
     }
@@ -112,7 +123,9 @@ impl NameSet {
 
     /// Returns whether no name is in the set.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0 && self.include.iter().all(|set| set.is_empty())
+        self.len() == 0
+            && self.live.as_ref().is_none_or(|live| live.is_empty())
+            && self.include.iter().all(|set| set.is_empty())
     }
 
     /// Returns how many octets of memory the set takes itself, without those that it includes.

@@ -47,11 +47,16 @@ pub(crate) type Automat = dense::DFA<Vec<u32>>;
 
 /// A pattern that is tried when its piece was found.
 #[derive(Clone, Copy)]
-pub(crate) enum Trial {
-    /// These octets of [`Patterns::keywords`], the piece that many octets after their beginning.
-    Keyword { at: u32, len: u16, piece_at: u16 },
-    /// This one of [`Patterns::regexes`].
-    Regex(u32),
+pub(crate) struct Trial {
+    /// What must be in the text around the piece: these octets of [`Patterns::texts`].
+    pub(crate) at: u32,
+    pub(crate) len: u16,
+    /// How many octets of them come before the piece.
+    pub(crate) piece_at: u16,
+    /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if that is all.
+    pub(crate) regex: u32,
+    /// The number of the rule.
+    pub(crate) origin: u32,
 }
 
 /// The patterns that have a piece in common.
@@ -73,8 +78,8 @@ pub(crate) struct Patterns {
     pub(crate) lengths: u8,
     /// Found by the highest bits of [`mixed`]; a power of two, at most half full.
     pub(crate) groups: Box<[Group]>,
-    pub(crate) trials: Box<[(Trial, u32)]>,
-    pub(crate) keywords: Box<[u8]>,
+    pub(crate) trials: Box<[Trial]>,
+    pub(crate) texts: Box<[u8]>,
     pub(crate) regexes: Box<[Automat]>,
     /// Regular expressions that are tried on every name, because nothing must be in a name for them to fit.
     pub(crate) always: Box<[Always]>,
@@ -114,7 +119,7 @@ impl Patterns {
         size_of_val(&*self.bits)
             + size_of_val(&*self.groups)
             + size_of_val(&*self.trials)
-            + size_of_val(&*self.keywords)
+            + size_of_val(&*self.texts)
             + self.regexes.iter().map(Automat::memory_usage).sum::<usize>()
             + always.sum::<usize>()
     }
@@ -166,8 +171,8 @@ impl Patterns {
                 }
                 let Some(group) = self.group(piece, len) else { continue };
                 let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
-                for &(trial, origin) in trials {
-                    if self.succeeds(trial, text, at) && f(origin) {
+                for trial in trials {
+                    if self.succeeds(trial, text, at) && f(trial.origin) {
                         return true;
                     }
                 }
@@ -201,17 +206,16 @@ impl Patterns {
         None
     }
 
-    fn succeeds(&self, trial: Trial, text: &[u8], piece_at: usize) -> bool {
-        match trial {
-            Trial::Keyword { at, len, piece_at: before } => {
-                let keyword = self.keywords.get(at as usize..).and_then(|from| from.get(..usize::from(len)));
-                let part = piece_at.checked_sub(usize::from(before)).and_then(|start| text.get(start..));
-                matches!((keyword, part), (Some(keyword), Some(part)) if part.starts_with(keyword))
+    fn succeeds(&self, trial: &Trial, text: &[u8], piece_at: usize) -> bool {
+        let required =
+            self.texts.get(trial.at as usize..).and_then(|from| from.get(..usize::from(trial.len)));
+        let part = piece_at.checked_sub(usize::from(trial.piece_at)).and_then(|start| text.get(start..));
+        let (Some(required), Some(part)) = (required, part) else { return false };
+        part.starts_with(required)
+            && match trial.regex.checked_sub(1) {
+                Some(regex) => self.regexes.get(regex as usize).is_some_and(|automat| fits(automat, text)),
+                None => true,
             }
-            Trial::Regex(regex) => {
-                self.regexes.get(regex as usize).is_some_and(|automat| fits(automat, text))
-            }
-        }
     }
 }
 

@@ -137,17 +137,25 @@ impl<'a> Sought<'a> {
 
 /// Works out the fingerprints from the root down.
 fn suffixes(name: Name<'_>, depth: usize, key: &FingerprintKey) -> [Fingerprint; DEPTHS_KEPT + 1] {
-    // The last labels, the very last one first.
-    let mut labels: [&[u8]; DEPTHS_KEPT] = [&[]; DEPTHS_KEPT];
-    let skipped = depth.saturating_sub(DEPTHS_KEPT);
-    let kept = depth - skipped;
-    for (label, place) in name.labels().skip(skipped).zip(labels.iter_mut().take(kept).rev()) {
-        *place = label;
+    // Where the last labels begin and end, the very last one first.
+    let mut places = [(0_u8, 0_u8); DEPTHS_KEPT];
+    let wire = name.as_bytes();
+    let (mut at, mut left) = (0_usize, depth);
+    // Ends: each step goes over one label.
+    while let Some(&len) = wire.get(at)
+        && len != 0
+    {
+        let end = at + 1 + usize::from(len);
+        left = left.saturating_sub(1);
+        if let Some(place) = places.get_mut(left) {
+            *place = (at as u8 + 1, end as u8);
+        }
+        at = end;
     }
     let mut parent = key.root();
     let mut all = [parent; DEPTHS_KEPT + 1];
-    for (label, place) in labels.iter().take(kept).zip(all.iter_mut().skip(1)) {
-        parent = key.below(parent, label);
+    for (&(start, end), place) in places.iter().take(depth).zip(all.iter_mut().skip(1)) {
+        parent = key.below(parent, wire.get(usize::from(start)..usize::from(end)).unwrap_or(&[]));
         *place = parent;
     }
     all

@@ -104,7 +104,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Gives each rule its place. Of equal names the first one's number counts, and how far any of them reaches.
+    /// Gives each rule its place. Of rules on the same name, the first that reaches somewhere counts there.
     // Once per configuration.
     pub(crate) fn compile(entries: &[Entry], outline: Outline) -> Self {
         let table = Self::with_room(entries, outline, entries.len());
@@ -136,16 +136,19 @@ impl Table {
     // Once per configuration.
     fn put(&mut self, entry: &Entry) {
         let mut at = scale(entry.place, self.buckets.len());
+        let mut reach = entry.slot & REACH;
         // Ends: there are more slots than rules.
         for probes in 1..=self.buckets.len() {
             let Some(bucket) = self.buckets.get_mut(at) else { return };
             for (place, slot) in bucket.0.iter_mut().enumerate() {
                 if *slot & !REACH == entry.slot & !REACH {
-                    *slot |= entry.slot;
-                    return;
+                    reach &= !*slot;
+                    if reach == 0 {
+                        return;
+                    }
                 }
                 if *slot == 0 {
-                    *slot = entry.slot;
+                    *slot = entry.slot & !REACH | reach;
                     if let Some(origin) = self.origins.get_mut(at * BUCKET + place) {
                         *origin = entry.origin;
                     }
@@ -273,8 +276,8 @@ impl Table {
         for _ in 0..self.probes_max {
             let bucket = self.buckets.get(at)?;
             for (place, &slot) in bucket.0.iter().enumerate() {
-                if slot & !REACH == wanted {
-                    return (slot & reach != 0).then_some(at * BUCKET + place);
+                if slot & !REACH == wanted && slot & reach != 0 {
+                    return Some(at * BUCKET + place);
                 }
             }
             // Slots are filled in order: behind a free one there is nothing.

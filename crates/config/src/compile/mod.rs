@@ -30,7 +30,7 @@ use crate::jobs::Jobs;
 use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit};
-use crate::sets::Sets;
+use crate::sets::{Sets, Workshop};
 use crate::settings::{Settings, Startup};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
@@ -61,6 +61,8 @@ pub struct Plans {
     pub guards: Arc<BTreeSet<usize>>,
     /// What it was written in.
     pub sources: Arc<Sources>,
+    /// Names and addresses that conditions compare with.
+    pub sets: Sets,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
@@ -204,6 +206,18 @@ pub fn compile(
     previous: Option<&Plans>,
     surroundings: &dyn Surroundings,
 ) -> Result<Plans, Vec<Diagnostic>> {
+    compile_again(loaded, own, previous, surroundings, None)
+}
+
+/// Like [`compile`], but looks only at the lists of the set `only`, if there is one: the other sets stay as they are in
+/// `previous`, whatever became of their lists.
+pub fn compile_again(
+    loaded: &Loaded,
+    own: &[SocketAddr],
+    previous: Option<&Plans>,
+    surroundings: &dyn Surroundings,
+    only: Option<&str>,
+) -> Result<Plans, Vec<Diagnostic>> {
     let settings = &loaded.settings;
     let mut problems = Vec::new();
     let mut keep = match previous {
@@ -218,7 +232,6 @@ pub fn compile(
     let gate = gate(settings, &mut keep, surroundings);
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
     let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
-    let sets = Sets::compile(settings, keep.key);
     let mut jobs = keep.numbers.extend(settings, &mut problems);
     keep.snapshots += 1;
     if let Some(recorder) = &mut jobs.recorder {
@@ -226,6 +239,14 @@ pub fn compile(
     }
     let records = records::compile(settings, keep.key, surroundings, &mut problems);
     remembered(settings, &mut keep, surroundings, &mut problems);
+    let workshop = Workshop {
+        key: keep.key,
+        state_directory: &keep.state_directory,
+        surroundings,
+        previous: previous.map(|previous| &previous.sets),
+        only,
+    };
+    let sets = Sets::compile(settings, &workshop, &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -276,6 +297,7 @@ pub fn compile(
         sources,
         jobs,
         steps,
+        sets,
         warnings: found,
         keep,
     })
@@ -309,6 +331,30 @@ fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]>
         name.replace(';', ",")
     });
     names.collect()
+}
+
+/// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it
+/// again.
+pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<PathBuf> {
+    let directory = &settings.startup.state_directory;
+    let lists = settings
+        .sets
+        .iter()
+        .flat_map(|set| set.lists.iter().map(move |list| crate::sets::file_of(set, list, directory)));
+    let mut files: Vec<PathBuf> = lists.collect();
+    files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
+    if settings.hosts.system {
+        files.push(surroundings.hosts_file());
+    }
+    let uses_system = |server: &crate::settings::GroupServer| {
+        matches!(server.server.value, crate::settings::Server::System)
+    };
+    if settings.upstreams.iter().any(|group| group.servers.iter().any(uses_system)) {
+        files.push(surroundings.resolv_conf());
+    }
+    files.sort();
+    files.dedup();
+    files
 }
 
 /// Takes over the caches that the server has, by name, and makes those that are new.

@@ -5,6 +5,7 @@
 mod jobs;
 mod notation;
 mod read;
+mod sets;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use crate::records::Record;
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamePattern, NamedCondition, Policy, Presentation, Rate, RecordSet,
-    Server, Set, Settings, Startup, Tcp, TransportWord, View,
+    LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Server, Settings,
+    Startup, Tcp, TransportWord, View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values;
@@ -26,6 +27,7 @@ use crate::yaml::{self, Entry, Node};
 use notation::{interface, path, pick, rcode_term, server, split_by_commas};
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
+pub(crate) use sets::range_of;
 
 /// What lowering needs besides the tree.
 pub(crate) struct Lowering<'a> {
@@ -495,23 +497,6 @@ impl Lowering<'_> {
         (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp)
     }
 
-    fn sets(&mut self, root: &Section<'_>) -> Vec<Set> {
-        let mut sets = Vec::new();
-        for (name, section) in self.named_sections(root, "sets") {
-            let names: Vec<NamePattern> =
-                self.list(&section, "names", |_, _, scalar| crate::sets::name_pattern(&scalar.text)).values();
-            let clients = self.prefixes(&section, "clients");
-            if names.is_empty() && clients.is_empty() && section.entries.is_empty() {
-                self.problems.push(
-                    Problem::error(name.span, format!("set \"{}\" is empty", name.value))
-                        .expected("\"names:\" or \"clients:\""),
-                );
-            }
-            sets.push(Set { name, names, clients });
-        }
-        sets
-    }
-
     fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {
         let section = self.names(root, "conditions");
         let mut conditions = Vec::new();
@@ -766,7 +751,7 @@ mod tests {
     #[test]
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
-            "local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
+            "local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
              effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\

@@ -10,7 +10,7 @@ use super::{Lowering, Section, default_node, io_text};
 use crate::diagnostic::Problem;
 use crate::print::flow;
 use crate::schema::{self, Kind, PREFIX_WORDS, Row, Value};
-use crate::settings::Hedge;
+use crate::settings::{Hedge, ListFormat};
 use crate::source::{At, FileId, Span};
 use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread, Prefix, Read, Secret};
@@ -594,7 +594,14 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
         Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),
         Value::Password => "a secret text, or \"file:\" and a path".to_owned(),
-        Value::NamePattern => "\"suffix:example.org\" or \"exact:example.org\"".to_owned(),
+        Value::NamePattern => {
+            "\"suffix:example.org\", \"exact:example.org\", \"keyword:text\" or \"regex:expression\""
+                .to_owned()
+        }
+        Value::AddressRange => {
+            format!("an address, a prefix, a range, or one of {}", PREFIX_WORDS.join(", "))
+        }
+        Value::SetList => format!("FORMAT:FILE or FORMAT:URL, where FORMAT is {}", one_of(ListFormat::WORDS)),
         Value::Condition => "a condition".to_owned(),
         Value::Action => "an action such as \"cache(main)\"".to_owned(),
         Value::Label => "a name".to_owned(),

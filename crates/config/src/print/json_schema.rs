@@ -107,6 +107,8 @@ fn value(value: Value) -> String {
         | Value::Secret { .. }
         | Value::Password
         | Value::NamePattern
+        | Value::AddressRange
+        | Value::SetList
         | Value::Condition
         | Value::Action
         | Value::Label => free(),

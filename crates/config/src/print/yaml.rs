@@ -295,7 +295,7 @@ mod tests {
     fn what_is_shown_says_the_same() {
         let text = "cache: {main: {size: 1GiB, dump: {file: x.dump, every: 1h}}}\nlisten: [{at: \"[::1]:5300\", transport: udp}]\n\
             local: {nas.home.arpa: [192.0.2.1, \"2001:db8::1\"], \"${a}.example\": 192.0.2.1}\nserver: {version: \"x: \\\"y\\\" #z $${A}\"}\n\
-            sets: {kids: {clients: 192.0.2.0/24}}\nlimits: {rate: {per-second: 20}}\n\
+            sets: {kids: {addresses: 192.0.2.0/24}}\nlimits: {rate: {per-second: 20}}\n\
             policy: {main: [{if: \"client in kids and mark(1)\", do: drop}, [cache(main), forward(default)]]}\n";
         let loaded = load(text);
         assert_eq!(load(&show(&loaded)).settings, loaded.settings);

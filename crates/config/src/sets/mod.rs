@@ -1,16 +1,34 @@
-//! Sets of names and addresses: what the configuration says about them, and what that becomes.
+//! Sets of names and addresses: from what the configuration and lists say to what queries are compared with.
+//!
+//! A set is compiled anew only if something that it is made of has changed; otherwise the one in use is taken over.
 
+mod adguard;
+mod dynamic;
+mod mmdb;
 mod pattern;
+mod reading;
+mod rpz;
+mod text;
+mod v2ray;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use sets::{AddressSet, AddressSetBuilder, NameSet, NameSetBuilder};
+use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder};
 use wire::HashKey;
 
+pub use dynamic::{Dynamic, DynamicHandle};
 pub(crate) use pattern::name_pattern;
+pub(crate) use reading::address_range;
+use reading::{Mistakes, Reading};
 
-use crate::settings::{NamePattern, Settings};
+use crate::diagnostic::Problem;
+use crate::load::Surroundings;
+use crate::lower::io_text;
+use crate::settings::{ListFormat, ListPlace, NamePattern, Set, SetList, Settings};
 use crate::values::Prefix;
 
 /// Part of what a condition compares with: something written there, or the name of a set.
@@ -22,39 +40,356 @@ pub(crate) enum Term<'a, T> {
     Set(&'a str),
 }
 
+/// A set, compiled.
+pub struct CompiledSet {
+    /// What it was made of: the same number, the same set.
+    print: u64,
+    /// The state of its lists then.
+    stamps: Vec<Option<u64>>,
+    /// The names it holds. Rules that look at more than a name are not among them.
+    names: Arc<NameSet>,
+    addresses: Arc<AddressSet>,
+    /// The whole list, if it has exceptions or says what is to become of a query.
+    list: Option<Arc<Blocklist>>,
+    dynamic: Option<Dynamic>,
+    /// What was wrong with each list.
+    mistakes: Vec<Option<Mistake>>,
+    /// Rules of its own, and ranges of addresses.
+    pub rules: usize,
+    /// Octets of memory.
+    pub octets: usize,
+    /// How long compiling it took.
+    pub took: Duration,
+}
+
+/// What was wrong with one list.
+#[derive(Clone)]
+struct Mistake {
+    text: String,
+    is_error: bool,
+}
+
 /// Every set of a configuration, compiled.
-pub(crate) struct Sets {
+#[derive(Clone)]
+pub struct Sets {
     key: HashKey,
-    names: BTreeMap<String, Arc<NameSet>>,
-    addresses: BTreeMap<String, Arc<AddressSet>>,
+    all: BTreeMap<String, Arc<CompiledSet>>,
+    /// Sets that were compiled anew, and not taken over.
+    fresh: Vec<String>,
+}
+
+/// What sets are compiled in.
+pub(crate) struct Workshop<'a> {
+    pub(crate) key: HashKey,
+    pub(crate) state_directory: &'a Path,
+    pub(crate) surroundings: &'a dyn Surroundings,
+    pub(crate) previous: Option<&'a Sets>,
+    /// The one set whose lists are looked at; those of all if there is none.
+    pub(crate) only: Option<&'a str>,
+}
+
+/// Returns where the last good copy of a URL is kept. What the server said about it stands beside it, in a file whose
+/// name ends in `.meta`.
+pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
+    // FNV-1a: the same in every version of this program.
+    let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    state_directory.join("sets").join(format!("{set}-{hash:016x}"))
+}
+
+/// Reads a list for the sake of knowing whether it is one; returns how many rules it has, or why it is none.
+///
+/// A download that is refused here never takes the place of a good copy.
+pub fn check_list(list: &SetList, octets: Vec<u8>) -> Result<usize, String> {
+    let mut compiler = Compiler::new(HashKey::new([1, 1]), None);
+    let label = "download";
+    let mistakes = compiler.read(list, label, octets, &HashSet::new());
+    let rules = compiler.rules();
+    let wrong = mistakes.describe().map_or(String::new(), |text| format!(": {text}"));
+    if rules == 0 {
+        return Err(format!("it has no rule{wrong}"));
+    }
+    // A page that says "not found" has lines that happen to be names.
+    if mistakes.count > rules {
+        return Err(format!("more of it is wrong than right{wrong}"));
+    }
+    Ok(rules)
+}
+
+/// A set in the making.
+struct Compiler<'a> {
+    key: HashKey,
+    set: Option<&'a Set>,
+    names: NameSetBuilder,
+    addresses: AddressSetBuilder,
+    without: AddressSetBuilder,
+    list: BlocklistBuilder,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(key: HashKey, set: Option<&'a Set>) -> Self {
+        Self {
+            key,
+            set,
+            names: NameSetBuilder::new(&key),
+            addresses: AddressSetBuilder::new(),
+            without: AddressSetBuilder::new(),
+            list: BlocklistBuilder::new(&key),
+        }
+    }
+
+    /// Reads one list.
+    fn read(&mut self, list: &SetList, label: &str, octets: Vec<u8>, revoked: &HashSet<String>) -> Mistakes {
+        self.names.source(label);
+        self.list.source(label);
+        if list.format.has_names() {
+            // A guess that spares moving half of a long list about.
+            self.names.reserve(octets.len() / 24);
+        }
+        let mut reading = Reading {
+            key: &self.key,
+            names: &mut self.names,
+            addresses: &mut self.addresses,
+            without: &mut self.without,
+            list: &mut self.list,
+            tags: self.set.map_or(&[], |set| set.tags.as_slice()),
+            select: list.select.iter().map(|part| part.value.as_str()).collect(),
+            revoked,
+            mistakes: Mistakes::default(),
+        };
+        reading.read(list.format, octets);
+        reading.mistakes
+    }
+
+    /// Returns how many rules there are, roughly.
+    fn rules(&self) -> usize {
+        self.names.len() + self.addresses.len() + self.without.len() + self.list.len()
+    }
 }
 
 impl Sets {
-    /// Compiles every set.
-    pub(crate) fn compile(settings: &Settings, key: HashKey) -> Self {
-        let mut all = Self { key, names: BTreeMap::new(), addresses: BTreeMap::new() };
+    /// Compiles every set, in an order in which those that others are made of come first.
+    pub(crate) fn compile(settings: &Settings, workshop: &Workshop<'_>, problems: &mut Vec<Problem>) -> Self {
+        let mut sets = Self { key: workshop.key, all: BTreeMap::new(), fresh: Vec::new() };
+        let mut open = Vec::new();
         for set in &settings.sets {
-            let name = &set.name.value;
-            let mut names = NameSetBuilder::new(&key);
-            names.source(format!("set {name}"));
-            for (line, pattern) in (1..).zip(&set.names) {
-                add(&mut names, pattern, line);
-            }
-            all.names.insert(name.clone(), Arc::new(names.compile()));
-            let mut addresses = AddressSetBuilder::new();
-            add_prefixes(&mut addresses, &set.clients);
-            all.addresses.insert(name.clone(), Arc::new(addresses.compile()));
+            sets.add(set, settings, workshop, &mut open, problems);
         }
-        all
+        sets
+    }
+
+    /// Compiles a set, and before it those that it is made of.
+    fn add<'s>(
+        &mut self,
+        set: &'s Set,
+        settings: &'s Settings,
+        workshop: &Workshop<'_>,
+        open: &mut Vec<&'s str>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let name = set.name.value.as_str();
+        if self.all.contains_key(name) || open.contains(&name) {
+            return;
+        }
+        open.push(name);
+        for part in set.include.iter().chain(&set.except) {
+            if open.contains(&part.value.as_str()) {
+                let circle = [open.as_slice(), &[part.value.as_str()]].concat().join(" -> ");
+                problems.push(Problem::error(
+                    part.span,
+                    format!("sets are made of each other in a circle: {circle}"),
+                ));
+            } else if let Some(other) = settings.sets.iter().find(|other| other.name.value == part.value) {
+                self.add(other, settings, workshop, open, problems);
+            }
+        }
+        open.pop();
+        let known = workshop.previous.and_then(|previous| previous.all.get(name));
+        let is_looked_at = workshop.only.is_none_or(|only| only == name);
+        let stamps = match known.filter(|known| !is_looked_at && known.stamps.len() == set.lists.len()) {
+            Some(known) => known.stamps.clone(),
+            None => {
+                let files = set.lists.iter().map(|list| file_of(set, list, workshop.state_directory));
+                files.map(|file| workshop.surroundings.stamp(&file).ok()).collect()
+            }
+        };
+        let print = self.print(set, &stamps);
+        let compiled = match known.filter(|known| known.print == print) {
+            Some(known) => Arc::clone(known),
+            None => {
+                self.fresh.push(name.to_owned());
+                Arc::new(self.compile_one(set, (print, stamps), workshop))
+            }
+        };
+        for (list, mistake) in set.lists.iter().zip(&compiled.mistakes) {
+            if let Some(mistake) = mistake {
+                let text = mistake.text.clone();
+                problems.push(if mistake.is_error {
+                    Problem::error(list.span, text)
+                } else {
+                    Problem::warning(list.span, text)
+                });
+            }
+        }
+        self.all.insert(name.to_owned(), compiled);
+    }
+
+    /// Returns a number for everything that a set is made of: what is said, the state of its files, its parts.
+    fn print(&self, set: &Set, stamps: &[Option<u64>]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?} {:?} {:?}", set.names, set.addresses, set.dynamic).hash(&mut hasher);
+        for (tag, prefixes) in &set.tags {
+            format!("{} {prefixes:?}", tag.value).hash(&mut hasher);
+        }
+        for list in &set.lists {
+            let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
+            format!("{:?} {:?} {select:?} {}", list.format, list.place, list.octets_max).hash(&mut hasher);
+        }
+        stamps.hash(&mut hasher);
+        for (number, parts) in [(1, &set.include), (2, &set.except)] {
+            for part in parts {
+                (number, &part.value, self.all.get(&part.value).map(|part| part.print)).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    fn compile_one(
+        &self,
+        set: &Set,
+        (print, stamps): (u64, Vec<Option<u64>>),
+        workshop: &Workshop<'_>,
+    ) -> CompiledSet {
+        let begin = Instant::now();
+        let mut compiler = Compiler::new(self.key, Some(set));
+        compiler.names.source(format!("set {}", set.name.value));
+        for (line, pattern) in (1..).zip(&set.names) {
+            add(&mut compiler.names, pattern, line);
+        }
+        for &(first, last) in &set.addresses {
+            let is_right = compiler.addresses.range(first, last);
+            debug_assert!(is_right, "checked when it was read");
+        }
+        let mut read: Vec<Result<Vec<u8>, Mistake>> =
+            set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
+        let mut revoked = HashSet::new();
+        for (list, octets) in set.lists.iter().zip(&read) {
+            if let (ListFormat::Adguard, Ok(octets)) = (list.format, octets) {
+                adguard::revoked(octets, &mut revoked);
+            }
+        }
+        let mistakes = set.lists.iter().zip(read.drain(..)).map(|(list, octets)| match octets {
+            Ok(octets) => {
+                let label = label_of(list);
+                let mistakes = compiler.read(list, &label, octets, &revoked);
+                mistakes
+                    .describe()
+                    .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: is_own(list) })
+            }
+            Err(mistake) => Some(mistake),
+        });
+        let mistakes = mistakes.collect();
+        let dynamic = set.dynamic.as_ref().map(|wanted| {
+            let known = workshop.previous.and_then(|previous| previous.all.get(&set.name.value));
+            let known = known.and_then(|known| known.dynamic.as_ref());
+            Dynamic::new(&set.name.value, wanted, known, workshop)
+        });
+        let Compiler { mut names, mut addresses, without, list, .. } = compiler;
+        match dynamic.as_ref().map(|dynamic| &dynamic.handle) {
+            Some(DynamicHandle::Names(live)) => names.live(Arc::clone(live)),
+            Some(DynamicHandle::Addresses(live)) => addresses.live(Arc::clone(live)),
+            None => {}
+        }
+        let parts = |names: &[crate::source::At<String>]| -> Vec<Arc<CompiledSet>> {
+            names.iter().filter_map(|part| self.all.get(&part.value).map(Arc::clone)).collect()
+        };
+        let (include, except) = (parts(&set.include), parts(&set.except));
+        let is_list = !list.is_empty() || include.iter().any(|part| part.list.is_some());
+        let mut lists = Vec::new();
+        for part in &include {
+            match &part.list {
+                Some(list) => lists.push(Arc::clone(list)),
+                None => names.include(Arc::clone(&part.names)),
+            }
+            addresses.include(&part.addresses);
+        }
+        for part in &except {
+            names.except(Arc::clone(&part.names));
+            addresses.except(&part.addresses);
+        }
+        addresses.except(&without.compile());
+        let addresses = Arc::new(addresses.compile());
+        let names = Arc::new(names.compile());
+        let mut octets = names.octets() + addresses.octets();
+        let mut rules = names.len() + addresses.len();
+        let (names, list) = if is_list {
+            let out = except.iter().map(|part| Arc::clone(&part.names)).collect();
+            let list = list.compile(names, lists, out);
+            octets = list.octets() + addresses.octets();
+            rules = list.len() + addresses.len();
+            (Arc::new(list.names(&self.key)), Some(Arc::new(list)))
+        } else {
+            (names, None)
+        };
+        CompiledSet {
+            print,
+            stamps,
+            names,
+            addresses,
+            list,
+            dynamic,
+            mistakes,
+            rules,
+            octets,
+            took: begin.elapsed(),
+        }
+    }
+
+    /// Returns the sets that were compiled anew, with what came of it.
+    pub fn fresh(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
+        self.fresh.iter().filter_map(|name| Some((name.as_str(), &**self.all.get(name)?)))
+    }
+
+    /// Returns the dynamic part of a set.
+    pub fn dynamic(&self, name: &str) -> Option<&Dynamic> {
+        self.all.get(name)?.dynamic.as_ref()
+    }
+
+    /// Walks the sets that have a dynamic part.
+    pub fn dynamics(&self) -> impl Iterator<Item = (&str, &Dynamic)> {
+        self.all.iter().filter_map(|(name, set)| Some((name.as_str(), set.dynamic.as_ref()?)))
+    }
+
+    /// Walks all sets.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
+        self.all.iter().map(|(name, set)| (name.as_str(), &**set))
+    }
+
+    /// Returns the list of a set that has exceptions or says what is to become of a query.
+    pub(crate) fn list(&self, name: &str) -> Option<Arc<Blocklist>> {
+        self.all.get(name)?.list.clone()
+    }
+
+    /// Returns the list of a set whatever it holds: one without exceptions blocks the names that it holds.
+    pub(crate) fn any_list(&self, name: &str) -> Option<Arc<Blocklist>> {
+        let set = self.all.get(name)?;
+        Some(match &set.list {
+            Some(list) => Arc::clone(list),
+            None => {
+                let list = BlocklistBuilder::new(&self.key);
+                Arc::new(list.compile(Arc::clone(&set.names), Vec::new(), Vec::new()))
+            }
+        })
     }
 
     /// Returns the set of the names that a condition compares with; a set that stands alone is shared.
     pub(crate) fn names<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a NamePattern>>) -> Arc<NameSet> {
         let terms: Vec<Term<'a, &'a NamePattern>> = terms.collect();
         if let [Term::Set(name)] = terms.as_slice()
-            && let Some(set) = self.names.get(*name)
+            && let Some(set) = self.all.get(*name)
         {
-            return Arc::clone(set);
+            return Arc::clone(&set.names);
         }
         let mut builder = NameSetBuilder::new(&self.key);
         builder.source("condition");
@@ -62,8 +397,8 @@ impl Sets {
             match term {
                 Term::Inline(pattern) => add(&mut builder, pattern, line),
                 Term::Set(name) => {
-                    if let Some(set) = self.names.get(name) {
-                        builder.include(Arc::clone(set));
+                    if let Some(set) = self.all.get(name) {
+                        builder.include(Arc::clone(&set.names));
                     }
                 }
             }
@@ -78,22 +413,61 @@ impl Sets {
     ) -> Arc<AddressSet> {
         let terms: Vec<Term<'a, &'a [Prefix]>> = terms.collect();
         if let [Term::Set(name)] = terms.as_slice()
-            && let Some(set) = self.addresses.get(*name)
+            && let Some(set) = self.all.get(*name)
         {
-            return Arc::clone(set);
+            return Arc::clone(&set.addresses);
         }
         let mut builder = AddressSetBuilder::new();
         for term in terms {
             match term {
                 Term::Inline(prefixes) => add_prefixes(&mut builder, prefixes),
                 Term::Set(name) => {
-                    if let Some(set) = self.addresses.get(name) {
-                        builder.include(set);
+                    if let Some(set) = self.all.get(name) {
+                        builder.include(&set.addresses);
                     }
                 }
             }
         }
         Arc::new(builder.compile())
+    }
+}
+
+/// Returns whether mistakes in a list are the operator's own.
+const fn is_own(list: &SetList) -> bool {
+    matches!(list.place, ListPlace::File(_))
+        && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
+}
+
+/// Returns the file that a list is read from.
+pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> PathBuf {
+    match &list.place {
+        ListPlace::File(file) => file.clone(),
+        ListPlace::Url(url) => copy_file(state_directory, &set.name.value, url),
+    }
+}
+
+fn label_of(list: &SetList) -> String {
+    match &list.place {
+        ListPlace::File(file) => file.display().to_string(),
+        ListPlace::Url(url) => url.clone(),
+    }
+}
+
+fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
+    let label = label_of(list);
+    let file = file_of(set, list, workshop.state_directory);
+    let is_url = matches!(list.place, ListPlace::Url(_));
+    let wrong = |text: String| Mistake { text, is_error: !is_url };
+    match workshop.surroundings.read_list(&file, list.octets_max) {
+        Ok(octets) if octets.len() as u64 > list.octets_max => {
+            let size = crate::values::size_text(list.octets_max);
+            Err(wrong(format!("\"{label}\" is larger than {size}")))
+        }
+        Ok(octets) => Ok(octets),
+        Err(error) if is_url && error.kind() == std::io::ErrorKind::NotFound => {
+            Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
+        }
+        Err(error) => Err(wrong(format!("cannot read \"{label}\": {}", io_text(&error)))),
     }
 }
 
@@ -110,5 +484,315 @@ fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
     for prefix in prefixes {
         let is_right = builder.prefix(prefix.address(), prefix.bits());
         debug_assert!(is_right, "a prefix is never longer than an address");
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    //! Lists that are read in tests.
+
+    use std::collections::HashSet;
+    use std::net::IpAddr;
+    use std::str::FromStr as _;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use sets::{Asking, Sought, Treatment};
+    use wire::{Folded, HashKey, Name, Rcode, Rtype};
+
+    use super::Compiler;
+    use crate::settings::{ListFormat, ListPlace, Set, SetList};
+    use crate::source::{At, Span};
+    use crate::values;
+
+    const KEY: HashKey = HashKey::new([1, 2]);
+
+    fn list(format: ListFormat, select: &[&str]) -> SetList {
+        let select = select.iter().map(|&text| At { value: text.to_owned(), span: Span::BUILT_IN });
+        SetList {
+            span: Span::BUILT_IN,
+            format,
+            place: ListPlace::File("x".into()),
+            select: select.collect(),
+            refresh: None,
+            timeout: Duration::from_secs(1),
+            octets_max: 1 << 20,
+        }
+    }
+
+    fn set() -> Set {
+        let tag = |name: &str, prefix: &str| {
+            let name = At { value: name.to_owned(), span: Span::BUILT_IN };
+            (name, vec![values::prefix(prefix).expect("a prefix")])
+        };
+        Set {
+            name: At { value: "test".to_owned(), span: Span::BUILT_IN },
+            names: Vec::new(),
+            addresses: Vec::new(),
+            lists: Vec::new(),
+            include: Vec::new(),
+            except: Vec::new(),
+            tags: vec![tag("device_tv", "192.0.2.77/32"), tag("Frank's tv", "192.0.2.78/32")],
+            dynamic: None,
+        }
+    }
+
+    fn sought<T>(text: &str, f: impl FnOnce(&Sought<'_>) -> T) -> T {
+        let name = values::name(text).expect("a name");
+        let mut folded = Folded::root();
+        let hash = KEY.fold(name.as_name(), &mut folded);
+        f(&Sought::new(&folded, hash))
+    }
+
+    fn told(mistakes: &super::Mistakes) -> Vec<String> {
+        let line = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
+        mistakes.told.iter().map(|(number, what)| format!("{}{what}", line(*number))).collect()
+    }
+
+    /// Reads a list of names.
+    pub(super) fn check_selected(
+        format: ListFormat,
+        octets: &[u8],
+        select: &[&str],
+        inside: &[&str],
+        outside: &[&str],
+        mistakes: &[&str],
+    ) {
+        let mut compiler = Compiler::new(KEY, None);
+        let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
+        assert_eq!(told(&found), mistakes);
+        let names = compiler.names.compile();
+        for text in inside {
+            assert!(sought(text, |sought| names.contains(sought)), "{text}");
+        }
+        for text in outside {
+            assert!(!sought(text, |sought| names.contains(sought)), "{text}");
+        }
+    }
+
+    pub(super) fn check(
+        format: ListFormat,
+        octets: &[u8],
+        inside: &[&str],
+        outside: &[&str],
+        mistakes: &[&str],
+    ) {
+        check_selected(format, octets, &[], inside, outside, mistakes);
+    }
+
+    /// Reads a list of addresses.
+    pub(super) fn check_addresses(
+        format: ListFormat,
+        octets: &[u8],
+        select: &[&str],
+        inside: &[&str],
+        outside: &[&str],
+        mistakes: usize,
+    ) {
+        let mut compiler = Compiler::new(KEY, None);
+        let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
+        assert_eq!(found.count, mistakes, "{:?}", found.told);
+        compiler.addresses.except(&compiler.without.compile());
+        let addresses = compiler.addresses.compile();
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for text in inside {
+            assert!(addresses.contains(address(text)), "{text}");
+        }
+        for text in outside {
+            assert!(!addresses.contains(address(text)), "{text}");
+        }
+    }
+
+    pub(super) fn count_mistakes(format: ListFormat, octets: &[u8]) -> usize {
+        let mut compiler = Compiler::new(KEY, None);
+        compiler.read(&list(format, &["none"]), "x", octets.to_vec(), &HashSet::new()).count
+    }
+
+    /// A query.
+    #[derive(Clone, Copy)]
+    pub(super) struct Asked<'a> {
+        pub(super) name: &'a str,
+        pub(super) qtype: &'a str,
+        pub(super) client: &'a str,
+    }
+
+    fn treatment_text(treatment: &Treatment) -> String {
+        match treatment {
+            Treatment::Block => "block".to_owned(),
+            Treatment::Rcode(Rcode::NOERROR) => "NOERROR".to_owned(),
+            Treatment::Rcode(rcode) => rcode.to_string(),
+            Treatment::Drop => "drop".to_owned(),
+            Treatment::Truncate => "truncate".to_owned(),
+            Treatment::Records(records) => {
+                let types: Vec<String> = records.iter().map(|(rtype, _)| rtype.to_string()).collect();
+                format!("records {}", types.join(" "))
+            }
+            Treatment::Alias(name) => {
+                let (name, _) = Name::parse(name.as_bytes()).expect("a name");
+                format!("alias {}", name.to_buf())
+            }
+        }
+    }
+
+    /// Reads a list with exceptions, and asks it.
+    pub(super) fn check_list(
+        format: ListFormat,
+        octets: &[u8],
+        asked: &[(Asked<'_>, &str)],
+        mistakes: &[&str],
+    ) {
+        let set = set();
+        let mut revoked = HashSet::new();
+        if format == ListFormat::Adguard {
+            super::adguard::revoked(octets, &mut revoked);
+        }
+        let mut compiler = Compiler::new(KEY, Some(&set));
+        let found = compiler.read(&list(format, &[]), "x", octets.to_vec(), &revoked);
+        assert_eq!(told(&found), mistakes);
+        let list = compiler.list.compile(Arc::new(compiler.names.compile()), Vec::new(), Vec::new());
+        for (asked, expected) in asked {
+            let found = sought(asked.name, |sought| {
+                let asking = Asking {
+                    sought,
+                    qtype: Rtype::from_str(asked.qtype).expect("a type"),
+                    client: asked.client.parse().expect("an address"),
+                };
+                list.rule(&asking).map(|ruling| {
+                    let what =
+                        if ruling.is_allowed { "allow".to_owned() } else { treatment_text(ruling.treatment) };
+                    format!("{what} {}", ruling.line)
+                })
+            });
+            assert_eq!(found.as_deref().unwrap_or("-"), *expected, "{}", asked.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load_text;
+    use crate::load::tests::Memory;
+    use sets::Sought;
+    use wire::Folded;
+
+    const KEY: HashKey = HashKey::new([3, 4]);
+
+    fn compile(text: &str, memory: &Memory, previous: Option<&Sets>) -> (Sets, Vec<String>) {
+        // A set that no rule uses is worth a warning, and nothing more.
+        let loaded = load_text(Path::new("/etc/x.yaml"), text, memory)
+            .unwrap_or_else(|found| panic!("{}", found[0].human()));
+        let workshop = Workshop {
+            key: KEY,
+            state_directory: Path::new("/var/lib/gannet"),
+            surroundings: memory,
+            previous,
+            only: None,
+        };
+        let mut problems = Vec::new();
+        let sets = Sets::compile(&loaded.settings, &workshop, &mut problems);
+        let found = crate::diagnostic::diagnostics(problems, &loaded.sources);
+        (sets, found.iter().map(crate::Diagnostic::line).collect())
+    }
+
+    fn holds(sets: &Sets, set: &str, name: &str) -> bool {
+        let name = crate::values::name(name).expect("a name");
+        let mut folded = Folded::root();
+        let hash = KEY.fold(name.as_name(), &mut folded);
+        sets.names(std::iter::once(Term::Set(set))).contains(&Sought::new(&folded, hash))
+    }
+
+    #[test]
+    fn sets_are_made_of_lists_and_other_sets() {
+        let memory = Memory::new(&[
+            ("/etc/block.txt", "ads.example\nfull:track.example\n"),
+            ("/etc/good.txt", "good.ads.example\n"),
+        ]);
+        let text = "sets:\n  ads: {names: [keyword:banner], lists: [\"names:block.txt\"], except: good}\n  good: {lists: \"names:good.txt\"}\n  all: {include: [ads, good]}\n";
+        let (sets, problems) = compile(text, &memory, None);
+        assert_eq!(problems, Vec::<String>::new());
+        assert!(holds(&sets, "ads", "x.ads.example") && holds(&sets, "ads", "track.example"));
+        assert!(holds(&sets, "ads", "the-banner.example"));
+        assert!(!holds(&sets, "ads", "x.good.ads.example") && holds(&sets, "all", "x.good.ads.example"));
+    }
+
+    #[test]
+    fn what_did_not_change_is_taken_over() {
+        let mut memory = Memory::new(&[("/etc/a.txt", "a.example\n"), ("/etc/b.txt", "b.example\n")]);
+        let text = "sets:\n  a: {lists: [\"names:a.txt\"]}\n  b: {lists: [\"names:b.txt\"]}\n  both: {include: [a, b]}\n  other: {names: x.example}\n";
+        let (first, _) = compile(text, &memory, None);
+        assert_eq!(first.fresh().count(), 4);
+        let (second, _) = compile(&format!("# moved\n{text}"), &memory, Some(&first));
+        assert_eq!(second.fresh().count(), 0);
+        memory.files.insert("/etc/b.txt".into(), b"c.example\n".to_vec());
+        let (third, _) = compile(text, &memory, Some(&second));
+        assert_eq!(third.fresh().map(|(name, _)| name).collect::<Vec<_>>(), ["b", "both"]);
+        assert!(holds(&third, "both", "c.example") && !holds(&third, "both", "b.example"));
+        assert!(Arc::ptr_eq(&third.all["a"], &first.all["a"]));
+    }
+
+    #[test]
+    fn mistakes_in_own_lists_are_errors_and_in_others_warnings() {
+        let memory = Memory::new(&[
+            ("/etc/own.txt", "a.example\na..b\n"),
+            ("/etc/hosts.txt", "nonsense\n0.0.0.0 x.example\n"),
+        ]);
+        let text = "sets:\n  own: {lists: [\"names:own.txt\", \"hosts:hosts.txt\", \"names:none.txt\"]}\n  url: {lists: \"adguard:https://example.org/x\"}\n";
+        let (sets, problems) = compile(text, &memory, None);
+        assert_eq!(
+            problems,
+            [
+                "/etc/x.yaml:2:17: error: \"/etc/own.txt\": line 2: \"a..b\" is not a domain name: a label is empty",
+                "/etc/x.yaml:2:34: warning: \"/etc/hosts.txt\": line 1: \"nonsense\" is not an address",
+                "/etc/x.yaml:2:53: error: cannot read \"/etc/none.txt\": no such file or directory",
+                "/etc/x.yaml:3:16: warning: \"https://example.org/x\" was not fetched yet; the set is without it until then",
+            ]
+        );
+        assert!(holds(&sets, "own", "x.example"));
+    }
+
+    #[test]
+    fn the_last_good_copy_of_a_url_is_read() {
+        let file = copy_file(Path::new("/var/lib/gannet"), "ads", "https://example.org/list.txt");
+        assert_eq!(file, Path::new("/var/lib/gannet/sets/ads-30e912e722286b4f"));
+        let mut memory = Memory::new(&[]);
+        memory.files.insert(file, b"||ads.example^\n@@||good.ads.example^\n".to_vec());
+        let (sets, problems) =
+            compile("sets: {ads: {lists: \"adguard:https://example.org/list.txt\"}}\n", &memory, None);
+        assert_eq!(problems, Vec::<String>::new());
+        assert!(holds(&sets, "ads", "x.ads.example") && !holds(&sets, "ads", "x.good.ads.example"));
+        assert!(sets.list("ads").is_some());
+    }
+
+    #[test]
+    fn circles_and_large_lists_are_refused() {
+        let memory = Memory::new(&[("/etc/a.txt", &"a.example\n".repeat(200))]);
+        let (_, problems) = compile("sets: {a: {include: b}, b: {except: a}}\n", &memory, None);
+        assert_eq!(
+            problems,
+            ["/etc/x.yaml:1:37: error: sets are made of each other in a circle: a -> b -> a"]
+        );
+        let (_, problems) =
+            compile("sets: {a: {lists: [{list: \"names:a.txt\", size: 1KiB}]}}\n", &memory, None);
+        assert_eq!(problems, ["/etc/x.yaml:1:27: error: \"/etc/a.txt\" is larger than 1KiB"]);
+    }
+
+    #[test]
+    fn a_download_that_is_no_list_is_refused() {
+        let list = |format| SetList {
+            span: crate::source::Span::BUILT_IN,
+            format,
+            place: ListPlace::Url("https://example.org/".to_owned()),
+            select: Vec::new(),
+            refresh: None,
+            timeout: Duration::from_secs(1),
+            octets_max: 1 << 20,
+        };
+        assert_eq!(check_list(&list(ListFormat::Names), b"a.example\nb.example\n".to_vec()), Ok(2));
+        let page = b"<html>\n<body>\n404 not found\n</body>\n".to_vec();
+        assert!(check_list(&list(ListFormat::Names), page.clone()).is_err());
+        assert!(check_list(&list(ListFormat::Geosite), page.clone()).is_err());
+        assert!(check_list(&list(ListFormat::Hosts), page).is_err());
+        assert!(check_list(&list(ListFormat::Adguard), b"! nothing\n".to_vec()).is_err());
     }
 }

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sets::{AddressSet, NameSet};
+use sets::{AddressSet, Asking, Blocklist, NameSet};
 use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
 
 use crate::client::{ListenerId, Transport};
@@ -34,6 +34,8 @@ pub enum Matcher {
     Constant(bool),
     /// The name is in a set.
     Qname(Arc<NameSet>),
+    /// A list with exceptions wants something to become of the query.
+    Listed(Arc<Blocklist>),
     /// The type is one of these.
     Qtype(TypeSet),
     /// The query has this flag.
@@ -105,6 +107,11 @@ impl Facts<'_> {
         self.run.query.question.qtype
     }
 
+    /// Returns what lists with exceptions look at.
+    pub(crate) fn asking(&self) -> Asking<'_> {
+        Asking { sought: &self.run.sought, qtype: self.qtype(), client: self.client_address() }
+    }
+
     /// Returns where the answer's records are, if there is an answer.
     fn shape(&self) -> Option<Shape> {
         let body_at = wire::Header::LEN + self.run.query.question_bytes().len();
@@ -140,6 +147,7 @@ impl Matcher {
     pub fn holds(&self, facts: Facts<'_>) -> bool {
         match self {
             Self::Qname(set) => set.contains(&facts.run.sought),
+            Self::Listed(list) => list.blocks(&facts.asking()),
             Self::Qtype(types) => types.contains(facts.qtype()),
             Self::Client(set) => set.contains(facts.client_address()),
             Self::Mark(bit) => facts.run.marks >> (bit & 63) & 1 != 0,
@@ -155,6 +163,7 @@ impl Matcher {
         let query = facts.run.query;
         match self {
             Self::Qname(_)
+            | Self::Listed(_)
             | Self::Qtype(_)
             | Self::Client(_)
             | Self::Mark(_)

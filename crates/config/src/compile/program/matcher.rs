@@ -22,7 +22,7 @@ use crate::source::{At, Span};
 /// Returns matchers of which one holds when the test does; none: it never does.
 pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Vec<Matcher> {
     let one = match test {
-        Test::Qname(terms) => Matcher::Qname(names(emitter, terms)),
+        Test::Qname(terms) => return names_or_lists(emitter, terms),
         Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter, terms)),
         Test::Qtype(types) => Matcher::Qtype(type_set(types)),
         // Worked out before.
@@ -86,6 +86,23 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
 
 fn text_matcher(source: text::TextSource, test: text::TextTest) -> Matcher {
     Matcher::Text(Box::new((source, test)))
+}
+
+/// Returns what looks at the name asked for: sets with exceptions look at type and client too.
+fn names_or_lists(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Vec<Matcher> {
+    let list = |term: &At<NameTerm>| match &term.value {
+        NameTerm::Set(name) => emitter.parts.sets.list(name),
+        NameTerm::Pattern(_) => None,
+    };
+    let (lists, plain): (Vec<_>, Vec<_>) =
+        terms.iter().cloned().map(|term| (list(&term), term)).partition(|(list, _)| list.is_some());
+    let mut matchers: Vec<Matcher> =
+        lists.into_iter().filter_map(|(list, _)| list.map(Matcher::Listed)).collect();
+    if !plain.is_empty() {
+        let plain: Vec<At<NameTerm>> = plain.into_iter().map(|(_, term)| term).collect();
+        matchers.push(Matcher::Qname(names(emitter, &plain)));
+    }
+    matchers
 }
 
 fn names(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Arc<NameSet> {

@@ -1,0 +1,249 @@
+//! Settings of sets.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use crate::diagnostic::Problem;
+use crate::schema::{PREFIX_WORDS, Value};
+use crate::sets::name_pattern;
+use crate::settings::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
+use crate::source::At;
+use crate::values::{self, Misread, Prefix, Read};
+
+use super::notation::{path, prefixes};
+use super::read::{Values as _, expected_value};
+use super::{Lowering, Section};
+
+/// A list as it is written in one text.
+struct Notation {
+    format: ListFormat,
+    place: ListPlace,
+    select: Vec<String>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn sets(&mut self, root: &Section<'_>) -> Vec<Set> {
+        let mut sets = Vec::new();
+        for (name, section) in self.named_sections(root, "sets") {
+            let names: Vec<NamePattern> =
+                self.list(&section, "names", |_, _, scalar| name_pattern(&scalar.text)).values();
+            let addresses = self.list(&section, "addresses", |_, _, scalar| addresses(&scalar.text)).values();
+            let lists = self.items(&section, "lists").iter().filter_map(|item| self.set_list(item)).collect();
+            let label = |text: &str| values::identifier(text).map(str::to_owned);
+            let include = self.list(&section, "include", |_, _, scalar| label(&scalar.text));
+            let except = self.list(&section, "except", |_, _, scalar| label(&scalar.text));
+            let tags = self.tags(&section);
+            let dynamic = self.dynamic(&section);
+            if section.entries.is_empty() {
+                self.problems.push(
+                    Problem::error(name.span, format!("set \"{}\" is empty", name.value))
+                        .expected("\"names:\", \"addresses:\", \"lists:\", \"include:\" or \"dynamic:\""),
+                );
+            }
+            let addresses: Vec<Vec<(IpAddr, IpAddr)>> = addresses;
+            let addresses = addresses.into_iter().flatten().collect();
+            sets.push(Set { name, names, addresses, lists, include, except, tags, dynamic });
+        }
+        sets
+    }
+
+    fn set_list(&mut self, item: &Section<'_>) -> Option<SetList> {
+        let list = self.optional(item, "list", |lowering, _, node| {
+            let expected = expected_value(Value::SetList);
+            let found = lowering.read(node, &expected, notation)?;
+            let place = match found.value.place {
+                ListPlace::File(file) => ListPlace::File(lowering.beside(node.span.file, &file)),
+                url @ ListPlace::Url(_) => url,
+            };
+            Some(At { value: Notation { place, ..found.value }, span: found.span })
+        });
+        let more = self.list(item, "select", |_, _, scalar| Ok(scalar.text.clone()));
+        let refresh = self.duration_or(item, "refresh");
+        let timeout = self.duration(item, "timeout");
+        let octets_max = self.size(item, "size");
+        let Some(At { value: list, span }) = list else {
+            if item.entry("list").is_none() {
+                self.problems.push(
+                    Problem::error(item.span, "nothing says which list this is")
+                        .expected(format!("\"list:\" and {}", expected_value(Value::SetList))),
+                );
+            }
+            return None;
+        };
+        let mut select: Vec<At<String>> = list.select.into_iter().map(|value| At { value, span }).collect();
+        select.extend(more);
+        if let Some(first) = select.first().filter(|_| !list.format.has_parts()) {
+            let message = format!("a list of format \"{}\" has no parts to select", list.format.word());
+            self.problems.push(Problem::error(first.span, message));
+        }
+        if let ListPlace::File(_) = &list.place {
+            for key in ["refresh", "timeout"] {
+                if let Some(entry) = item.entry(key) {
+                    self.problems.push(
+                        Problem::warning(
+                            entry.key_span,
+                            format!("\"{key}\" is ignored: this list is a file"),
+                        )
+                        .hint("files are read again when they change"),
+                    );
+                }
+            }
+        }
+        Some(SetList { span, format: list.format, place: list.place, select, refresh, timeout, octets_max })
+    }
+
+    fn tags(&mut self, set: &Section<'_>) -> Vec<(At<String>, Vec<Prefix>)> {
+        let section = self.names(set, "tags");
+        let row = self.row(&section, "*");
+        let mut tags = Vec::new();
+        for entry in section.entries.iter() {
+            let name = At { value: entry.key.clone(), span: entry.key_span };
+            let lists = self.list_of(row, &entry.node, |_, _, scalar| prefixes(&scalar.text));
+            tags.push((name, lists.values().into_iter().flatten().collect()));
+        }
+        tags
+    }
+
+    fn dynamic(&mut self, set: &Section<'_>) -> Option<DynamicSet> {
+        let section = self.section(set, "dynamic");
+        let holds = self.word(&section, "holds", |word| match word {
+            "off" => Some(None),
+            word => DynamicKind::parse(word).map(Some),
+        });
+        let limit = self.whole(&section, "limit") as u32;
+        let ttl = self.duration_or(&section, "ttl");
+        let persist = self.boolean(&section, "persist");
+        for key in ["limit", "ttl", "persist"] {
+            if let (None, Some(entry)) = (holds, self.said(&section, key)) {
+                self.problems.push(
+                    Problem::warning(entry.key_span, format!("\"{key}\" is ignored: the set is not dynamic"))
+                        .hint("set \"holds\" beside it"),
+                );
+            }
+        }
+        holds.map(|holds| DynamicSet { holds, limit, ttl, persist })
+    }
+}
+
+/// Reads `geosite:/etc/gannet/geosite.dat:cn|google@ads`: a format, a file or URL, and perhaps parts.
+fn notation(text: &str) -> Read<Notation> {
+    let wrong = |at: std::ops::Range<usize>, message: String| Misread {
+        at,
+        message,
+        expected: Some(expected_value(Value::SetList)),
+        hint: None,
+    };
+    let Some((word, rest)) = text.split_once(':') else {
+        return Err(wrong(0..text.len(), format!("\"{text}\" does not say how the list is written")));
+    };
+    let Some(format) = ListFormat::parse(word) else {
+        let misread = values::unknown_word(word, "format", ListFormat::WORDS);
+        return Err(Misread { at: 0..word.len(), ..misread });
+    };
+    let start = word.len() + 1;
+    // The parts come last; a colon before a "/" belongs to a URL.
+    let split = rest.rsplit_once(':').filter(|(_, parts)| format.has_parts() && !parts.contains('/'));
+    let (place, parts) = match split {
+        Some((place, parts)) => (place, parts.split('|').map(str::to_owned).collect()),
+        None => (rest, Vec::new()),
+    };
+    if parts.iter().any(String::is_empty) {
+        return Err(wrong(start + place.len()..text.len(), "a part has no name".to_owned()));
+    }
+    let is_url = place.starts_with("https://") || place.starts_with("http://");
+    let place = if is_url {
+        if place.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(wrong(start..start + place.len(), format!("\"{place}\" is not a URL")));
+        }
+        ListPlace::Url(place.to_owned())
+    } else {
+        if let Some((scheme, _)) = place.split_once("://") {
+            let at = start..start + scheme.len();
+            return Err(wrong(at, format!("a list cannot be fetched by \"{scheme}\"")));
+        }
+        let file: PathBuf = path(place)
+            .map_err(|misread| Misread { at: start + misread.at.start..start + misread.at.end, ..misread })?;
+        ListPlace::File(file)
+    };
+    Ok(Notation { format, place, select: parts })
+}
+
+/// Reads an address, a prefix, a range `first-last` or a word for several prefixes.
+fn addresses(text: &str) -> Read<Vec<(IpAddr, IpAddr)>> {
+    if PREFIX_WORDS.contains(&text) {
+        return Ok(values::prefix_word(text).into_iter().map(range_of).collect());
+    }
+    crate::sets::address_range(text).map(|range| vec![range])
+}
+
+/// Returns the first and the last address of a prefix.
+pub(crate) fn range_of(prefix: Prefix) -> (IpAddr, IpAddr) {
+    let last = match prefix.address() {
+        IpAddr::V4(first) => {
+            IpAddr::V4((first.to_bits() | u32::MAX.checked_shr(prefix.bits().into()).unwrap_or(0)).into())
+        }
+        IpAddr::V6(first) => {
+            IpAddr::V6((first.to_bits() | u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0)).into())
+        }
+    };
+    (prefix.address(), last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, format: ListFormat, place: ListPlace, select: &[&str]) {
+        let Ok(found) = notation(text) else { panic!("{text} is a list") };
+        assert_eq!((found.format, found.place), (format, place), "{text}");
+        assert_eq!(found.select, select, "{text}");
+    }
+
+    fn check_wrong(text: &str, at: std::ops::Range<usize>, message: &str) {
+        let Err(misread) = notation(text) else { panic!("{text} is wrong") };
+        assert_eq!((misread.at, misread.message.as_str()), (at, message), "{text}");
+    }
+
+    #[test]
+    fn a_list_is_a_format_a_place_and_perhaps_parts() {
+        let file = |text: &str| ListPlace::File(PathBuf::from(text));
+        let url = |text: &str| ListPlace::Url(text.to_owned());
+        check("names:a/b.txt", ListFormat::Names, file("a/b.txt"), &[]);
+        check("geosite:geosite.dat:cn@ads", ListFormat::Geosite, file("geosite.dat"), &["cn@ads"]);
+        check("geoip:/x/geoip.dat:cn|!private", ListFormat::Geoip, file("/x/geoip.dat"), &["cn", "!private"]);
+        check(
+            "adguard:https://example.org/a.txt",
+            ListFormat::Adguard,
+            url("https://example.org/a.txt"),
+            &[],
+        );
+        check(
+            "geosite:http://[2001:db8::1]:80/a.dat:cn",
+            ListFormat::Geosite,
+            url("http://[2001:db8::1]:80/a.dat"),
+            &["cn"],
+        );
+        check(
+            "geosite:http://example.org:80/a.dat",
+            ListFormat::Geosite,
+            url("http://example.org:80/a.dat"),
+            &[],
+        );
+        check_wrong("list.txt", 0..8, "\"list.txt\" does not say how the list is written");
+        check_wrong("hots:/etc/hosts", 0..4, "unknown format \"hots\"");
+        check_wrong("names:ftp://example.org/x", 6..9, "a list cannot be fetched by \"ftp\"");
+        check_wrong("geosite:a.dat:cn|", 13..17, "a part has no name");
+    }
+
+    #[test]
+    fn a_prefix_is_a_range() {
+        let range = |text: &str| addresses(text).map(|ranges| ranges[0]);
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        assert_eq!(range("192.0.2.0/24"), Ok((address("192.0.2.0"), address("192.0.2.255"))));
+        assert_eq!(range("192.0.2.1"), Ok((address("192.0.2.1"), address("192.0.2.1"))));
+        assert_eq!(range("192.0.2.1-192.0.2.7"), Ok((address("192.0.2.1"), address("192.0.2.7"))));
+        assert_eq!(range("any"), Ok((address("0.0.0.0"), address("255.255.255.255"))));
+        assert!(range("192.0.2.7-192.0.2.1").is_err());
+        assert!(range("192.0.2.7-2001:db8::").is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the rules of a list go while it is read, and what is wrong with it.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
+use wire::{HashKey, NameBuf};
+
+use crate::settings::ListFormat;
+use crate::source::At;
+use crate::values::{self, Prefix, Read};
+
+use super::{adguard, mmdb, rpz, text, v2ray};
+
+/// Mistakes of one list that are told; the others are counted.
+const MISTAKES_TOLD_MAX: usize = 3;
+
+/// What is wrong with a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mistakes {
+    /// The first ones: the line, from 1 (zero if it is about the whole list), and what is wrong there.
+    pub(crate) told: Vec<(u32, String)>,
+    /// How many there are.
+    pub(crate) count: usize,
+}
+
+impl Mistakes {
+    /// Notes a mistake; `what` is asked only if it is one that is told.
+    pub(crate) fn add(&mut self, line: u32, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.told.len() < MISTAKES_TOLD_MAX {
+            self.told.push((line, what()));
+        }
+    }
+
+    /// Returns all of it in one text; `None` if nothing is wrong.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let told: Vec<String> = self
+            .told
+            .iter()
+            .map(|(line, what)| if *line == 0 { what.clone() } else { format!("line {line}: {what}") })
+            .collect();
+        let more = self.count - self.told.len();
+        let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+        (self.count > 0).then(|| format!("{}{rest}", told.join("; ")))
+    }
+}
+
+/// A list that is being read.
+pub(crate) struct Reading<'a> {
+    pub(crate) key: &'a HashKey,
+    /// Rules on names that say no more than that the set holds them.
+    pub(crate) names: &'a mut NameSetBuilder,
+    pub(crate) addresses: &'a mut AddressSetBuilder,
+    /// Addresses that the set does not hold.
+    pub(crate) without: &'a mut AddressSetBuilder,
+    pub(crate) list: &'a mut BlocklistBuilder,
+    /// What clients are called.
+    pub(crate) tags: &'a [(At<String>, Vec<Prefix>)],
+    /// Parts of the list that count; all if there are none.
+    pub(crate) select: Vec<&'a str>,
+    /// Rules that a `badfilter` takes back, in all lists of the set.
+    pub(crate) revoked: &'a HashSet<String>,
+    pub(crate) mistakes: Mistakes,
+}
+
+impl Reading<'_> {
+    /// Reads the list.
+    pub(crate) fn read(&mut self, format: ListFormat, octets: Vec<u8>) {
+        match format {
+            ListFormat::Names => text::names(self, &octets),
+            ListFormat::Addresses => text::addresses(self, &octets),
+            ListFormat::Hosts => text::hosts(self, &octets),
+            ListFormat::Dnsmasq => text::dnsmasq(self, &octets),
+            ListFormat::Geosite => v2ray::geosite(self, &octets),
+            ListFormat::Geoip => v2ray::geoip(self, &octets),
+            ListFormat::Adguard => adguard::read(self, &octets),
+            ListFormat::Rpz => rpz::read(self, &octets),
+            ListFormat::Mmdb => mmdb::read(self, octets),
+        }
+    }
+
+    /// Adds a name.
+    pub(crate) fn name(&mut self, name: &[u8], reach: Reach, line: u32) {
+        match name_of(name) {
+            Ok(name) => self.names.name(name.as_name(), reach, line),
+            Err(why) => self.mistakes.add(line, || why),
+        }
+    }
+
+    /// Adds a range of addresses.
+    pub(crate) fn range(&mut self, (first, last): (IpAddr, IpAddr), line: u32) {
+        if !self.addresses.range(first, last) {
+            self.mistakes.add(line, || format!("{first} to {last} is not a range"));
+        }
+    }
+
+    /// Notes what is wrong with a pattern, if something is.
+    pub(crate) fn pattern(&mut self, result: Result<(), PatternError>, line: u32) {
+        if let Err(error) = result {
+            self.mistakes.add(line, || error.to_string());
+        }
+    }
+}
+
+/// Walks the lines of a text with their numbers from 1, without what ends them.
+pub(super) fn lines(octets: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    (1..).zip(octets.split(|&octet| octet == b'\n')).map(|(number, line)| (number, line.trim_ascii()))
+}
+
+/// Shows a part of a list, in bounds.
+pub(super) fn shown(octets: &[u8]) -> String {
+    const OCTETS_MAX: usize = 60;
+    let text = String::from_utf8_lossy(&octets[..octets.len().min(OCTETS_MAX)]);
+    let more = if octets.len() > OCTETS_MAX { "…" } else { "" };
+    format!("{}{more}", text.escape_debug())
+}
+
+/// Reads a name; a dot at its end is allowed.
+pub(super) fn name_of(text: &[u8]) -> Result<NameBuf, String> {
+    // Lists have a million names: the plain ones are read here, the others where names are read everywhere.
+    if let Some(name) = plain_name(text) {
+        return Ok(name);
+    }
+    let wrong = || format!("\"{}\" is not a domain name", shown(text));
+    let name = std::str::from_utf8(text).map_err(|_| wrong())?;
+    let read = values::name(name).map_err(|misread| misread.message)?;
+    // What no list means: a page of HTML has lines that could be names in other places.
+    if name.contains('\\') { Ok(read) } else { Err(wrong()) }
+}
+
+fn plain_name(text: &[u8]) -> Option<NameBuf> {
+    let text = text.strip_suffix(b".").unwrap_or(text);
+    let mut name = NameBuf::root();
+    for label in text.split(|&octet| octet == b'.') {
+        let is_plain =
+            label.iter().all(|octet| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_'));
+        if !is_plain {
+            return None;
+        }
+        name.push_label(label).ok()?;
+    }
+    Some(name)
+}
+
+/// Reads an address, a prefix or a range `first-last`.
+pub(crate) fn address_range(text: &str) -> Read<(IpAddr, IpAddr)> {
+    if let Some((first, last)) = text.split_once('-') {
+        let read = |text: &str, start: usize| {
+            text.trim().parse::<IpAddr>().map_err(|_| values::Misread {
+                at: start..start + text.len(),
+                message: format!("\"{}\" is not an IP address", text.trim()),
+                expected: None,
+                hint: None,
+            })
+        };
+        let range = (read(first, 0)?, read(last, first.len() + 1)?);
+        return match range {
+            (IpAddr::V4(a), IpAddr::V4(b)) if a <= b => Ok(range),
+            (IpAddr::V6(a), IpAddr::V6(b)) if a <= b => Ok(range),
+            _ => Err(values::Misread {
+                at: 0..text.len(),
+                message: format!("\"{text}\" is not a range of addresses"),
+                expected: Some("the first and the last address of one family".to_owned()),
+                hint: None,
+            }),
+        };
+    }
+    values::prefix(text).map(crate::lower::range_of)
+}

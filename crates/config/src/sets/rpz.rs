@@ -1,0 +1,301 @@
+//! Response policy zones as zone files.
+//!
+//! Rules by name asked for (QNAME triggers) with every action; rules by address in the answer (`rpz-ip`) become addresses
+//! of the set. Rules by client, name server and its address are counted and left out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::str::FromStr as _;
+
+use sets::{NameText, Treatment, ZoneBuilder};
+use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens};
+
+use super::reading::Reading;
+
+/// Labels that say what a rule looks at.
+const TRIGGERS: [&[u8]; 4] = [b"rpz-ip", b"rpz-client-ip", b"rpz-nsdname", b"rpz-nsip"];
+
+/// A zone that is being read.
+struct Zone {
+    /// What names without a dot at their end are below.
+    origin: NameBuf,
+    /// The zone's own name; the first origin, or the owner of the SOA.
+    apex: Option<NameBuf>,
+    /// The owner of the entry before, which one without an owner has too.
+    owner: Option<NameBuf>,
+    rules: ZoneBuilder,
+    /// Records to answer with, by trigger, and the line of the first.
+    data: HashMap<(Vec<u8>, bool), (u32, Vec<(Rtype, Box<[u8]>)>)>,
+}
+
+/// Reads a zone.
+pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
+    let Ok(text) = std::str::from_utf8(octets) else {
+        return to.mistakes.add(0, || "not UTF-8 text".to_owned());
+    };
+    let mut zone = Zone {
+        origin: NameBuf::root(),
+        apex: None,
+        owner: None,
+        rules: to.list.zone(),
+        data: HashMap::new(),
+    };
+    let (mut at, mut line) = (0, 1);
+    while at < text.len() {
+        let rest = &text[at..];
+        let mut tokens = Tokens::new(rest);
+        let result = entry(to, &mut zone, rest, &mut tokens, line);
+        // What is left of an entry that is wrong or of no interest is passed over.
+        let end = match skip(&mut tokens) {
+            Ok(()) => tokens.at(),
+            Err(()) => rest.find('\n').unwrap_or(rest.len()),
+        };
+        if let Err(why) = result {
+            to.mistakes.add(line, || why);
+        }
+        let passed = rest.get(..end + 1).unwrap_or(rest);
+        line += passed.bytes().filter(|&octet| octet == b'\n').count() as u32;
+        at += passed.len().max(1);
+    }
+    let mut data: Vec<_> = zone.data.drain().collect();
+    data.sort_unstable_by_key(|(_, (line, _))| *line);
+    for ((name, is_below), (line, records)) in data {
+        if let Ok((name, _)) = Name::parse(&name)
+            && !zone.rules.rule(name, is_below, Some(Treatment::Records(records.into())), line)
+        {
+            to.mistakes.add(line, too_many);
+        }
+    }
+    to.list.add_zone(zone.rules);
+}
+
+fn too_many() -> String {
+    "more than 65536 different answers in one zone".to_owned()
+}
+
+/// Goes to the end of an entry.
+fn skip(tokens: &mut Tokens<'_>) -> Result<(), ()> {
+    loop {
+        match tokens.next_token() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(()),
+        }
+    }
+}
+
+fn said(error: &TextError) -> String {
+    error.to_string()
+}
+
+fn entry(
+    to: &mut Reading<'_>,
+    zone: &mut Zone,
+    text: &str,
+    tokens: &mut Tokens<'_>,
+    line: u32,
+) -> Result<(), String> {
+    let has_owner = !text.starts_with([' ', '\t', '\n', '\r', ';']);
+    let mut token = match tokens.next_token() {
+        Ok(Some(token)) => token,
+        Ok(None) => return Ok(()),
+        Err(error) => return Err(said(&error)),
+    };
+    let mut next = |expected| tokens.expect(expected).map_err(|error| said(&error));
+    match token.text {
+        "$ORIGIN" => {
+            let name = next("a name")?;
+            zone.origin =
+                NameBuf::from_text_below(name.text, zone.origin.as_name()).map_err(|error| said(&error))?;
+            return Ok(());
+        }
+        "$TTL" => return Ok(()),
+        text if text.starts_with('$') => return Err(format!("\"{text}\" is not supported")),
+        _ => {}
+    }
+    if has_owner {
+        zone.owner = Some(match token.text {
+            "@" => zone.origin,
+            text => NameBuf::from_text_below(text, zone.origin.as_name()).map_err(|error| said(&error))?,
+        });
+        token = next("a type")?;
+    }
+    let Some(owner) = zone.owner else { return Err("an entry without an owner".to_owned()) };
+    // TTL and class may stand in any order before the type.
+    for _ in 0..2 {
+        if wire::text::parse_period(token.text).is_some() || token.text.eq_ignore_ascii_case("IN") {
+            token = next("a type")?;
+        }
+    }
+    let rtype =
+        Rtype::from_str(token.text).map_err(|_| format!("\"{}\" is not a record type", token.text))?;
+    if rtype == Rtype::SOA {
+        zone.apex = Some(owner);
+        return Ok(());
+    }
+    let apex = zone.apex.unwrap_or(zone.origin);
+    let Some(trigger) = below(owner.as_name(), apex.as_name()) else {
+        return Err(format!("{owner} is not in the zone {apex}"));
+    };
+    if trigger.as_name().is_root() {
+        // Name servers and the like of the zone itself.
+        return Ok(());
+    }
+    let mut data = Vec::new();
+    wire::rdata::parse_tokens(rtype, tokens, Some(zone.origin.as_name()), &mut data)
+        .map_err(|error| said(&error))?;
+    let treatment = if rtype == Rtype::CNAME { alias(&data, &trigger)? } else { None };
+    let last = trigger.as_name().labels().last().unwrap_or(&[]);
+    if TRIGGERS.iter().any(|word| last.eq_ignore_ascii_case(word)) {
+        return address(to, trigger.as_name(), treatment.as_ref(), line);
+    }
+    let (name, is_below) = match trigger.as_name().labels().next() {
+        Some(b"*") => (trigger.as_name().parent().unwrap_or(Name::ROOT), true),
+        _ => (trigger.as_name(), false),
+    };
+    match treatment {
+        Some(treatment) => {
+            if !zone.rules.rule(name, is_below, treatment.into_option(), line) {
+                return Err(too_many());
+            }
+        }
+        None => {
+            let key = (name.to_folded().as_bytes().to_vec(), is_below);
+            zone.data.entry(key).or_insert_with(|| (line, Vec::new())).1.push((rtype, data.into()));
+        }
+    }
+    Ok(())
+}
+
+/// What an alias in a policy zone says.
+enum Said {
+    /// The query goes on.
+    Pass,
+    Treat(Treatment),
+}
+
+impl Said {
+    fn into_option(self) -> Option<Treatment> {
+        match self {
+            Self::Pass => None,
+            Self::Treat(treatment) => Some(treatment),
+        }
+    }
+}
+
+/// Returns what the target of an alias stands for.
+fn alias(data: &[u8], trigger: &NameBuf) -> Result<Option<Said>, String> {
+    let Ok((target, _)) = Name::parse(data) else { return Err("not an alias".to_owned()) };
+    let mut labels = target.labels();
+    let said = match (labels.next(), labels.next()) {
+        (None, _) => Said::Treat(Treatment::Rcode(Rcode::NXDOMAIN)),
+        (Some(b"*"), None) => Said::Treat(Treatment::Rcode(Rcode::NOERROR)),
+        (Some(b"*"), Some(_)) => return Err("an alias for \"*\" and a name is not supported".to_owned()),
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-passthru") => Said::Pass,
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-drop") => Said::Treat(Treatment::Drop),
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-tcp-only") => {
+            Said::Treat(Treatment::Truncate)
+        }
+        // The old way to let a name pass.
+        _ if target == trigger.as_name() => Said::Pass,
+        _ => Said::Treat(Treatment::Alias(NameText::from(&target.to_buf()))),
+    };
+    Ok(Some(said))
+}
+
+/// Returns the labels of a name that stand before those of the zone.
+fn below(name: Name<'_>, apex: Name<'_>) -> Option<NameBuf> {
+    if !name.is_at_or_below(apex) {
+        return None;
+    }
+    let mut found = NameBuf::root();
+    for label in name.labels().take(name.label_count() - apex.label_count()) {
+        found.push_label(label).ok()?;
+    }
+    Some(found)
+}
+
+/// Reads `24.0.2.0.192.rpz-ip`: the length of a prefix, and its octets or groups from the last on.
+fn address(to: &mut Reading<'_>, trigger: Name<'_>, said: Option<&Said>, line: u32) -> Result<(), String> {
+    let labels: Vec<String> =
+        trigger.labels().map(|label| String::from_utf8_lossy(label).to_ascii_lowercase()).collect();
+    let Some((kind, parts)) = labels.split_last() else { return Ok(()) };
+    if kind != "rpz-ip" {
+        return Err(format!("rules by \"{kind}\" are not supported"));
+    }
+    let wrong = || format!("\"{}\" is not an address prefix", labels.join("."));
+    let (length, parts) = parts.split_first().ok_or_else(wrong)?;
+    let length: u8 = length.parse().map_err(|_| wrong())?;
+    let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    parts.reverse();
+    let text = if parts.len() == 4
+        && !parts.contains(&"zz")
+        && parts.iter().all(|part| part.parse::<u8>().is_ok())
+    {
+        parts.join(".")
+    } else {
+        // "zz" is "::".
+        let text = parts.join(":");
+        let text = text.replace(":zz:", "::").replace("zz:", "::").replace(":zz", "::");
+        if text == "zz" { "::".to_owned() } else { text }
+    };
+    let address: IpAddr = text.parse().map_err(|_| wrong())?;
+    let list = if matches!(said, Some(Said::Pass)) { &mut *to.without } else { &mut *to.addresses };
+    if !list.prefix(address, length) {
+        return Err(wrong());
+    }
+    let _ = line;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Asked, check_addresses, check_list};
+    use crate::settings::ListFormat;
+
+    const ZONE: &str = "$TTL 300\n$ORIGIN rpz.example.\n@ IN SOA ns.example. root.example. (\n 1 ; serial\n 2 3 4 5 )\n  IN NS ns.example.\n\
+        bad.org CNAME .\n*.bad.org 60 IN CNAME .\ngood.bad.org CNAME rpz-passthru.\nempty.org IN CNAME *.\nsilent.org CNAME rpz-drop.\n\
+        tcp.org CNAME rpz-tcp-only.\nwalled.org CNAME garden.example.\nlocal.org A 192.0.2.1\n  AAAA 2001:db8::1\nlocal.org A 192.0.2.2\n\
+        full.org.rpz.example. CNAME .\n24.0.2.0.192.rpz-ip CNAME .\n32.7.2.0.192.rpz-ip CNAME rpz-passthru.\n48.zz.db8.2001.rpz-ip CNAME .\n\
+        32.1.2.0.192.rpz-client-ip CNAME .\nold.org CNAME old.org.\nelsewhere. CNAME .\n";
+
+    #[test]
+    fn rules_on_names_are_read() {
+        let a = |name| Asked { name, qtype: "A", client: "192.0.2.1" };
+        check_list(
+            ListFormat::Rpz,
+            ZONE.as_bytes(),
+            &[
+                (a("bad.org"), "NXDOMAIN 7"),
+                (a("x.bad.org"), "NXDOMAIN 8"),
+                (a("good.bad.org"), "allow 9"),
+                (a("x.good.bad.org"), "NXDOMAIN 8"),
+                (a("empty.org"), "NOERROR 10"),
+                (a("x.empty.org"), "-"),
+                (a("silent.org"), "drop 11"),
+                (a("tcp.org"), "truncate 12"),
+                (a("walled.org"), "alias garden.example. 13"),
+                (a("local.org"), "records A AAAA A 14"),
+                (a("full.org"), "NXDOMAIN 17"),
+                (a("old.org"), "allow 22"),
+                (a("org"), "-"),
+            ],
+            &[
+                "line 21: rules by \"rpz-client-ip\" are not supported",
+                "line 23: elsewhere. is not in the zone rpz.example.",
+            ],
+        );
+    }
+
+    #[test]
+    fn rules_on_addresses_become_addresses() {
+        check_addresses(
+            ListFormat::Rpz,
+            ZONE.as_bytes(),
+            &[],
+            &["192.0.2.1", "2001:db8::9"],
+            &["192.0.2.7", "192.0.3.1"],
+            2,
+        );
+    }
+}

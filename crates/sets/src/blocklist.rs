@@ -1,0 +1,296 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Lists that say more of a name than that they hold it: what is to become of the query, and exceptions from that.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use wire::{HashKey, NameBuf, Rcode, Rtype};
+
+use crate::addresses::AddressSet;
+use crate::builder::NameSetBuilder;
+use crate::names::{NameSet, RuleRef};
+use crate::sought::Sought;
+
+/// What is asked, as far as lists look at it.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    /// The name.
+    pub sought: &'a Sought<'a>,
+    /// The type.
+    pub qtype: Rtype,
+    /// Who asks.
+    pub client: IpAddr,
+}
+
+/// What a list wants to become of a query.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Treatment {
+    /// It is blocked, in the way that the policy blocks.
+    Block,
+    /// It is answered with this code alone; with NOERROR there is no data.
+    Rcode(Rcode),
+    /// It gets no answer.
+    Drop,
+    /// Over UDP it gets a truncated answer, so that the client comes back over TCP; there it goes on.
+    Truncate,
+    /// It is answered with those of these records that have its type.
+    Records(Box<[(Rtype, Box<[u8]>)]>),
+    /// It is answered with an alias for this name.
+    Alias(NameText),
+}
+
+/// A name that can be compared and hashed as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NameText(Box<[u8]>);
+
+impl From<&NameBuf> for NameText {
+    fn from(name: &NameBuf) -> Self {
+        Self(name.as_name().to_folded().as_bytes().into())
+    }
+}
+
+impl NameText {
+    /// Returns the wire form, in lower case.
+    pub const fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Which rules come before which. Exceptions come before what they are exceptions from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Blocks.
+    Block,
+    /// Is an exception.
+    Allow,
+    /// Blocks in spite of exceptions.
+    ImportantBlock,
+    /// Is an exception in spite of everything.
+    ImportantAllow,
+}
+
+impl Class {
+    /// Returns whether it lets the query go on.
+    pub const fn allows(self) -> bool {
+        matches!(self, Self::Allow | Self::ImportantAllow)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ruling<'s> {
+    /// Whether an exception did, so that the query goes on.
+    pub is_allowed: bool,
+    /// What is to become of the query otherwise.
+    pub treatment: &'s Treatment,
+    /// What the rule's source is called.
+    pub source: &'s str,
+    /// The rule's line there, from 1.
+    pub line: u32,
+}
+
+/// A rule that does not look at the name alone.
+pub struct Condition {
+    /// Only queries for these types; for any if there are none.
+    pub qtypes: Box<[Rtype]>,
+    /// Not queries for these types.
+    pub not_qtypes: Box<[Rtype]>,
+    /// Only these clients.
+    pub clients: Option<AddressSet>,
+    /// Not these clients.
+    pub not_clients: Option<AddressSet>,
+    /// Not these names.
+    pub not_names: Option<NameSet>,
+}
+
+impl Condition {
+    fn holds(&self, asking: &Asking<'_>) -> bool {
+        (self.qtypes.is_empty() || self.qtypes.contains(&asking.qtype))
+            && !self.not_qtypes.contains(&asking.qtype)
+            && self.clients.as_ref().is_none_or(|clients| clients.contains(asking.client))
+            && !self.not_clients.as_ref().is_some_and(|clients| clients.contains(asking.client))
+            && !self.not_names.as_ref().is_some_and(|names| names.contains(asking.sought))
+    }
+}
+
+/// A rule with more than a name.
+pub(crate) struct Special {
+    pub(crate) class: Class,
+    pub(crate) condition: Condition,
+    pub(crate) treatment: Treatment,
+    pub(crate) source: Arc<str>,
+    pub(crate) line: u32,
+}
+
+/// The rules with more than a name: each number in `names` stands for some of `rules`.
+pub(crate) struct Specials {
+    pub(crate) names: NameSet,
+    /// From 1, as the lines of `names`: the first rule, and the one after the last.
+    pub(crate) groups: Box<[(u32, u32)]>,
+    pub(crate) rules: Box<[Special]>,
+}
+
+/// A response policy zone: of its rules the one closest to the name counts, and one on the name itself comes first.
+pub(crate) struct Zone {
+    pub(crate) itself: NameSet,
+    pub(crate) below: NameSet,
+    pub(crate) treatments: Box<[Option<Treatment>]>,
+    /// The treatment of each rule by its number. None is an exception.
+    pub(crate) of_itself: Box<[u16]>,
+    pub(crate) of_below: Box<[u16]>,
+}
+
+impl Zone {
+    fn rule(&self, sought: &Sought<'_>) -> Option<Ruling<'_>> {
+        let (found, of) = match self.itself.find(sought) {
+            Some(found) => (found, &self.of_itself),
+            None => (self.below.find(sought)?, &self.of_below),
+        };
+        let index = of.get(found.rule.number() as usize)?;
+        let treatment = self.treatments.get(usize::from(*index))?.as_ref();
+        let (source, line) = found.place();
+        Some(Ruling {
+            is_allowed: treatment.is_none(),
+            treatment: treatment.unwrap_or(&Treatment::Block),
+            source,
+            line,
+        })
+    }
+}
+
+/// A list of rules with exceptions.
+pub struct Blocklist {
+    pub(crate) zones: Box<[Zone]>,
+    /// Rules on the name alone, by [`Class`].
+    pub(crate) plain: [Arc<NameSet>; 4],
+    pub(crate) specials: Option<Box<Specials>>,
+    pub(crate) include: Box<[Arc<Blocklist>]>,
+    pub(crate) except: Box<[Arc<NameSet>]>,
+}
+
+impl Blocklist {
+    /// Returns whether the list wants something else to become of the query than what would.
+    pub fn blocks(&self, asking: &Asking<'_>) -> bool {
+        self.rule(asking).is_some_and(|ruling| !ruling.is_allowed)
+    }
+
+    /// Returns what the list says about a query.
+    pub fn rule(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
+        if self.except.iter().any(|names| names.contains(asking.sought)) {
+            return None;
+        }
+        self.zones
+            .iter()
+            .find_map(|zone| zone.rule(asking.sought))
+            .or_else(|| self.by_class(asking))
+            .or_else(|| self.include.iter().find_map(|list| list.rule(asking)))
+    }
+
+    fn by_class(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
+        let plain = |class: Class| self.plain.get(class.index());
+        let holds = |class: Class| plain(class).is_some_and(|names| names.contains(asking.sought));
+        let special = self.specials.as_ref().and_then(|specials| specials.best(asking));
+        let blocks = holds(Class::ImportantBlock);
+        // The common case ends here: nothing would be blocked, so that no exception matters.
+        if special.is_none() && !blocks && !holds(Class::Block) {
+            return None;
+        }
+        let top = if holds(Class::ImportantAllow) {
+            Class::ImportantAllow
+        } else if blocks {
+            Class::ImportantBlock
+        } else if holds(Class::Allow) {
+            Class::Allow
+        } else {
+            Class::Block
+        };
+        // A rule that says more comes before one that does not, in the same class.
+        if let Some(special) = special
+            && special.class >= top
+        {
+            return Some(Ruling {
+                is_allowed: special.class.allows(),
+                treatment: &special.treatment,
+                source: &special.source,
+                line: special.line,
+            });
+        }
+        let (source, line) = plain(top)?.find(asking.sought)?.place();
+        Some(Ruling { is_allowed: top.allows(), treatment: &Treatment::Block, source, line })
+    }
+
+    /// Returns the set of the names that are blocked whatever the type and whoever asks. Response policy zones are not
+    /// part of it: which of their rules counts is not a matter of sets.
+    // Once per configuration.
+    pub fn names(&self, key: &HashKey) -> NameSet {
+        let [block, allow, important_block, important_allow] = &self.plain;
+        let mut usual = NameSetBuilder::new(key);
+        usual.include(Arc::clone(block));
+        for list in &self.include {
+            usual.include(Arc::new(list.names(key)));
+        }
+        usual.except(Arc::clone(allow));
+        let mut all = NameSetBuilder::new(key);
+        all.include(Arc::new(usual.compile()));
+        all.include(Arc::clone(important_block));
+        all.except(Arc::clone(important_allow));
+        for names in &self.except {
+            all.except(Arc::clone(names));
+        }
+        all.compile()
+    }
+
+    /// Returns how many rules there are.
+    pub fn len(&self) -> usize {
+        let zones: usize = self.zones.iter().map(|zone| zone.itself.len() + zone.below.len()).sum();
+        zones
+            + self.plain.iter().map(|names| names.len()).sum::<usize>()
+            + self.specials.as_ref().map_or(0, |specials| specials.rules.len())
+    }
+
+    /// Returns whether the list has no rule of its own.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns how many octets of memory the list takes, roughly.
+    pub fn octets(&self) -> usize {
+        let zones = self.zones.iter().map(|zone| {
+            zone.itself.octets()
+                + zone.below.octets()
+                + size_of_val(&*zone.treatments)
+                + size_of_val(&*zone.of_itself)
+                + size_of_val(&*zone.of_below)
+        });
+        zones.sum::<usize>()
+            + self.plain.iter().map(|names| names.octets()).sum::<usize>()
+            + self.specials.as_ref().map_or(0, |specials| {
+                specials.names.octets() + size_of_val(&*specials.groups) + size_of_val(&*specials.rules)
+            })
+    }
+}
+
+impl Specials {
+    /// Finds the rule of the highest class that fits; of equals the first.
+    fn best(&self, asking: &Asking<'_>) -> Option<&Special> {
+        let mut best: Option<&Special> = None;
+        self.names.each(asking.sought, |rule| {
+            for special in self.group(rule) {
+                if best.is_none_or(|best| special.class > best.class) && special.condition.holds(asking) {
+                    best = Some(special);
+                }
+            }
+        });
+        best
+    }
+
+    fn group(&self, rule: RuleRef) -> &[Special] {
+        let group = (rule.number() as usize).checked_sub(1).and_then(|at| self.groups.get(at));
+        group.and_then(|&(first, end)| self.rules.get(first as usize..end as usize)).unwrap_or(&[])
+    }
+}

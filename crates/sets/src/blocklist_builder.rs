@@ -1,0 +1,347 @@
+//! Rules to a list with exceptions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::{HashKey, Name};
+
+use crate::blocklist::{Blocklist, Class, Condition, Special, Specials, Treatment, Zone};
+use crate::builder::NameSetBuilder;
+use crate::names::NameSet;
+use crate::patterns::PatternError;
+use crate::table::Reach;
+
+/// Which names a rule is about.
+#[derive(Clone, Copy, Debug)]
+pub enum Pattern<'a> {
+    /// A name, what lies below it, or both.
+    Name(Name<'a>, Reach),
+    /// Names that contain this.
+    Keyword(&'a str),
+    /// Names that a part of fits this.
+    Regex(&'a str),
+}
+
+impl Pattern<'_> {
+    /// Adds the rule to a set.
+    pub fn add(self, to: &mut NameSetBuilder, line: u32) -> Result<(), PatternError> {
+        match self {
+            Self::Name(name, reach) => {
+                to.name(name, reach, line);
+                Ok(())
+            }
+            Self::Keyword(keyword) => to.keyword(keyword, line),
+            Self::Regex(regex) => to.regex(regex, line),
+        }
+    }
+
+    /// Returns what tells the pattern from others.
+    fn key(self) -> Vec<u8> {
+        let (mark, text) = match self {
+            Self::Name(name, reach) => {
+                return [&[reach as u8], name.to_folded().as_bytes()].concat();
+            }
+            Self::Keyword(text) => (8, text),
+            Self::Regex(text) => (9, text),
+        };
+        [&[mark], text.as_bytes()].concat()
+    }
+}
+
+/// A list with exceptions in the making.
+pub struct BlocklistBuilder {
+    key: HashKey,
+    source: Arc<str>,
+    /// Rules on the name alone but for [`Class::Block`], which the set itself holds.
+    plain: [NameSetBuilder; 3],
+    specials: HashMap<Vec<u8>, u32>,
+    special_names: NameSetBuilder,
+    groups: Vec<Vec<Special>>,
+    zones: Vec<Zone>,
+}
+
+impl BlocklistBuilder {
+    /// Returns an empty list; `key` is what names are hashed with everywhere in this process.
+    pub fn new(key: &HashKey) -> Self {
+        let new = || NameSetBuilder::new(key);
+        Self {
+            key: *key,
+            source: Arc::from(""),
+            plain: [new(), new(), new()],
+            specials: HashMap::new(),
+            special_names: new(),
+            groups: Vec::new(),
+            zones: Vec::new(),
+        }
+    }
+
+    /// Says where the rules that follow come from, for people; their lines are counted anew.
+    pub fn source(&mut self, label: &str) {
+        self.source = Arc::from(label);
+        for plain in &mut self.plain {
+            plain.source(label);
+        }
+    }
+
+    /// Adds a rule on the name alone that is an exception, or important; others belong into the set of names.
+    pub fn plain(&mut self, class: Class, pattern: Pattern<'_>, line: u32) -> Result<(), PatternError> {
+        match class.index().checked_sub(1).and_then(|at| self.plain.get_mut(at)) {
+            Some(names) => pattern.add(names, line),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a rule that says more.
+    pub fn special(
+        &mut self,
+        class: Class,
+        pattern: Pattern<'_>,
+        (condition, treatment): (Condition, Treatment),
+        line: u32,
+    ) -> Result<(), PatternError> {
+        let next = self.groups.len() as u32 + 1;
+        let key = pattern.key();
+        let group = match self.specials.get(&key) {
+            Some(&group) => group,
+            None => {
+                pattern.add(&mut self.special_names, next)?;
+                self.specials.insert(key, next);
+                self.groups.push(Vec::new());
+                next
+            }
+        };
+        let special = Special { class, condition, treatment, source: Arc::clone(&self.source), line };
+        if let Some(group) = self.groups.get_mut(group as usize - 1) {
+            group.push(special);
+        }
+        Ok(())
+    }
+
+    /// Begins a response policy zone, which is asked before everything else, after those that came before.
+    pub fn zone(&self) -> ZoneBuilder {
+        let mut builder = ZoneBuilder {
+            itself: NameSetBuilder::new(&self.key),
+            below: NameSetBuilder::new(&self.key),
+            treatments: Vec::new(),
+            known: HashMap::new(),
+            of_itself: Vec::new(),
+            of_below: Vec::new(),
+        };
+        builder.itself.source(&*self.source);
+        builder.below.source(&*self.source);
+        builder
+    }
+
+    /// Adds a zone that is complete.
+    pub fn add_zone(&mut self, zone: ZoneBuilder) {
+        self.zones.push(zone.compile());
+    }
+
+    /// Returns how many rules were added.
+    pub fn len(&self) -> usize {
+        self.groups.iter().map(Vec::len).sum::<usize>()
+            + self.plain.iter().map(NameSetBuilder::len).sum::<usize>()
+            + self.zones.iter().map(|zone| zone.itself.len() + zone.below.len()).sum::<usize>()
+    }
+
+    /// Returns whether there is nothing that a set of names cannot say.
+    pub fn is_empty(&self) -> bool {
+        self.zones.is_empty() && self.groups.is_empty() && self.plain.iter().all(NameSetBuilder::is_empty)
+    }
+
+    /// Builds the list. `block` are the rules that block by the name alone.
+    pub fn compile(
+        self,
+        block: Arc<NameSet>,
+        include: Vec<Arc<Blocklist>>,
+        except: Vec<Arc<NameSet>>,
+    ) -> Blocklist {
+        let [allow, important_block, important_allow] = self.plain.map(|names| Arc::new(names.compile()));
+        let mut rules = Vec::new();
+        let mut groups = Vec::new();
+        for mut group in self.groups {
+            let first = rules.len() as u32;
+            rules.append(&mut group);
+            groups.push((first, rules.len() as u32));
+        }
+        let specials = (!rules.is_empty()).then(|| {
+            Box::new(Specials {
+                names: self.special_names.compile(),
+                groups: groups.into(),
+                rules: rules.into(),
+            })
+        });
+        Blocklist {
+            zones: self.zones.into(),
+            plain: [block, allow, important_block, important_allow],
+            specials,
+            include: include.into(),
+            except: except.into(),
+        }
+    }
+}
+
+/// Different treatments that one zone can have.
+const TREATMENTS_MAX: usize = 1 << 16;
+
+/// A response policy zone in the making.
+pub struct ZoneBuilder {
+    itself: NameSetBuilder,
+    below: NameSetBuilder,
+    treatments: Vec<Option<Treatment>>,
+    known: HashMap<Option<Treatment>, u16>,
+    of_itself: Vec<u16>,
+    of_below: Vec<u16>,
+}
+
+impl ZoneBuilder {
+    /// Adds a rule; without a treatment it is an exception. Returns false if there are too many different treatments.
+    #[must_use]
+    pub fn rule(&mut self, name: Name<'_>, is_below: bool, treatment: Option<Treatment>, line: u32) -> bool {
+        let index = match self.known.get(&treatment) {
+            Some(&index) => index,
+            None if self.treatments.len() >= TREATMENTS_MAX => return false,
+            None => {
+                let index = self.treatments.len() as u16;
+                self.treatments.push(treatment.clone());
+                self.known.insert(treatment, index);
+                index
+            }
+        };
+        let (names, of, reach) = if is_below {
+            (&mut self.below, &mut self.of_below, Reach::Below)
+        } else {
+            (&mut self.itself, &mut self.of_itself, Reach::Itself)
+        };
+        names.name(name, reach, line);
+        let at = line as usize;
+        if of.len() <= at {
+            of.resize(at + 1, 0);
+        }
+        if let Some(place) = of.get_mut(at) {
+            *place = index;
+        }
+        true
+    }
+
+    fn compile(self) -> Zone {
+        Zone {
+            itself: self.itself.compile(),
+            below: self.below.compile(),
+            treatments: self.treatments.into(),
+            of_itself: self.of_itself.into(),
+            of_below: self.of_below.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocklist::Asking;
+    use crate::sought::Sought;
+    use std::net::IpAddr;
+    use wire::{Folded, NameBuf, Rcode, Rtype};
+
+    const KEY: HashKey = HashKey::new([5, 6]);
+
+    fn name(text: &str) -> NameBuf {
+        NameBuf::from_text(text).expect("a name")
+    }
+
+    fn anything() -> Condition {
+        Condition {
+            qtypes: Box::default(),
+            not_qtypes: Box::default(),
+            clients: None,
+            not_clients: None,
+            not_names: None,
+        }
+    }
+
+    /// Returns the line of the rule that decides, negative if it is an exception.
+    fn ask(list: &Blocklist, text: &str, qtype: Rtype, client: &str) -> Option<i64> {
+        let name = name(text);
+        let mut folded = Folded::root();
+        let hash = KEY.fold(name.as_name(), &mut folded);
+        let sought = Sought::new(&folded, hash);
+        let client: IpAddr = client.parse().expect("an address");
+        let ruling = list.rule(&Asking { sought: &sought, qtype, client })?;
+        Some(if ruling.is_allowed { -i64::from(ruling.line) } else { i64::from(ruling.line) })
+    }
+
+    fn below(text: &str) -> NameBuf {
+        name(text)
+    }
+
+    #[test]
+    fn exceptions_come_before_rules_and_important_ones_before_those() {
+        let mut block = NameSetBuilder::new(&KEY);
+        block.name(name("example.org").as_name(), Reach::ItselfAndBelow, 1);
+        let mut list = BlocklistBuilder::new(&KEY);
+        list.source("list");
+        for (class, text, line) in [
+            (Class::Allow, "good.example.org", 2),
+            (Class::ImportantBlock, "bad.good.example.org", 3),
+            (Class::ImportantAllow, "best.bad.good.example.org", 4),
+            (Class::Allow, "example.net", 5),
+        ] {
+            let name = below(text);
+            list.plain(class, Pattern::Name(name.as_name(), Reach::ItselfAndBelow), line).expect("a name");
+        }
+        let list = list.compile(Arc::new(block.compile()), Vec::new(), Vec::new());
+        let ask = |text: &str| ask(&list, text, Rtype::A, "192.0.2.1");
+        assert_eq!(ask("x.example.org"), Some(1));
+        assert_eq!(ask("good.example.org"), Some(-2));
+        assert_eq!(ask("a.bad.good.example.org"), Some(3));
+        assert_eq!(ask("best.bad.good.example.org"), Some(-4));
+        assert_eq!(ask("example.net"), None, "an exception from nothing");
+        assert_eq!(ask("example.com"), None);
+    }
+
+    #[test]
+    fn rules_can_look_at_type_client_and_other_names() {
+        let mut list = BlocklistBuilder::new(&KEY);
+        let mut clients = crate::AddressSetBuilder::new();
+        assert!(clients.prefix("192.0.2.0".parse().expect("an address"), 24));
+        let mut not_names = NameSetBuilder::new(&KEY);
+        not_names.name(name("a.example").as_name(), Reach::ItselfAndBelow, 1);
+        let pattern = name("example");
+        let pattern = Pattern::Name(pattern.as_name(), Reach::ItselfAndBelow);
+        let only_a = Condition { qtypes: [Rtype::A].into(), ..anything() };
+        list.special(Class::Block, pattern, (only_a, Treatment::Block), 1).expect("a name");
+        let clients = Condition { clients: Some(clients.compile()), ..anything() };
+        list.special(Class::Block, pattern, (clients, Treatment::Rcode(Rcode::REFUSED)), 2).expect("a name");
+        let names = Condition { not_names: Some(not_names.compile()), ..anything() };
+        list.special(Class::Allow, pattern, (names, Treatment::Block), 3).expect("a name");
+        let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
+        assert_eq!(ask(&list, "a.example", Rtype::A, "198.51.100.1"), Some(1));
+        assert_eq!(ask(&list, "a.example", Rtype::TXT, "198.51.100.1"), None);
+        assert_eq!(ask(&list, "a.example", Rtype::TXT, "192.0.2.200"), Some(2));
+        assert_eq!(ask(&list, "b.example", Rtype::A, "192.0.2.200"), Some(-3));
+    }
+
+    #[test]
+    fn in_a_policy_zone_the_closest_rule_counts() {
+        let mut list = BlocklistBuilder::new(&KEY);
+        list.source("zone");
+        let mut zone = list.zone();
+        for (text, is_below, treatment, line) in [
+            ("example", true, Some(Treatment::Rcode(Rcode::NXDOMAIN)), 1),
+            ("good.example", true, None, 2),
+            ("bad.good.example", false, Some(Treatment::Drop), 3),
+            ("good.example", false, Some(Treatment::Drop), 4),
+        ] {
+            assert!(zone.rule(name(text).as_name(), is_below, treatment, line));
+        }
+        list.add_zone(zone);
+        let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
+        let ask = |text: &str| ask(&list, text, Rtype::A, "192.0.2.1");
+        assert_eq!(ask("example"), None);
+        assert_eq!(ask("a.example"), Some(1));
+        assert_eq!(ask("a.good.example"), Some(-2));
+        assert_eq!(ask("good.example"), Some(4));
+        assert_eq!(ask("bad.good.example"), Some(3));
+        assert_eq!(ask("a.bad.good.example"), Some(-2));
+    }
+}
