@@ -240,7 +240,7 @@ fn conditions_are_free() {
         "ptr-address in 10.0.0.0/8",
     ] {
         let mut engine = configured(&format!(
-            "upstreams: {{default: {{servers: 192.0.2.1}}}}\nlisten: [{{at: \"127.0.0.1:0\", name: home}}]\ntrusted-peers: 127.0.0.0/8\nsets: {{some: {{names: [suffix:c.example], clients: [10.0.0.0/8]}}}}\npolicy:\n  main:\n    - if: {condition}\n      do: mark(1)\n    - reject(nxdomain)\n"
+            "upstreams: {{default: {{servers: 192.0.2.1}}}}\nlisten: [{{at: \"127.0.0.1:0\", name: home}}]\ntrusted-peers: 127.0.0.0/8\nsets: {{some: {{names: [suffix:c.example], addresses: [10.0.0.0/8]}}}}\npolicy:\n  main:\n    - if: {condition}\n      do: mark(1)\n    - reject(nxdomain)\n"
         ));
         for transport in [Transport::Udp, Transport::Tcp] {
             for ask in [

@@ -88,7 +88,7 @@ fn edns_is_looked_at() {
 fn clients_are_known_by_their_address() {
     let server = telling(
         "client in kids or client starts-with \"192.0.2.\"",
-        "sets: {kids: {clients: [127.0.0.0/8]}}\n",
+        "sets: {kids: {addresses: [127.0.0.0/8]}}\n",
     );
     check(&server, &["example.org"], HELD);
     let server = telling("client in 10.0.0.0/8|::1 or not client in loopback", "");
@@ -192,7 +192,7 @@ fn marks_conditions_by_name_and_constants_are_conditions() {
 /// Starts a server that asks `stub` and then tells by the response code whether a condition holds for the answer.
 fn telling_of_answers(stub: &Stub, condition: &str) -> Server {
     let policy = format!(
-        "policy:\n  main:\n    - local\n    - forward(default)\n    - if: {condition}\n      do: reject(notimp)\n    - if: answer\n      do: reject(refused)\nsets: {{bad: {{clients: [192.0.2.0/24, 2001:db8::/32]}}, cdn: {{names: [suffix:cdn.example]}}}}\n"
+        "policy:\n  main:\n    - local\n    - forward(default)\n    - if: {condition}\n      do: reject(notimp)\n    - if: answer\n      do: reject(refused)\nsets: {{bad: {{addresses: [192.0.2.0/24, 2001:db8::/32]}}, cdn: {{names: [suffix:cdn.example]}}}}\n"
     );
     Server::start(&forwarding(&[stub], &policy))
 }

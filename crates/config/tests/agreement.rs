@@ -17,7 +17,7 @@ use sets::Reach;
 use wire::{Class, Flags, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Writer};
 
 /// What the file has besides policies.
-const COMMON: &str = "upstreams: {default: {servers: 192.0.2.1}}\ntrusted-peers: 203.0.113.0/24\nsets: {some: {names: [suffix:b.example, exact:other], clients: [10.1.0.0/16, 2001:db8::/32]}}\nconditions: {named: 'qtype == A or client in some', other: not named and rd}\n";
+const COMMON: &str = "upstreams: {default: {servers: 192.0.2.1}}\ntrusted-peers: 203.0.113.0/24\nsets: {some: {names: [suffix:b.example, exact:other], addresses: [10.1.0.0/16, 2001:db8::/32]}}\nconditions: {named: 'qtype == A or client in some', other: not named and rd}\n";
 
 /// Tests that depend on the query alone.
 const TESTS: &[&str] = &[
@@ -379,7 +379,9 @@ impl Reader<'_> {
             AddressTerm::Prefixes(prefixes) => prefixes.iter().any(|prefix| prefix.contains(address)),
             AddressTerm::Set(name) => {
                 let set = self.settings.sets.iter().find(|set| set.name.value == *name).expect("it is there");
-                set.clients.iter().any(|prefix| prefix.contains(address))
+                set.addresses.iter().any(|&(first, last)| {
+                    first.is_ipv4() == address.is_ipv4() && first <= address && address <= last
+                })
             }
         }
     }
