@@ -46,7 +46,7 @@ pub(crate) enum Command {
     ///
     /// No socket is closed, no cache emptied and no waiting query dropped. A file with mistakes
     /// leaves the running configuration in place; the mistakes are printed.
-    Reload(RemoteArgs),
+    Reload(ReloadArgs),
     /// Show how the running server is: listeners, upstreams, configuration.
     Status(RemoteArgs),
     /// Print the running server's counters.
@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Look after the running server's caches.
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Look into dynamic sets of the running server, and change them.
+    #[command(subcommand)]
+    Set(SetCommand),
     /// Show recorded queries, the newest first.
     ///
     /// Reads the database of the setting recorder.file; the server may run or not.
@@ -123,6 +126,60 @@ pub(crate) struct RemoteArgs {
     pub(crate) socket: SocketArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `reload`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReloadArgs {
+    /// Only the lists of this set; the configuration stays as it is.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with a dynamic set.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetCommand {
+    /// Add names, addresses or prefixes.
+    Add(SetAddArgs),
+    /// Remove names, addresses or prefixes.
+    Del(SetArgs),
+    /// Print what the set holds, and how long each stays.
+    List(SetNameArgs),
+}
+
+/// Arguments of `set add`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetAddArgs {
+    #[command(flatten)]
+    pub(crate) set: SetArgs,
+    /// How long they stay, in seconds [default: as the set says].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ttl: Option<u64>,
+}
+
+/// A set and what is in it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetArgs {
+    /// The set.
+    #[arg(value_name = "SET")]
+    pub(crate) name: String,
+    /// Names (`exact:` before one leaves out those below it), addresses or prefixes.
+    #[arg(value_name = "ITEM", required = true)]
+    pub(crate) items: Vec<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// A set.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetNameArgs {
+    /// The set.
+    #[arg(value_name = "SET")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `log`.

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use cli::{CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs};
+use cli::{CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs, SetCommand};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -37,6 +37,9 @@ fn main() -> ExitCode {
 fn carry_out(command: &Command) -> ExitCode {
     match command {
         Command::Reload(args) => remote::reload(args),
+        Command::Set(SetCommand::Add(args)) => remote::set_add(args),
+        Command::Set(SetCommand::Del(args)) => remote::set_remove(args),
+        Command::Set(SetCommand::List(args)) => remote::set_list(args),
         Command::Status(args) => remote::show_status(args),
         Command::Stats(args) => remote::stats(args),
         Command::Cache(CacheCommand::Flush(args)) => remote::cache_flush(args),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
-use crate::cli::{FlushArgs, JobsArgs, RemoteArgs, SocketArgs};
+use crate::cli::{FlushArgs, JobsArgs, ReloadArgs, RemoteArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs};
 use crate::{explain, out};
 
 /// How long a look at the server may take.
@@ -47,8 +47,30 @@ pub(crate) fn status(socket: &SocketArgs) -> Option<api::Status> {
 }
 
 /// Runs `gannet reload`.
-pub(crate) fn reload(args: &RemoteArgs) -> ExitCode {
-    ask(args, &Request::Reload, WORK_PATIENCE)
+pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
+    let request = match &args.set {
+        Some(name) => Request::SetReload(api::SetName { name: name.clone() }),
+        None => Request::Reload,
+    };
+    ask(&args.remote, &request, WORK_PATIENCE)
+}
+
+/// Runs `gannet set add`.
+pub(crate) fn set_add(args: &SetAddArgs) -> ExitCode {
+    let SetArgs { name, items, remote } = &args.set;
+    let change = api::SetChange { name: name.clone(), items: items.clone(), ttl_s: args.ttl };
+    ask(remote, &Request::SetAdd(change), WORK_PATIENCE)
+}
+
+/// Runs `gannet set del`.
+pub(crate) fn set_remove(args: &SetArgs) -> ExitCode {
+    let change = api::SetChange { name: args.name.clone(), items: args.items.clone(), ttl_s: None };
+    ask(&args.remote, &Request::SetRemove(change), WORK_PATIENCE)
+}
+
+/// Runs `gannet set list`.
+pub(crate) fn set_list(args: &SetNameArgs) -> ExitCode {
+    ask(&args.remote, &Request::SetList(api::SetName { name: args.name.clone() }), WORK_PATIENCE)
 }
 
 /// Runs `gannet status`.
@@ -115,10 +137,20 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
         Response::CacheStats(caches) => (caches_text(caches), true),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
+        Response::SetList(items) => (items_text(items), true),
+        Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::Explained(explained) => (explain::text(explained), true),
     };
     out::print(&if is_json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
+}
+
+fn items_text(items: &[api::SetItem]) -> String {
+    let lines = items.iter().map(|it| match it.leaves_in_s {
+        Some(seconds) => format!("{}  {seconds}s\n", it.item),
+        None => format!("{}  stays\n", it.item),
+    });
+    lines.collect()
 }
 
 fn reload_text(reload: &api::Reload) -> String {

@@ -252,6 +252,7 @@ impl Run<'_> {
                         self.go_on_with(answer, work);
                         continue;
                     }
+                    Built::Silence => return End::Drop,
                     Built::Nothing => {}
                 },
                 Op::Outgoing(change) => {

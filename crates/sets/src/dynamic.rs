@@ -141,16 +141,28 @@ impl<K: Clone + Eq + Ord + std::hash::Hash> Kept<K> {
     }
 }
 
-/// Names that are added and removed while the server runs, each with those below it.
+/// Names that are added and removed while the server runs, each alone or with those below it.
 pub struct DynamicNames(Kept<Box<[u8]>>);
 
 /// Addresses and prefixes that are added and removed while the server runs.
 pub struct DynamicAddresses(Kept<(IpAddr, u8)>);
 
-fn print_name(key: &FingerprintKey, name: &[u8]) -> (Fingerprint, u32) {
+/// The length of everything that stands for a name alone; no name has so many labels.
+const ALONE: u32 = 191;
+
+/// Returns what a name is kept as: whether what lies below it counts, and the name in lower case.
+fn item(name: Name<'_>, is_alone: bool) -> Box<[u8]> {
+    [&[u8::from(is_alone)], name.to_folded().as_bytes()].concat().into()
+}
+
+fn print_name(key: &FingerprintKey, item: &[u8]) -> (Fingerprint, u32) {
+    let Some((&is_alone, name)) = item.split_first() else { return (key.root(), 0) };
     let Ok((name, _)) = Name::parse(name) else { return (key.root(), 0) };
     let labels: Vec<&[u8]> = name.labels().collect();
     let fingerprint = labels.iter().rev().fold(key.root(), |parent, label| key.below(parent, label));
+    if is_alone != 0 {
+        return (fingerprint.turned(), ALONE);
+    }
     (fingerprint, labels.len() as u32)
 }
 
@@ -197,16 +209,20 @@ impl DynamicNames {
         Self(Kept::new(key, limit, ttl))
     }
 
-    /// Adds a name until the second `leaves`, or as long as the set says.
+    /// Adds a name with those below it until the second `leaves`, or as long as the set says.
     pub fn add(&self, name: Name<'_>, now: u64, leaves: Option<u64>) -> Added {
-        let folded = name.to_folded();
-        self.0.add(folded.as_bytes().into(), (now, leaves), |key, name| print_name(key, name))
+        self.0.add(item(name, false), (now, leaves), |key, item| print_name(key, item))
     }
 
-    /// Removes a name; returns whether it was there.
+    /// Like [`DynamicNames::add`], without those below it.
+    pub fn add_alone(&self, name: Name<'_>, now: u64, leaves: Option<u64>) -> Added {
+        self.0.add(item(name, true), (now, leaves), |key, item| print_name(key, item))
+    }
+
+    /// Removes a name, in both forms; returns whether it was there.
     pub fn remove(&self, name: Name<'_>) -> bool {
-        let item: Box<[u8]> = name.to_folded().as_bytes().into();
-        self.0.remove(&item, |key, name| print_name(key, name))
+        let remove = |is_alone| self.0.remove(&item(name, is_alone), |key, item| print_name(key, item));
+        remove(false) | remove(true)
     }
 
     /// Forgets what has left by now; returns how many that were. Called about once a second.
@@ -214,10 +230,16 @@ impl DynamicNames {
         self.0.sweep(now, |key, name| print_name(key, name))
     }
 
-    /// Returns the names, those that leave first before the others, and when they leave.
-    pub fn list(&self) -> Vec<(NameBuf, Option<u64>)> {
+    /// Returns the names, whether each stands for itself alone, and when it leaves; those that leave first before the
+    /// others.
+    pub fn list(&self) -> Vec<(NameBuf, bool, Option<u64>)> {
         let names = self.0.list().into_iter();
-        names.filter_map(|(name, leaves)| Some((Name::parse(&name).ok()?.0.to_buf(), leaves))).collect()
+        names
+            .filter_map(|(item, leaves)| {
+                let (&is_alone, name) = item.split_first()?;
+                Some((Name::parse(name).ok()?.0.to_buf(), is_alone != 0, leaves))
+            })
+            .collect()
     }
 
     /// Returns whether the set holds the name or one above it.
@@ -229,11 +251,19 @@ impl DynamicNames {
         }
         let is_kept =
             |depth: u32, fingerprint: Fingerprint| table.may_hold(depth) && table.contains(fingerprint);
-        let mut found = (0..).zip(sought.suffixes(key)).any(|(depth, &print)| is_kept(depth, print));
-        if !found && sought.is_long() {
-            sought.long_suffixes(key, |depth, print| found |= is_kept(depth, print));
+        let mut whole = key.root();
+        let mut found = false;
+        for (depth, &print) in (0..).zip(sought.suffixes(key)) {
+            found |= is_kept(depth, print);
+            whole = print;
         }
-        found
+        if !found && sought.is_long() {
+            sought.long_suffixes(key, |depth, print| {
+                found |= is_kept(depth, print);
+                whole = print;
+            });
+        }
+        found || (table.may_hold(ALONE) && table.contains(whole.turned()))
     }
 
     /// Returns how many names there are.
@@ -353,11 +383,22 @@ mod tests {
         assert_eq!(set.sweep(210), 1);
         assert!(!holds(&set, "example.org") && holds(&set, "x.for.ever"));
         assert_eq!(
-            set.list().iter().map(|(name, at)| (name.to_string(), *at)).collect::<Vec<_>>(),
+            set.list().iter().map(|(name, _, at)| (name.to_string(), *at)).collect::<Vec<_>>(),
             [("for.ever.".to_owned(), None)]
         );
         assert!(set.remove(name("for.ever").as_name()) && !set.remove(name("for.ever").as_name()));
         assert!(set.is_empty() && set.take_changed() && !set.take_changed());
+    }
+
+    #[test]
+    fn a_name_can_stand_for_itself_alone() {
+        let set = DynamicNames::new(&KEY, 10, None);
+        set.add_alone(name("example.org").as_name(), 1, None);
+        assert!(holds(&set, "example.org") && !holds(&set, "a.example.org") && !holds(&set, "org"));
+        set.add(name("example.org").as_name(), 1, None);
+        assert!(holds(&set, "a.example.org"));
+        assert!(set.remove(name("example.org").as_name()));
+        assert!(!holds(&set, "example.org") && set.is_empty());
     }
 
     #[test]

@@ -26,6 +26,14 @@ pub(crate) struct Fingerprint {
     pub(crate) check: u64,
 }
 
+impl Fingerprint {
+    /// Returns another fingerprint for the same name, for what is not to be taken for it.
+    #[inline]
+    pub(crate) const fn turned(self) -> Self {
+        Self { place: self.place.rotate_left(17) ^ 0x5851_f42d_4c95_7f2d, check: self.check.rotate_left(29) }
+    }
+}
+
 impl FingerprintKey {
     pub(crate) fn new(key: &HashKey) -> Self {
         let secret = |number| key.mix(key.hash_name(Name::ROOT) ^ number, 0x6a09_e667_f3bc_c908 ^ number);

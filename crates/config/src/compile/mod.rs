@@ -26,11 +26,11 @@ use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use wire::{HashKey, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, Learned};
 use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
-use crate::policy::action::{Answer, Edit};
-use crate::sets::{Sets, Workshop};
+use crate::policy::action::{Answer, Edit, Event};
+use crate::sets::{Sets, UrlList, Workshop, url_lists};
 use crate::settings::{Settings, Startup};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
@@ -63,6 +63,8 @@ pub struct Plans {
     pub sources: Arc<Sources>,
     /// Names and addresses that conditions compare with.
     pub sets: Sets,
+    /// The lists of sets that come from web servers.
+    pub lists: Vec<UrlList>,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
@@ -239,14 +241,16 @@ pub fn compile_again(
     }
     let records = records::compile(settings, keep.key, surroundings, &mut problems);
     remembered(settings, &mut keep, surroundings, &mut problems);
+    let state_directory = keep.state_directory.clone();
     let workshop = Workshop {
         key: keep.key,
-        state_directory: &keep.state_directory,
+        state_directory: &state_directory,
         surroundings,
         previous: previous.map(|previous| &previous.sets),
         only,
     };
     let sets = Sets::compile(settings, &workshop, &mut problems);
+    check_learning(settings, &sets, &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -297,6 +301,7 @@ pub fn compile_again(
         sources,
         jobs,
         steps,
+        lists: url_lists(settings, &state_directory),
         sets,
         warnings: found,
         keep,
@@ -331,6 +336,25 @@ fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]>
         name.replace(';', ",")
     });
     names.collect()
+}
+
+/// Checks that what is learned goes to sets that can take it.
+fn check_learning(settings: &Settings, sets: &Sets, problems: &mut Vec<Problem>) {
+    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    for action in rules.flat_map(|rule| &rule.actions) {
+        let Action::Event(Event::Learn(name, what)) = &action.value else { continue };
+        let takes = sets.dynamic(&name.value).is_some_and(|dynamic| dynamic.takes(*what));
+        if !takes && settings.sets.iter().any(|set| set.name.value == name.value) {
+            let kind = match what {
+                Learned::Suffix | Learned::Name => "names",
+                Learned::Addresses | Learned::Client => "addresses",
+            };
+            problems.push(
+                Problem::error(name.span, format!("set \"{}\" cannot learn {kind}", name.value))
+                    .hint(format!("give it \"dynamic: {{holds: {kind}}}\"")),
+            );
+        }
+    }
 }
 
 /// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it

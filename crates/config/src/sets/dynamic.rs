@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sets::{DynamicAddresses, DynamicNames};
 
 use super::Workshop;
+use crate::jobs::Learned;
 use crate::settings::{DynamicKind, DynamicSet};
 use crate::values;
 
@@ -87,8 +88,13 @@ impl Dynamic {
     fn put_one(&self, text: &str, now: u64, leaves: Option<u64>) -> Result<sets::Added, String> {
         match &self.handle {
             DynamicHandle::Names(names) => {
-                let name = values::name(text).map_err(|misread| misread.message)?;
-                Ok(names.add(name.as_name(), now, leaves))
+                let (form, rest) = text.split_once(':').unwrap_or(("suffix", text));
+                let name = values::name(rest).map_err(|misread| misread.message)?;
+                match form {
+                    "suffix" => Ok(names.add(name.as_name(), now, leaves)),
+                    "exact" => Ok(names.add_alone(name.as_name(), now, leaves)),
+                    other => Err(format!("unknown form of name \"{other}:\" (expected suffix: or exact:)")),
+                }
             }
             DynamicHandle::Addresses(addresses) => {
                 let (address, length) = prefix(text)?;
@@ -97,10 +103,41 @@ impl Dynamic {
         }
     }
 
+    /// Takes what the policy learns: the name asked for, without a dot at its end, or addresses.
+    pub fn learn(&self, what: Learned, qname: &str, addresses: &[IpAddr], now: u64) {
+        match &self.handle {
+            DynamicHandle::Names(names) => {
+                let qname = if qname.is_empty() { "." } else { qname };
+                let Ok(name) = values::name(qname) else { return };
+                match what {
+                    Learned::Suffix => drop(names.add(name.as_name(), now, None)),
+                    Learned::Name => drop(names.add_alone(name.as_name(), now, None)),
+                    // Refused when the configuration was compiled.
+                    Learned::Addresses | Learned::Client => {}
+                }
+            }
+            DynamicHandle::Addresses(set) => {
+                for &address in addresses {
+                    set.add(address, if address.is_ipv4() { 32 } else { 128 }, now, None);
+                }
+            }
+        }
+    }
+
+    /// Returns whether it holds what is learned.
+    pub(crate) const fn takes(&self, what: Learned) -> bool {
+        matches!(
+            (&self.handle, what),
+            (DynamicHandle::Names(_), Learned::Suffix | Learned::Name)
+                | (DynamicHandle::Addresses(_), Learned::Addresses | Learned::Client)
+        )
+    }
+
     /// Removes one name, address or prefix; returns whether it was there.
     pub fn remove(&self, text: &str) -> Result<bool, String> {
         match &self.handle {
             DynamicHandle::Names(names) => {
+                let text = text.split_once(':').map_or(text, |(_, name)| name);
                 let name = values::name(text).map_err(|misread| misread.message)?;
                 Ok(names.remove(name.as_name()))
             }
@@ -115,7 +152,10 @@ impl Dynamic {
     pub fn list(&self) -> Vec<(String, Option<u64>)> {
         match &self.handle {
             DynamicHandle::Names(names) => {
-                names.list().into_iter().map(|(name, leaves)| (name.to_string(), leaves)).collect()
+                let show = |(name, is_alone, leaves): (wire::NameBuf, bool, _)| {
+                    (if is_alone { format!("exact:{name}") } else { name.to_string() }, leaves)
+                };
+                names.list().into_iter().map(show).collect()
             }
             DynamicHandle::Addresses(addresses) => {
                 let list = addresses.list().into_iter();

@@ -69,6 +69,34 @@ struct Mistake {
     is_error: bool,
 }
 
+/// A list that comes from a web server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlList {
+    /// The set it is for.
+    pub set: String,
+    /// Where it is.
+    pub url: String,
+    /// Where its last good copy is kept.
+    pub file: PathBuf,
+    /// How it is written, and its limits.
+    pub list: SetList,
+}
+
+/// Returns the lists of a configuration that come from web servers.
+pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlList> {
+    let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
+    let urls = all.filter_map(|(set, list)| match &list.place {
+        ListPlace::Url(url) => Some(UrlList {
+            set: set.name.value.clone(),
+            url: url.clone(),
+            file: file_of(set, list, state_directory),
+            list: list.clone(),
+        }),
+        ListPlace::File(_) => None,
+    });
+    urls.collect()
+}
+
 /// Every set of a configuration, compiled.
 #[derive(Clone)]
 pub struct Sets {
@@ -372,7 +400,6 @@ impl Sets {
     }
 
     /// Returns the list of a set whatever it holds: one without exceptions blocks the names that it holds.
-    #[expect(dead_code, reason = "for the action that carries out what a list says")]
     pub(crate) fn any_list(&self, name: &str) -> Option<Arc<Blocklist>> {
         let set = self.all.get(name)?;
         Some(match &set.list {

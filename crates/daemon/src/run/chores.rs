@@ -1,10 +1,11 @@
 //! What schedules ask of the running server.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use config::Plans;
-use config::jobs::Task;
-use jobs::{Chores, Download, Jobs, Librarian, StepNames};
+use config::jobs::{Learn, Learned, Task};
+use config::sets::{Sets, UrlList};
+use jobs::{Chores, Download, Jobs, Learner, Librarian, Occurrence, StepNames};
 
 use super::operator::{Running, Which};
 
@@ -12,20 +13,71 @@ use super::operator::{Running, Which};
 #[derive(Default)]
 pub(crate) struct Steward(pub(crate) Arc<Orders>);
 
-/// Whom the orders go to.
+/// Whom the orders go to, and what lists and learned names mean.
 #[derive(Default)]
-pub(crate) struct Orders(OnceLock<Weak<Running>>);
+pub(crate) struct Orders {
+    running: OnceLock<Weak<Running>>,
+    /// The lists and sets in use. Held for a moment only.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    lists: Vec<UrlList>,
+    sets: Option<Sets>,
+}
+
+impl Orders {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the jobs run on a configuration.
+    pub(crate) fn adopt(&self, jobs: &Jobs, plans: &Plans) {
+        *self.known() = Known { lists: plans.lists.clone(), sets: Some(plans.sets.clone()) };
+        let steps = StepNames { snapshot: plans.snapshot.number, names: Arc::clone(&plans.steps) };
+        let downloads: Vec<Download> = plans
+            .lists
+            .iter()
+            .map(|list| Download {
+                set: list.set.clone(),
+                url: list.url.clone(),
+                file: list.file.clone(),
+                refresh: list.list.refresh,
+                timeout: list.list.timeout,
+                octets_max: list.list.octets_max,
+            })
+            .collect();
+        jobs.adopt(&plans.jobs, &downloads, steps);
+    }
+}
+
+impl Learner for Orders {
+    fn learn(&self, learn: &Learn, occurrence: &Occurrence) {
+        let dynamic = self.known().sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
+        let Some(dynamic) = dynamic else { return };
+        let now = u64::try_from(occurrence.unix_ms / 1000).unwrap_or(0);
+        let client = [occurrence.client];
+        let addresses = match learn.what {
+            Learned::Client => &client[..],
+            Learned::Addresses => &occurrence.addresses,
+            Learned::Suffix | Learned::Name => &[],
+        };
+        dynamic.learn(learn.what, &occurrence.qname, addresses, now);
+    }
+}
 
 impl Steward {
     /// Says who carries the orders out.
     pub(crate) fn serves(&self, running: &Arc<Running>) {
-        drop(self.0.0.set(Arc::downgrade(running)));
+        drop(self.0.running.set(Arc::downgrade(running)));
     }
 }
 
 impl Chores for Orders {
     fn carry_out(&self, task: &Task) -> Result<String, String> {
-        let Some(running) = self.0.get().and_then(Weak::upgrade) else {
+        let Some(running) = self.running.get().and_then(Weak::upgrade) else {
             return Err("the server does not run yet".to_owned());
         };
         match task {
@@ -50,19 +102,17 @@ impl Chores for Orders {
 }
 
 impl Librarian for Orders {
-    fn check(&self, _: &Download, _: &[u8]) -> Result<(), String> {
-        Ok(())
+    fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String> {
+        let list = self.known().lists.iter().find(|list| list.file == download.file).cloned();
+        // A set that is gone since needs no list.
+        let Some(list) = list else { return Err("no set reads it any more".to_owned()) };
+        config::sets::check_list(&list.list, octets.to_vec()).map(drop)
     }
 
-    fn adopt(&self, _: &[String]) {
-        if let Some(running) = self.0.get().and_then(Weak::upgrade) {
-            drop(running.reload());
+    fn adopt(&self, sets: &[String]) {
+        let Some(running) = self.running.get().and_then(Weak::upgrade) else { return };
+        for set in sets {
+            drop(running.refresh(Some(set)));
         }
     }
-}
-
-/// Makes the jobs run on a configuration.
-pub(crate) fn adopt(jobs: &Jobs, plans: &Plans) {
-    let steps = StepNames { snapshot: plans.snapshot.number, names: Arc::clone(&plans.steps) };
-    jobs.adopt(&plans.jobs, &[], steps);
 }

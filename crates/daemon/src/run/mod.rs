@@ -50,6 +50,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
 const EVENT_OCTETS: usize = 256 << 10;
+/// How often files and dynamic sets are looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
 
@@ -174,13 +176,15 @@ fn start(started: Started) -> Result<ExitCode, String> {
         clock: jobs::Clock::new(began),
         chores: Arc::clone(&steward.0) as _,
         librarian: Arc::clone(&steward.0) as _,
-        learner: None,
+        learner: Some(Arc::clone(&steward.0) as _),
         lower_priority: sys::lower_priority,
     });
     let jobs = jobs.map_err(|error| format!("the jobs cannot be started: {error}"))?;
-    chores::adopt(&jobs, &plans);
+    steward.0.adopt(&jobs, &plans);
+    operator::report_sets(&plans.sets);
     let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
     let here = addresses.clone();
+    let shutdown_timeout = loaded.settings.startup.shutdown_timeout;
     let is_built_in = origin == Origin::BuiltIn;
     let asks = upstream_names(&plans.fetch);
     let running = Arc::new(Running::new(Parts {
@@ -197,6 +201,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         plans,
         kept,
         jobs,
+        loaded,
+        orders: Arc::clone(&steward.0),
     }));
     steward.serves(&running);
     if is_built_in {
@@ -206,7 +212,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     }
     systemd::ready(&running.summary());
     let watch = Watch { running, signals, socket, all_ended, doctor, stopper };
-    Ok(runtime.block_on(watch.until_the_end(loaded.settings.startup.shutdown_timeout, threads)))
+    Ok(runtime.block_on(watch.until_the_end(shutdown_timeout, threads)))
 }
 
 /// What the main thread looks after.
@@ -248,6 +254,7 @@ impl Watch {
         let running = Arc::clone(&self.running);
         let dumps = tokio::task::spawn_blocking(move || {
             running.stop_jobs();
+            running.keep_sets();
             running.dump(Which::All)
         });
         tokio::select! {
@@ -274,6 +281,8 @@ impl Watch {
         };
         tokio::pin!(control);
         let mut dump_looks = tokio::time::interval(DUMP_LOOK_EVERY);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         // systemd(1) recommends to be heard twice in its time.
         let mut alive =
             systemd::watchdog().map(|time| tokio::time::interval((time / 2).max(Duration::from_millis(1))));
@@ -289,6 +298,7 @@ impl Watch {
                     Order::Dump => spawn(|running| drop(running.dump(Which::All))),
                     Order::End => return true,
                 },
+                _ = looks.tick() => spawn(Running::look),
                 _ = dump_looks.tick() => spawn(|running| drop(running.dump(Which::Due))),
                 () = tick(alive.as_mut()) => {
                     if self.doctor.are_all_alive() {

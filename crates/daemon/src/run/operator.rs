@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cache::Flush;
+use config::sets::{Dynamic, Sets};
 use config::settings::Startup;
-use config::{Diagnostic, Severity, System};
+use config::{Diagnostic, Severity, Surroundings as _, System};
 use control::Operator;
 use control::api::{self, CacheFlush, Request, Response};
 use engine::SnapshotCell;
@@ -20,7 +22,7 @@ use tracing::{error, info, warn};
 use wire::{NameBuf, Rtype};
 
 use super::caches::{self, Caches, Kept};
-use super::chores;
+use super::chores::Orders;
 use super::log_level;
 use super::worker::{Explaining, Face, Upstreams};
 use crate::explain::Prepared;
@@ -32,6 +34,9 @@ const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Looks, one a second, between two writings of dynamic sets.
+const LOOKS_PER_WRITE: u64 = 30;
 
 /// The server while it runs, as its operator sees it.
 pub(crate) struct Running {
@@ -51,12 +56,27 @@ pub(crate) struct Running {
     explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
     work: Mutex<Work>,
+    orders: Arc<Orders>,
     /// Held for a moment only.
     view: Mutex<View>,
+    /// What the files looked like lately.
+    seen: Mutex<Seen>,
+}
+
+/// What the files besides the configuration's own looked like.
+#[derive(Default)]
+struct Seen {
+    looks: u64,
+    files: Vec<PathBuf>,
+    /// At the last look.
+    last: Vec<Option<u64>>,
+    /// When they were last read.
+    read: Vec<Option<u64>>,
 }
 
 /// What a reload replaces and a dump reads.
 struct Work {
+    loaded: config::Loaded,
     plans: config::Plans,
     kept: Vec<Kept>,
 }
@@ -64,6 +84,9 @@ struct Work {
 /// What is shown of the configuration in use.
 struct View {
     caches: Caches,
+    sets: Sets,
+    /// Files besides the configuration's own whose change is a reason to compile it again.
+    files: Vec<PathBuf>,
     generation: u64,
     adopted: Instant,
     is_last_reload_refused: bool,
@@ -83,6 +106,8 @@ pub(crate) struct Parts {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) plans: config::Plans,
     pub(crate) kept: Vec<Kept>,
+    pub(crate) loaded: config::Loaded,
+    pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
 }
 
@@ -108,14 +133,18 @@ impl Running {
             plans,
             kept,
             jobs,
+            loaded,
+            orders,
         } = parts;
         let view = View {
             caches: caches::by_name(&plans),
+            sets: plans.sets.clone(),
+            files: config::watched(&loaded.settings, &System),
             generation: 1,
             adopted: Instant::now(),
             is_last_reload_refused: false,
         };
-        let work = Mutex::new(Work { plans, kept });
+        let work = Mutex::new(Work { loaded, plans, kept });
         Self {
             origin,
             startup,
@@ -128,8 +157,10 @@ impl Running {
             knob,
             jobs,
             explaining,
+            orders,
             work,
             view: Mutex::new(view),
+            seen: Mutex::default(),
         }
     }
 
@@ -153,6 +184,8 @@ impl Running {
                 view.adopted = Instant::now();
                 view.is_last_reload_refused = false;
                 view.caches = caches::by_name(&work.plans);
+                view.sets = work.plans.sets.clone();
+                view.files = config::watched(&work.loaded.settings, &System);
                 report(&warnings);
                 if !needs_restart.is_empty() {
                     warn!(settings = %needs_restart.join(", "), "changed, but read only at the start");
@@ -183,22 +216,151 @@ impl Running {
     fn try_reload(&self, work: &mut Work) -> Result<(Vec<Diagnostic>, Vec<String>), Vec<Diagnostic>> {
         let loaded = self.origin.load()?;
         let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &System)?;
+        self.put(work, plans);
+        self.knob.turn(log_level(loaded.settings.log_level));
+        let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
+        let warnings = [loaded.warnings.clone(), work.plans.warnings.clone()].concat();
+        work.loaded = loaded;
+        Ok((warnings, needs_restart.into_iter().map(|setting| setting.path).collect()))
+    }
+
+    /// Brings a configuration into use.
+    fn put(&self, work: &mut Work, plans: config::Plans) {
         let mut kept = caches::kept(&plans);
         for kept in &mut kept {
             kept.inherit(&work.kept);
         }
+        report_sets(&plans.sets);
         // First the workers know the new upstreams beside the old ones, then the policy that asks the new ones comes
         // into use, then the old ones go: no query meets an upstream that its worker does not know.
         // Before the first query that tells by the new numbers.
-        chores::adopt(&self.jobs, &plans);
+        self.orders.adopt(&self.jobs, &plans);
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)));
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.adopt(Arc::clone(&plans.fetch));
-        self.knob.turn(log_level(loaded.settings.log_level));
-        let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
-        let warnings = [loaded.warnings, plans.warnings.clone()].concat();
-        *work = Work { plans, kept };
-        Ok((warnings, needs_restart.into_iter().map(|setting| setting.path).collect()))
+        work.plans = plans;
+        work.kept = kept;
+    }
+
+    /// Reads the lists of one set again, or every file besides the configuration's own; with mistakes in them, nothing
+    /// changes.
+    pub(crate) fn refresh(&self, only: Option<&str>) -> Result<api::Reload, String> {
+        let mut work = lock(&self.work);
+        if let Some(name) = only
+            && work.plans.sets.iter().all(|(other, _)| other != name)
+        {
+            return Err(format!("there is no set \"{name}\""));
+        }
+        let begin = Instant::now();
+        let compiled = config::compile_again(&work.loaded, &self.addresses, Some(&work.plans), &System, only);
+        let is_adopted = compiled.is_ok();
+        let found = match compiled {
+            Ok(plans) => {
+                let warnings = plans.warnings.clone();
+                self.put(&mut work, plans);
+                warnings
+            }
+            Err(mistakes) => {
+                error!("lists were not taken into use; those in use stay");
+                mistakes
+            }
+        };
+        report(&found);
+        let mut view = lock(&self.view);
+        if is_adopted {
+            view.generation += 1;
+            view.caches = caches::by_name(&work.plans);
+            view.sets = work.plans.sets.clone();
+        }
+        let diagnostics = found.iter().map(api::Diagnostic::from).collect();
+        let took_ms = begin.elapsed().as_millis() as u64;
+        Ok(api::Reload {
+            is_adopted,
+            generation: view.generation,
+            diagnostics,
+            took_ms,
+            ..api::Reload::default()
+        })
+    }
+
+    /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
+    pub(crate) fn look(&self) {
+        let (sets, files) = {
+            let view = lock(&self.view);
+            (view.sets.clone(), view.files.clone())
+        };
+        let now = unix_seconds();
+        for (_, dynamic) in sets.dynamics() {
+            dynamic.sweep(now);
+        }
+        let stamps: Vec<Option<u64>> = files.iter().map(|file| System.stamp(file).ok()).collect();
+        let mut seen = lock(&self.seen);
+        seen.looks += 1;
+        if seen.looks.is_multiple_of(LOOKS_PER_WRITE) {
+            keep(&sets);
+        }
+        if seen.files != files {
+            *seen = Seen { looks: seen.looks, files, last: stamps.clone(), read: stamps };
+            return;
+        }
+        // Not while it is being written: only when two looks see the same.
+        let is_settled = stamps == seen.last;
+        seen.last = stamps;
+        if is_settled && seen.last != seen.read {
+            seen.read = seen.last.clone();
+            drop(seen);
+            info!("a file that the configuration is made of has changed");
+            drop(self.refresh(None));
+        }
+    }
+
+    /// Writes dynamic sets to their files.
+    pub(crate) fn keep_sets(&self) {
+        keep(&lock(&self.view).sets.clone());
+    }
+
+    fn dynamic(&self, name: &str) -> Result<Dynamic, Response> {
+        let view = lock(&self.view);
+        if let Some(dynamic) = view.sets.dynamic(name) {
+            return Ok(dynamic.clone());
+        }
+        let is_set = view.sets.iter().any(|(other, _)| other == name);
+        let why = if is_set { "is not dynamic" } else { "does not exist" };
+        Err(Response::error(format!("set \"{name}\" {why}")))
+    }
+
+    fn set_list(&self, name: &str) -> Response {
+        let dynamic = match self.dynamic(name) {
+            Ok(dynamic) => dynamic,
+            Err(response) => return response,
+        };
+        let now = unix_seconds();
+        let items = dynamic.list().into_iter().map(|(item, leaves)| api::SetItem {
+            item,
+            leaves_in_s: leaves.map(|leaves| leaves.saturating_sub(now)),
+        });
+        Response::SetList(items.collect())
+    }
+
+    fn set_change(&self, change: &api::SetChange, adds: bool) -> Response {
+        let dynamic = match self.dynamic(&change.name) {
+            Ok(dynamic) => dynamic,
+            Err(response) => return response,
+        };
+        let now = unix_seconds();
+        let mut changed = 0;
+        for item in &change.items {
+            let result = if adds {
+                dynamic.add(item, now, change.ttl_s).map(|added| added != sets::Added::Renewed)
+            } else {
+                dynamic.remove(item)
+            };
+            match result {
+                Ok(is_changed) => changed += usize::from(is_changed),
+                Err(why) => return Response::error(why),
+            }
+        }
+        Response::SetChanged(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 
     /// Gives the workers a plan and waits until they have it.
@@ -356,12 +518,45 @@ impl Operator for Running {
             Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
             Request::CacheStats => Response::CacheStats(self.cache_stats()),
             Request::Jobs => Response::Jobs(self.jobs()),
+            Request::SetReload(set) => {
+                self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
+            }
+            Request::SetList(set) => self.set_list(&set.name),
+            Request::SetAdd(change) => self.set_change(&change, true),
+            Request::SetRemove(change) => self.set_change(&change, false),
             Request::JobRun(job) => match self.jobs.run_now(&job.name) {
                 Ok(()) => Response::Jobs(self.jobs()),
                 Err(why) => Response::error(why),
             },
             Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
         }
+    }
+}
+
+/// Returns the seconds since 1970.
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Writes dynamic sets to their files.
+fn keep(sets: &Sets) {
+    for (name, dynamic) in sets.dynamics() {
+        if let Err(error) = dynamic.keep() {
+            warn!(set = name, %error, "a dynamic set cannot be written");
+        }
+    }
+}
+
+/// Logs the sets that were compiled anew.
+pub(super) fn report_sets(sets: &Sets) {
+    for (name, set) in sets.fresh() {
+        info!(
+            set = name,
+            rules = set.rules,
+            octets = set.octets,
+            took_ms = set.took.as_millis() as u64,
+            "set in use"
+        );
     }
 }
 

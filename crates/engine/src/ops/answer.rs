@@ -5,10 +5,13 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use sets::{Blocklist, Treatment};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
 
+use crate::client::Transport;
 use crate::finish::{Answer, put_record};
+use crate::matchers::Facts;
 use crate::records::Records;
 use crate::reverse::{ReverseTable, address_of};
 use crate::run::{Desktop, Run, Workspace};
@@ -23,6 +26,8 @@ pub enum Build {
     Records(Arc<Records>),
     /// The name behind an address that was in an answer before.
     Reverse(Arc<ReverseTable>),
+    /// What a list with exceptions wants to become of the query; what is simply blocked there is blocked like this.
+    Listed(Arc<Blocklist>, Block),
 }
 
 /// How a name is blocked.
@@ -70,6 +75,8 @@ pub(crate) enum Built {
     End(Answer),
     /// This answer goes on through the program.
     GoOn(Answer),
+    /// The query ends without a reply.
+    Silence,
     /// The step has nothing to say to this question.
     Nothing,
 }
@@ -87,6 +94,7 @@ impl Build {
                     None => Built::Nothing,
                 }
             }
+            Self::Listed(list, block) => listed(list, block, run, desktop, work.message),
             Self::Reverse(table) => match reverse(table, run, desktop, work.message) {
                 Some(answer) => Built::End(answer),
                 None => Built::Nothing,
@@ -97,9 +105,9 @@ impl Build {
     /// Returns the text of the Extended DNS Error that the step sends.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
-            Self::Block(Block { ede, .. }) | Self::Respond(Respond { ede, .. }) => {
-                ede.as_ref().map(|(_, text)| &**text)
-            }
+            Self::Block(Block { ede, .. })
+            | Self::Respond(Respond { ede, .. })
+            | Self::Listed(_, Block { ede, .. }) => ede.as_ref().map(|(_, text)| &**text),
             Self::Records(_) | Self::Reverse(_) => None,
         }
     }
@@ -197,6 +205,61 @@ impl Respond {
         }
         if self.continues { Built::GoOn(answer) } else { Built::End(answer) }
     }
+}
+
+/// Does what a list says about a query.
+fn listed(list: &Blocklist, block: &Block, run: &Run<'_>, desktop: Desktop<'_>, message: &mut [u8]) -> Built {
+    let facts = Facts { run, desktop: &desktop, message: &[] };
+    let asking = facts.asking();
+    let Some(ruling) = list.rule(&asking).filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
+    let mut answer = match ruling.treatment {
+        Treatment::Block => return Built::End(block.build(run, message)),
+        Treatment::Drop => return Built::Silence,
+        // Over a connection the client has done what was asked of it.
+        Treatment::Truncate if run.client.transport != Transport::Udp => return Built::Nothing,
+        Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
+        Treatment::Rcode(rcode) => negative(message, run, *rcode, block.ttl),
+        Treatment::Records(records) => {
+            let qtype = run.query.question.qtype;
+            let data =
+                records.iter().filter(|(rtype, _)| *rtype == qtype).map(|(rtype, data)| (*rtype, &**data));
+            write_records(data, block.ttl, run, message)
+        }
+        Treatment::Alias(name) => {
+            write_records(std::iter::once((Rtype::CNAME, name.as_bytes())), block.ttl, run, message)
+        }
+    };
+    if let Some((code, _)) = &block.ede {
+        answer.ede = Some((*code, ""));
+        answer.text_at = step(run);
+    }
+    Built::End(answer)
+}
+
+/// Writes records at the name asked for; none of them is no data.
+fn write_records<'d>(
+    records: impl Iterator<Item = (Rtype, &'d [u8])>,
+    ttl: Ttl,
+    run: &Run<'_>,
+    message: &mut [u8],
+) -> Answer {
+    let mut answer = Answer::empty(Rcode::NOERROR, None);
+    let body_at = body_at(run);
+    let mut count = 0;
+    for (rtype, data) in records {
+        match put_record(message, body_at + answer.octets, Header::LEN, rtype, ttl, data) {
+            Some(octets) => {
+                answer.octets += octets;
+                count += 1;
+            }
+            None => answer.is_too_large = true,
+        }
+    }
+    if count == 0 && !answer.is_too_large {
+        return negative(message, run, Rcode::NOERROR, ttl);
+    }
+    answer.counts = [count, 0, 0];
+    answer
 }
 
 /// The most seconds that a name found by its address may be kept: the next answer with that address may be for another.

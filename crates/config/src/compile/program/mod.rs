@@ -5,6 +5,7 @@ mod core;
 mod edit;
 pub(super) mod event;
 mod fold;
+mod listed;
 mod matcher;
 mod outgoing;
 
@@ -458,6 +459,7 @@ impl<'a> Emitter<'a> {
         match action {
             Action::Core(action) => core::emit(self, action, place),
             Action::Answer(action) => answer::emit(self, action, place),
+            Action::Listed(action) => listed::emit(self, action, place),
             Action::Edit(action) => edit::emit(self, action, place),
             Action::Outgoing(action) => outgoing::emit(self, action, place),
             Action::Event(action) => event::emit(self, action, place),

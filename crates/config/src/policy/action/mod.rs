@@ -9,6 +9,7 @@ pub mod answer;
 pub mod core;
 pub mod edit;
 pub mod event;
+pub mod listed;
 pub mod outgoing;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use self::answer::Answer;
 pub use self::core::Core;
 pub use self::edit::{Edit, TtlChange};
 pub use self::event::Event;
+pub use self::listed::Listed;
 pub use self::outgoing::Outgoing;
 
 /// What a rule does.
@@ -34,6 +36,8 @@ pub enum Action {
     Core(Core),
     /// Makes an answer.
     Answer(Answer),
+    /// Does what a list says.
+    Listed(Listed),
     /// Changes the answer there is.
     Edit(Edit),
     /// Changes the query that is sent to upstreams.
@@ -124,6 +128,7 @@ impl Action {
         match self {
             Self::Core(action) => action.meaning(),
             Self::Answer(action) => action.meaning(),
+            Self::Listed(action) => action.meaning(),
             Self::Edit(action) => action.meaning(),
             Self::Outgoing(action) => action.meaning(),
             Self::Event(action) => action.meaning(),
@@ -156,6 +161,7 @@ impl Action {
         match self {
             Self::Core(action) => action.references(),
             Self::Answer(action) => action.references(),
+            Self::Listed(action) => action.references(),
             Self::Edit(action) => action.references(),
             Self::Outgoing(action) => action.references(),
             Self::Event(action) => action.references(),
@@ -194,7 +200,7 @@ impl fmt::Debug for Row {
 
 /// Every action, in the order of the manual.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [answer::ROWS, core::ROWS, edit::ROWS, outgoing::ROWS, event::ROWS].into_iter().flatten()
+    [answer::ROWS, listed::ROWS, core::ROWS, edit::ROWS, outgoing::ROWS, event::ROWS].into_iter().flatten()
 }
 
 /// Reads one action.

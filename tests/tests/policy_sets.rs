@@ -1,0 +1,222 @@
+//! The built program's sets as clients meet them: every format, reloading one alone, files that change, dynamic sets.
+
+use testkit::{Script, Server, Stub, eventually, forwarding};
+
+/// What a policy says of a name that is in the set, and of others.
+const HELD: &str = "status: NOTIMP";
+const NOT_HELD: &str = "status: REFUSED";
+
+/// Starts a server that tells by the response code whether a name is in the set `listed`.
+fn telling(files: &[(&str, &[u8])], sets: &str) -> Server {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    for (name, content) in files {
+        std::fs::write(directory.path().join(name), content).expect("a writable directory");
+    }
+    Server::start_in(directory, &config(sets))
+}
+
+fn config(sets: &str) -> String {
+    let stub_that_is_not_asked = Stub::start(Script::silent());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - if: qname in listed\n      do: reject(notimp)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\n";
+    forwarding(&[&stub_that_is_not_asked], &format!("{policy}sets:\n{sets}"))
+}
+
+#[track_caller]
+fn check(server: &Server, name: &str, expect: &str) {
+    let said = server.dig(&[name, "A"]);
+    assert!(said.contains(expect), "expected {expect:?} for {name} in:\n{said}");
+}
+
+fn check_all(server: &Server, inside: &[&str], outside: &[&str]) {
+    for name in inside {
+        check(server, name, HELD);
+    }
+    for name in outside {
+        check(server, name, NOT_HELD);
+    }
+}
+
+/// One domain of a `geosite.dat` with one part.
+fn geosite(code: &str, name: &str) -> Vec<u8> {
+    let field = |number: u8, octets: &[u8]| [&[number << 3 | 2, octets.len() as u8], octets].concat();
+    let domain = field(2, &[vec![1 << 3, 2], field(2, name.as_bytes())].concat());
+    field(1, &[field(1, code.as_bytes()), domain].concat())
+}
+
+#[test]
+fn lists_of_every_format_are_read() {
+    let sites = [geosite("CN", "site.example"), geosite("US", "other.example")].concat();
+    let server = telling(
+        &[
+            ("names.txt", b"# names\nname.example\nfull:full.example\nkeyword:needle\nregexp:^re[0-9]+\\.example$\n"),
+            ("geosite.dat", &sites),
+            ("adguard.txt", b"||blocked.example^\n@@||good.blocked.example^\n||typed.example^$dnstype=AAAA\n"),
+            ("hosts.txt", b"0.0.0.0 hosted.example\n"),
+            ("dnsmasq.conf", b"address=/masq.example/0.0.0.0\n"),
+            ("policy.zone", b"$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nzoned.example CNAME .\n*.zoned.example CNAME .\nok.zoned.example CNAME rpz-passthru.\n"),
+            ("good.txt", b"good.name.example\n"),
+        ],
+        "  listed:\n    names: [exact:inline.example]\n    lists: [\"names:names.txt\", \"geosite:geosite.dat:cn\", \"adguard:adguard.txt\", \"hosts:hosts.txt\", \"dnsmasq:dnsmasq.conf\", \"rpz:policy.zone\"]\n    include: more\n    except: good\n  good: {lists: \"names:good.txt\"}\n  more: {names: more.example}\n",
+    );
+    check_all(
+        &server,
+        &[
+            "inline.example",
+            "A.NAME.example",
+            "full.example",
+            "xneedlex.example",
+            "re7.example",
+            "www.site.example",
+            "x.blocked.example",
+            "hosted.example",
+            "x.masq.example",
+            "zoned.example",
+            "x.zoned.example",
+            "x.more.example",
+        ],
+        &[
+            "x.inline.example",
+            "good.name.example",
+            "x.full.example",
+            "other.example",
+            "good.blocked.example",
+            "typed.example",
+            "x.hosted.example",
+            "ok.zoned.example",
+            "example",
+        ],
+    );
+    let said = server.dig(&["typed.example", "AAAA"]);
+    assert!(said.contains(HELD), "a rule for one type:\n{said}");
+}
+
+#[test]
+fn a_set_is_reloaded_alone_and_a_broken_list_changes_nothing() {
+    let sets = "  listed: {lists: \"names:a.txt\", include: other}\n  other: {lists: \"names:b.txt\"}\n";
+    let server = telling(&[("a.txt", b"a1.example\n"), ("b.txt", b"b1.example\n")], sets);
+    check_all(&server, &["a1.example", "b1.example"], &["a2.example"]);
+    let write = |name: &str, text: &str| {
+        // As editors do: a new file takes the place of the old one.
+        let new = server.directory().join("new");
+        std::fs::write(&new, text).expect("a writable directory");
+        std::fs::rename(&new, server.directory().join(name)).expect("a writable directory");
+    };
+    write("a.txt", "a2.example\n");
+    let output = server.command(&["reload", "--set", "listed"]);
+    assert!(output.status.success(), "{output:?}");
+    check_all(&server, &["a2.example", "b1.example"], &["a1.example"]);
+    write("a.txt", "a3.example\na..b\n");
+    let output = server.command(&["reload", "--set", "listed"]);
+    assert!(!output.status.success(), "{output:?}");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("line 2") && said.contains("a..b"), "{said}");
+    check_all(&server, &["a2.example", "b1.example"], &["a3.example"]);
+    assert!(!server.command(&["reload", "--set", "nothing"]).status.success());
+}
+
+#[test]
+fn files_that_change_are_read_without_being_told() {
+    let server = telling(&[("a.txt", b"a1.example\n")], "  listed: {lists: \"names:a.txt\"}\n");
+    check_all(&server, &["a1.example"], &["a2.example"]);
+    std::fs::write(server.directory().join("a.txt"), b"a2.example\na4.example\n")
+        .expect("a writable directory");
+    eventually("the new list is in use", || server.dig(&["a2.example"]).contains(HELD));
+    check_all(&server, &["a4.example"], &["a1.example"]);
+}
+
+#[test]
+fn dynamic_sets_are_changed_at_run_time_and_kept() {
+    let sets = "  listed: {dynamic: {holds: names, limit: 3}}\n";
+    let server = telling(&[], sets);
+    check_all(&server, &[], &["learned.example"]);
+    let fine = |arguments: &[&str]| {
+        let output = server.command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(
+        fine(&["set", "add", "listed", "learned.example", "exact:one.example"]),
+        "2 changed, 2 in the set\n"
+    );
+    check_all(&server, &["x.learned.example", "one.example"], &["x.one.example"]);
+    assert_eq!(fine(&["set", "del", "listed", "one.example"]), "1 changed, 1 in the set\n");
+    check_all(&server, &["learned.example"], &["one.example"]);
+    assert_eq!(fine(&["set", "list", "listed"]), "learned.example.  stays\n");
+    fine(&["set", "add", "--ttl", "1", "listed", "short.example"]);
+    eventually("what was added for a second is gone", || server.dig(&["short.example"]).contains(NOT_HELD));
+    for name in ["n1.example", "n2.example", "n3.example"] {
+        fine(&["set", "add", "listed", name]);
+    }
+    check_all(&server, &["n1.example", "n2.example", "n3.example"], &["learned.example"]);
+    assert!(!server.command(&["set", "add", "listed", "a..b"]).status.success());
+    assert!(!server.command(&["set", "list", "nothing"]).status.success());
+    // A reload keeps what there is, and so does a restart.
+    fine(&["reload"]);
+    check_all(&server, &["n3.example"], &[]);
+    let (status, log, directory) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+    let server = Server::start_in(directory, &config(sets));
+    check_all(&server, &["n1.example", "n2.example", "n3.example"], &["learned.example"]);
+}
+
+#[test]
+fn clients_are_found_in_lists_of_addresses() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("kids.txt"), "127.0.0.0/8\n2001:db8::1-2001:db8::9\n")
+        .expect("a writable directory");
+    let stub_that_is_not_asked = Stub::start(Script::silent());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - if: client in kids and client not in nobody\n      do: reject(notimp)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\nsets: {kids: {lists: \"addresses:kids.txt\"}, nobody: {addresses: 192.0.2.1-192.0.2.9}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub_that_is_not_asked], policy));
+    check(&server, "example.org", HELD);
+}
+
+#[test]
+fn what_is_learned_is_in_the_set() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let stub_that_is_not_asked = Stub::start(Script::silent());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - if: qname in seen\n      do: reject(notimp)\n    - if: qname in suffix:learn.example\n      do: learn(seen, name)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\nsets: {seen: {dynamic: {holds: names}}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub_that_is_not_asked], policy));
+    check(&server, "a.learn.example", NOT_HELD);
+    eventually("the name is learned", || server.dig(&["a.learn.example"]).contains(HELD));
+    check(&server, "x.a.learn.example", NOT_HELD);
+    check(&server, "other.example", NOT_HELD);
+}
+
+#[test]
+fn what_lists_say_is_done() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).expect("a writable directory");
+    };
+    write(
+        "a.txt",
+        "||plain.example^\n@@||ok.plain.example^\n|moved.example^$dnsrewrite=192.0.2.9\n|gone.example^$dnsrewrite=NXDOMAIN\n|alias.example^$dnsrewrite=other.example\n",
+    );
+    write(
+        "p.zone",
+        "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nlocal.example TXT \"walled\"\nempty.example CNAME *.\ntcp.example CNAME rpz-tcp-only.\n",
+    );
+    let stub_that_is_not_asked = Stub::start(Script::silent());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - blocklist(ads)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\nsets: {ads: {lists: [\"adguard:a.txt\", \"rpz:p.zone\"]}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub_that_is_not_asked], policy));
+    let check = |arguments: &[&str], parts: &[&str]| {
+        let said = server.dig(arguments);
+        for part in parts {
+            assert!(said.contains(part), "expected {part:?} for {arguments:?} in:\n{said}");
+        }
+    };
+    check(&["x.plain.example"], &["status: NOERROR", "0.0.0.0", "EDE: 15"]);
+    check(&["plain.example", "AAAA"], &["status: NOERROR", "::"]);
+    check(&["plain.example", "MX"], &["status: NOERROR", "ANSWER: 0", "SOA"]);
+    check(&["ok.plain.example"], &["status: REFUSED"]);
+    check(&["moved.example"], &["192.0.2.9"]);
+    check(&["moved.example", "AAAA"], &["status: NOERROR", "ANSWER: 0"]);
+    check(&["gone.example"], &["status: NXDOMAIN"]);
+    check(&["alias.example"], &["CNAME", "other.example."]);
+    check(&["local.example", "TXT"], &["\"walled\""]);
+    check(&["empty.example"], &["status: NOERROR", "ANSWER: 0"]);
+    check(&["tcp.example"], &["status: REFUSED"]);
+    check(&["tcp.example", "+ignore"], &[" tc"]);
+    check(&["other.example"], &["status: REFUSED"]);
+}
