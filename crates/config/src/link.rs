@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Problem;
 use crate::jobs::Task;
-use crate::policy::action::{Core, Event, Noun, Reference};
+use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::{FIELDS, implies};
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
 use crate::settings::{Policy, Settings};
@@ -94,12 +94,6 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         policies.check(&view.policy.value, view.policy.span, problems);
     }
     check_circles(settings, problems);
-    for action in settings.policies.iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions) {
-        if let Action::Event(Event::Learn(name, _)) = &action.value {
-            let message = format!("set \"{}\" is not dynamic: it learns nothing", name.value);
-            problems.push(Problem::error(name.span, message));
-        }
-    }
     for task in settings.schedules.iter().flat_map(|schedule| &schedule.tasks) {
         let (defined, name) = match &task.value {
             Task::Effect(name) => (&effects, name),
