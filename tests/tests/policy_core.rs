@@ -216,7 +216,7 @@ fn one_family_hides_the_other() {
 fn a_probe_that_is_slow_hides_nothing() {
     let stub = Stub::start(Script::answering(|asked| match asked.qtype {
         Rtype::A => {
-            std::thread::sleep(Duration::from_millis(700));
+            std::thread::park_timeout(Duration::from_millis(700));
             address(1)
         }
         _ => Answer::aaaa(300, Ipv6Addr::LOCALHOST),

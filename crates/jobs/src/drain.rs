@@ -165,7 +165,7 @@ impl Reading {
             self.shared.counts.read.add(count);
             if count > 0 {
                 if !self.readers.iter().any(|reader| !reader.is_empty()) && !stops {
-                    std::thread::sleep(BREATH);
+                    std::thread::park_timeout(BREATH);
                 }
                 continue;
             }

@@ -79,7 +79,7 @@ fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, Trouble> {
                 drop(child.wait());
                 return Err(Trouble::refused(format!("killed after {} ms", patience.as_millis())));
             }
-            Ok(None) => std::thread::sleep(LOOK_EVERY),
+            Ok(None) => std::thread::park_timeout(LOOK_EVERY),
             Err(error) => return Err(Trouble::io(&error)),
         }
     }
