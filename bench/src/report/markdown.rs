@@ -14,7 +14,7 @@ pub(super) fn page(model: &Model) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# Benchmark of {}\n", model.date);
     for command in &model.commands {
-        let _ = writeln!(out, "    {command}");
+        let _ = writeln!(out, "    {}", command.trim_end());
     }
     out.push('\n');
     for sentence in model.method.iter().map(String::as_str).chain(super::RULES) {
