@@ -189,7 +189,7 @@ fn turning_strangers_and_floods_away_is_free() {
 
 #[test]
 fn telling_about_queries_is_free() {
-    let (writer, mut reader) = engine::events::ring(0, std::sync::Arc::default());
+    let (writer, mut reader) = engine::events::ring(0, Arc::default());
     let mut engine = warm(CacheRules::default()).telling(writer);
     let udp = client(Transport::Udp);
     let query = Ask::new(CACHED, Rtype::A).edns(1232).bytes();
@@ -214,7 +214,7 @@ fn configured(text: &str) -> Engine {
         .unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
     let cell = engine::SnapshotCell::new(plans.snapshot, reclaim);
-    let mut engine = Engine::new(std::sync::Arc::new(cell), std::sync::Arc::default());
+    let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(later(0));
     engine
 }
@@ -271,7 +271,7 @@ fn prefix(address: &str, length: u8) -> Arc<AddressSet> {
 fn making_answers_is_free() {
     let block = |with| {
         let ede = Some((EdeCode::BLOCKED, "a reason".into()));
-        Op::Answer(Build::Block(Block { with, ttl: Ttl::new(60), ede }))
+        Op::Answer(Build::Block(Block { with, ttl: Ttl::new(60), ede, continues: false }))
     };
     let mut records = RecordsBuilder::new();
     let name = testkit::name;
@@ -297,7 +297,7 @@ fn making_answers_is_free() {
     ops.extend(only(Rtype::MX, block(BlockWith::Rcode(Rcode::NXDOMAIN))));
     ops.extend(only(Rtype::NS, Op::Answer(Build::Respond(respond))));
     ops.push(Op::Answer(Build::Reverse(reverse)));
-    ops.push(Op::Answer(Build::Records(Arc::new(records.compile(KEY)))));
+    ops.push(Op::Answer(Build::Records { set: Arc::new(records.compile(KEY)), continues: false }));
     let mut engine = engine_of(None, ops);
     let udp = client(Transport::Udp);
     for (name, qtype, rcode, answers) in [
@@ -401,7 +401,7 @@ fn asking_in_several_ways_is_free_as_long_as_memory_answers() {
     let query = Ask::new(CACHED, Rtype::A).bytes();
     let first = engine.answer(&query, &client(Transport::Udp), &mut Reply::new(&mut buffer));
     assert!(matches!(first, Verdict::Answered));
-    let (v4, v6) = (format!("A 192.0.2.1"), format!("AAAA ::1"));
+    let (v4, v6) = ("A 192.0.2.1".to_string(), "AAAA ::1".to_string());
     for (name, qtype, expected) in [
         (CACHED, Rtype::A, vec![format!("{CACHED}. 60 {v4}")]),
         (

@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod explained;
 mod flow;
 pub mod graph;
+pub mod import;
 pub mod jobs;
 mod link;
 pub mod load;
@@ -26,5 +27,6 @@ mod yaml;
 
 pub use compile::{CachePlan, Listening, Plans, compile, compile_again, listening, watched, workers};
 pub use diagnostic::{Diagnostic, Severity};
+pub use import::{Dialect, Imported, import};
 pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};
 pub use settings::{NeedsRestart, Settings, diff};

@@ -78,6 +78,11 @@ pub(crate) enum Command {
     /// Print configurations: the one in force, the defaults, or what can be set.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Turn another program's configuration into one of gannet's.
+    ///
+    /// Prints the new file; what behaves otherwise has a comment beside it. What cannot be expressed is an error at
+    /// its line, and then nothing is printed.
+    Import(ImportArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
@@ -387,6 +392,30 @@ pub(crate) struct ConfigShowArgs {
     /// Say beside each setting where it comes from.
     #[arg(long)]
     pub(crate) origin: bool,
+}
+
+/// Arguments of `import`.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The program whose configuration it is.
+    #[arg(value_enum, value_name = "PROGRAM")]
+    pub(crate) program: Program,
+    /// Its configuration; files that it includes are read, too.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write the new file here, if it does not exist yet, instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// Programs whose configurations can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Program {
+    /// mosdns v5.
+    Mosdns,
+    /// OxiDNS, which once was ForgeDNS.
+    #[value(alias = "forgedns")]
+    Oxidns,
 }
 
 /// Arguments of `completions`.

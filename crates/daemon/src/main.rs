@@ -6,6 +6,7 @@
 
 mod cli;
 mod explain;
+mod import;
 mod inspect;
 mod log;
 mod lookup;
@@ -50,6 +51,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Version(args) => version(*args),
         Command::Log(args) => record::show(args),
         Command::Jobs(args) => remote::jobs(args),
+        Command::Import(args) => import::run(args),
         Command::Query(args) => lookup::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Run(args) => run::run(args),

@@ -57,7 +57,12 @@ fn shown(reply: &[u8]) -> Vec<String> {
 }
 
 fn block(with: BlockWith) -> Server {
-    answers(Build::Block(Block { with, ttl: TTL, ede: Some((EdeCode::FILTERED, "ask the operator".into())) }))
+    answers(Build::Block(Block {
+        with,
+        ttl: TTL,
+        ede: Some((EdeCode::FILTERED, "ask the operator".into())),
+        continues: false,
+    }))
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn records() -> Arc<Records> {
 
 #[test]
 fn records_answer_as_a_zone_would() {
-    let mut server = answers(Build::Records(records()));
+    let mut server = answers(Build::Records { set: records(), continues: false });
     let mut check = |text: &str, qtype: Rtype, rcode: Rcode, expected: &[&str], soa: Option<u32>| {
         let reply = server.ask(&Ask::new(text, qtype)).answered();
         let got = seen(&reply);
@@ -190,7 +195,7 @@ fn records_answer_as_a_zone_would() {
 
 #[test]
 fn a_circle_of_aliases_ends() {
-    let mut server = answers(Build::Records(records()));
+    let mut server = answers(Build::Records { set: records(), continues: false });
     let reply = server.ask(&Ask::new("loop.example.org", Rtype::A).edns(4096)).answered();
     assert_eq!(shown(&reply).len(), 16);
 }

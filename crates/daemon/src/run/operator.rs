@@ -319,6 +319,7 @@ impl Running {
         keep(&lock(&self.view).sets.clone());
     }
 
+    #[expect(clippy::result_large_err, reason = "a response to a person, once")]
     fn dynamic(&self, name: &str) -> Result<Dynamic, Response> {
         let view = lock(&self.view);
         if let Some(dynamic) = view.sets.dynamic(name) {

@@ -15,6 +15,7 @@ fn help_lists_every_command_and_shows_examples() {
         "cache",
         "query",
         "config",
+        "import",
         "completions",
         "man",
         "version",

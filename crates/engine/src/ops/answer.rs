@@ -23,7 +23,12 @@ pub enum Build {
     /// A reply written in the configuration.
     Respond(Respond),
     /// What a set of records says about the name.
-    Records(Arc<Records>),
+    Records {
+        /// The set.
+        set: Arc<Records>,
+        /// Whether the query goes on with the answer.
+        continues: bool,
+    },
     /// The name behind an address that was in an answer before.
     Reverse(Arc<ReverseTable>),
     /// What a list with exceptions wants to become of the query; what is simply blocked there is blocked like this.
@@ -38,6 +43,8 @@ pub struct Block {
     pub ttl: Ttl,
     /// The reason (RFC 8914), and words about it.
     pub ede: Option<(EdeCode, Box<str>)>,
+    /// Whether the query goes on with the answer.
+    pub continues: bool,
 }
 
 /// What a client gets for a blocked name.
@@ -81,16 +88,22 @@ pub(crate) enum Built {
     Nothing,
 }
 
+impl Built {
+    const fn with(answer: Answer, continues: bool) -> Self {
+        if continues { Self::GoOn(answer) } else { Self::End(answer) }
+    }
+}
+
 impl Build {
     /// Writes the answer's records after the question's place in `work.message`.
     pub(crate) fn build(&self, run: &Run<'_>, desktop: Desktop<'_>, work: &mut Workspace<'_>) -> Built {
         match self {
-            Self::Block(block) => Built::End(block.build(run, work.message)),
+            Self::Block(block) => Built::with(block.build(run, work.message), block.continues),
             Self::Respond(respond) => respond.build(run, work.message),
-            Self::Records(records) => {
+            Self::Records { set, continues } => {
                 let body_at = body_at(run);
-                match records.answer(&run.sought, run.query.question.qtype, work.message, body_at) {
-                    Some(answer) => Built::End(answer),
+                match set.answer(&run.sought, run.query.question.qtype, work.message, body_at) {
+                    Some(answer) => Built::with(answer, *continues),
                     None => Built::Nothing,
                 }
             }
@@ -108,7 +121,7 @@ impl Build {
             Self::Block(Block { ede, .. })
             | Self::Respond(Respond { ede, .. })
             | Self::Listed(_, Block { ede, .. }) => ede.as_ref().map(|(_, text)| &**text),
-            Self::Records(_) | Self::Reverse(_) => None,
+            Self::Records { .. } | Self::Reverse(_) => None,
         }
     }
 }
@@ -203,7 +216,7 @@ impl Respond {
             }
             None => answer.is_too_large = true,
         }
-        if self.continues { Built::GoOn(answer) } else { Built::End(answer) }
+        Built::with(answer, self.continues)
     }
 }
 

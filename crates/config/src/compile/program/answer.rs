@@ -24,7 +24,12 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
         Answer::Reject(rcode) => return emitter.push(Op::Reject(*rcode, None), place),
         Answer::Drop => return emitter.push(Op::Drop, place),
         Answer::Block(block) => match with(&block.with) {
-            Some(with) => Build::Block(Block { with, ttl: ttl(block.ttl), ede: told(block.reason.as_ref()) }),
+            Some(with) => Build::Block(Block {
+                with,
+                ttl: ttl(block.ttl),
+                ede: told(block.reason.as_ref()),
+                continues: block.continues,
+            }),
             None => return emitter.push(Op::Drop, place),
         },
         Answer::Respond(respond) => Build::Respond(Respond {
@@ -37,9 +42,11 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
             ede: told(respond.reason.as_ref()),
             continues: respond.continues,
         }),
-        Answer::Records(list) => Build::Records(records::of(list, emitter.parts.key)),
-        Answer::RecordSet(name) => match emitter.parts.records.get(&name.value) {
-            Some(set) => Build::Records(Arc::clone(set)),
+        Answer::Records(list) => {
+            Build::Records { set: records::of(list, emitter.parts.key), continues: false }
+        }
+        Answer::RecordSet { name, continues } => match emitter.parts.records.get(&name.value) {
+            Some(set) => Build::Records { set: Arc::clone(set), continues: *continues },
             None => return,
         },
         Answer::Reverse => match emitter.parts.reverse {

@@ -25,6 +25,6 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
         Otherwise::Refused => BlockWith::Rcode(Rcode::REFUSED),
     };
     let ede = Some((EdeCode::BLOCKED, format!("set {}", action.set.value).into()));
-    let block = Block { with, ttl: Ttl::new(TTL_SECONDS), ede };
+    let block = Block { with, ttl: Ttl::new(TTL_SECONDS), ede, continues: false };
     emitter.push(Op::Answer(Build::Listed(list, block)), place);
 }

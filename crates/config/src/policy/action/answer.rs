@@ -30,7 +30,12 @@ pub enum Answer {
     /// Answer from records written here.
     Records(Vec<Record>),
     /// Answer from a set of records.
-    RecordSet(At<String>),
+    RecordSet {
+        /// The set.
+        name: At<String>,
+        /// Whether the query goes on with the answer.
+        continues: bool,
+    },
     /// Answer with the name that an address was given for.
     Reverse,
 }
@@ -44,6 +49,8 @@ pub struct Block {
     pub ttl: Duration,
     /// The reason that is given, with words about it.
     pub reason: Option<(EdeCode, String)>,
+    /// Whether the query goes on with the answer.
+    pub continues: bool,
 }
 
 /// What the client gets.
@@ -99,22 +106,24 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "records",
-        arguments: "NAME | \"RECORD\", …",
+        arguments: "NAME, [continue] | \"RECORD\", …",
         text: "Answers from records in the form of a zone file: from a set of `records`, or from those between quotes, \
                whose owners need no dot at their end: `records(\"www.example.org 60 A 192.0.2.1\")`. A wildcard \
                (`*.example.org`) stands for names that do not exist; aliases are followed within the set; a name with \
                other types only gets an empty answer. Below a name with an SOA, names that do not exist get NXDOMAIN. \
-               Names the set does not know go on to the next action.",
+               Names the set does not know go on to the next action. With `continue`, the next actions see a set's answer \
+               as the answer there is.",
         read: records,
     },
     Row {
         word: "block",
-        arguments: "[null | nxdomain | nodata | refused | servfail | drop | ADDRESS, …, ttl TIME, ede REASON, text \"…\"]",
+        arguments: "[null | nxdomain | nodata | refused | servfail | drop | ADDRESS, …, ttl TIME, ede REASON, text \"…\", continue]",
         text: "Ends with an answer that keeps the client away from the name: `null` (`0.0.0.0` and `::`; the default), an \
                empty answer, a response code, silence, or addresses of your own. Types that the addresses do not answer \
                (HTTPS, or AAAA where there are IPv4 addresses only) get an empty answer; empty answers and NXDOMAIN carry \
                an SOA. Clients keep it for a minute, or `ttl`. The reason given is `ede blocked`, or `filtered` (as the \
-               client asked for), `censored`, `prohibited`, `forged` or `none`; `text` adds words to it.",
+               client asked for), `censored`, `prohibited`, `forged` or `none`; `text` adds words to it. With `continue`, the \
+               next actions see it as the answer there is.",
         read: |arguments| block(arguments).map(|block| Action::Answer(Answer::Block(block))),
     },
     Row {
@@ -150,16 +159,17 @@ impl Answer {
         match self {
             Self::Hosts => Meaning::Looks("hosts"),
             Self::Local => Meaning::Looks("local"),
-            Self::Records(_) | Self::RecordSet(_) => Meaning::Looks("records"),
+            Self::Records(_) | Self::RecordSet { .. } => Meaning::Looks("records"),
             Self::Reverse => Meaning::Looks("reverse"),
             Self::Respond(respond) if respond.continues => Meaning::Looks("respond"),
+            Self::Block(block) if block.continues => Meaning::Looks("block"),
             Self::Reject(_) | Self::Drop | Self::Block(_) | Self::Respond(_) => Meaning::Ends,
         }
     }
 
     pub(super) fn references(&self) -> Vec<Reference<'_>> {
         match self {
-            Self::RecordSet(name) => vec![Reference { noun: Noun::Records, name }],
+            Self::RecordSet { name, .. } => vec![Reference { noun: Noun::Records, name }],
             Self::Hosts
             | Self::Local
             | Self::Reject(_)
@@ -238,6 +248,7 @@ pub(super) fn reason_code(text: &str) -> Read<EdeCode> {
 }
 
 fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
+    let continues = arguments.flag("continue")?;
     let ttl = arguments.keyed("ttl", ttl_time)?.map_or(BLOCK_TTL, |at| at.value);
     let code = arguments.keyed("ede", crate::policy::arguments::word(REASONS))?;
     let text = arguments.keyed("text", reason_text)?;
@@ -283,26 +294,40 @@ fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
             ));
         }
     };
-    Ok(Block { with, ttl, reason })
+    if continues && with == BlockWith::Silence {
+        return Err(arguments.wrong(
+            arguments.place(),
+            "silence is no answer to go on with",
+            "no \"continue\"",
+        ));
+    }
+    Ok(Block { with, ttl, reason, continues })
 }
 
 fn records(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
+    let continues = arguments.flag("continue")?;
     let mut found = Vec::new();
     let mut is_first = true;
-    loop {
-        let Some(piece) = arguments.optional_piece()? else { break };
+    while let Some(piece) = arguments.optional_piece()? {
         if !piece.is_quoted {
             let name = arguments.read(piece, label)?;
             if !is_first {
                 return Err(arguments.wrong(name.span, "a set of records stands alone", "records(NAME)"));
             }
-            return Ok(Action::Answer(Answer::RecordSet(name)));
+            return Ok(Action::Answer(Answer::RecordSet { name, continues }));
         }
         found.extend(arguments.read(piece, records::inline)?.value);
         is_first = false;
     }
     if is_first {
         return Err(arguments.missing());
+    }
+    if continues {
+        return Err(arguments.wrong(
+            arguments.place(),
+            "only a set of records can go on",
+            "records(NAME, continue)",
+        ));
     }
     if let Some(owner) = records::alias_with_others(&found) {
         let message = format!("{owner} has an alias (CNAME) and other records");
@@ -360,9 +385,14 @@ mod tests {
 
     #[test]
     fn there_are_many_ways_to_block() {
-        let usual =
-            Block { with: BlockWith::Null, ttl: BLOCK_TTL, reason: Some((EdeCode::BLOCKED, String::new())) };
+        let usual = Block {
+            with: BlockWith::Null,
+            ttl: BLOCK_TTL,
+            reason: Some((EdeCode::BLOCKED, String::new())),
+            continues: false,
+        };
         assert_eq!(block("block"), usual);
+        assert!(block("block(nxdomain, continue)").continues);
         assert_eq!(block("block()"), usual);
         assert_eq!(block("block(nodata)").with, BlockWith::Rcode(Rcode::NOERROR));
         let addresses =

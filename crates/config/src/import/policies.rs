@@ -1,0 +1,420 @@
+//! Sequences to policies.
+//!
+//! In both programs a step that finds an answer only remembers it, and a later rule `has_resp` → `accept` ends. Ours end
+//! by themselves, so such a pair becomes one step; where no such rule follows, the step says `continue`.
+
+use super::matchers::all;
+use super::plugins::{Quick, rules};
+use super::write::{Map, Noted, Out};
+use super::{Dialect, Kind, Translator, Wanted};
+use crate::source::At;
+
+/// One policy.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Policy {
+    pub(super) notes: Vec<String>,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) notes: Vec<String>,
+    pub(super) condition: Option<String>,
+    pub(super) actions: Vec<Action>,
+    /// What is to be done with every answer that the rules after this one bring.
+    pub(super) after: Option<String>,
+}
+
+impl Rule {
+    /// Returns a rule for what a plugin does once the rest of the chain is done.
+    pub(super) fn after(text: String) -> Self {
+        Self { after: Some(text), ..Self::default() }
+    }
+}
+
+/// One action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Action {
+    /// How it is written when it ends the query with what it finds.
+    pub(super) text: String,
+    /// Whether it makes an answer and may go on with it: then it can be told to.
+    pub(super) may_continue: bool,
+    /// Whether it goes on with the answer.
+    pub(super) continues: bool,
+}
+
+impl Action {
+    /// Returns an action that says all by itself.
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), may_continue: false, continues: false }
+    }
+
+    /// Returns an action that finds an answer, and goes on with it.
+    pub(super) fn finds(text: impl Into<String>) -> Self {
+        Self { text: text.into(), may_continue: true, continues: true }
+    }
+
+    /// Returns the same that ends with the answer.
+    pub(super) fn ending(mut self) -> Self {
+        self.continues = false;
+        self
+    }
+
+    fn show(&self) -> String {
+        match (self.continues, self.text.strip_suffix(')')) {
+            (false, _) => self.text.clone(),
+            (true, Some(inside)) => format!("{inside}, continue)"),
+            (true, None) => format!("{}(continue)", self.text),
+        }
+    }
+}
+
+/// Writes the section `policy`.
+pub(super) fn write(policies: Vec<(String, Policy)>) -> Map {
+    let mut map = Map::default();
+    for (name, policy) in policies {
+        let rules = policy.rules.into_iter().map(|rule| {
+            let actions: Vec<String> = rule.actions.iter().map(Action::show).collect();
+            let value = match (rule.condition, actions.as_slice()) {
+                (None, [only]) => Out::Text(only.clone()),
+                (condition, actions) => {
+                    let mut map = Map::default();
+                    map.put_some("if", condition);
+                    match actions {
+                        [only] => map.put("do", only.as_str()),
+                        several => map.put("do", Out::Row(several.to_vec())),
+                    }
+                    map.into()
+                }
+            };
+            Noted { notes: rule.notes, value }
+        });
+        let rules: Vec<Noted> = rules.collect();
+        map.note(name, policy.notes, Out::List(rules));
+    }
+    map
+}
+
+impl Translator<'_> {
+    /// Returns our name of the policy that a sequence becomes, and has it written.
+    pub(super) fn sequence_policy(&mut self, tag: &str, ends_alone: bool) -> String {
+        let wanted = Wanted::Sequence { tag: tag.to_owned(), ends_alone };
+        self.used.insert(tag.to_owned());
+        self.want(wanted, &if ends_alone { format!("{tag}-alone") } else { tag.to_owned() })
+    }
+
+    /// Returns our name of a policy that stands for any other executor, and has it written.
+    pub(super) fn single_policy(&mut self, tag: &str) -> String {
+        self.used.insert(tag.to_owned());
+        self.want(Wanted::Single(tag.to_owned()), tag)
+    }
+
+    fn want(&mut self, wanted: Wanted, name: &str) -> String {
+        if let Some((_, name)) = self.wanted.iter().find(|(other, _)| *other == wanted) {
+            return name.clone();
+        }
+        let name = self.fresh(Kind::Policy, name);
+        self.wanted.push((wanted, name.clone()));
+        name
+    }
+
+    /// Gives the sequence where every query begins the name that ours begins with.
+    pub(super) fn entry_policy(&mut self, tag: &str, name: &str) {
+        let is_sequence = self.declared.find(tag).is_some_and(|plugin| plugin.kind.value == "sequence");
+        let wanted = if is_sequence {
+            Wanted::Sequence { tag: tag.to_owned(), ends_alone: false }
+        } else {
+            Wanted::Single(tag.to_owned())
+        };
+        self.used.insert(tag.to_owned());
+        if !self.wanted.iter().any(|(other, _)| *other == wanted) {
+            self.taken.insert((Kind::Policy, name.to_owned()));
+            self.wanted.push((wanted, name.to_owned()));
+        }
+    }
+
+    /// Translates an executor that is not a sequence, as a policy of its own.
+    pub(super) fn single(&mut self, tag: &str) -> Policy {
+        let Some(plugin) = self.declared.find(tag) else { return Policy::default() };
+        let reference = Quick {
+            negated: false,
+            is_reference: true,
+            head: plugin.tag.clone(),
+            argument: At { value: String::new(), span: plugin.tag.span },
+        };
+        let rules = self.executor(&reference, false);
+        let mut policy = Policy { notes: Vec::new(), rules };
+        self.end_of_chain(&mut policy);
+        simplify(&mut policy.rules, false);
+        policy
+    }
+
+    /// Translates a sequence. `ends_alone`: what ends it does not end whoever ran it.
+    pub(super) fn sequence(&mut self, tag: &str, ends_alone: bool) -> Policy {
+        let Some(plugin) = self.declared.find(tag) else { return Policy::default() };
+        let mut policy = Policy::default();
+        let declared = rules(&plugin.args, &mut self.problems);
+        // What is done with answers that are still to come.
+        let mut after: Vec<Action> = Vec::new();
+        for rule in declared {
+            let mut conditions = Vec::new();
+            let mut is_whole = true;
+            for quick in &rule.matches {
+                match self.matcher(quick) {
+                    Some(condition) => conditions.push(condition),
+                    None => is_whole = false,
+                }
+            }
+            let Some(exec) = &rule.exec else {
+                if self.dialect == Dialect::Oxidns {
+                    self.wrong(rule.span, "this rule has no \"exec\"".to_owned());
+                } else {
+                    self.warn(rule.span, "this rule does nothing: it is left out");
+                }
+                continue;
+            };
+            let translated = self.executor(exec, ends_alone);
+            if !is_whole {
+                continue;
+            }
+            let condition = all(conditions);
+            for mut made in translated {
+                if let Some(text) = made.after.take() {
+                    if condition.is_some() {
+                        self.warn(
+                            rule.span,
+                            "done for every answer from here on, whatever the condition says",
+                        );
+                    }
+                    after.push(Action::plain(text));
+                    continue;
+                }
+                if brings(&made) && !after.is_empty() {
+                    made.actions.extend(after.iter().cloned());
+                }
+                made.condition = match (&condition, made.condition) {
+                    (None, own) => own,
+                    (Some(condition), None) => Some(condition.clone()),
+                    (Some(condition), Some(own)) => {
+                        Some(format!("{} and {}", joined(condition), joined(&own)))
+                    }
+                };
+                policy.rules.push(made);
+            }
+        }
+        let is_entry = self.wanted.iter().any(|(wanted, name)| {
+            name == crate::policy::ENTRY && *wanted == Wanted::Sequence { tag: tag.to_owned(), ends_alone }
+        });
+        if is_entry {
+            self.end_of_chain(&mut policy);
+        }
+        // What was found before a called policy begins is not known in it.
+        simplify(&mut policy.rules, !is_entry);
+        merge(&mut policy.rules);
+        cut(&mut policy.rules);
+        if policy.rules.is_empty() {
+            policy.rules.push(Rule { actions: vec![Action::plain("return")], ..Rule::default() });
+        }
+        policy
+    }
+
+    /// Says what a client gets for whom nothing was found.
+    fn end_of_chain(&mut self, policy: &mut Policy) {
+        if self.dialect == Dialect::Mosdns || ends(&policy.rules) {
+            return;
+        }
+        let is_accept = |rule: &Rule| rule.condition.is_none() && rule.actions == [Action::plain("accept")];
+        let at = policy.rules.len() - usize::from(policy.rules.last().is_some_and(is_accept));
+        let rule = Rule {
+            notes: vec![
+                "Without an answer OxiDNS says NOERROR; mosdns and Gannet would say REFUSED.".to_owned(),
+            ],
+            condition: Some("not answer".to_owned()),
+            actions: vec![Action::plain("reject(noerror)")],
+            ..Rule::default()
+        };
+        policy.rules.insert(at, rule);
+    }
+}
+
+/// Returns whether nothing gets past the last rule without an answer or an end.
+fn ends(rules: &[Rule]) -> bool {
+    rules.last().is_some_and(|last| {
+        last.condition.is_none()
+            && last.actions.last().is_some_and(|action| {
+                action.text.starts_with("reject") || action.text == "drop" || action.text.starts_with("goto")
+            })
+    })
+}
+
+/// Puts a condition into parentheses when it is one of alternatives.
+fn joined(condition: &str) -> String {
+    if condition.contains(" or ") && !condition.starts_with('(') {
+        format!("({condition})")
+    } else {
+        condition.to_owned()
+    }
+}
+
+/// Lets steps that find an answer end by themselves where every way from there leads to the end, and takes out the
+/// rules that nothing reaches any more. `is_called`: there may be an answer before the first rule, and others follow.
+fn simplify(rules: &mut Vec<Rule>, is_called: bool) {
+    let is_accept = |rule: &Rule| rule.actions == [Action::plain("accept")];
+    for at in 0..rules.len() {
+        let mut ends = !is_called;
+        for rule in &rules[at + 1..] {
+            match rule.condition.as_deref() {
+                Some("not answer") => {}
+                None | Some("answer") if is_accept(rule) => {
+                    ends = true;
+                    break;
+                }
+                _ if finds_only(rule) => {}
+                _ => {
+                    ends = false;
+                    break;
+                }
+            }
+        }
+        // What else the rule does must come before.
+        let last = rules[at].actions.len().saturating_sub(1);
+        if ends && let Some(action) = rules[at].actions.get_mut(last) {
+            action.continues = false;
+        }
+    }
+    // "answer: accept" with no answer before it.
+    let mut may_be_answered = is_called;
+    let mut at = 0;
+    while at < rules.len() {
+        if is_accept(&rules[at]) && rules[at].condition.as_deref() == Some("answer") {
+            if !may_be_answered {
+                let notes = std::mem::take(&mut rules[at].notes);
+                rules.remove(at);
+                if let Some(previous) = at.checked_sub(1).and_then(|previous| rules.get_mut(previous)) {
+                    previous.notes.extend(notes);
+                }
+                continue;
+            }
+            may_be_answered = false;
+        }
+        may_be_answered |= brings(&rules[at]) || rules[at].actions.iter().any(|action| action.continues);
+        at += 1;
+    }
+}
+
+/// Takes out what comes after a rule that ends every query.
+fn cut(rules: &mut Vec<Rule>) {
+    let words = ["accept", "return", "drop", "reject(", "goto(", "respond(", "block("];
+    let is_end = |rule: &Rule| {
+        rule.condition.is_none()
+            && rule.actions.last().is_some_and(|action| {
+                !action.continues && words.iter().any(|word| action.text.starts_with(word))
+            })
+    };
+    if let Some(at) = rules.iter().position(is_end) {
+        rules.truncate(at + 1);
+    }
+}
+
+/// Returns whether a rule does nothing but look for an answer, with a condition that does not look at one.
+fn finds_only(rule: &Rule) -> bool {
+    rule.actions.iter().all(|action| action.may_continue)
+        && !rule
+            .condition
+            .as_deref()
+            .is_some_and(|condition| condition.contains("answer") || condition.contains("rcode"))
+}
+
+/// Returns whether a rule may leave an answer behind and go on.
+fn brings(rule: &Rule) -> bool {
+    rule.actions.iter().any(|action| {
+        (action.continues && !action.text.starts_with("cache("))
+            || ["forward(", "call(", "fallback(", "race("].iter().any(|word| action.text.starts_with(word))
+    })
+}
+
+/// Puts neighbours without a condition, or with the same one that nothing in between can change, into one rule.
+fn merge(rules: &mut Vec<Rule>) {
+    let mut at = 1;
+    while at < rules.len() {
+        let (before, after) = rules.split_at_mut(at);
+        let (Some(first), Some(second)) = (before.last_mut(), after.first()) else { break };
+        let is_stable = |condition: &str| {
+            !["answer", "rcode", "mark", "random", "rate("].iter().any(|word| condition.contains(word))
+        };
+        let ends = first.actions.last().is_some_and(|action| {
+            !action.continues
+                && (action.may_continue || ["accept", "return", "drop"].contains(&action.text.as_str()))
+        });
+        let same = first.condition.is_some()
+            && first.condition == second.condition
+            && first.condition.as_deref().is_some_and(is_stable)
+            && second.notes.is_empty()
+            && !ends;
+        if same {
+            first.actions.extend(second.actions.iter().cloned());
+            rules.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(condition: Option<&str>, action: Action) -> Rule {
+        Rule { condition: condition.map(str::to_owned), actions: vec![action], ..Rule::default() }
+    }
+
+    fn check(mut rules: Vec<Rule>, may_be_answered: bool, expect: &[&str]) {
+        simplify(&mut rules, may_be_answered);
+        let shown: Vec<String> = rules
+            .iter()
+            .map(|rule| {
+                let actions: Vec<String> = rule.actions.iter().map(Action::show).collect();
+                let condition = rule.condition.clone().map(|text| format!("{text}: ")).unwrap_or_default();
+                format!("{condition}{}", actions.join(" "))
+            })
+            .collect();
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn a_step_ends_by_itself_where_a_rule_would_end_it() {
+        let accept = || rule(Some("answer"), Action::plain("accept"));
+        let cache = || rule(None, Action::finds("cache(main)"));
+        let hosts = || rule(None, Action::finds("hosts"));
+        check(vec![cache(), accept()], false, &["cache(main)"]);
+        check(vec![hosts(), cache(), accept()], false, &["hosts", "cache(main)"]);
+        check(vec![cache(), accept()], true, &["cache(main)", "answer: accept"]);
+        check(vec![cache()], false, &["cache(main)"]);
+        check(vec![cache()], true, &["cache(main, continue)"]);
+        let forward = || rule(None, Action::plain("forward(a)"));
+        check(
+            vec![cache(), forward(), accept(), hosts()],
+            false,
+            &["cache(main, continue)", "forward(a)", "answer: accept", "hosts"],
+        );
+        let mark = rule(Some("answer"), Action::plain("mark(1)"));
+        check(
+            vec![cache(), mark, accept()],
+            false,
+            &["cache(main, continue)", "answer: mark(1)", "answer: accept"],
+        );
+    }
+
+    #[test]
+    fn equal_conditions_become_one_rule() {
+        let mut rules = vec![
+            rule(Some("qtype == A"), Action::plain("mark(1)")),
+            rule(Some("qtype == A"), Action::plain("mark(2)")),
+            rule(Some("mark(1)"), Action::plain("mark(3)")),
+            rule(Some("mark(1)"), Action::plain("mark(4)")),
+        ];
+        merge(&mut rules);
+        assert_eq!(rules.iter().map(|rule| rule.actions.len()).collect::<Vec<_>>(), [2, 1, 1]);
+    }
+}

@@ -1,0 +1,293 @@
+//! `hosts`, `arbitrary`, `redirect`: names that are answered or replaced from lists.
+
+use std::path::Path;
+
+use super::plugins::{Plugin, words};
+use super::policies::{Action, Rule};
+use super::write::{Map, Out};
+use super::{Kind, Translator};
+use crate::source::{At, FileId};
+use crate::values;
+
+/// The TTL that both programs give to names of `hosts`.
+const HOSTS_TTL: u32 = 10;
+/// The TTL that both programs give to an alias of `redirect`.
+const LINES_MAX: usize = 200_000;
+
+/// An expression of a domain list.
+pub(super) enum Expression<'t> {
+    Full(&'t str),
+    Domain(&'t str),
+    Keyword(&'t str),
+    Regexp(&'t str),
+}
+
+impl<'t> Expression<'t> {
+    /// Reads one; `otherwise` says what a name without a prefix is.
+    pub(super) fn read(text: &'t str, otherwise: fn(&'t str) -> Self) -> Option<Self> {
+        let Some((kind, rest)) = text.split_once(':') else { return Some(otherwise(text)) };
+        match kind {
+            "full" => Some(Self::Full(rest)),
+            "domain" => Some(Self::Domain(rest)),
+            "keyword" => Some(Self::Keyword(rest)),
+            "regexp" => Some(Self::Regexp(rest)),
+            _ => None,
+        }
+    }
+
+    /// Returns how conditions and sets write it.
+    pub(super) fn pattern(&self) -> String {
+        match self {
+            Self::Full(name) => format!("exact:{}", name.trim_end_matches('.')),
+            Self::Domain(name) => format!("suffix:{}", name.trim_end_matches('.')),
+            Self::Keyword(text) => format!("keyword:{text}"),
+            Self::Regexp(text) => format!("regex:{text}"),
+        }
+    }
+}
+
+impl Translator<'_> {
+    /// Returns the lines of a file that say something, each with its place.
+    pub(super) fn lines(&mut self, file: &At<String>) -> Vec<At<String>> {
+        let base =
+            self.declared.sources.file(FileId(0)).map(|source| source.path.clone()).unwrap_or_default();
+        let path = base.parent().unwrap_or(Path::new("")).join(&file.value);
+        let text = match self.surroundings.read(&path) {
+            Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
+            Err(error) => {
+                let error = crate::lower::io_text(&error);
+                self.wrong(file.span, format!("\"{}\": cannot read it: {error}", path.display()));
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                // The file is not part of the configuration's sources; its name is what points to it.
+                found.push(At { value: line.to_owned(), span: file.span });
+            }
+        }
+        if found.len() > LINES_MAX {
+            self.wrong(file.span, format!("\"{}\" has more than {LINES_MAX} lines", path.display()));
+            found.clear();
+        }
+        found
+    }
+
+    /// Names with addresses.
+    pub(super) fn hosts(&mut self, plugin: &Plugin) -> Vec<Rule> {
+        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+        let is_new = !self.names.contains_key(&(Kind::Records, plugin.tag.value.clone()));
+        let args = self.args(plugin);
+        let mut entries = args.texts("entries", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        let ends = args.flag("short_circuit", &mut self.problems).is_some_and(|flag| flag.value);
+        args.finish(&mut self.problems);
+        for file in &files {
+            entries.extend(self.lines(file));
+        }
+        let name = self.name(Kind::Records, &plugin.tag.value);
+        let mut text = String::new();
+        let mut patterns: Vec<(String, String)> = Vec::new();
+        // The last line about a name is the one that counts.
+        let mut lines: Vec<(String, String, Vec<std::net::IpAddr>)> = Vec::new();
+        for entry in &entries {
+            let parts = words(entry);
+            let Some((first, rest)) = parts.split_first() else { continue };
+            let Some(expression) = Expression::read(&first.value, Expression::Full) else {
+                self.wrong(first.span, format!("\"{}\" is no expression for names", first.value));
+                continue;
+            };
+            let mut addresses = Vec::new();
+            for word in rest {
+                match values::address(&word.value) {
+                    Ok(address) => addresses.push(address),
+                    Err(_) => self.wrong(word.span, format!("\"{}\" is no address", word.value)),
+                }
+            }
+            if addresses.is_empty() {
+                continue;
+            }
+            match expression {
+                Expression::Full(name) => {
+                    put(&mut lines, format!("{}.", name.trim_end_matches('.')), "", addresses);
+                }
+                Expression::Domain(name) => {
+                    let owner = format!("{}.", name.trim_end_matches('.'));
+                    put(&mut lines, owner, "*.", addresses);
+                }
+                Expression::Keyword(_) | Expression::Regexp(_) => {
+                    let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                    patterns.push((expression.pattern(), list.join("|")));
+                }
+            }
+        }
+        for (owner, below, addresses) in &lines {
+            for address in addresses {
+                let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+                text.push_str(&format!("{owner} {HOSTS_TTL} {kind} {address}\n"));
+                if !below.is_empty() {
+                    text.push_str(&format!("{below}{owner} {HOSTS_TTL} {kind} {address}\n"));
+                }
+            }
+        }
+        let mut rules = Vec::new();
+        if !text.is_empty() {
+            if is_new {
+                let mut map = Map::default();
+                map.put("text", Out::Block(text));
+                self.records.put(name.clone(), map);
+            }
+            rules.push(finds(format!("records({name})"), None, ends));
+        }
+        for (number, (pattern, addresses)) in patterns.into_iter().enumerate() {
+            let list = self.list_set(&format!("{name}-{}", number + 1), &[pattern]);
+            let condition = format!("qname in {list} and qtype in [A, AAAA]");
+            rules.push(finds(
+                format!("block({addresses}, ttl {HOSTS_TTL}s, ede none)"),
+                Some(condition),
+                ends,
+            ));
+        }
+        rules
+    }
+
+    /// Records of any type.
+    pub(super) fn arbitrary(&mut self, plugin: &Plugin) -> Vec<Rule> {
+        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+        let is_new = !self.names.contains_key(&(Kind::Records, plugin.tag.value.clone()));
+        let args = self.args(plugin);
+        let rules = args.texts("rules", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        let ends = args.flag("short_circuit", &mut self.problems).is_some_and(|flag| flag.value);
+        args.finish(&mut self.problems);
+        let name = self.name(Kind::Records, &plugin.tag.value);
+        if is_new {
+            let mut map = Map::default();
+            if !rules.is_empty() {
+                let text: String = rules.iter().map(|rule| format!("{}\n", rule.value.trim())).collect();
+                map.put("text", Out::Block(text));
+            }
+            if !files.is_empty() {
+                let files = files.iter().map(|file| file.value.clone()).collect();
+                map.put("files", Out::Row(files));
+            }
+            let notes = vec![
+                "A name with other types only gets an empty answer here; there it goes on to the next step."
+                    .to_owned(),
+            ];
+            self.records.note(name.clone(), notes, map);
+        }
+        vec![finds(format!("records({name})"), None, ends)]
+    }
+
+    /// Names that are replaced by others.
+    pub(super) fn redirect(&mut self, plugin: &Plugin) -> Vec<Rule> {
+        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+        let args = self.args(plugin);
+        let mut entries = args.texts("rules", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        let _ = args.flag("short_circuit", &mut self.problems);
+        args.finish(&mut self.problems);
+        for file in &files {
+            entries.extend(self.lines(file));
+        }
+        // One rule for each target, in the order in which the programs look: whole names, what lies below names
+        // (the longest first), expressions, parts of names.
+        let mut found: Vec<(usize, String, String)> = Vec::new();
+        for entry in &entries {
+            let parts = words(entry);
+            let [pattern, target] = parts.as_slice() else {
+                self.wrong(entry.span, format!("\"{}\" is no expression and a name", entry.value));
+                continue;
+            };
+            let Some(expression) = Expression::read(&pattern.value, Expression::Full) else {
+                self.wrong(pattern.span, format!("\"{}\" is no expression for names", pattern.value));
+                continue;
+            };
+            if values::name(target.value.trim_end_matches('.')).is_err() {
+                self.wrong(target.span, format!("\"{}\" is no name", target.value));
+                continue;
+            }
+            let rank = match (&expression, self.dialect) {
+                // The rule that was loaded first wins.
+                (_, super::Dialect::Oxidns) => 0,
+                (Expression::Full(_), _) => 0,
+                (Expression::Domain(name), _) => 1000 - name.len().min(900),
+                (Expression::Regexp(_), _) => 2000,
+                (Expression::Keyword(_), _) => 3000,
+            };
+            found.push((rank, expression.pattern(), target.value.trim_end_matches('.').to_owned()));
+        }
+        found.sort_by_key(|(rank, ..)| *rank);
+        let mut grouped: Vec<(Vec<String>, String)> = Vec::new();
+        for (_, pattern, target) in found {
+            match grouped.last_mut() {
+                Some((patterns, last)) if *last == target => patterns.push(pattern),
+                Some(_) | None => grouped.push((vec![pattern], target)),
+            }
+        }
+        let tag = plugin.tag.value.clone();
+        let mut rules = Vec::new();
+        let mut before: Vec<String> = Vec::new();
+        for (number, (patterns, target)) in grouped.into_iter().enumerate() {
+            let list = self.name_list(&format!("{tag}-{}", number + 1), &patterns);
+            // A name is replaced once: what stands first counts.
+            let mut condition = format!("qname in {list}");
+            if !before.is_empty() {
+                condition.push_str(&format!(" and not qname in {}", before.join("|")));
+            }
+            before.push(list);
+            rules.push(Rule {
+                condition: Some(condition),
+                actions: vec![Action::plain(format!("redirect({target})"))],
+                ..Rule::default()
+            });
+        }
+        rules
+    }
+
+    /// Returns a list of patterns as a condition can have it: in place if it is short and plain, else as a set.
+    pub(super) fn name_list(&mut self, name: &str, patterns: &[String]) -> String {
+        let is_plain = |pattern: &String| {
+            !pattern.starts_with("regex:")
+                && pattern.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:".contains(c))
+        };
+        if patterns.len() <= 3 && patterns.iter().all(is_plain) {
+            return patterns.join("|");
+        }
+        self.list_set(name, patterns)
+    }
+
+    /// Returns the set that holds these patterns.
+    pub(super) fn list_set(&mut self, name: &str, patterns: &[String]) -> String {
+        let key = patterns.join("\n");
+        if let Some(known) = self.lists.get(&key) {
+            return known.clone();
+        }
+        let name = self.fresh(Kind::Set, name);
+        let mut map = Map::default();
+        map.put("names", Out::List(patterns.iter().map(|pattern| pattern.as_str().into()).collect()));
+        self.sets.put(name.clone(), map);
+        self.lists.insert(key, name.clone());
+        name
+    }
+}
+
+fn finds(text: String, condition: Option<String>, ends: bool) -> Rule {
+    let action = Action::finds(text);
+    let action = if ends { action.ending() } else { action };
+    Rule { condition, actions: vec![action], ..Rule::default() }
+}
+
+/// Puts the addresses of a name down; a later line replaces an earlier one.
+fn put(
+    lines: &mut Vec<(String, String, Vec<std::net::IpAddr>)>,
+    owner: String,
+    below: &str,
+    addresses: Vec<std::net::IpAddr>,
+) {
+    lines.retain(|(other, other_below, _)| !(other.eq_ignore_ascii_case(&owner) && other_below == below));
+    lines.push((owner, below.to_owned(), addresses));
+}

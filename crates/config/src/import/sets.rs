@@ -1,0 +1,234 @@
+//! Providers to sets, and the lists that matchers write out.
+
+use super::plugins::{Plugin, words};
+use super::records::Expression;
+use super::write::{Map, Noted, Out};
+use super::{Dialect, Kind, Translator};
+use crate::source::At;
+use crate::values;
+
+impl Translator<'_> {
+    /// Returns what a condition compares names with: `$set`, `&file` and expressions.
+    pub(super) fn name_terms(&mut self, argument: &At<String>) -> Option<Vec<String>> {
+        let mut terms = Vec::new();
+        let mut patterns = Vec::new();
+        let mut files = Vec::new();
+        for word in words(argument) {
+            if let Some(tag) = word.value.strip_prefix('$') {
+                let tag = At { value: tag.to_owned(), span: word.span };
+                terms.push(self.set_of(&tag)?);
+            } else if let Some(file) = word.value.strip_prefix('&') {
+                files.push(file.to_owned());
+            } else {
+                match Expression::read(&word.value, Expression::Domain) {
+                    Some(expression) => patterns.push(expression.pattern()),
+                    None => {
+                        self.wrong(word.span, format!("\"{}\" is no expression for names", word.value));
+                        return None;
+                    }
+                }
+            }
+        }
+        for file in files {
+            terms.push(self.file_set("names", &file));
+        }
+        if !patterns.is_empty() {
+            terms.push(self.name_list("names", &patterns));
+        }
+        Some(terms)
+    }
+
+    /// Returns what a condition compares addresses with.
+    pub(super) fn address_terms(&mut self, argument: &At<String>) -> Option<Vec<String>> {
+        let mut terms = Vec::new();
+        for word in words(argument) {
+            if let Some(tag) = word.value.strip_prefix('$') {
+                let tag = At { value: tag.to_owned(), span: word.span };
+                terms.push(self.set_of(&tag)?);
+            } else if let Some(file) = word.value.strip_prefix('&') {
+                terms.push(self.file_set("addresses", file));
+            } else {
+                terms.push(self.network(&word)?);
+            }
+        }
+        Some(terms)
+    }
+
+    /// Returns a network without host bits.
+    fn network(&mut self, word: &At<String>) -> Option<String> {
+        let (address, bits) = match word.value.split_once('/') {
+            Some((address, bits)) => (address, bits.parse::<u8>().ok()),
+            None => (word.value.as_str(), None),
+        };
+        match values::address(address) {
+            Ok(found) if bits.is_none() && !word.value.contains('/') => Some(found.to_string()),
+            Ok(found) if bits.is_some_and(|bits| bits <= if found.is_ipv4() { 32 } else { 128 }) => {
+                Some(values::Prefix::new(found, bits.unwrap_or(0)).to_string())
+            }
+            Ok(_) | Err(_) => {
+                self.wrong(word.span, format!("\"{}\" is no address or network", word.value));
+                None
+            }
+        }
+    }
+
+    /// Returns the set that is a file.
+    fn file_set(&mut self, kind: &'static str, file: &str) -> String {
+        let key = format!("{kind} {file}");
+        if let Some(known) = self.lists.get(&key) {
+            return known.clone();
+        }
+        let stem = file.rsplit('/').next().unwrap_or(file).split('.').next().unwrap_or(file).to_owned();
+        let name = self.fresh(Kind::Set, &stem);
+        let mut map = Map::default();
+        map.put("lists", Out::Row(vec![format!("{kind}:{file}")]));
+        self.sets.put(name.clone(), map);
+        self.lists.insert(key, name.clone());
+        name
+    }
+
+    /// Writes a provider as a set, once.
+    pub(super) fn set_plugin(&mut self, plugin: &Plugin) {
+        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return };
+        if self.names.contains_key(&(Kind::Set, plugin.tag.value.clone())) {
+            return;
+        }
+        let name = self.name(Kind::Set, &plugin.tag.value);
+        let mut map = Map::default();
+        match plugin.kind.value.as_str() {
+            "domain_set" => {
+                let args = self.args(plugin);
+                let expressions = args.texts("exps", &mut self.problems);
+                let files = args.texts("files", &mut self.problems);
+                let sets = args.texts("sets", &mut self.problems);
+                args.finish(&mut self.problems);
+                let mut items: Vec<Noted> = Vec::new();
+                for text in &expressions {
+                    match Expression::read(&text.value, Expression::Domain) {
+                        Some(expression) => items.push(expression.pattern().into()),
+                        None => {
+                            self.wrong(text.span, format!("\"{}\" is no expression for names", text.value));
+                        }
+                    }
+                }
+                if !items.is_empty() {
+                    map.put("names", Out::List(items));
+                }
+                self.files_and_sets(plugin, "names", (&files, &sets), &mut map);
+            }
+            "ip_set" => {
+                let args = self.args(plugin);
+                let addresses = args.texts("ips", &mut self.problems);
+                let files = args.texts("files", &mut self.problems);
+                let sets = args.texts("sets", &mut self.problems);
+                args.finish(&mut self.problems);
+                let mut items: Vec<Noted> = Vec::new();
+                for address in &addresses {
+                    items.extend(self.network(address).map(Noted::from));
+                }
+                if !items.is_empty() {
+                    map.put("addresses", Out::List(items));
+                }
+                self.files_and_sets(plugin, "addresses", (&files, &sets), &mut map);
+            }
+            kind @ ("geosite" | "geoip") if self.dialect == Dialect::Oxidns => {
+                let args = self.args(plugin);
+                let file = args.text("file", &mut self.problems);
+                let selectors = args.texts("selectors", &mut self.problems);
+                args.finish(&mut self.problems);
+                let Some(file) = file else {
+                    self.wrong(plugin.kind.span, format!("\"{kind}\" needs a \"file\""));
+                    return;
+                };
+                let lists = match selectors.as_slice() {
+                    [] => vec![format!("{kind}:{}", file.value)],
+                    some => some.iter().map(|part| format!("{kind}:{}:{}", file.value, part.value)).collect(),
+                };
+                map.put("lists", Out::Row(lists));
+            }
+            "adguard_rule" if self.dialect == Dialect::Oxidns => {
+                let args = self.args(plugin);
+                let rules = args.texts("rules", &mut self.problems);
+                let files = args.texts("files", &mut self.problems);
+                args.finish(&mut self.problems);
+                for rule in &rules {
+                    self.wrong(
+                        rule.span,
+                        "rules of this form stand in a file here: name it under \"files\"".to_owned(),
+                    );
+                }
+                map.put(
+                    "lists",
+                    Out::Row(files.iter().map(|file| format!("adguard:{}", file.value)).collect()),
+                );
+            }
+            "dynamic_domain_set" if self.dialect == Dialect::Oxidns => {
+                let args = self.args(plugin);
+                let _ = args.text("path", &mut self.problems);
+                let first = args.texts("bootstrap_rules", &mut self.problems);
+                let limit = args.number("max_entries", &mut self.problems);
+                let ttl = args.number("entry_ttl_seconds", &mut self.problems);
+                args.ignore(
+                    &[
+                        "queue_size",
+                        "batch_size",
+                        "flush_interval_ms",
+                        "cleanup_interval_seconds",
+                        "metadata_path",
+                    ],
+                    "the set looks after itself",
+                    &mut self.problems,
+                );
+                args.finish(&mut self.problems);
+                let mut dynamic = Map::default();
+                dynamic.put("holds", "names");
+                dynamic.put_some("limit", limit.map(|limit| limit.value.to_string()));
+                dynamic.put_some("ttl", ttl.map(|ttl| format!("{}s", ttl.value)));
+                map.note(
+                    "dynamic",
+                    vec![
+                        "What OxiDNS has learned is not taken over: \"gannet set add\" does that.".to_owned(),
+                    ],
+                    dynamic,
+                );
+                if !first.is_empty() {
+                    let items = first
+                        .iter()
+                        .filter_map(|text| Expression::read(&text.value, Expression::Domain))
+                        .map(|expression| Noted::from(expression.pattern()))
+                        .collect();
+                    map.put("names", Out::List(items));
+                }
+            }
+            other => {
+                self.wrong(plugin.kind.span, format!("\"{other}\" is no set"));
+                return;
+            }
+        }
+        self.sets.put(name, map);
+    }
+
+    fn files_and_sets(
+        &mut self,
+        plugin: &Plugin,
+        kind: &str,
+        (files, sets): (&[At<String>], &[At<String>]),
+        map: &mut Map,
+    ) {
+        if !files.is_empty() {
+            map.put("lists", Out::Row(files.iter().map(|file| format!("{kind}:{}", file.value)).collect()));
+        }
+        let mut include = Vec::new();
+        for set in sets {
+            let tag = At { value: set.value.trim_start_matches('$').to_owned(), span: set.span };
+            if tag.value == plugin.tag.value {
+                self.wrong(set.span, "a set cannot hold itself".to_owned());
+            } else {
+                include.extend(self.set_of(&tag));
+            }
+        }
+        if !include.is_empty() {
+            map.put("include", Out::Row(include));
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
+
+use super::plugins::{Plugin, Quick};
+use super::policies::{Action, Rule};
+use super::write::{Map, Noted, Out};
+use super::{Args, Dialect, Kind, Translator};
+use crate::source::At;
+use crate::values;
+use crate::yaml::Node;
+
+/// Octets that an entry of a cache takes here, to turn numbers of entries into sizes.
+const ENTRY_OCTETS: u64 = 256;
+/// The smallest cache there can be.
+const CACHE_OCTETS_MIN: u64 = 1 << 20;
+/// Most upstreams that mosdns asks at once.
+const MOSDNS_CONCURRENT_MAX: u64 = 3;
+
+impl Translator<'_> {
+    /// Translates a `forward` plugin, once, and returns the action that asks it.
+    pub(super) fn forward(&mut self, plugin: &Plugin, members: &[At<String>]) -> Option<String> {
+        let plugin = self.declared.find(&plugin.tag.value)?;
+        let is_new = !self.names.contains_key(&(Kind::Upstream, plugin.tag.value.clone()));
+        let name = self.name(Kind::Upstream, &plugin.tag.value);
+        if is_new {
+            self.group(plugin, &name);
+        }
+        if members.is_empty() {
+            return Some(format!("forward({name})"));
+        }
+        let known = self.member_tags(plugin);
+        let mut list = Vec::new();
+        for member in members {
+            if !known.contains(&member.value) {
+                let message = format!("\"{}\" has no upstream \"{}\"", plugin.tag.value, member.value);
+                self.wrong(member.span, message);
+                return None;
+            }
+            list.push(member.value.clone());
+        }
+        Some(format!("forward({name}, members {})", list.join("|")))
+    }
+
+    /// Returns the tags of a group's servers.
+    fn member_tags(&self, plugin: &Plugin) -> Vec<String> {
+        let mut quiet = Vec::new();
+        let args = Args::new(self.dialect, "", &plugin.args, &mut quiet);
+        args.items("upstreams")
+            .iter()
+            .filter_map(|node| Args::new(self.dialect, "", node, &mut quiet).text("tag", &mut Vec::new()))
+            .map(|tag| tag.value)
+            .collect()
+    }
+
+    fn group(&mut self, plugin: &Plugin, name: &str) {
+        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return };
+        let args = self.args(plugin);
+        let concurrent = args.number("concurrent", &mut self.problems).map_or(1, |number| number.value);
+        let mut group = Map::default();
+        let mut notes = Vec::new();
+        let defaults = match self.dialect {
+            Dialect::Mosdns => {
+                let defaults = Defaults {
+                    mark: args.text("so_mark", &mut self.problems),
+                    interface: args.text("bind_to_device", &mut self.problems),
+                    bootstrap: args.text("bootstrap", &mut self.problems),
+                    has_socks5: args.node("socks5").is_some(),
+                };
+                args.ignore(&["bootstrap_version"], "both families are looked up", &mut self.problems);
+                defaults
+            }
+            Dialect::Oxidns => Defaults::default(),
+        };
+        if defaults.has_socks5
+            && let Some(place) = args.place("socks5")
+        {
+            self.wrong(place, "SOCKS5 proxies cannot be expressed yet".to_owned());
+        }
+        let selection = match self.dialect {
+            Dialect::Mosdns => None,
+            Dialect::Oxidns => {
+                let _ = args.flag("short_circuit", &mut self.problems);
+                args.text("response_selection", &mut self.problems)
+            }
+        };
+        let mut servers = Vec::new();
+        let mut bootstrap: Vec<String> = Vec::new();
+        for node in args.items("upstreams") {
+            servers.extend(self.server(node, &defaults, &mut bootstrap));
+        }
+        args.finish(&mut self.problems);
+        if servers.is_empty() {
+            self.wrong(plugin.tag.span, format!("\"{}\" has no upstreams", plugin.tag.value));
+        }
+        let count = servers.len() as u64;
+        let concurrent = match self.dialect {
+            Dialect::Mosdns => concurrent.clamp(1, MOSDNS_CONCURRENT_MAX),
+            Dialect::Oxidns => concurrent.max(1),
+        }
+        .min(count.max(1));
+        group.put("servers", Out::List(servers));
+        let pick = match (selection.as_ref().map(|selection| selection.value.as_str()), concurrent) {
+            (Some("prefer_positive"), 2..) => format!("prefer-positive({concurrent})"),
+            (Some("consensus"), 2..) => format!("consensus(2 of {concurrent})"),
+            (Some(other), _) if !["fastest", "balanced", "prefer_positive", "consensus"].contains(&other) => {
+                if let Some(selection) = &selection {
+                    self.wrong(selection.span, format!("unknown response selection \"{other}\""));
+                }
+                return;
+            }
+            (_, 1) if count == 1 => "ordered".to_owned(),
+            (_, 1) => {
+                notes.push(format!(
+                    "{} asks one at random and gives up when it fails; here the next one is asked then.",
+                    self.dialect.name()
+                ));
+                "balanced".to_owned()
+            }
+            (_, several) => format!("race({several})"),
+        };
+        if pick != "ordered" {
+            group.put("pick", pick);
+        }
+        if !bootstrap.is_empty() {
+            bootstrap.dedup();
+            group.put("bootstrap", Out::Row(bootstrap));
+        }
+        self.upstreams.note(name, notes, group);
+    }
+
+    fn server(&mut self, node: &Node, defaults: &Defaults, bootstrap: &mut Vec<String>) -> Option<Noted> {
+        let args = Args::new(self.dialect, "an upstream", node, &mut self.problems);
+        let tag = args.text("tag", &mut self.problems);
+        let address = args.text("addr", &mut self.problems);
+        let dial = args.text("dial_addr", &mut self.problems);
+        let mark = args.text("so_mark", &mut self.problems).or_else(|| defaults.mark.clone());
+        let interface =
+            args.text("bind_to_device", &mut self.problems).or_else(|| defaults.interface.clone());
+        let own_bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
+        let port = args.number("port", &mut self.problems);
+        for key in ["socks5", "outbound"] {
+            if args.node(key).is_some()
+                && let Some(place) = args.place(key)
+            {
+                self.wrong(place, format!("\"{key}\" cannot be expressed yet"));
+            }
+        }
+        args.ignore(
+            &[
+                "idle_timeout",
+                "max_conns",
+                "min_conns",
+                "enable_pipeline",
+                "bootstrap_version",
+                "weight",
+                "timeout",
+            ],
+            "connections are looked after without it",
+            &mut self.problems,
+        );
+        args.ignore(
+            &["enable_http3", "insecure_skip_verify"],
+            "it has no meaning without encryption",
+            &mut self.problems,
+        );
+        args.finish(&mut self.problems);
+        let Some(address) = address else {
+            self.wrong(node.head(), "this upstream has no \"addr\"".to_owned());
+            return None;
+        };
+        let (scheme, host) = match address.value.split_once("://") {
+            Some((scheme, host)) => (scheme, host),
+            None => ("udp", address.value.as_str()),
+        };
+        let prefix = match scheme {
+            "udp" => "",
+            "tcp" | "tcp+pipeline" => "tcp://",
+            "tls" | "tls+pipeline" | "https" | "doh" | "h3" | "quic" | "doq" => {
+                self.wrong(address.span, format!("upstreams over \"{scheme}\" cannot be expressed yet"));
+                return None;
+            }
+            other => {
+                self.wrong(address.span, format!("unknown scheme \"{other}\""));
+                return None;
+            }
+        };
+        // Where to go is what counts without encryption; the name has no meaning of its own then.
+        let host = dial.as_ref().map_or(host, |dial| dial.value.as_str());
+        let host = match port {
+            Some(port) if !host.contains(':') => format!("{host}:{}", port.value),
+            Some(_) | None => host.to_owned(),
+        };
+        let is_name = values::socket_address(&host, 53).is_err();
+        if is_name && let Some(own) = &own_bootstrap {
+            bootstrap.push(own.value.trim_start_matches("udp://").to_owned());
+        }
+        let text = format!("{prefix}{host}");
+        if tag.is_none() && mark.is_none() && interface.is_none() {
+            return Some(text.into());
+        }
+        let mut map = Map::default();
+        map.put("address", text);
+        map.put_some("name", tag.map(|tag| tag.value));
+        map.put_some("mark", mark.map(|mark| mark.value));
+        map.put_some("interface", interface.map(|interface| interface.value));
+        Some(map.into())
+    }
+
+    /// Translates `forward addr addr…`.
+    pub(super) fn quick_forward(&mut self, quick: &Quick) -> Vec<Rule> {
+        let mut ends = false;
+        let mut addresses = quick.words();
+        addresses.retain(|word| {
+            let is_option = self.dialect == Dialect::Oxidns && word.value.starts_with("short_circuit");
+            ends |= is_option && !word.value.ends_with("false");
+            !is_option
+        });
+        let mut servers = Vec::new();
+        for address in &addresses {
+            let (scheme, host) = address.value.split_once("://").unwrap_or(("udp", &address.value));
+            match scheme {
+                "udp" => servers.push(host.to_owned().into()),
+                "tcp" | "tcp+pipeline" => servers.push(format!("tcp://{host}").into()),
+                other => {
+                    self.wrong(address.span, format!("upstreams over \"{other}\" cannot be expressed yet"));
+                    return Vec::new();
+                }
+            }
+        }
+        if servers.is_empty() {
+            self.wrong(quick.span(), "\"forward\" has no addresses".to_owned());
+            return Vec::new();
+        }
+        let most = if self.dialect == Dialect::Mosdns { MOSDNS_CONCURRENT_MAX as usize } else { usize::MAX };
+        let concurrent = servers.len().min(most);
+        let name = self.fresh(Kind::Upstream, "quick");
+        let mut group = Map::default();
+        group.put("servers", Out::List(servers));
+        if concurrent > 1 {
+            group.put("pick", format!("race({concurrent})"));
+        }
+        self.upstreams.put(name.clone(), group);
+        let mut rules =
+            vec![Rule { actions: vec![Action::plain(format!("forward({name})"))], ..Rule::default() }];
+        if ends {
+            rules.push(Rule {
+                condition: Some("answer".to_owned()),
+                actions: vec![Action::plain("accept")],
+                ..Rule::default()
+            });
+        }
+        rules
+    }
+
+    /// Translates a `cache` plugin, once; returns whether a hit ends the query.
+    pub(super) fn cache(&mut self, plugin: &Plugin) -> Option<bool> {
+        let plugin = self.declared.find(&plugin.tag.value)?;
+        let is_new = !self.names.contains_key(&(Kind::Cache, plugin.tag.value.clone()));
+        let name = self.name(Kind::Cache, &plugin.tag.value);
+        let args = self.args(plugin);
+        let problems = &mut self.problems;
+        let entries = args.number("size", problems).map_or(1024, |size| size.value);
+        let lazy = args.number("lazy_cache_ttl", problems).map_or(0, |ttl| ttl.value);
+        let file = args.text("dump_file", problems);
+        let every = args.number("dump_interval", problems).map_or(600, |seconds| seconds.value);
+        let mut ends = false;
+        let mut cache = Map::default();
+        let mut notes = Vec::new();
+        cache.put("size", values::size_text(octets(entries)));
+        match self.dialect {
+            Dialect::Mosdns => {
+                notes.push(
+                    "mosdns keeps NXDOMAIN for 30 s and NODATA for at most 5 min; here the zone's SOA says how long \
+                     (RFC 2308), up to max-negative-ttl."
+                        .to_owned(),
+                );
+                cache.put("max-negative-ttl", "5m");
+            }
+            Dialect::Oxidns => {
+                ends = args.flag("short_circuit", problems).is_some_and(|flag| flag.value);
+                let negative = args.flag("cache_negative", problems).is_none_or(|flag| flag.value);
+                let most = args.number("max_negative_ttl", problems).map_or(300, |ttl| ttl.value);
+                cache.put("max-negative-ttl", if negative { format!("{most}s") } else { "0s".to_owned() });
+                if let Some(most) = args.number("max_positive_ttl", problems) {
+                    cache.put("max-ttl", format!("{}s", most.value));
+                }
+                if let Some(least) = args.number("min_positive_ttl", problems)
+                    && let Some(place) = args.place("min_positive_ttl")
+                {
+                    let message = format!(
+                        "answers with a TTL below {} s are kept as long as they may be, not left out",
+                        least.value
+                    );
+                    problems.push(crate::diagnostic::Problem::warning(place, message));
+                }
+                args.ignore(
+                    &["negative_ttl_without_soa"],
+                    "without an SOA nobody knows how long a negative answer holds (RFC 2308 §5)",
+                    problems,
+                );
+                let apart = args.flag("ecs_in_key", problems);
+                if apart.is_none_or(|flag| !flag.value) {
+                    notes.push(
+                        "Answers for different client subnets are always kept apart here where subnets are sent."
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+        if lazy > 0 {
+            cache.put("stale", format!("{lazy}s"));
+            cache.put("stale-client-timeout", "0s");
+            cache.put("stale-ttl", "5s");
+        } else {
+            cache.put("stale", "off");
+        }
+        if let Some(file) = file.filter(|file| !file.value.is_empty()) {
+            let mut dump = Map::default();
+            dump.put("file", file.value);
+            dump.put("every", format!("{every}s"));
+            cache.put("dump", dump);
+        }
+        args.finish(problems);
+        if is_new {
+            self.caches.note(name, notes, cache);
+        }
+        Some(ends)
+    }
+
+    /// Puts down a cache of so many entries and nothing else.
+    pub(super) fn plain_cache(&mut self, name: &str, entries: u64) {
+        let mut cache = Map::default();
+        cache.put("size", values::size_text(octets(entries)));
+        cache.put("stale", "off");
+        self.caches.put(name, cache);
+    }
+}
+
+/// What upstreams take from their group if they do not say otherwise.
+#[derive(Default)]
+struct Defaults {
+    mark: Option<At<String>>,
+    interface: Option<At<String>>,
+    bootstrap: Option<At<String>>,
+    has_socks5: bool,
+}
+
+/// Returns the memory for so many entries, in whole MiB.
+fn octets(entries: u64) -> u64 {
+    (entries.saturating_mul(ENTRY_OCTETS)).max(CACHE_OCTETS_MIN).div_ceil(1 << 20) << 20
+}

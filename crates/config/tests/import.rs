@@ -1,0 +1,101 @@
+//! Configurations of other programs, turned into ours: every plugin of each is in the files beside this test.
+
+use std::path::{Path, PathBuf};
+
+use config::{Diagnostic, Dialect, Imported, System};
+
+fn fixture(dialect: Dialect) -> PathBuf {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
+    directory.join(if dialect == Dialect::Mosdns { "mosdns" } else { "oxidns" }).join("config.yaml")
+}
+
+fn import(dialect: Dialect) -> Imported {
+    let lines = |found: Vec<Diagnostic>| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
+    config::import(dialect, &fixture(dialect), &System)
+        .map_err(lines)
+        .unwrap_or_else(|lines| panic!("{lines}"))
+}
+
+/// Compares with the file that was accepted; `GANNET_UPDATE_IMPORTS=1` rewrites it.
+fn check_text(dialect: Dialect, text: &str) {
+    // Where the checkout is says nothing.
+    let text = text.replace(env!("CARGO_MANIFEST_DIR"), "");
+    let accepted = fixture(dialect).with_file_name("gannet.yaml");
+    if std::env::var_os("GANNET_UPDATE_IMPORTS").is_some() {
+        std::fs::write(&accepted, &text).expect("the file can be written");
+    }
+    let expect = std::fs::read_to_string(&accepted).unwrap_or_default();
+    assert!(text == expect, "{} is stale:\n{text}", accepted.display());
+}
+
+/// Loads and compiles what was made, beside the files that it names.
+fn check_it_loads(dialect: Dialect, text: &str) {
+    let path = fixture(dialect).with_file_name("made.yaml");
+    let lines = |found: &[Diagnostic]| found.iter().map(Diagnostic::human).collect::<Vec<_>>().join("\n");
+    let loaded = match config::load_text(&path, text, &System) {
+        Ok(loaded) => loaded,
+        Err(found) => panic!("{}\n{text}", lines(&found)),
+    };
+    if let Err(found) = config::compile(&loaded, &[], None, &System) {
+        panic!("{}\n{text}", lines(&found));
+    }
+}
+
+#[test]
+fn every_plugin_of_mosdns_becomes_something_of_ours() {
+    let imported = import(Dialect::Mosdns);
+    check_it_loads(Dialect::Mosdns, &imported.text);
+    check_text(Dialect::Mosdns, &imported.text);
+}
+
+#[test]
+fn every_plugin_of_oxidns_becomes_something_of_ours() {
+    let imported = import(Dialect::Oxidns);
+    check_it_loads(Dialect::Oxidns, &imported.text);
+    check_text(Dialect::Oxidns, &imported.text);
+}
+
+fn check_refused(dialect: Dialect, text: &str, expect: &[&str]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c.yaml");
+    std::fs::write(&path, text).expect("the file can be written");
+    let found = config::import(dialect, &path, &System).expect_err("it cannot be expressed");
+    let prefix = format!("{}/", directory.path().display());
+    let lines: Vec<String> = found
+        .iter()
+        .filter(|found| found.severity == config::Severity::Error)
+        .map(|found| found.line().replace(&prefix, ""))
+        .collect();
+    assert_eq!(lines, expect);
+}
+
+#[test]
+fn what_cannot_be_expressed_is_an_error_at_its_line() {
+    let text = "\
+plugins:
+  - {tag: f, type: forward, args: {upstreams: [{addr: 'quic://192.0.2.1'}], sise: 1}}
+  - tag: main
+    type: sequence
+    args:
+      - {matches: no_such_matcher, exec: accept}
+      - {exec: $nobody}
+      - {exec: no_such_executor 1}
+      - {matches: 'qname what:x', exec: reject 99}
+      - {exec: $f}
+  - {tag: u, type: udp_server, args: {entry: main, listen: '127.0.0.1:5353'}}
+";
+    check_refused(
+        Dialect::Mosdns,
+        text,
+        &[
+            "c.yaml:2:11: error: \"f\" has no upstreams",
+            "c.yaml:2:56: error: upstreams over \"quic\" cannot be expressed yet",
+            "c.yaml:2:77: error: \"forward\" has no setting \"sise\"",
+            "c.yaml:6:19: error: mosdns has no matcher \"no_such_matcher\"",
+            "c.yaml:7:17: error: there is no plugin \"nobody\"",
+            "c.yaml:8:16: error: mosdns has no executor \"no_such_executor\" of this form",
+            "c.yaml:9:26: error: \"what:x\" is no expression for names",
+            "c.yaml:9:41: error: the response code 99 cannot be given: clients would not know what it means",
+        ],
+    );
+}

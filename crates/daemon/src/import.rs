@@ -1,0 +1,42 @@
+//! `gannet import`: another program's configuration becomes one of ours.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use config::{Dialect, System};
+
+use crate::cli::{ImportArgs, Program};
+use crate::inspect::{Origin, human};
+use crate::out;
+
+/// Runs `gannet import`.
+pub(crate) fn run(args: &ImportArgs) -> ExitCode {
+    let dialect = match args.program {
+        Program::Mosdns => Dialect::Mosdns,
+        Program::Oxidns => Dialect::Oxidns,
+    };
+    let origin = Origin::File(args.file.clone());
+    let imported = match config::import(dialect, &args.file, &System) {
+        Ok(imported) => imported,
+        Err(found) => {
+            out::complain(human(&origin, &found).trim_end());
+            return out::negative();
+        }
+    };
+    if !imported.warnings.is_empty() {
+        out::complain(human(&origin, &imported.warnings).trim_end());
+    }
+    match &args.to {
+        None => out::print(&imported.text),
+        Some(to) => {
+            // Never over a file that somebody may have worked on.
+            let written = File::create_new(to).and_then(|mut file| file.write_all(imported.text.as_bytes()));
+            if let Err(error) = written {
+                out::complain(&format!("{} could not be written: {error}", to.display()));
+                return out::negative();
+            }
+        }
+    }
+    out::FINE
+}
