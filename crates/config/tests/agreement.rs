@@ -133,6 +133,7 @@ struct Asked {
     client: IpAddr,
     is_tcp: bool,
     flags: [bool; 3],
+    #[expect(clippy::type_complexity, reason = "it stands nowhere else")]
     edns: Option<(u16, bool, Vec<(u16, &'static [u8])>)>,
 }
 

@@ -282,9 +282,8 @@ impl Engine {
         if let Some(recorder) = &suspended.recorder {
             recorder.resumed(&outcome);
         }
-        let brought = match self.bring(&suspended, &query, outcome) {
-            Some(brought) => brought,
-            None => return self.end_silently(&suspended, reply),
+        let Some(brought) = self.bring(&suspended, &query, outcome) else {
+            return self.end_silently(&suspended, reply);
         };
         query.question.qname.fold_into(&mut self.folded);
         let mut run = Run { answer: brought.answer, ..suspended.run(&query, &self.folded) };

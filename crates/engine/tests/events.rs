@@ -106,8 +106,11 @@ fn what_no_client_waits_for_is_not_told() {
     server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
     assert!(read(&mut reader).is_some());
     server.wait(50);
-    assert!(matches!(server.ask(&ask), Asked::Answered(_)));
-    assert!(read(&mut reader).is_some());
+    // What is asked for again and again is popular.
+    for _ in 0..3 {
+        assert!(matches!(server.ask(&ask), Asked::Answered(_)));
+        assert!(read(&mut reader).is_some());
+    }
     let errand = server.engine.next_errand().expect("it is fetched anew");
     server.resume(errand, Ok(&with_address(&ask, 60, [192, 0, 2, 7])));
     assert_eq!(read(&mut reader), None);

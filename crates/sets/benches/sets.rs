@@ -3,6 +3,8 @@
 //! `cargo bench -p gannet-sets`. The rules and the names asked for are made up; each bench asks for 20,000 different
 //! names in turn, so that nothing but what fits the processor's own memory stays there.
 
+#![expect(clippy::print_stderr, reason = "a benchmark talks to its user")]
+
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;

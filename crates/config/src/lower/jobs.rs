@@ -9,7 +9,7 @@ use crate::jobs::{
     EffectKind, EffectSettings, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder,
     Schedule, Script, Task, Template, Timeout,
 };
-use crate::schema::{Kind, Value};
+use crate::schema::{self, Kind, Value};
 use crate::source::At;
 use crate::suggest::one_of;
 use crate::values::{self, Misread, Read, Secret};
@@ -402,7 +402,14 @@ impl Lowering<'_> {
             octets_max: self.size(&section, "size"),
         };
         if file.is_none() {
-            for entry in section.entries.iter().filter(|entry| entry.key != "file") {
+            // A default that is written out says nothing that could be missed.
+            let is_default = |entry: &&crate::yaml::Entry| {
+                let row = schema::find(&format!("recorder.{}", entry.key));
+                matches!(&entry.node.value, crate::yaml::Value::Scalar(scalar)
+                    if row.is_some_and(|row| row.default == Some(scalar.text.as_str())))
+            };
+            let others = section.entries.iter().filter(|entry| entry.key != "file");
+            for entry in others.filter(|entry| !is_default(entry)) {
                 let message = format!("\"{}\" is ignored: nothing is recorded", entry.key);
                 self.problems.push(Problem::warning(entry.key_span, message).hint("set \"file\" beside it"));
             }

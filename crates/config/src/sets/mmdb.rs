@@ -249,6 +249,7 @@ impl<'a> Base<'a> {
 }
 
 /// Reads the networks that are selected.
+#[expect(clippy::needless_pass_by_value, reason = "the file is not needed afterwards")]
 pub(super) fn read(to: &mut Reading<'_>, octets: Vec<u8>) {
     let mut selectors = Vec::new();
     for text in to.select.clone() {

@@ -25,6 +25,7 @@ struct Zone {
     owner: Option<NameBuf>,
     rules: ZoneBuilder,
     /// Records to answer with, by trigger, and the line of the first.
+    #[expect(clippy::type_complexity, reason = "it stands nowhere else")]
     data: HashMap<(Vec<u8>, bool), (u32, Vec<(Rtype, Box<[u8]>)>)>,
 }
 

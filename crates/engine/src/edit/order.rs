@@ -23,6 +23,7 @@ pub enum Order<F> {
 
 impl Draft<'_> {
     /// Puts the addresses of each RRset of the answer section in order. Only their data changes places.
+    #[expect(clippy::needless_pass_by_value, reason = "an order is made where it is used")]
     pub fn order(&mut self, order: Order<impl Fn(IpAddr) -> u32>) {
         let mut group = Group::EMPTY;
         let mut walk = self.shape.walk();

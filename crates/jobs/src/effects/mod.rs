@@ -104,6 +104,7 @@ pub(crate) trait Effect: Send {
 pub(crate) struct Trouble(String);
 
 impl Trouble {
+    #[expect(clippy::needless_pass_by_value, reason = "callers have a text or a literal")]
     pub(crate) fn refused(why: impl ToString) -> Self {
         Self(why.to_string())
     }

@@ -143,7 +143,7 @@ impl Nft {
             match (remove, refusal.errno) {
                 // An older kernel does not know the word.
                 (Removal::Destroy, libc::EINVAL | libc::EOPNOTSUPP) if self.can_destroy => {
-                    self.can_destroy = false
+                    self.can_destroy = false;
                 }
                 // What was to be deleted is gone: it is only to be added.
                 (Removal::Delete, libc::ENOENT) if writes.iter().any(|write| write.is_again) => {
