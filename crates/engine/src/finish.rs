@@ -98,21 +98,28 @@ pub(crate) fn finish(
 ) -> bool {
     let question = to.query.question_bytes();
     let body_at = Header::LEN + question.len();
-    let mut opt = [0; OPT_OCTETS_MAX];
-    let opt_len = to.query.edns.map_or(0, |edns| {
-        let parts = OptParts {
-            edns,
-            client: to.client,
-            proof: to.proof,
-            rcode: answer.rcode,
-            ede: answer.ede.map(|(code, text)| (code, answer.text(snapshot).unwrap_or(text))),
-            // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
-            scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
-        };
-        write_opt(snapshot, now, &parts, &mut opt)
-    });
     let limit = reply_limit(snapshot, to).min(reply.buffer().len());
-    let carried = carried(to.options, &mut opt, opt_len, limit.saturating_sub(body_at + answer.octets));
+    // Only a client that speaks EDNS pays for the room.
+    let mut room;
+    let (opt, carried): (&[u8], &[u8]) = match to.query.edns {
+        None => (&[], &[]),
+        Some(edns) => {
+            room = [0; OPT_OCTETS_MAX];
+            let parts = OptParts {
+                edns,
+                client: to.client,
+                proof: to.proof,
+                rcode: answer.rcode,
+                ede: answer.ede.map(|(code, text)| (code, answer.text(snapshot).unwrap_or(text))),
+                // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
+                scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
+            };
+            let len = write_opt(snapshot, now, &parts, &mut room);
+            let carried = carried(to.options, &mut room, len, limit.saturating_sub(body_at + answer.octets));
+            (room.get(..len).unwrap_or(&[]), carried)
+        }
+    };
+    let opt_len = opt.len();
     let is_cut = answer.is_too_large || body_at + answer.octets + opt_len > limit;
     let (octets, [answers, authorities, additionals]) =
         if is_cut { (0, [0; 3]) } else { (answer.octets, answer.counts) };
@@ -146,7 +153,7 @@ pub(crate) fn finish(
     let end = body_at + octets;
     let placed = put(buffer, 0, &header.to_bytes())
         .and_then(|()| put(buffer, Header::LEN, question))
-        .and_then(|()| put(buffer, end, opt.get(..opt_len)?))
+        .and_then(|()| put(buffer, end, opt))
         .and_then(|()| put(buffer, end + opt_len, carried));
     // A buffer too small for a question and an OPT is a mistake of the caller's; it gets no reply.
     reply.set_len(if placed.is_some() { end + opt_len + carried.len() } else { 0 });

@@ -157,10 +157,17 @@ impl Engine {
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
         if self.snapshot.keeps_path {
-            self.answer_watched(query, client, reply, &mut Path::default())
-        } else {
-            self.answer_watched(query, client, reply, &mut NoTrace)
+            return self.answer_noting_path(query, client, reply);
         }
+        self.answer_watched(query, client, reply, &mut NoTrace)
+    }
+
+    /// Answers one query and notes its way through the policy, for those that tell it.
+    #[inline(never)]
+    fn answer_noting_path(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
+        let mut path = Path::default();
+        let tracer: &mut dyn Tracer = &mut path;
+        self.answer_watched(query, client, reply, tracer)
     }
 
     /// Answers one query as [`Engine::answer`] does, and writes down how.
@@ -173,11 +180,12 @@ impl Engine {
         recorder: &mut Recorder,
     ) -> Verdict {
         recorder.begin(&self.snapshot);
-        self.answer_watched(query, client, reply, recorder)
+        let tracer: &mut dyn Tracer = recorder;
+        self.answer_watched(query, client, reply, tracer)
     }
 
     #[inline]
-    fn answer_watched<T: Tracer>(
+    fn answer_watched<T: Tracer + ?Sized>(
         &mut self,
         query: &[u8],
         client: &Client,
@@ -239,58 +247,61 @@ impl Engine {
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let events = &mut self.events;
         let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events, distances, errands };
-        let end = match run.interpret(desktop, &mut work, tracer) {
-            End::Nothing => End::Answer(nothing()),
-            end => end,
-        };
-        match end {
-            End::Answer(answer) => {
-                let (errand, carried) = (run.errand, (run.marks, run.outgoing));
-                if !run.tells.is_empty() {
-                    let body_at = Header::LEN + query.question_bytes().len();
-                    let message: &[u8] = if is_whole { &self.scratch.message } else { reply.buffer() };
-                    let body = message.get(body_at..).unwrap_or(&[]);
-                    self.events.tell(&Told {
-                        tells: &run.tells,
-                        path: tracer.path(),
-                        snapshot: self.snapshot.number,
-                        now: self.now,
-                        began_ms: self.now.monotonic_ms,
-                        query: &query,
-                        client,
-                        answer: Some((&answer, body)),
-                    });
-                }
-                let verdict = if is_whole {
-                    self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, &answer), reply)
-                } else {
-                    self.complete(&to, &answer, reply)
-                };
-                if let Some(errand) = errand {
-                    self.begin_errand(&to, name_hash, carried, errand);
-                }
-                verdict
+        let end = run.interpret(&desktop, &mut work, tracer);
+        let nobodys;
+        let answer = match &end {
+            End::Answer(answer) => answer,
+            End::Nothing => {
+                nobodys = nothing();
+                &nobodys
             }
-            End::Drop | End::Nothing => {
-                self.events.tell(&Told {
-                    tells: &run.tells,
-                    path: tracer.path(),
-                    snapshot: self.snapshot.number,
-                    now: self.now,
-                    began_ms: self.now.monotonic_ms,
-                    query: &query,
-                    client,
-                    answer: None,
-                });
-                self.stay_silent()
+            End::Drop => {
+                let Run { tells, .. } = run;
+                return self.drop_silently(&query, client, (&tells, tracer.path()));
             }
-            End::Wait(want) => {
+            End::Wait(_) => {
+                let End::Wait(want) = end else { return Verdict::Drop };
                 self.counters.deferred.bump();
                 let kept = tracer.keep();
                 let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, kept);
-                Verdict::Defer(suspended.began(self.now, tracer.path()))
+                return Verdict::Defer(suspended.began(self.now, tracer.path()));
             }
+        };
+        if !run.tells.is_empty() {
+            let message: &[u8] = if is_whole { &self.scratch.message } else { reply.buffer() };
+            tell(&mut self.events, &self.snapshot, self.now, &run, (answer, message), tracer.path());
         }
+        let errand = run.errand.map(|errand| ((run.marks, run.outgoing), errand));
+        let verdict = if is_whole {
+            self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, answer), reply)
+        } else {
+            self.complete(&to, answer, reply)
+        };
+        if let Some((carried, errand)) = errand {
+            self.begin_errand(&to, name_hash, carried, errand);
+        }
+        verdict
+    }
+
+    /// Ends a query without a word, and tells what it has to tell.
+    #[cold]
+    fn drop_silently(
+        &mut self,
+        query: &Query<'_>,
+        client: &Client,
+        (tells, path): (&Tells, Option<&Path>),
+    ) -> Verdict {
+        self.events.tell(&Told {
+            tells,
+            path,
+            snapshot: self.snapshot.number,
+            now: self.now,
+            began_ms: self.now.monotonic_ms,
+            query,
+            client,
+            answer: None,
+        });
+        self.stay_silent()
     }
 
     /// Completes the reply and counts it.
@@ -306,6 +317,7 @@ impl Engine {
     }
 
     /// What the protocol itself decides, before any policy. `None`: policy decides.
+    #[inline(always)]
     fn by_rule_of_protocol(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
         let question = &query.question;
         // RFC 6891 §6.1.3.
@@ -405,6 +417,29 @@ impl Engine {
         self.counters.count(rcode, false);
         Verdict::Answered
     }
+}
+
+/// Tells what a query that is answered at once has to tell; its answer stands in `message`.
+#[cold]
+fn tell(
+    teller: &mut Teller,
+    snapshot: &Snapshot,
+    now: Now,
+    run: &Run<'_>,
+    (answer, message): (&Answer, &[u8]),
+    path: Option<&Path>,
+) {
+    let body_at = Header::LEN + run.query.question_bytes().len();
+    teller.tell(&Told {
+        tells: &run.tells,
+        path,
+        snapshot: snapshot.number,
+        now,
+        began_ms: now.monotonic_ms,
+        query: run.query,
+        client: run.client,
+        answer: Some((answer, message.get(body_at..).unwrap_or(&[]))),
+    });
 }
 
 /// RFC 8482 §4.2: ANY gets one synthesised HINFO, whatever there is.

@@ -252,6 +252,7 @@ pub enum LocalAnswer<'a> {
 
 impl LocalData {
     /// Answers a question of class IN; `None` when the name is not ours.
+    #[inline(always)]
     pub fn answer(&self, sought: &Sought<'_>, qtype: Rtype) -> Option<LocalAnswer<'_>> {
         if let Some(index) = self.names.exact(sought) {
             let answers = self.answers.get(index)?;

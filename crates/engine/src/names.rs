@@ -106,9 +106,17 @@ impl NameTable {
     }
 
     /// Walks the covering names at or above the name, the closest first, until `f` returns something.
-    pub fn covering<T>(&self, sought: &Sought<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
-        let roots = self.covering_depths & 1;
-        if self.covering_depths == 0 || (self.tops & sought.top() == 0 && roots == 0) {
+    #[inline(always)]
+    pub fn covering<T>(&self, sought: &Sought<'_>, f: impl FnMut(Found) -> Option<T>) -> Option<T> {
+        // Most names end here: nothing above them is in the table.
+        if self.tops & sought.top() == 0 && self.covering_depths as u64 & 1 == 0 {
+            return None;
+        }
+        self.walk(sought, f)
+    }
+
+    fn walk<T>(&self, sought: &Sought<'_>, mut f: impl FnMut(Found) -> Option<T>) -> Option<T> {
+        if self.covering_depths == 0 {
             return None;
         }
         let mut rest = sought.name();

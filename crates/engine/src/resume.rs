@@ -24,7 +24,7 @@ use crate::program::{Op, Position};
 use crate::reply::Reply;
 use crate::run::{Desktop, End, Run, Workspace, nothing};
 use crate::snapshot::Snapshot;
-use crate::trace::NoTrace;
+use crate::trace::{NoTrace, Tracer};
 use crate::want::{EndedBranch, Failure, Outcome, Want, Won};
 use crate::{Engine, Verdict};
 
@@ -100,7 +100,7 @@ impl Suspended {
             began_ms: 0,
             outgoing: run.outgoing,
             fill: run.fill,
-            answer: Kept::new(run, &want, message),
+            answer: if run.answer.is_some() { Kept::new(run, &want, message) } else { None },
             depth: run.depth,
             branch,
             want,
@@ -299,9 +299,11 @@ impl Engine {
         let end = match (brought.is_end, brought.answer, recorder, path.as_deref_mut()) {
             (true, Some(answer), ..) => End::Answer(answer),
             (true, None, ..) => End::Nothing,
-            (false, _, None, None) => run.interpret(desktop, &mut work, &mut NoTrace),
-            (false, _, None, Some(path)) => run.interpret(desktop, &mut work, path),
-            (false, _, Some(mut recorder), _) => run.interpret(desktop, &mut work, &mut recorder),
+            (false, _, None, None) => run.interpret(&desktop, &mut work, &mut NoTrace),
+            (false, _, None, Some(path)) => run.interpret(&desktop, &mut work, path as &mut dyn Tracer),
+            (false, _, Some(mut recorder), _) => {
+                run.interpret(&desktop, &mut work, &mut recorder as &mut dyn Tracer)
+            }
         };
         let mut answer = match end {
             End::Answer(answer) => answer,
@@ -445,8 +447,10 @@ impl Engine {
         };
         let mut work = self.scratch.workspace(&mut self.events, None);
         let end = match parent.recorder.as_ref().map(Recorder::share) {
-            None => run.branch(split, (step, index), desktop, &mut work, &mut NoTrace),
-            Some(mut recorder) => run.branch(split, (step, index), desktop, &mut work, &mut recorder),
+            None => run.branch(split, (step, index), &desktop, &mut work, &mut NoTrace),
+            Some(mut recorder) => {
+                run.branch(split, (step, index), &desktop, &mut work, &mut recorder as &mut dyn Tracer)
+            }
         };
         match end {
             BranchEnd::Answer(answer, body_at, report) => {
@@ -537,7 +541,7 @@ impl Engine {
             random: &self.random,
         };
         let mut work = self.scratch.workspace(&mut self.events, None);
-        if let End::Wait(want) = run.interpret(desktop, &mut work, &mut NoTrace) {
+        if let End::Wait(want) = run.interpret(&desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();
             let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, None);
             work.errands.push(suspended);

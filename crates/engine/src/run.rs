@@ -108,14 +108,14 @@ impl Workspace<'_> {
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `work.message` after the question's place.
-    pub(crate) fn interpret<T: Tracer>(
+    pub(crate) fn interpret<T: Tracer + ?Sized>(
         &mut self,
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> End {
         let body_at = Header::LEN + self.query.question_bytes().len();
-        let Desktop { snapshot, counters, .. } = desktop;
+        let Desktop { snapshot, counters, .. } = *desktop;
         let ops = snapshot.program.ops();
         // Ends: skips lead forward and calls are acyclic; `Program::new` saw to that.
         loop {
@@ -270,15 +270,15 @@ impl Run<'_> {
 
     /// Returns whether a condition holds.
     #[inline]
-    fn test<T: Tracer>(
+    fn test<T: Tracer + ?Sized>(
         &self,
         step: usize,
         matcher: &Matcher,
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &Workspace<'_>,
         tracer: &mut T,
     ) -> bool {
-        let facts = Facts { run: self, desktop: &desktop, message: work.message };
+        let facts = Facts { run: self, desktop, message: work.message };
         let holds = matcher.holds(facts);
         tracer.test(step as u16, matcher, facts, holds);
         holds
@@ -297,16 +297,16 @@ impl Run<'_> {
     }
 
     /// Looks in a cache; says whether what it found was fresh. On a miss, the answer to come will be kept there.
-    #[inline]
+    #[inline(always)]
     fn look_up(
         &mut self,
         cache: &CacheStep,
         step: u16,
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
         body_at: usize,
     ) -> Option<(Answer, bool)> {
-        let Desktop { counters, now, folded, .. } = desktop;
+        let Desktop { counters, now, folded, .. } = *desktop;
         if !self.query.header.flags.has(Flags::RD) {
             return Some((no_recursion(), true));
         }
@@ -359,6 +359,7 @@ impl Run<'_> {
         }
     }
 
+    #[inline(always)]
     fn look_up_local(&self, local: &LocalData, message: &mut [u8], body_at: usize) -> Option<Answer> {
         let question = &self.query.question;
         let mut answer = Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) };

@@ -130,7 +130,7 @@ fn a_query_without_a_reply_is_told() {
 #[test]
 fn the_way_goes_on_after_waiting() {
     let tell = Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false });
-    let mut server = Server::with(gate(), |cache| {
+    let mut server = Server::noting_path(gate(), |cache| {
         let mut ops = vec![tell];
         ops.extend(usual(cache, CacheRules::default()));
         ops

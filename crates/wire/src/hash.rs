@@ -34,6 +34,7 @@ impl HashKey {
     }
 
     /// Copies `name` in lower case over `folded` and returns what [`HashKey::hash_name`] does, in one pass.
+    #[inline(always)]
     pub fn fold(&self, name: Name<'_>, folded: &mut Folded) -> u64 {
         let bytes = name.as_bytes();
         let mut state = self.begin(bytes.len());

@@ -96,7 +96,7 @@ impl Built {
 
 impl Build {
     /// Writes the answer's records after the question's place in `work.message`.
-    pub(crate) fn build(&self, run: &Run<'_>, desktop: Desktop<'_>, work: &mut Workspace<'_>) -> Built {
+    pub(crate) fn build(&self, run: &Run<'_>, desktop: &Desktop<'_>, work: &mut Workspace<'_>) -> Built {
         match self {
             Self::Block(block) => Built::with(block.build(run, work.message), block.continues),
             Self::Respond(respond) => respond.build(run, work.message),
@@ -221,8 +221,14 @@ impl Respond {
 }
 
 /// Does what a list says about a query.
-fn listed(list: &Blocklist, block: &Block, run: &Run<'_>, desktop: Desktop<'_>, message: &mut [u8]) -> Built {
-    let facts = Facts { run, desktop: &desktop, message: &[] };
+fn listed(
+    list: &Blocklist,
+    block: &Block,
+    run: &Run<'_>,
+    desktop: &Desktop<'_>,
+    message: &mut [u8],
+) -> Built {
+    let facts = Facts { run, desktop, message: &[] };
     let asking = facts.asking();
     let Some(ruling) = list.rule(&asking).filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
     let mut answer = match ruling.treatment {
@@ -278,7 +284,7 @@ fn write_records<'d>(
 /// The most seconds that a name found by its address may be kept: the next answer with that address may be for another.
 const REVERSE_TTL_MAX: u32 = 60;
 
-fn reverse(table: &ReverseTable, run: &Run<'_>, desktop: Desktop<'_>, message: &mut [u8]) -> Option<Answer> {
+fn reverse(table: &ReverseTable, run: &Run<'_>, desktop: &Desktop<'_>, message: &mut [u8]) -> Option<Answer> {
     if run.query.question.qtype != Rtype::PTR {
         return None;
     }

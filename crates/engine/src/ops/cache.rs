@@ -136,6 +136,7 @@ pub(crate) struct Fill {
 
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
+    #[inline(always)]
     pub(crate) fn look_up(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Found {
         let key = self.key(asked);
         let mut hit = self.read(&key, now, out);

@@ -94,7 +94,7 @@ impl Edit {
     pub(crate) fn apply(
         &self,
         run: &Run<'_>,
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         answer: &mut Answer,
         work: &mut Workspace<'_>,
     ) {
@@ -218,7 +218,7 @@ impl Rebind {
 }
 
 /// Returns a number that differs from query to query and that nobody outside can foretell.
-fn chance(run: &Run<'_>, desktop: Desktop<'_>) -> u64 {
+fn chance(run: &Run<'_>, desktop: &Desktop<'_>) -> u64 {
     let query = desktop.now.monotonic_ms << 16 ^ u64::from(run.query.header.id);
     desktop.snapshot.key.mix(run.sought.hash(), query)
 }

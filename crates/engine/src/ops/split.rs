@@ -444,7 +444,7 @@ impl SplitStep {
     }
 
     /// Returns what makes two queries that wait here the same, if they can be.
-    pub(crate) fn shared(&self, desktop: Desktop<'_>, run: &Run<'_>) -> Option<OutQuery> {
+    pub(crate) fn shared(&self, desktop: &Desktop<'_>, run: &Run<'_>) -> Option<OutQuery> {
         let Sharing { forwards_client_subnet } = self.sharing?;
         let forward = ForwardStep {
             pool: PoolId(u16::MAX),
@@ -563,10 +563,10 @@ impl Shown {
 impl Run<'_> {
     /// Runs the branches that can be answered from memory, and joins them or says what to wait for.
     #[inline(never)]
-    pub(crate) fn split<T: Tracer>(
+    pub(crate) fn split<T: Tracer + ?Sized>(
         &mut self,
         (step, split): (u16, &SplitStep),
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> Parted {
@@ -695,11 +695,11 @@ impl Run<'_> {
     }
 
     /// Runs one branch as far as memory goes.
-    pub(crate) fn branch<T: Tracer>(
+    pub(crate) fn branch<T: Tracer + ?Sized>(
         &self,
         split: &SplitStep,
         (step, index): (u16, u8),
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> BranchEnd {
@@ -722,7 +722,7 @@ impl Run<'_> {
                 };
                 let mut folded = Folded::root();
                 let name_hash = desktop.snapshot.key.fold(query.question.qname, &mut folded);
-                let desktop = Desktop { folded: &folded, ..desktop };
+                let desktop = &Desktop { folded: &folded, ..*desktop };
                 self.child(&query, Sought::new(&folded, name_hash), start)
                     .run_branch(split, branch, desktop, work, tracer)
             }
@@ -747,11 +747,11 @@ impl Run<'_> {
         }
     }
 
-    fn run_branch<T: Tracer>(
+    fn run_branch<T: Tracer + ?Sized>(
         mut self,
         split: &SplitStep,
         branch: BranchOf,
-        desktop: Desktop<'_>,
+        desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> BranchEnd {
@@ -788,7 +788,7 @@ impl Run<'_> {
 
     /// Puts the refresh of a cached answer aside for the worker.
     #[cold]
-    fn send_errand(&self, at: Position, fill: Fill, desktop: Desktop<'_>, work: &mut Workspace<'_>) {
+    fn send_errand(&self, at: Position, fill: Fill, desktop: &Desktop<'_>, work: &mut Workspace<'_>) {
         if work.errands.len() < ERRANDS_MAX {
             desktop.counters.prefetches.bump();
             let sought = Sought::new(desktop.folded, self.sought.hash());

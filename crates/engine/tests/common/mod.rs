@@ -172,6 +172,22 @@ pub fn client(address: &str) -> Client {
     }
 }
 
+/// What a server has whose settings say little: like there, the way of queries is not noted.
+fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
+    Snapshot {
+        key: KEY,
+        gate,
+        program: Program::new(ops).expect("a program"),
+        trusted_peers: Default::default(),
+        connection_tests: Box::default(),
+        chaos: engine::chaos::Chaos::default(),
+        udp_octets_max: 1232,
+        recursion_available: true,
+        number: 1,
+        keeps_path: false,
+    }
+}
+
 impl Server {
     pub fn new(rules: CacheRules) -> Self {
         Self::with(gate(), |cache| usual(cache, rules))
@@ -183,18 +199,18 @@ impl Server {
 
     pub fn with_cache(gate: Gate, octets_max: usize, ops: impl FnOnce(&Arc<Cache>) -> Vec<Op>) -> Self {
         let cache = Arc::new(Cache::new(Limits { octets_max }, KEY));
-        let snapshot = Snapshot {
-            key: KEY,
-            gate,
-            program: Program::new(ops(&cache)).expect("a program"),
-            trusted_peers: Default::default(),
-            connection_tests: Box::default(),
-            chaos: engine::chaos::Chaos::default(),
-            udp_octets_max: 1232,
-            recursion_available: true,
-            number: 1,
-            keeps_path: true,
-        };
+        let snapshot = snapshot(gate, ops(&cache));
+        Self::on(cache, snapshot)
+    }
+
+    /// Returns a server that notes each query's way through the policy.
+    pub fn noting_path(gate: Gate, ops: impl FnOnce(&Arc<Cache>) -> Vec<Op>) -> Self {
+        let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));
+        let snapshot = Snapshot { keeps_path: true, ..snapshot(gate, ops(&cache)) };
+        Self::on(cache, snapshot)
+    }
+
+    fn on(cache: Arc<Cache>, snapshot: Snapshot) -> Self {
         let (reclaim, _) = channel();
         let counters = Arc::new(Counters::default());
         let cell = Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim));
