@@ -38,18 +38,25 @@ impl HashKey {
     pub fn fold(&self, name: Name<'_>, folded: &mut Folded) -> u64 {
         let bytes = name.as_bytes();
         let mut state = self.begin(bytes.len());
-        let (words, tail) = bytes.as_chunks::<8>();
+        let (words, _) = bytes.as_chunks::<8>();
         let out = folded.room(bytes.len());
-        let (out_words, out_tail) = out.as_chunks_mut::<8>();
+        let (out_words, _) = out.as_chunks_mut::<8>();
         for (word, out) in words.iter().zip(out_words) {
             let word = lower(u64::from_le_bytes(*word));
             *out = word.to_le_bytes();
             state = self.absorb(state, word);
         }
-        for (octet, out) in tail.iter().zip(out_tail) {
-            *out = octet.to_ascii_lowercase();
+        let last = lower(last_word(bytes));
+        match out.last_chunk_mut::<8>() {
+            // Some of these octets were written before; that is cheaper than one octet after the other.
+            Some(out) => *out = last.to_le_bytes(),
+            None => {
+                for (octet, out) in bytes.iter().zip(out) {
+                    *out = octet.to_ascii_lowercase();
+                }
+            }
         }
-        self.absorb(state, lower(last_word(bytes)))
+        self.absorb(state, last)
     }
 
     const fn begin(&self, len: usize) -> u64 {

@@ -152,7 +152,8 @@ impl CacheStep {
                     Found::Answer(answer, Outlook::Failure)
                 });
         };
-        match hit.freshness {
+        // Nothing out of line writes the answer, so that it is made where it ends up.
+        let (outlook, ede, is_for_every_subnet) = match hit.freshness {
             Freshness::Fresh { left } => {
                 let is_ending = u64::from(left) * 100
                     <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
@@ -161,10 +162,14 @@ impl CacheStep {
                 } else {
                     Outlook::Fresh
                 };
-                Found::Answer(Answer { is_for_every_subnet, ..answer_of(&hit, None) }, outlook)
+                (outlook, None, is_for_every_subnet)
             }
-            Freshness::Stale { .. } => self.stale(&hit, &key, now),
-        }
+            Freshness::Stale { .. } => match self.stale(&key, now) {
+                Ok(outlook) => (outlook, Some(stale_ede(hit.rcode)), false),
+                Err(has_stale) => return Found::Nothing { has_stale },
+            },
+        };
+        Found::Answer(Answer { is_for_every_subnet, ..answer_of(&hit, ede) }, outlook)
     }
 
     /// Answers with stale data if there is any, whatever is known about failures.
@@ -180,21 +185,20 @@ impl CacheStep {
         Some(answer_of(&hit, ede))
     }
 
+    /// Says what a stale answer is good for; if the client does not get it at once, whether it is held for later.
     #[cold]
-    fn stale(&self, hit: &Hit, key: &Key<'_>, now: u32) -> Found {
+    fn stale(&self, key: &Key<'_>, now: u32) -> Result<Outlook, bool> {
         if self.rules.stale_seconds == 0 {
-            return Found::Nothing { has_stale: false };
+            return Err(false);
         }
-        let answer = answer_of(hit, Some(stale_ede(hit.rcode)));
         // RFC 8767 §5: after a failure, do not try again for a while.
         if self.look_up_failure(key, now, true).is_some() {
-            return Found::Answer(answer, Outlook::Stale);
+            return Ok(Outlook::Stale);
         }
         if self.rules.stale_client_timeout_ms == 0 {
-            let outlook = if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale };
-            return Found::Answer(answer, outlook);
+            return Ok(if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale });
         }
-        Found::Nothing { has_stale: true }
+        Err(true)
     }
 
     fn look_up_failure(&self, key: &Key<'_>, now: u32, only_whether: bool) -> Option<Answer> {
