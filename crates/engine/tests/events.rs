@@ -105,6 +105,9 @@ fn what_no_client_waits_for_is_not_told() {
     let ask = www();
     server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
     assert!(read(&mut reader).is_some());
+    // Only what was asked for again is fetched anew.
+    assert!(matches!(server.ask(&ask), Asked::Answered(_)));
+    assert!(read(&mut reader).is_some());
     server.wait(50);
     // What is asked for again and again is popular.
     for _ in 0..3 {
