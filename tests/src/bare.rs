@@ -115,7 +115,7 @@ pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
         udp_octets_max: 1232,
         recursion_available: true,
         number: 1,
-        keeps_path: true,
+        keeps_path: false,
     };
     // Nobody receives old snapshots here: there is only one.
     let (reclaim, _) = mpsc::channel();
