@@ -25,12 +25,11 @@ fn noted(mut rules: Rules, note: &str) -> Rules {
     rules
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Translates what a rule does. `ends_alone`: what ends this sequence does not end whoever ran it.
     pub(super) fn executor(&mut self, quick: &Quick, ends_alone: bool) -> Rules {
         if quick.is_reference {
             let Some(plugin) = self.plugin(&quick.head) else { return Rules::new() };
-            let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
             return self.executor_plugin(plugin, quick);
         }
         let argument = &quick.argument;
@@ -115,8 +114,7 @@ impl Translator<'_> {
     }
 
     /// Translates `$tag`.
-    fn executor_plugin(&mut self, plugin: &Plugin, quick: &Quick) -> Rules {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
+    fn executor_plugin(&mut self, plugin: &'a Plugin, quick: &Quick) -> Rules {
         let tag = plugin.tag.value.clone();
         let takes_words = plugin.kind.value == "forward" && self.dialect == Dialect::Mosdns;
         if !quick.argument.value.is_empty() && !takes_words {
@@ -253,7 +251,7 @@ impl Translator<'_> {
     }
 
     /// Returns whether a plugin of OxiDNS ends with the answer it finds.
-    fn short_circuit(&mut self, plugin: &Plugin) -> bool {
+    fn short_circuit(&mut self, plugin: &'a Plugin) -> bool {
         let Value::Map(entries) = &plugin.args.value else { return false };
         entries.iter().any(|entry| {
             entry.key == "short_circuit"
@@ -393,8 +391,7 @@ impl Translator<'_> {
         one(Action { continues: !ends, ..Action::finds(format!("block({word}, ttl 300s)")) })
     }
 
-    fn fallback(&mut self, plugin: &Plugin) -> Rules {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
+    fn fallback(&mut self, plugin: &'a Plugin) -> Rules {
         let args = self.args(plugin);
         let primary = args.text("primary", &mut self.problems);
         let secondary = args.text("secondary", &mut self.problems);
@@ -450,7 +447,6 @@ impl Translator<'_> {
     /// One side of a fallback: an upstream group or a policy.
     fn side(&mut self, tag: &At<String>) -> Option<String> {
         let plugin = self.plugin(tag)?;
-        let plugin = self.declared.find(&plugin.tag.value)?;
         match plugin.kind.value.as_str() {
             "forward" => {
                 self.forward(plugin, &[])?;
@@ -485,8 +481,7 @@ impl Translator<'_> {
         one(Action { continues: !ends, ..Action::finds(format!("cache({name})")) })
     }
 
-    fn subnet(&mut self, plugin: &Plugin) -> Rules {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
+    fn subnet(&mut self, plugin: &'a Plugin) -> Rules {
         let args = self.args(plugin);
         let flag = |args: &Args<'_>, key, problems: &mut Vec<_>| {
             args.flag(key, problems).is_some_and(|flag| flag.value)
@@ -589,8 +584,7 @@ impl Translator<'_> {
         plain(format!("label({label})"))
     }
 
-    fn response(&mut self, plugin: &Plugin) -> Rules {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
+    fn response(&mut self, plugin: &'a Plugin) -> Rules {
         let args = self.args(plugin);
         let rcode =
             args.text("rcode", &mut self.problems).map_or_else(|| "noerror".to_owned(), |rcode| rcode.value);
@@ -625,8 +619,7 @@ impl Translator<'_> {
         one(Action { continues: !ends, ..Action::finds(text) })
     }
 
-    fn reverse(&mut self, plugin: &Plugin) -> Rules {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Rules::new() };
+    fn reverse(&mut self, plugin: &'a Plugin) -> Rules {
         let args = self.args(plugin);
         let size = args.number("size", &mut self.problems).map_or(65_535, |size| size.value);
         let answers = args.flag("handle_ptr", &mut self.problems).is_some_and(|flag| flag.value);
@@ -653,7 +646,7 @@ impl Translator<'_> {
 }
 
 /// An action that brings an answer and perhaps ends.
-fn with_end(text: String, ends: bool) -> Rules {
+pub(super) fn with_end(text: String, ends: bool) -> Rules {
     let mut rules = plain(text);
     if ends {
         rules.push(Rule {

@@ -50,7 +50,7 @@ pub(super) fn all(parts: Vec<Condition>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(" and "))
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Translates a matcher of a rule.
     pub(super) fn matcher(&mut self, quick: &Quick) -> Option<Condition> {
         let found = if quick.is_reference {
@@ -67,8 +67,12 @@ impl Translator<'_> {
     }
 
     /// Translates a matcher that is a plugin.
-    fn matcher_plugin(&mut self, plugin: &Plugin) -> Option<Condition> {
-        let plugin = self.declared.find(&plugin.tag.value)?;
+    fn matcher_plugin(&mut self, plugin: &'a Plugin) -> Option<Condition> {
+        // Matchers that only have a list take it as their settings, or under any key.
+        let list = || match &plugin.args.value {
+            Value::Map(entries) => entries.first().map_or(&[][..], |entry| items(&entry.node)),
+            _ => items(&plugin.args),
+        };
         match plugin.kind.value.as_str() {
             "rate_limiter" => {
                 let args = self.args(plugin);
@@ -80,12 +84,8 @@ impl Translator<'_> {
                 Some(rate(mask4, mask6, qps, burst))
             }
             "any_match" => {
-                let list = match &plugin.args.value {
-                    Value::Map(entries) => entries.first().map(|entry| &entry.node),
-                    _ => Some(&plugin.args),
-                };
                 let mut parts = Vec::new();
-                for node in list.map_or(&[][..], items) {
+                for node in list() {
                     if let Value::Scalar(scalar) = &node.value {
                         parts.push(self.matcher(&Quick::read(scalar, true))?);
                     }
@@ -99,12 +99,8 @@ impl Translator<'_> {
             "time" => self.time(plugin),
             // A full plugin of any other matcher has the words of its quick form as a list.
             _ => {
-                let list = match &plugin.args.value {
-                    Value::Map(entries) => entries.first().map(|entry| &entry.node),
-                    _ => Some(&plugin.args),
-                };
                 let mut texts = Vec::new();
-                for node in list.map_or(&[][..], items) {
+                for node in list() {
                     if let Value::Scalar(scalar) = &node.value {
                         texts.push(scalar.text.clone());
                     }
@@ -386,8 +382,7 @@ impl Translator<'_> {
     }
 
     /// The plugin `time`.
-    fn time(&mut self, plugin: &Plugin) -> Option<Condition> {
-        let plugin = self.declared.find(&plugin.tag.value)?;
+    fn time(&mut self, plugin: &'a Plugin) -> Option<Condition> {
         let args = self.args(plugin);
         let zone = args.text("timezone", &mut self.problems);
         let mut windows = Vec::new();

@@ -16,7 +16,7 @@ struct KernelSet {
     bits: u64,
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Translates `ipset …` and `nftset …` in a sequence.
     pub(super) fn kernel_sets(&mut self, quick: &Quick) -> Vec<Rule> {
         let is_nft = quick.head.value == "nftset";
@@ -80,8 +80,7 @@ impl Translator<'_> {
     }
 
     /// Translates a plugin that has an effect outside.
-    pub(super) fn effect(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn effect(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let args = self.args(plugin);
         match plugin.kind.value.as_str() {
             "ipset" => {
@@ -353,8 +352,7 @@ impl Translator<'_> {
     }
 
     /// The record of queries.
-    pub(super) fn recorder(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn recorder(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let is_new = self.recorder.is_none();
         let args = self.args(plugin);
         let mut map = Map::default();
@@ -394,8 +392,7 @@ impl Translator<'_> {
     }
 
     /// Names that go into a set by themselves.
-    pub(super) fn learn(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn learn(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let args = self.args(plugin);
         let provider = args.text("provider", &mut self.problems);
         let kind =
@@ -482,9 +479,8 @@ impl Translator<'_> {
             let kind = plugin.kind.value.clone();
             match kind.as_str() {
                 "http_request" | "script" => {
-                    let plugin = plugin.clone();
                     return self
-                        .effect(&plugin)
+                        .effect(plugin)
                         .into_iter()
                         .flat_map(|rule| rule.actions)
                         .map(|action| action.text)

@@ -11,7 +11,7 @@ use crate::values;
 
 /// The TTL that both programs give to names of `hosts`.
 const HOSTS_TTL: u32 = 10;
-/// The TTL that both programs give to an alias of `redirect`.
+/// Lines of a file of names that go into the new file.
 const LINES_MAX: usize = 200_000;
 
 /// An expression of a domain list.
@@ -46,7 +46,7 @@ impl<'t> Expression<'t> {
     }
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Returns the lines of a file that say something, each with its place.
     pub(super) fn lines(&mut self, file: &At<String>) -> Vec<At<String>> {
         let base =
@@ -76,8 +76,7 @@ impl Translator<'_> {
     }
 
     /// Names with addresses.
-    pub(super) fn hosts(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn hosts(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let is_new = !self.names.contains_key(&(Kind::Records, plugin.tag.value.clone()));
         let args = self.args(plugin);
         let mut entries = args.texts("entries", &mut self.problems);
@@ -154,8 +153,7 @@ impl Translator<'_> {
     }
 
     /// Records of any type.
-    pub(super) fn arbitrary(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn arbitrary(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let is_new = !self.names.contains_key(&(Kind::Records, plugin.tag.value.clone()));
         let args = self.args(plugin);
         let rules = args.texts("rules", &mut self.problems);
@@ -183,8 +181,7 @@ impl Translator<'_> {
     }
 
     /// Names that are replaced by others.
-    pub(super) fn redirect(&mut self, plugin: &Plugin) -> Vec<Rule> {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return Vec::new() };
+    pub(super) fn redirect(&mut self, plugin: &'a Plugin) -> Vec<Rule> {
         let args = self.args(plugin);
         let mut entries = args.texts("rules", &mut self.problems);
         let files = args.texts("files", &mut self.problems);

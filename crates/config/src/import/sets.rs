@@ -7,7 +7,7 @@ use super::{Dialect, Kind, Translator};
 use crate::source::At;
 use crate::values;
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Returns what a condition compares names with: `$set`, `&file` and expressions.
     pub(super) fn name_terms(&mut self, argument: &At<String>) -> Option<Vec<String>> {
         let mut terms = Vec::new();
@@ -88,8 +88,7 @@ impl Translator<'_> {
     }
 
     /// Writes a provider as a set, once.
-    pub(super) fn set_plugin(&mut self, plugin: &Plugin) {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return };
+    pub(super) fn set_plugin(&mut self, plugin: &'a Plugin) {
         if self.names.contains_key(&(Kind::Set, plugin.tag.value.clone())) {
             return;
         }
@@ -210,7 +209,7 @@ impl Translator<'_> {
 
     fn files_and_sets(
         &mut self,
-        plugin: &Plugin,
+        plugin: &'a Plugin,
         kind: &str,
         (files, sets): (&[At<String>], &[At<String>]),
         map: &mut Map,

@@ -1,7 +1,8 @@
 //! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
 
+use super::executors::with_end;
 use super::plugins::{Plugin, Quick};
-use super::policies::{Action, Rule};
+use super::policies::Rule;
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::source::At;
@@ -15,10 +16,9 @@ const CACHE_OCTETS_MIN: u64 = 1 << 20;
 /// Most upstreams that mosdns asks at once.
 const MOSDNS_CONCURRENT_MAX: u64 = 3;
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Translates a `forward` plugin, once, and returns the action that asks it.
-    pub(super) fn forward(&mut self, plugin: &Plugin, members: &[At<String>]) -> Option<String> {
-        let plugin = self.declared.find(&plugin.tag.value)?;
+    pub(super) fn forward(&mut self, plugin: &'a Plugin, members: &[At<String>]) -> Option<String> {
         let is_new = !self.names.contains_key(&(Kind::Upstream, plugin.tag.value.clone()));
         let name = self.name(Kind::Upstream, &plugin.tag.value);
         if is_new {
@@ -41,7 +41,7 @@ impl Translator<'_> {
     }
 
     /// Returns the tags of a group's servers.
-    fn member_tags(&self, plugin: &Plugin) -> Vec<String> {
+    fn member_tags(&self, plugin: &'a Plugin) -> Vec<String> {
         let mut quiet = Vec::new();
         let args = Args::new(self.dialect, "", &plugin.args, &mut quiet);
         args.items("upstreams")
@@ -51,8 +51,7 @@ impl Translator<'_> {
             .collect()
     }
 
-    fn group(&mut self, plugin: &Plugin, name: &str) {
-        let Some(plugin) = self.declared.find(&plugin.tag.value) else { return };
+    fn group(&mut self, plugin: &'a Plugin, name: &str) {
         let args = self.args(plugin);
         let concurrent = args.number("concurrent", &mut self.problems).map_or(1, |number| number.value);
         let mut group = Map::default();
@@ -239,21 +238,11 @@ impl Translator<'_> {
             group.put("pick", format!("race({concurrent})"));
         }
         self.upstreams.put(name.clone(), group);
-        let mut rules =
-            vec![Rule { actions: vec![Action::plain(format!("forward({name})"))], ..Rule::default() }];
-        if ends {
-            rules.push(Rule {
-                condition: Some("answer".to_owned()),
-                actions: vec![Action::plain("accept")],
-                ..Rule::default()
-            });
-        }
-        rules
+        with_end(format!("forward({name})"), ends)
     }
 
     /// Translates a `cache` plugin, once; returns whether a hit ends the query.
-    pub(super) fn cache(&mut self, plugin: &Plugin) -> Option<bool> {
-        let plugin = self.declared.find(&plugin.tag.value)?;
+    pub(super) fn cache(&mut self, plugin: &'a Plugin) -> Option<bool> {
         let is_new = !self.names.contains_key(&(Kind::Cache, plugin.tag.value.clone()));
         let name = self.name(Kind::Cache, &plugin.tag.value);
         let args = self.args(plugin);
