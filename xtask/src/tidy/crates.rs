@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// Modules that may hold unsafe code: the crate, and the module's file or folder in it.
 const UNSAFE_MAY: [(&str, &str); 6] = [
-    ("xdp", "rings"),
+    ("xdp", "sys"),
     ("cache", "slots"),
     ("listen", "sys"),
     ("fetch", "sys"),
