@@ -414,15 +414,10 @@ fn course_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers: 
     let slices = courses.iter().map(|course| course.moments.len()).max().unwrap_or(1);
     let max =
         courses.iter().flat_map(|course| &course.moments).map(|moment| moment.answered).fold(0.0, f64::max);
-    let incidents: Vec<String> = first
-        .incidents
-        .iter()
-        .map(|incident| format!("{} at {:.1} s", incident.what, incident.at_s))
-        .collect();
     let _ = writeln!(
         out,
         "<div class=\"card\"><h4>Course of a run <small>answers a tenth of a second; red: lost or wrong; {}</small></h4>",
-        escape(&incidents.join(", "))
+        escape(&first.told())
     );
     for server in servers {
         let mut own: Vec<&&Course> = courses.iter().filter(|course| course.server == server.name).collect();
@@ -438,7 +433,7 @@ fn course_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers: 
             "{}: recovered {value} after the last event, {} queries lost or answered wrongly, slowest answer {}",
             server.name,
             digits(shown.harmed()),
-            figure(shown.moments.iter().map(|moment| moment.latency_max_us).fold(0.0, f64::max), "µs")
+            figure(shown.slowest_us(), "µs")
         );
         row(out, server, "", &plot::course(shown, max, slices, class_of(server), &title), &value, &title);
     }

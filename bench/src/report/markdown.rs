@@ -92,8 +92,8 @@ fn summary(out: &mut String, model: &Model, yardstick: &Yardstick) {
 fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
     let _ = writeln!(out, "\n## {}\n\n{}. {}.\n", facts.name, facts.about, facts.load);
     out.push_str(
-        "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | mean µs | sd µs | p50 | p95 | p99 | max | RSS MiB | grown MiB | start ms |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | mean µs | sd µs | p50 | p95 | p99 | p99.9 | max | RSS MiB | grown MiB | start ms |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for server in model.timed(&facts.name) {
         server_row(out, model, &facts.name, &server.name);
@@ -115,7 +115,7 @@ fn server_row(out: &mut String, model: &Model, scenario: &str, server: &str) {
     };
     let _ = writeln!(
         out,
-        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.1} | {:.0} |",
+        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.1} | {:.0} |",
         cpu.median,
         cpu.low,
         cpu.high,
@@ -130,6 +130,7 @@ fn server_row(out: &mut String, model: &Model, scenario: &str, server: &str) {
         median("latency_p50_us"),
         median("latency_p95_us"),
         median("latency_p99_us"),
+        median("latency_p999_us"),
         median("latency_max_us"),
         median("resident_mib"),
         median("resident_growth_mib"),
@@ -143,21 +144,17 @@ fn courses(out: &mut String, model: &Model, scenario: &str) {
     if courses.peek().is_none() {
         return;
     }
-    out.push_str("\n| Server | run | what happened | recovered after | lost or wrong |\n| --- | --- | --- | --- | --- |\n");
+    out.push_str("\n| Server | run | what happened | recovered after | lost or wrong | slowest answer |\n| --- | --- | --- | --- | --- | --- |\n");
     for course in courses {
-        let incidents: Vec<String> = course
-            .incidents
-            .iter()
-            .map(|incident| format!("{} at {:.1} s", incident.what, incident.at_s))
-            .collect();
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {:.0} |",
+            "| {} | {} | {} | {} | {:.0} | {} |",
             course.server,
             course.round + 1,
-            incidents.join(", "),
+            course.told(),
             course.recovery_s().map_or_else(|| "never".to_owned(), |seconds| format!("{seconds:.1} s")),
-            course.harmed()
+            course.harmed(),
+            figure(course.slowest_us(), "µs")
         );
     }
 }
@@ -228,7 +225,7 @@ mod tests {
             "| mosdns | skipped | no program \"mosdns\" in PATH |",
             "- `zones` waits for authoritative zones.",
         ] {
-            let line = line.replace("| recovered", "| 0.2 s | 0 |");
+            let line = line.replace("| recovered", "| 0.2 s | 0 | ");
             assert!(page.contains(&line), "{line}\n{page}");
         }
     }

@@ -242,6 +242,17 @@ impl Course {
         (good < whole.len()).then(|| (good as f64 / 10.0 - last).max(0.0))
     }
 
+    /// Says what was done, and when.
+    pub fn told(&self) -> String {
+        let told = |incident: &Incident| format!("{} at {:.1} s", incident.what, incident.at_s);
+        self.incidents.iter().map(told).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the longest that an answer took, in microseconds.
+    pub fn slowest_us(&self) -> f64 {
+        self.moments.iter().map(|moment| moment.latency_max_us).fold(0.0, f64::max)
+    }
+
     /// Returns how many queries were lost or answered wrongly.
     pub fn harmed(&self) -> f64 {
         self.moments.iter().map(|moment| moment.lost + moment.wrong).sum()
@@ -357,5 +368,6 @@ pub(super) mod tests {
         assert!((recovered.recovery_s().expect("recovers") - 0.2).abs() < 1e-9);
         assert_eq!(course(&[50.0, 100.0, 100.0, 0.0, 0.0, 0.0, 0.0]).recovery_s(), None);
         assert_eq!(course(&[100.0; 9]).recovery_s(), Some(0.0));
+        assert_eq!(recovered.told(), "stub stops at 0.3 s, stub starts at 0.5 s");
     }
 }
