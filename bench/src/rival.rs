@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::probe::Kind;
-use crate::rules::RuleSet;
+use crate::rules::{RuleSet, Rules};
 
 /// A rival's file. Every text may hold `{{variables}}`.
 #[derive(Clone, Debug, Deserialize)]
@@ -116,12 +116,22 @@ pub enum Signal {
     User2,
 }
 
-/// A server's files are written: how to start it, and how to reload it.
+/// A server's files are written: what can be done once it runs.
 pub struct Prepared {
-    /// Starts it.
-    pub command: Command,
     /// Makes it read its configuration again.
     pub reload: Option<Reload>,
+    /// Lists of rules as they become, and whose places they then take.
+    changed_lists: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Prepared {
+    /// Puts the changed lists of rules into their places, each as a whole.
+    pub fn change_rules(&self) -> Result<(), String> {
+        for (changed, place) in &self.changed_lists {
+            fs::rename(changed, place).map_err(|error| format!("{}: {error}", changed.display()))?;
+        }
+        Ok(())
+    }
 }
 
 /// Where a program comes from.
@@ -245,8 +255,8 @@ impl Rival {
         setting: &str,
         directory: &Path,
         variables: &BTreeMap<String, String>,
-        rules: Option<&RuleSet>,
-    ) -> Result<Prepared, String> {
+        rules: Option<&Rules>,
+    ) -> Result<(Command, Prepared), String> {
         if let Some(reason) = self.reason_against(setting) {
             return Err(format!("{} has no setting \"{setting}\": {reason}", self.name));
         }
@@ -268,13 +278,22 @@ impl Rival {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        for (name, list) in self.lists.iter().filter(|_| rules.is_some()) {
+        let mut changed_lists = Vec::new();
+        for ((name, list), rules) in self.lists.iter().flat_map(|list| rules.map(|rules| (list, rules))) {
             let path = directory.join(name);
             let wrong = |error: String| format!("{}: list {name}: {error}", self.name);
             let (head, tail) =
                 (fill(&list.head, &known).map_err(wrong)?, fill(&list.tail, &known).map_err(wrong)?);
-            let text = list.write(&head, rules.unwrap_or(&RuleSet::default()), &tail);
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            let put = |path: &Path, rules: &RuleSet| {
+                fs::write(path, list.write(&head, rules, &tail))
+                    .map_err(|error| format!("{}: {error}", path.display()))
+            };
+            put(&path, &rules.first)?;
+            if let Some(then) = &rules.then {
+                let beside = directory.join(format!("{name}.then"));
+                put(&beside, then)?;
+                changed_lists.push((beside, path));
+            }
         }
         let mut command = Command::new(program);
         for argument in &self.start {
@@ -291,7 +310,7 @@ impl Rival {
             }
             other => other.clone(),
         };
-        Ok(Prepared { command, reload })
+        Ok((command, Prepared { reload, changed_lists }))
     }
 }
 

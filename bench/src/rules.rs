@@ -22,6 +22,8 @@ const MILLION: usize = 1_000_000;
 const THREE_LABELS: usize = 2;
 /// The share of rules in the most frequent top-level domain, in per cent.
 const MAIN_TLD: usize = 78;
+/// Of how many rules one is left where sets are thinned.
+const THINNED: usize = 50;
 /// What stands for the top-level domains of the published sets; the first for the most frequent.
 const TLDS: [&str; 8] = ["bnc", "bnk", "xz", "bncn", "xy", "bnchm", "xw", "bnm"];
 /// What names are put together from.
@@ -52,6 +54,46 @@ pub struct RuleSet {
     pub regex: Vec<String>,
     /// Networks.
     pub networks: Vec<String>,
+}
+
+/// A name that no set has at first; one that changes gets it.
+pub const ADDED: &str = "bench-added.example";
+
+/// The rules of a scenario, as they are at first and as they become while it is timed.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// At first.
+    pub first: RuleSet,
+    /// Later, if they change.
+    pub then: Option<RuleSet>,
+}
+
+impl Rules {
+    /// Makes them: a set of `shape`, and if it `changes`, the same with [`ADDED`].
+    pub fn new(shape: Shape, changes: bool) -> Self {
+        let first = shape.rules();
+        let then = changes.then(|| {
+            let mut then = first.clone();
+            then.suffix.push(ADDED.to_owned());
+            then
+        });
+        Self { first, then }
+    }
+
+    /// Leaves out most rules, but none that covers one of the names `asked`.
+    pub fn thinned<'a, I: Iterator<Item = &'a str>>(mut self, asked: impl Fn() -> I) -> Self {
+        let needed: HashSet<&str> = asked().chain([ADDED]).flat_map(and_above).collect();
+        for set in [Some(&mut self.first), self.then.as_mut()].into_iter().flatten() {
+            for rules in [&mut set.full, &mut set.suffix] {
+                let mut at = 0;
+                rules.retain(|rule| {
+                    at += 1;
+                    at % THINNED == 0 || needed.contains(rule.as_str())
+                });
+            }
+        }
+        self
+    }
 }
 
 /// Returns the names that the smaller set matches and that are asked: each is an exact rule.
@@ -167,14 +209,12 @@ fn regex(dice: &mut Dice, i: usize) -> String {
 
 /// Returns whether `name` or a name above it is among `rules`.
 fn is_covered(name: &str, rules: &HashSet<&str>) -> bool {
-    let mut rest = Some(name);
-    while let Some(name) = rest {
-        if rules.contains(name) {
-            return true;
-        }
-        rest = name.split_once('.').map(|(_, above)| above);
-    }
-    false
+    and_above(name).any(|name| rules.contains(name))
+}
+
+/// Returns `name` and the names above it.
+fn and_above(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| name.split_once('.').map(|(_, above)| above))
 }
 
 #[cfg(test)]
@@ -205,6 +245,30 @@ mod tests {
         assert_eq!(hits().iter().filter(|name| full.contains(name.as_str())).count(), 24);
         assert_eq!(hits().iter().filter(|name| is_covered(name, &suffix)).count(), 20);
         assert!(misses(8).iter().all(|name| !full.contains(name.as_str()) && !is_covered(name, &suffix)));
+    }
+
+    #[test]
+    fn rules_that_change_gain_one() {
+        let rules = Rules::new(Shape::Geosite, true);
+        let then = rules.then.expect("they change");
+        let known: HashSet<&str> = rules.first.suffix.iter().map(String::as_str).collect();
+        assert!(!is_covered(ADDED, &known));
+        assert_eq!(then.suffix.len(), rules.first.suffix.len() + 1);
+        assert!(then.suffix.iter().any(|name| name == ADDED));
+        assert!(Rules::new(Shape::Geosite, false).then.is_none());
+    }
+
+    #[test]
+    fn thinned_rules_say_the_same_of_what_is_asked() {
+        let (hits, misses) = (hits(), misses(8));
+        let asked = || hits.iter().chain(&misses).map(String::as_str);
+        let rules = Rules::new(Shape::Geosite, true).thinned(asked);
+        let then = rules.then.expect("they change");
+        assert!(then.suffix.len() < SUFFIX / 40 && then.suffix.iter().any(|name| name == ADDED));
+        let full: HashSet<&str> = rules.first.full.iter().map(String::as_str).collect();
+        let suffix: HashSet<&str> = rules.first.suffix.iter().map(String::as_str).collect();
+        assert!(hits.iter().all(|name| full.contains(name.as_str())));
+        assert!(is_covered(&hits[0], &suffix) && !misses.iter().any(|name| is_covered(name, &suffix)));
     }
 
     #[test]

@@ -21,8 +21,6 @@ const ARTICLE: usize = 12_018;
 /// Times the article's names are asked.
 const ARTICLE_PASSES: usize = 10;
 
-const SETS: &str = "sets of domains in files, with regular expressions";
-const ANSWERS: &str = "conditions on the answer, and records of one's own";
 const ZONES: &str = "authoritative zones";
 
 const MIXED: Extras = Extras { edns_size: None, wants_dnssec: false, mixed_case: true };
@@ -132,7 +130,7 @@ pub const SCENARIOS: &[Scenario] = &[
         .load(Load::Single(2)),
     refuse("latency-match-4", "a name compared, then refused, four clients", "match-qname", REFUSED)
         .load(Load::Single(4)),
-    // What waits for rules.
+    // Sets of rules.
     rules("domain-set", "143,840 rules and 163 expressions, ten names match and eight do not", SET),
     rules("domain-hits", "143,840 rules and 163 expressions, 24 names that all match", SET)
         .asks(Questions::DomainHits),
@@ -148,6 +146,11 @@ pub const SCENARIOS: &[Scenario] = &[
         .rules(Shape::Million)
         .setting("rules-1m")
         .while_timed(RELOAD, Some(GENTLE)),
+    rules("reload-1m-changed", "a million rules, read again under load after one was added", SET)
+        .asks(Questions::RulesMany)
+        .rules(Shape::Million)
+        .setting("rules-1m")
+        .while_timed(RELOAD_CHANGED, Some(GENTLE)),
     rules("domain-answer", "143,840 rules; a match and a miss each have their address", SET)
         .asks(Questions::DomainAnswers)
         .setting("domain-answer"),
@@ -157,49 +160,38 @@ pub const SCENARIOS: &[Scenario] = &[
         Questions::AddressSet,
     )
     .setting("address-set")
-    .rules(Shape::Geosite)
-    .needs(ANSWERS),
+    .rules(Shape::Geosite),
     local(
         "address-hits",
         "four names with an address each, all in a set of 64 networks",
         Questions::AddressHits,
     )
     .setting("address-set")
-    .rules(Shape::Geosite)
-    .needs(ANSWERS),
+    .rules(Shape::Geosite),
     chain("chain", "a set of 143,840 domains, then a set of 64 networks"),
     chain("latency-chain-1", "a set of domains, then a set of networks, one client").load(Load::Single(1)),
     chain("latency-chain-2", "a set of domains, then a set of networks, two clients").load(Load::Single(2)),
     chain("latency-chain-4", "a set of domains, then a set of networks, four clients").load(Load::Single(4)),
     local("local-mix", "hosts answers, then records of one's own: A, AAAA, TXT, CNAME", Questions::Mix)
-        .setting("local-mix")
-        .needs(ANSWERS),
+        .setting("local-mix"),
     local("latency-mix-1", "hosts answers, then records of one's own, one client", Questions::Mix)
         .setting("local-mix")
-        .load(Load::Single(1))
-        .needs(ANSWERS),
+        .load(Load::Single(1)),
     local("latency-mix-2", "hosts answers, then records of one's own, two clients", Questions::Mix)
         .setting("local-mix")
-        .load(Load::Single(2))
-        .needs(ANSWERS),
+        .load(Load::Single(2)),
     local("latency-mix-4", "hosts answers, then records of one's own, four clients", Questions::Mix)
         .setting("local-mix")
-        .load(Load::Single(4))
-        .needs(ANSWERS),
+        .load(Load::Single(4)),
     forward("fallback", "a second upstream on standby from 200 ms, both answering at once")
-        .setting("fallback")
-        .needs("fallback with a standby"),
+        .setting("fallback"),
     forward("latency-fallback-1", "a second upstream on standby, one client")
         .setting("fallback")
-        .load(Load::Single(1))
-        .needs("fallback with a standby"),
+        .load(Load::Single(1)),
     forward("latency-fallback-4", "a second upstream on standby, four clients")
         .setting("fallback")
-        .load(Load::Single(4))
-        .needs("fallback with a standby"),
-    local("recorder", "hosts answers, every query recorded on disk", Questions::Local)
-        .setting("recorder")
-        .needs("a query recorder"),
+        .load(Load::Single(4)),
+    local("recorder", "hosts answers, every query recorded on disk", Questions::Local).setting("recorder"),
     // What waits for zones: erldns's page.
     zones(
         "erldns-mix",
@@ -316,6 +308,12 @@ const GENTLE: f64 = 5_000.0;
 /// One reload, when the run has settled.
 const RELOAD: &[Event] = &[Event { at: Duration::from_millis(1_000), what: What::Reload }];
 
+/// One reload that finds another rule.
+const RELOAD_CHANGED: &[Event] = &[
+    Event { at: Duration::from_millis(1_000), what: What::Rules },
+    Event { at: Duration::from_millis(1_000), what: What::Reload },
+];
+
 /// The upstream's port is closed for two seconds.
 const OUTAGE: &[Event] = &[
     Event { at: Duration::from_millis(1_000), what: What::Stub("stub", Change::Stop) },
@@ -373,11 +371,11 @@ const fn article(name: &'static str, about: &'static str) -> Scenario {
 
 const fn rules(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
     let local = local(name, about, questions);
-    Scenario { setting: "domain-set", rules: Some(Shape::Geosite), needs: Some(SETS), ..local }
+    Scenario { setting: "domain-set", rules: Some(Shape::Geosite), ..local }
 }
 
 const fn chain(name: &'static str, about: &'static str) -> Scenario {
-    Scenario { setting: "chain", needs: Some(ANSWERS), ..rules(name, about, Questions::Chain) }
+    Scenario { setting: "chain", ..rules(name, about, Questions::Chain) }
 }
 
 const fn zones(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
@@ -419,9 +417,5 @@ impl Scenario {
 
     const fn rules(self, shape: Shape) -> Self {
         Self { rules: Some(shape), ..self }
-    }
-
-    const fn needs(self, capability: &'static str) -> Self {
-        Self { needs: Some(capability), ..self }
     }
 }

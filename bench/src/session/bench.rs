@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wire::Rtype;
+
 use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
 use crate::load::{self, Expect, Plan, Tally, Transport, Until};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
-use crate::queries::{self, Packets};
-use crate::rival::{Prepared, Reload, Rival};
-use crate::rules::{RuleSet, Shape};
+use crate::queries::{self, Ask, Packets};
+use crate::rival::{Prepared, Rival};
+use crate::rules::{self, Rules};
 use crate::scenario::{Scenario, Upstream};
 
 /// Names asked at most when only answers are judged.
@@ -24,10 +26,17 @@ const SMOKE_MAX: usize = 200;
 const START_MAX: Duration = Duration::from_secs(10);
 /// The same where it reads a large set of rules first.
 const START_WITH_RULES_MAX: Duration = Duration::from_secs(120);
+/// How long after the timed run a rule that was added in it may still be unknown.
+const AFTER_MAX: Duration = Duration::from_secs(1);
+/// How long a reload may take where nothing is timed.
+const RELOAD_MAX: Duration = Duration::from_secs(120);
 /// How long asking every name the scenario's number of times may take.
 const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
+
+/// The answer to a name that the rules match.
+const REFUSED: u8 = 5;
 
 /// A scenario made ready.
 pub(super) struct Bench<'a> {
@@ -37,13 +46,13 @@ pub(super) struct Bench<'a> {
     packets: Packets,
     probes: Vec<Probe>,
     query_file: PathBuf,
-    rules: Option<RuleSet>,
+    rules: Option<Rules>,
 }
 
 /// A server that is up and answers right.
 struct Up {
     server: Server,
-    reload: Option<Reload>,
+    prepared: Prepared,
     /// The load of the scenario.
     plan: Plan,
     probes: Vec<Probe>,
@@ -59,9 +68,14 @@ impl<'a> Bench<'a> {
         stubs: &'a Stubs<'a>,
     ) -> Result<Self, String> {
         let mut asks = scenario.questions.asks();
+        let probes = scenario.questions.probes(&asks)?;
+        let mut rules = scenario.rules.map(|shape| Rules::new(shape, scenario.changes_rules()));
         if plans.is_smoke {
             let step = asks.len().div_ceil(SMOKE_MAX);
             asks = asks.into_iter().step_by(step).collect();
+            // Large sets are for timed runs; what they say of the names that are asked is the same.
+            let asked = || asks.iter().chain(probes.iter().map(|probe| &probe.ask)).map(|ask| &*ask.name);
+            rules = rules.map(|rules| rules.thinned(asked));
         }
         if let Some(passes) = scenario.passes {
             asks = std::iter::repeat_n(asks, passes).flatten().collect();
@@ -73,8 +87,6 @@ impl<'a> Bench<'a> {
             queries::Dice::new(seed).shuffle(&mut asks);
         }
         queries::write_file(&query_file, &asks)?;
-        let probes = scenario.questions.probes()?;
-        let rules = scenario.rules.map(Shape::rules);
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
@@ -88,8 +100,10 @@ impl<'a> Bench<'a> {
         if tally.answered < self.packets.len() as u64 {
             return Err(format!("answered only {}", self.shortfall(&tally)));
         }
-        if let (true, Some(reload)) = (self.scenario.reloads(), &up.reload) {
+        if let (true, Some(reload)) = (self.scenario.reloads(), &up.prepared.reload) {
+            up.prepared.change_rules()?;
             up.server.reload(reload)?;
+            self.await_change(rival, up.plan.server, &mut up.server, RELOAD_MAX)?;
             up.judgement = self.ask(rival, &up.probes, up.plan.server)?;
         }
         match up.server.obituary() {
@@ -105,7 +119,7 @@ impl<'a> Bench<'a> {
         program: &Path,
         round: usize,
     ) -> Result<(Sample, Judgement), String> {
-        let Up { mut server, reload, plan, start, resident_octets_at_start, mut judgement, .. } =
+        let Up { mut server, prepared, plan, start, resident_octets_at_start, mut judgement, .. } =
             self.start(rival, program)?;
         let judged = Instant::now();
         if self.scenario.warm && rival.kind() == Kind::Dns {
@@ -117,7 +131,7 @@ impl<'a> Bench<'a> {
 
         let upstream_before = self.stubs.count()?;
         let before = server.usage();
-        let (tally, events) = self.timed(&plan, &server, reload.as_ref())?;
+        let (tally, events) = self.timed(&plan, &server, &prepared)?;
         let after = server.usage();
         // A stub that was started anew has forgotten.
         let upstream_queries = match events.is_empty() {
@@ -130,6 +144,8 @@ impl<'a> Bench<'a> {
         if tally.answered == 0 {
             return Err("no right answer while it was timed".to_owned());
         }
+        self.await_change(rival, plan.server, &mut server, AFTER_MAX)
+            .map_err(|error| format!("at the end of the run: {error}"))?;
         // dnsperf keeps its connections, and what happened to the server has happened.
         let can_check = plan.transport != Transport::TcpEach && events.is_empty();
         let check = match self.plans.cross_checks && can_check {
@@ -168,7 +184,7 @@ impl<'a> Bench<'a> {
         let mut variables: BTreeMap<String, String> =
             self.stubs.ports().map(|(name, port)| (name.to_owned(), port.to_string())).collect();
         variables.insert("port".to_owned(), address.port().to_string());
-        let Prepared { command, reload } =
+        let (command, prepared) =
             rival.prepare(program, self.scenario.setting, &directory, &variables, self.rules.as_ref())?;
 
         let patience = if self.rules.is_some() { START_WITH_RULES_MAX } else { START_MAX };
@@ -190,7 +206,7 @@ impl<'a> Bench<'a> {
             Kind::Echo => Expect::Echo,
         };
         let plan = self.plan(address, expect);
-        Ok(Up { server, reload, plan, probes, start, resident_octets_at_start, judgement })
+        Ok(Up { server, prepared, plan, probes, start, resident_octets_at_start, judgement })
     }
 
     /// Judges the answers; wrong ones are an error.
@@ -202,6 +218,25 @@ impl<'a> Bench<'a> {
         } else {
             Err(format!("wrong answers: {}", judgement.faults.join("; ")))
         }
+    }
+
+    /// Waits until the rule that was added is in use, if one was.
+    fn await_change(
+        &self,
+        rival: &Rival,
+        address: SocketAddr,
+        server: &mut Server,
+        patience: Duration,
+    ) -> Result<(), String> {
+        if !self.scenario.changes_rules() || rival.kind() == Kind::Echo {
+            return Ok(());
+        }
+        let codes = rival.codes(self.scenario.setting)?;
+        let ask = Ask::new(rules::ADDED, Rtype::A).coded(codes[usize::from(REFUSED)]);
+        let probe = Probe { ask, addresses: Vec::new(), ttl_max: 0 };
+        probe::until_ready(address, rival.kind(), &probe, server, Instant::now(), patience)
+            .map_err(|error| format!("the rule that was added is not in use: {error}"))
+            .map(drop)
     }
 
     /// Returns whether the names must be new to the server: nothing may be asked before it is timed.
@@ -265,12 +300,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Makes the load while the scenario's events are carried out.
-    fn timed(
-        &self,
-        plan: &Plan,
-        server: &Server,
-        reload: Option<&Reload>,
-    ) -> Result<(Tally, Vec<Done>), String> {
+    fn timed(&self, plan: &Plan, server: &Server, prepared: &Prepared) -> Result<(Tally, Vec<Done>), String> {
         let load = || match self.plans.generator {
             Generator::Own => self.load(plan),
             Generator::Dnsperf => self.dnsperf(plan),
@@ -282,7 +312,7 @@ impl<'a> Bench<'a> {
         // The events stay on this thread: what it starts ends with it.
         let (tally, done) = thread::scope(|scope| {
             let load = scope.spawn(load);
-            let done = event::carry_out(self.scenario.events, server, reload, self.stubs);
+            let done = event::carry_out(self.scenario.events, server, prepared, self.stubs);
             (load.join(), done)
         });
         let changes_stubs = |event: &Event| matches!(event.what, What::Stub(..));

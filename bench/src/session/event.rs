@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::stubs::Stubs;
 use crate::process::Server;
-use crate::rival::Reload;
+use crate::rival::Prepared;
 
 /// How long a run goes on after its last event, so that the recovery is seen.
 const AFTERMATH: Duration = Duration::from_secs(3);
@@ -25,6 +25,8 @@ pub struct Event {
 pub enum What {
     /// The server reads its configuration again, in the way its file names under `reload`.
     Reload,
+    /// The files that hold the rules are replaced by those with one more; the server is not told.
+    Rules,
     /// The stub of this name (as rivals' files call its port: `stub`, `race1`, …) changes.
     Stub(&'static str, Change),
 }
@@ -48,6 +50,7 @@ impl fmt::Display for What {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reload => write!(out, "reload"),
+            Self::Rules => write!(out, "a rule is added"),
             Self::Stub(name, Change::Stop) => write!(out, "{name} stops"),
             Self::Stub(name, Change::Start) => write!(out, "{name} starts"),
             Self::Stub(name, Change::Loss(ppm)) => write!(out, "{name} loses {} %", f64::from(*ppm) / 1e4),
@@ -77,7 +80,7 @@ pub(super) fn time_min(events: &[Event]) -> Duration {
 pub(super) fn carry_out(
     events: &[Event],
     server: &Server,
-    reload: Option<&Reload>,
+    prepared: &Prepared,
     stubs: &Stubs<'_>,
 ) -> Result<Vec<Done>, String> {
     let begun = Instant::now();
@@ -86,7 +89,8 @@ pub(super) fn carry_out(
         thread::sleep(event.at.saturating_sub(begun.elapsed()));
         let at = begun.elapsed();
         match event.what {
-            What::Reload => match reload {
+            What::Rules => prepared.change_rules()?,
+            What::Reload => match &prepared.reload {
                 Some(reload) => server.reload(reload)?,
                 None => return Err("its file does not say how it reloads".to_owned()),
             },

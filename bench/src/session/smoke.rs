@@ -96,8 +96,8 @@ fn outcomes(plans: &Plans, scenario: &Scenario, bench: &Bench<'_>) -> Vec<(usize
 /// Describes what decides about the answers of a scenario: not how much is asked at a time, nor what goes wrong.
 fn shape(scenario: &Scenario) -> String {
     let Scenario { setting, questions, transport, extras, rules, .. } = scenario;
-    let reloads = scenario.reloads();
-    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads}")
+    let (reloads, changes_rules) = (scenario.reloads(), scenario.changes_rules());
+    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules}")
 }
 
 #[cfg(test)]
@@ -113,5 +113,6 @@ mod tests {
         assert_ne!(of("local-tcp"), of("local"));
         assert_ne!(of("cache-edns"), of("cache-warm"));
         assert_ne!(of("reload-local"), of("local"));
+        assert_ne!(of("reload-1m-changed"), of("reload-1m"));
     }
 }
