@@ -1,7 +1,7 @@
 //! The chores, one function each.
 
 use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched};
-use crate::{fuzz, instructions, tidy, tools};
+use crate::{bpf, fuzz, instructions, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -37,10 +37,11 @@ pub(crate) fn test() -> Result<(), String> {
     steps.step("tools for the tests", tools::install_missing);
     steps.step("tidy", tidy);
     steps.step("format", format);
+    steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
     // One call builds programs and tests alike, so that the system tests find the program that fits them
     // and nothing is compiled a second time with other features.
     steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
-    if steps.all_passed_but(&["tidy", "format", "tools for the tests"]) {
+    if steps.all_passed_but(&["tidy", "format", "kernel program", "tools for the tests"]) {
         steps.step("tests", || {
             run_watched(&mut cargo(["test", "--workspace", "--no-fail-fast"]), |line| {
                 if line.starts_with("test result:") {

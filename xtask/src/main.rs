@@ -1,10 +1,11 @@
-//! Project chores: `cargo xtask check|test|tidy|bench|fuzz|docs`.
+//! Project chores: `cargo xtask check|test|tidy|bench|fuzz|bpf|docs`.
 //!
 //! Never part of what is shipped: only developers and CI run it.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command line tool talks to the person who runs it")]
 
+mod bpf;
 mod chores;
 mod fuzz;
 mod instructions;
@@ -24,6 +25,7 @@ cargo xtask <what>
   instructions [--accept] what a query costs in instructions, beside what was accepted (needs valgrind)
   fuzz [--executions N] [TARGET…]
                           the fuzz targets, each N times (default: 100000)
+  bpf                     compiles the kernel program of crates/xdp anew (needs clang 14)
   docs                    writes the generated pages of docs/ anew
 ";
 
@@ -40,12 +42,13 @@ fn main() -> ExitCode {
         ("bench", rest) => chores::bench(rest),
         ("instructions", rest) => instructions::instructions(rest),
         ("fuzz", rest) => fuzz::fuzz(rest),
+        ("bpf", []) => bpf::bpf(bpf::Object::Write),
         ("docs", []) => chores::docs(),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        ("check" | "test" | "tidy" | "docs", [extra, ..]) => {
+        ("check" | "test" | "tidy" | "bpf" | "docs", [extra, ..]) => {
             Err(format!("`{what}` takes no `{extra}`\n\n{USAGE}"))
         }
         _ => Err(format!("unknown chore `{what}`\n\n{USAGE}")),

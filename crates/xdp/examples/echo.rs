@@ -1,0 +1,120 @@
+//! A bare echo over AF_XDP: each query comes back as a response with the same question and no answer.
+//!
+//! What a server on this crate could cost at best. `echo INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]`;
+//! ends when its standard input does. Answers on all addresses of the machine.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use xdp::headers::Datagram;
+use xdp::{Device, DevicePlan, Mode, Packet, Socket};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [interface, port, rest @ ..] = arguments.as_slice() else {
+        eprintln!("usage: echo INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]");
+        return ExitCode::from(2);
+    };
+    let Ok(port) = port.parse::<u16>() else {
+        eprintln!("echo: {port:?} is no port");
+        return ExitCode::from(2);
+    };
+    let mode = match rest.first().map(String::as_str) {
+        None | Some("auto") => Mode::Auto,
+        Some("zerocopy") => Mode::ZeroCopy,
+        Some("native") => Mode::Native,
+        Some("generic") => Mode::Generic,
+        Some(other) => {
+            eprintln!("echo: no mode {other:?}");
+            return ExitCode::from(2);
+        }
+    };
+    let queues = match rest.get(1).map(|queues| queues.parse()) {
+        None => None,
+        Some(Ok(queues)) => Some(queues),
+        Some(Err(_)) => {
+            eprintln!("echo: a number of queues is expected");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&DevicePlan { mode, queues, ..DevicePlan::new(interface) }, port) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("echo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(plan: &DevicePlan, port: u16) -> Result<(), Box<dyn std::error::Error>> {
+    let (device, sockets) = Device::open(plan)?;
+    let filter = device.filter().ok_or("no filter")?;
+    for (address, _) in xdp::addresses()? {
+        filter.serve(SocketAddr::new(address, port))?;
+    }
+    println!("mode {} on {} queues", device.reached(), sockets.len());
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = sockets
+        .into_iter()
+        .map(|socket| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || serve(socket, &stop))
+        })
+        .collect();
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        let socket = thread.join().map_err(|_| "a thread panicked")?;
+        println!(
+            "queue {}: {:?} {:?} {:?}",
+            socket.queue(),
+            socket.counts(),
+            socket.frames(),
+            socket.statistics()?
+        );
+    }
+    println!("{:?}", filter.verdicts()?);
+    Ok(())
+}
+
+fn serve(mut socket: Socket, stop: &AtomicBool) -> Socket {
+    let mut left = 0;
+    while !stop.load(Ordering::Relaxed) {
+        if !socket.has_more() {
+            let _ = xdp::socket::wait(&[(&socket, left)], Duration::from_millis(100));
+        }
+        while let Some(packet) = socket.receive() {
+            match answer(&mut socket, packet) {
+                Some(packet) => {
+                    if let Err(packet) = socket.transmit(packet) {
+                        socket.release(packet);
+                    }
+                }
+                None => continue,
+            }
+        }
+        left = socket.finish();
+    }
+    socket
+}
+
+/// Turns a query into its response, in place; gives the packet up if it is none.
+fn answer(socket: &mut Socket, mut packet: Packet) -> Option<Packet> {
+    let frame = socket.write(&packet);
+    let octets = Datagram::parse(frame).ok().filter(|_| !packet.continues()).and_then(|datagram| {
+        *frame.get_mut(datagram.payload.start + 2)? |= 0x80;
+        datagram.flow.reversed().write(frame, datagram.payload.len())
+    });
+    match octets {
+        Some(octets) if socket.resize(&mut packet, octets) => Some(packet),
+        _ => {
+            socket.release(packet);
+            None
+        }
+    }
+}
