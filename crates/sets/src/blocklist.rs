@@ -5,11 +5,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use wire::{HashKey, NameBuf, Rcode, Rtype};
+use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 
 use crate::addresses::AddressSet;
 use crate::builder::NameSetBuilder;
 use crate::names::{NameSet, RuleRef};
+use crate::prefixes::{PrefixRule, PrefixRules};
 use crate::sought::Sought;
 
 /// What is asked, as far as lists look at it.
@@ -21,6 +22,8 @@ pub struct Asking<'a> {
     pub qtype: Rtype,
     /// Who asks.
     pub client: IpAddr,
+    /// The addresses of the answer, if there is one.
+    pub addresses: &'a [IpAddr],
 }
 
 /// What a list wants to become of a query.
@@ -36,8 +39,31 @@ pub enum Treatment {
     Truncate,
     /// It is answered with those of these records that have its type.
     Records(Box<[(Rtype, Box<[u8]>)]>),
-    /// It is answered with an alias for this name.
+    /// It is answered with an alias for this name, and what that has.
     Alias(NameText),
+    /// It is answered with an alias for the name asked for with this one behind it, and what that has.
+    AliasBelow(NameText),
+}
+
+impl Treatment {
+    /// Returns the name that is asked for in place of `qname`; `None` if there is none, or it would be too long.
+    pub fn target(&self, qname: Name<'_>) -> Option<NameBuf> {
+        let (own, name) = match self {
+            Self::Alias(name) => (0, name),
+            Self::AliasBelow(name) => (qname.label_count(), name),
+            _ => return None,
+        };
+        let (end, _) = Name::parse(name.as_bytes()).ok()?;
+        let mut target = NameBuf::root();
+        for label in qname.labels().take(own).chain(end.labels()) {
+            target.push_label(label).ok()?;
+        }
+        Some(target)
+    }
+
+    const fn is_alias(&self) -> bool {
+        matches!(self, Self::Alias(_) | Self::AliasBelow(_))
+    }
 }
 
 /// A name that can be compared and hashed as it is.
@@ -135,8 +161,12 @@ pub(crate) struct Specials {
     pub(crate) rules: Box<[Special]>,
 }
 
-/// A response policy zone: of its rules the one closest to the name counts, and one on the name itself comes first.
+/// A response policy zone. Rules on the client come before those on the name, and those before the ones on addresses of
+/// the answer. Of rules on names the one closest to the name counts, and one on the name itself comes first.
 pub(crate) struct Zone {
+    pub(crate) source: Arc<str>,
+    pub(crate) clients: PrefixRules,
+    pub(crate) answers: PrefixRules,
     pub(crate) itself: NameSet,
     pub(crate) below: NameSet,
     pub(crate) treatments: Box<[Option<Treatment>]>,
@@ -146,14 +176,38 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
-    fn rule(&self, sought: &Sought<'_>) -> Option<Ruling<'_>> {
+    /// Returns how many rules there are.
+    pub(crate) fn len(&self) -> usize {
+        self.itself.len() + self.below.len() + self.clients.len() + self.answers.len()
+    }
+
+    fn rule(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
+        if let Some(rule) = self.clients.find(asking.client) {
+            return self.by_prefix(rule);
+        }
+        if let Some(ruling) = self.by_name(asking.sought) {
+            return Some(ruling);
+        }
+        let found = asking.addresses.iter().filter_map(|&address| self.answers.find(address));
+        self.by_prefix(found.max_by_key(|rule| rule.bits)?)
+    }
+
+    fn by_prefix(&self, rule: &PrefixRule) -> Option<Ruling<'_>> {
+        self.ruling(rule.treatment, &self.source, rule.line)
+    }
+
+    fn by_name(&self, sought: &Sought<'_>) -> Option<Ruling<'_>> {
         let (found, of) = match self.itself.find(sought) {
             Some(found) => (found, &self.of_itself),
             None => (self.below.find(sought)?, &self.of_below),
         };
         let index = of.get(found.rule.number() as usize)?;
-        let treatment = self.treatments.get(usize::from(*index))?.as_ref();
         let (source, line) = found.place();
+        self.ruling(*index, source, line)
+    }
+
+    fn ruling<'s>(&'s self, index: u16, source: &'s str, line: u32) -> Option<Ruling<'s>> {
+        let treatment = self.treatments.get(usize::from(index))?.as_ref();
         Some(Ruling {
             is_allowed: treatment.is_none(),
             treatment: treatment.unwrap_or(&Treatment::Block),
@@ -186,7 +240,7 @@ impl Blocklist {
         }
         self.zones
             .iter()
-            .find_map(|zone| zone.rule(asking.sought))
+            .find_map(|zone| zone.rule(asking))
             .or_else(|| self.by_class(asking))
             .or_else(|| self.include.iter().find_map(|list| list.rule(asking)))
     }
@@ -245,10 +299,20 @@ impl Blocklist {
         all.compile()
     }
 
+    /// Returns whether any rule answers with an alias.
+    // Once per configuration.
+    pub fn has_aliases(&self) -> bool {
+        self.zones.iter().any(|zone| zone.treatments.iter().flatten().any(Treatment::is_alias))
+            || self
+                .specials
+                .as_ref()
+                .is_some_and(|all| all.rules.iter().any(|rule| rule.treatment.is_alias()))
+            || self.include.iter().any(|list| list.has_aliases())
+    }
+
     /// Returns how many rules there are.
     pub fn len(&self) -> usize {
-        let zones: usize = self.zones.iter().map(|zone| zone.itself.len() + zone.below.len()).sum();
-        zones
+        self.zones.iter().map(Zone::len).sum::<usize>()
             + self.plain.iter().map(|names| names.len()).sum::<usize>()
             + self.specials.as_ref().map_or(0, |specials| specials.rules.len())
     }
@@ -263,6 +327,8 @@ impl Blocklist {
         let zones = self.zones.iter().map(|zone| {
             zone.itself.octets()
                 + zone.below.octets()
+                + zone.clients.octets()
+                + zone.answers.octets()
                 + size_of_val(&*zone.treatments)
                 + size_of_val(&*zone.of_itself)
                 + size_of_val(&*zone.of_below)

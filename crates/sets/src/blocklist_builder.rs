@@ -1,6 +1,7 @@
 //! Rules to a list with exceptions.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::{HashKey, Name};
@@ -9,6 +10,7 @@ use crate::blocklist::{Blocklist, Class, Condition, Special, Specials, Treatment
 use crate::builder::NameSetBuilder;
 use crate::names::NameSet;
 use crate::patterns::PatternError;
+use crate::prefixes::PrefixRules;
 use crate::table::Reach;
 
 /// Which names a rule is about.
@@ -120,6 +122,9 @@ impl BlocklistBuilder {
     /// Begins a response policy zone, which is asked before everything else, after those that came before.
     pub fn zone(&self) -> ZoneBuilder {
         let mut builder = ZoneBuilder {
+            source: Arc::clone(&self.source),
+            clients: Vec::new(),
+            answers: Vec::new(),
             itself: NameSetBuilder::new(&self.key),
             below: NameSetBuilder::new(&self.key),
             treatments: Vec::new(),
@@ -141,7 +146,7 @@ impl BlocklistBuilder {
     pub fn len(&self) -> usize {
         self.groups.iter().map(Vec::len).sum::<usize>()
             + self.plain.iter().map(NameSetBuilder::len).sum::<usize>()
-            + self.zones.iter().map(|zone| zone.itself.len() + zone.below.len()).sum::<usize>()
+            + self.zones.iter().map(Zone::len).sum::<usize>()
     }
 
     /// Returns whether there is nothing that a set of names cannot say.
@@ -186,6 +191,9 @@ const TREATMENTS_MAX: usize = 1 << 16;
 
 /// A response policy zone in the making.
 pub struct ZoneBuilder {
+    source: Arc<str>,
+    clients: Vec<(IpAddr, u8, u16, u32)>,
+    answers: Vec<(IpAddr, u8, u16, u32)>,
     itself: NameSetBuilder,
     below: NameSetBuilder,
     treatments: Vec<Option<Treatment>>,
@@ -194,10 +202,23 @@ pub struct ZoneBuilder {
     of_below: Vec<u16>,
 }
 
+/// What a rule of a response policy zone looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Trigger<'a> {
+    /// The name asked for.
+    Name(Name<'a>),
+    /// Names below this one.
+    Below(Name<'a>),
+    /// Clients with this prefix.
+    Client(IpAddr, u8),
+    /// Answers that have an address with this prefix.
+    Answer(IpAddr, u8),
+}
+
 impl ZoneBuilder {
     /// Adds a rule; without a treatment it is an exception. Returns false if there are too many different treatments.
     #[must_use]
-    pub fn rule(&mut self, name: Name<'_>, is_below: bool, treatment: Option<Treatment>, line: u32) -> bool {
+    pub fn rule(&mut self, trigger: Trigger<'_>, treatment: Option<Treatment>, line: u32) -> bool {
         let index = match self.known.get(&treatment) {
             Some(&index) => index,
             None if self.treatments.len() >= TREATMENTS_MAX => return false,
@@ -208,10 +229,17 @@ impl ZoneBuilder {
                 index
             }
         };
-        let (names, of, reach) = if is_below {
-            (&mut self.below, &mut self.of_below, Reach::Below)
-        } else {
-            (&mut self.itself, &mut self.of_itself, Reach::Itself)
+        let (name, names, of, reach) = match trigger {
+            Trigger::Name(name) => (name, &mut self.itself, &mut self.of_itself, Reach::Itself),
+            Trigger::Below(name) => (name, &mut self.below, &mut self.of_below, Reach::Below),
+            Trigger::Client(address, bits) => {
+                self.clients.push((address, bits, index, line));
+                return true;
+            }
+            Trigger::Answer(address, bits) => {
+                self.answers.push((address, bits, index, line));
+                return true;
+            }
         };
         names.name(name, reach, line);
         let at = line as usize;
@@ -226,6 +254,9 @@ impl ZoneBuilder {
 
     fn compile(self) -> Zone {
         Zone {
+            source: self.source,
+            clients: PrefixRules::new(self.clients),
+            answers: PrefixRules::new(self.answers),
             itself: self.itself.compile(),
             below: self.below.compile(),
             treatments: self.treatments.into(),
@@ -238,7 +269,7 @@ impl ZoneBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocklist::Asking;
+    use crate::blocklist::{Asking, NameText};
     use crate::sought::Sought;
     use std::net::IpAddr;
     use wire::{Folded, NameBuf, Rcode, Rtype};
@@ -266,7 +297,7 @@ mod tests {
         let hash = KEY.fold(name.as_name(), &mut folded);
         let sought = Sought::new(&folded, hash);
         let client: IpAddr = client.parse().expect("an address");
-        let ruling = list.rule(&Asking { sought: &sought, qtype, client })?;
+        let ruling = list.rule(&Asking { sought: &sought, qtype, client, addresses: &[] })?;
         Some(if ruling.is_allowed { -i64::from(ruling.line) } else { i64::from(ruling.line) })
     }
 
@@ -332,7 +363,10 @@ mod tests {
             ("bad.good.example", false, Some(Treatment::Drop), 3),
             ("good.example", false, Some(Treatment::Drop), 4),
         ] {
-            assert!(zone.rule(name(text).as_name(), is_below, treatment, line));
+            let name = name(text);
+            let trigger =
+                if is_below { Trigger::Below(name.as_name()) } else { Trigger::Name(name.as_name()) };
+            assert!(zone.rule(trigger, treatment, line));
         }
         list.add_zone(zone);
         let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
@@ -343,5 +377,54 @@ mod tests {
         assert_eq!(ask("good.example"), Some(4));
         assert_eq!(ask("bad.good.example"), Some(3));
         assert_eq!(ask("a.bad.good.example"), Some(-2));
+    }
+    #[test]
+    fn in_a_policy_zone_the_client_comes_first_and_the_answer_last() {
+        let mut list = BlocklistBuilder::new(&KEY);
+        list.source("zone");
+        let mut zone = list.zone();
+        let ip = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let (bad, nx) = (name("bad.example"), Some(Treatment::Rcode(Rcode::NXDOMAIN)));
+        for (trigger, treatment, line) in [
+            (Trigger::Client(ip("192.0.2.0"), 24), nx.clone(), 1),
+            (Trigger::Client(ip("192.0.2.7"), 32), None, 2),
+            (Trigger::Name(bad.as_name()), nx.clone(), 3),
+            (Trigger::Answer(ip("203.0.113.0"), 24), nx.clone(), 4),
+            (Trigger::Answer(ip("203.0.113.7"), 32), None, 5),
+            (Trigger::Answer(ip("2001:db8::"), 32), nx, 6),
+        ] {
+            assert!(zone.rule(trigger, treatment, line));
+        }
+        list.add_zone(zone);
+        assert_eq!(list.len(), 6);
+        let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
+        let check = |qname: &str, client: &str, addresses: &[&str], expect: Option<(bool, u32)>| {
+            let name = name(qname);
+            let mut folded = Folded::root();
+            let hash = KEY.fold(name.as_name(), &mut folded);
+            let sought = Sought::new(&folded, hash);
+            let addresses: Vec<IpAddr> = addresses.iter().map(|text| ip(text)).collect();
+            let asking =
+                Asking { sought: &sought, qtype: Rtype::A, client: ip(client), addresses: &addresses };
+            let found = list.rule(&asking).map(|ruling| (ruling.is_allowed, ruling.line));
+            assert_eq!(found, expect, "{qname} {client} {addresses:?}");
+        };
+        check("www.example", "192.0.2.1", &[], Some((false, 1)));
+        check("bad.example", "192.0.2.7", &["203.0.113.1"], Some((true, 2)));
+        check("bad.example", "198.51.100.1", &["203.0.113.7"], Some((false, 3)));
+        check("www.example", "198.51.100.1", &["203.0.113.1"], Some((false, 4)));
+        check("www.example", "198.51.100.1", &["203.0.113.1", "203.0.113.7"], Some((true, 5)));
+        check("www.example", "198.51.100.1", &["2001:db8::1"], Some((false, 6)));
+        check("www.example", "198.51.100.1", &[], None);
+    }
+
+    #[test]
+    fn an_alias_may_keep_what_was_asked_for_in_front() {
+        let to =
+            |target: &Treatment| target.target(name("www.example").as_name()).map(|name| name.to_string());
+        let garden = || NameText::from(&name("garden.example"));
+        assert_eq!(to(&Treatment::Alias(garden())).as_deref(), Some("garden.example."));
+        assert_eq!(to(&Treatment::AliasBelow(garden())).as_deref(), Some("www.example.garden.example."));
+        assert_eq!(to(&Treatment::Drop), None);
     }
 }

@@ -14,12 +14,13 @@ mod literals;
 mod live;
 mod names;
 mod patterns;
+mod prefixes;
 mod sought;
 mod table;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
 pub use blocklist::{Asking, Blocklist, Class, Condition, NameText, Ruling, Treatment};
-pub use blocklist_builder::{BlocklistBuilder, Pattern, ZoneBuilder};
+pub use blocklist_builder::{BlocklistBuilder, Pattern, Trigger, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
 pub use dynamic::{Added, DynamicAddresses, DynamicNames};
 pub use names::{Found, NameSet, RuleRef};

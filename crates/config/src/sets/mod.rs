@@ -53,7 +53,7 @@ pub struct CompiledSet {
     list: Option<Arc<Blocklist>>,
     dynamic: Option<Dynamic>,
     /// What was wrong with each list.
-    mistakes: Vec<Option<Mistake>>,
+    mistakes: Vec<Vec<Mistake>>,
     /// Rules of its own, and ranges of addresses.
     pub rules: usize,
     /// Octets of memory.
@@ -184,7 +184,7 @@ impl<'a> Compiler<'a> {
             tags: self.set.map_or(&[], |set| set.tags.as_slice()),
             select: list.select.iter().map(|part| part.value.as_str()).collect(),
             revoked,
-            mistakes: Mistakes::default(),
+            mistakes: Mistakes::of(is_own(list)),
         };
         reading.read(list.format, octets);
         reading.mistakes
@@ -250,8 +250,8 @@ impl Sets {
                 Arc::new(self.compile_one(set, (print, stamps), workshop))
             }
         };
-        for (list, mistake) in set.lists.iter().zip(&compiled.mistakes) {
-            if let Some(mistake) = mistake {
+        for (list, mistakes) in set.lists.iter().zip(&compiled.mistakes) {
+            for mistake in mistakes {
                 let text = mistake.text.clone();
                 problems.push(if mistake.is_error {
                     Problem::error(list.span, text)
@@ -311,11 +311,15 @@ impl Sets {
             Ok(octets) => {
                 let label = label_of(list);
                 let mistakes = compiler.read(list, &label, octets, &revoked);
-                mistakes
-                    .describe()
-                    .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: is_own(list) })
+                let is_error = is_own(list);
+                let told = |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error };
+                if is_error {
+                    mistakes.each().map(told).collect()
+                } else {
+                    mistakes.describe().map(told).into_iter().collect()
+                }
             }
-            Err(mistake) => Some(mistake),
+            Err(mistake) => vec![mistake],
         });
         let mistakes = mistakes.collect();
         let dynamic = set.dynamic.as_ref().map(|wanted| {
@@ -655,9 +659,10 @@ mod testing {
                 let types: Vec<String> = records.iter().map(|(rtype, _)| rtype.to_string()).collect();
                 format!("records {}", types.join(" "))
             }
-            Treatment::Alias(name) => {
+            Treatment::Alias(name) | Treatment::AliasBelow(name) => {
                 let (name, _) = Name::parse(name.as_bytes()).expect("a name");
-                format!("alias {}", name.to_buf())
+                let front = if matches!(treatment, Treatment::Alias(_)) { "" } else { "*." };
+                format!("alias {front}{}", name.to_buf())
             }
         }
     }
@@ -684,6 +689,7 @@ mod testing {
                     sought,
                     qtype: Rtype::from_str(asked.qtype).expect("a type"),
                     client: asked.client.parse().expect("an address"),
+                    addresses: &[],
                 };
                 list.rule(&asking).map(|ruling| {
                     let what =

@@ -1,19 +1,43 @@
 //! Response policy zones as zone files.
 //!
-//! Rules by name asked for (QNAME triggers) with every action; rules by address in the answer (`rpz-ip`) become addresses
-//! of the set. Rules by client, name server and its address are counted and left out.
+//! Rules by name asked for, client (`rpz-client-ip`) and address in the answer (`rpz-ip`), with every action; the last
+//! become addresses of the set, too. Rules by name server are counted and left out: who forwards meets none.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr as _;
 
-use sets::{NameText, Treatment, ZoneBuilder};
+use sets::{AddressSetBuilder, NameText, Treatment, Trigger, ZoneBuilder};
 use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens};
 
 use super::reading::Reading;
 
-/// Labels that say what a rule looks at.
-const TRIGGERS: [&[u8]; 4] = [b"rpz-ip", b"rpz-client-ip", b"rpz-nsdname", b"rpz-nsip"];
+/// What a rule looks at.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Looks {
+    /// The name asked for, or those below it.
+    Name { folded: Vec<u8>, is_below: bool },
+    /// The client.
+    Client(IpAddr, u8),
+    /// The addresses of the answer.
+    Answer(IpAddr, u8),
+}
+
+impl Looks {
+    /// Adds the rule to a zone.
+    fn rule(&self, rules: &mut ZoneBuilder, treatment: Option<Treatment>, line: u32) -> Result<(), String> {
+        let trigger = match self {
+            Self::Client(address, bits) => Trigger::Client(*address, *bits),
+            Self::Answer(address, bits) => Trigger::Answer(*address, *bits),
+            Self::Name { folded, is_below } => match Name::parse(folded) {
+                Ok((name, _)) if *is_below => Trigger::Below(name),
+                Ok((name, _)) => Trigger::Name(name),
+                Err(_) => return Ok(()),
+            },
+        };
+        if rules.rule(trigger, treatment, line) { Ok(()) } else { Err(too_many()) }
+    }
+}
 
 /// A zone that is being read.
 struct Zone {
@@ -26,7 +50,7 @@ struct Zone {
     rules: ZoneBuilder,
     /// Records to answer with, by trigger, and the line of the first.
     #[expect(clippy::type_complexity, reason = "it stands nowhere else")]
-    data: HashMap<(Vec<u8>, bool), (u32, Vec<(Rtype, Box<[u8]>)>)>,
+    data: HashMap<Looks, (u32, Vec<(Rtype, Box<[u8]>)>)>,
 }
 
 /// Reads a zone.
@@ -60,11 +84,10 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
     }
     let mut data: Vec<_> = zone.data.drain().collect();
     data.sort_unstable_by_key(|(_, (line, _))| *line);
-    for ((name, is_below), (line, records)) in data {
-        if let Ok((name, _)) = Name::parse(&name)
-            && !zone.rules.rule(name, is_below, Some(Treatment::Records(records.into())), line)
-        {
-            to.mistakes.add(line, too_many);
+    for (looks, (line, records)) in data {
+        let treatment = Some(Treatment::Records(records.into()));
+        if let Err(why) = looks.rule(&mut zone.rules, treatment, line) {
+            to.mistakes.add(line, || why);
         }
     }
     to.list.add_zone(zone.rules);
@@ -146,23 +169,17 @@ fn entry(
     wire::rdata::parse_tokens(rtype, tokens, Some(zone.origin.as_name()), &mut data)
         .map_err(|error| said(&error))?;
     let treatment = if rtype == Rtype::CNAME { alias(&data, &trigger)? } else { None };
-    let last = trigger.as_name().labels().last().unwrap_or(&[]);
-    if TRIGGERS.iter().any(|word| last.eq_ignore_ascii_case(word)) {
-        return address(to, trigger.as_name(), treatment.as_ref(), line);
+    let looks = looks(trigger.as_name())?;
+    if let Looks::Answer(address, bits) = looks {
+        // Conditions on the answer's addresses know nothing of treatments.
+        let list = if matches!(treatment, Some(Said::Pass)) { &mut *to.without } else { &mut *to.addresses };
+        let is_right = list.prefix(address, bits);
+        debug_assert!(is_right, "checked when it was read");
     }
-    let (name, is_below) = match trigger.as_name().labels().next() {
-        Some(b"*") => (trigger.as_name().parent().unwrap_or(Name::ROOT), true),
-        _ => (trigger.as_name(), false),
-    };
     match treatment {
-        Some(treatment) => {
-            if !zone.rules.rule(name, is_below, treatment.into_option(), line) {
-                return Err(too_many());
-            }
-        }
+        Some(treatment) => looks.rule(&mut zone.rules, treatment.into_option(), line)?,
         None => {
-            let key = (name.to_folded().as_bytes().to_vec(), is_below);
-            zone.data.entry(key).or_insert_with(|| (line, Vec::new())).1.push((rtype, data.into()));
+            zone.data.entry(looks).or_insert_with(|| (line, Vec::new())).1.push((rtype, data.into()));
         }
     }
     Ok(())
@@ -191,7 +208,11 @@ fn alias(data: &[u8], trigger: &NameBuf) -> Result<Option<Said>, String> {
     let said = match (labels.next(), labels.next()) {
         (None, _) => Said::Treat(Treatment::Rcode(Rcode::NXDOMAIN)),
         (Some(b"*"), None) => Said::Treat(Treatment::Rcode(Rcode::NOERROR)),
-        (Some(b"*"), Some(_)) => return Err("an alias for \"*\" and a name is not supported".to_owned()),
+        // The wildcard stands for the name asked for.
+        (Some(b"*"), Some(_)) => {
+            let below = target.parent().unwrap_or(Name::ROOT);
+            Said::Treat(Treatment::AliasBelow(NameText::from(&below.to_buf())))
+        }
         (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-passthru") => Said::Pass,
         (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-drop") => Said::Treat(Treatment::Drop),
         (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-tcp-only") => {
@@ -216,16 +237,32 @@ fn below(name: Name<'_>, apex: Name<'_>) -> Option<NameBuf> {
     Some(found)
 }
 
+/// Returns what a rule looks at, by its owner below the zone.
+fn looks(trigger: Name<'_>) -> Result<Looks, String> {
+    let last = trigger.labels().last().unwrap_or(&[]).to_ascii_lowercase();
+    match last.as_slice() {
+        b"rpz-ip" => prefix(trigger).map(|(address, bits)| Looks::Answer(address, bits)),
+        b"rpz-client-ip" => prefix(trigger).map(|(address, bits)| Looks::Client(address, bits)),
+        kind @ (b"rpz-nsdname" | b"rpz-nsip") => Err(format!(
+            "a rule by name server (\"{}\") is for a server that finds its way from the root: it is left out",
+            String::from_utf8_lossy(kind)
+        )),
+        _ => {
+            let (name, is_below) = match trigger.labels().next() {
+                Some(b"*") => (trigger.parent().unwrap_or(Name::ROOT), true),
+                _ => (trigger, false),
+            };
+            Ok(Looks::Name { folded: name.to_folded().as_bytes().to_vec(), is_below })
+        }
+    }
+}
+
 /// Reads `24.0.2.0.192.rpz-ip`: the length of a prefix, and its octets or groups from the last on.
-fn address(to: &mut Reading<'_>, trigger: Name<'_>, said: Option<&Said>, line: u32) -> Result<(), String> {
+fn prefix(trigger: Name<'_>) -> Result<(IpAddr, u8), String> {
     let labels: Vec<String> =
         trigger.labels().map(|label| String::from_utf8_lossy(label).to_ascii_lowercase()).collect();
-    let Some((kind, parts)) = labels.split_last() else { return Ok(()) };
-    if kind != "rpz-ip" {
-        return Err(format!("rules by \"{kind}\" are not supported"));
-    }
     let wrong = || format!("\"{}\" is not an address prefix", labels.join("."));
-    let (length, parts) = parts.split_first().ok_or_else(wrong)?;
+    let [length, parts @ .., _] = labels.as_slice() else { return Err(wrong()) };
     let length: u8 = length.parse().map_err(|_| wrong())?;
     let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     parts.reverse();
@@ -241,12 +278,7 @@ fn address(to: &mut Reading<'_>, trigger: Name<'_>, said: Option<&Said>, line: u
         if text == "zz" { "::".to_owned() } else { text }
     };
     let address: IpAddr = text.parse().map_err(|_| wrong())?;
-    let list = if matches!(said, Some(Said::Pass)) { &mut *to.without } else { &mut *to.addresses };
-    if !list.prefix(address, length) {
-        return Err(wrong());
-    }
-    let _ = line;
-    Ok(())
+    if AddressSetBuilder::new().prefix(address, length) { Ok((address, length)) } else { Err(wrong()) }
 }
 
 #[cfg(test)]
@@ -258,11 +290,12 @@ mod tests {
         bad.org CNAME .\n*.bad.org 60 IN CNAME .\ngood.bad.org CNAME rpz-passthru.\nempty.org IN CNAME *.\nsilent.org CNAME rpz-drop.\n\
         tcp.org CNAME rpz-tcp-only.\nwalled.org CNAME garden.example.\nlocal.org A 192.0.2.1\n  AAAA 2001:db8::1\nlocal.org A 192.0.2.2\n\
         full.org.rpz.example. CNAME .\n24.0.2.0.192.rpz-ip CNAME .\n32.7.2.0.192.rpz-ip CNAME rpz-passthru.\n48.zz.db8.2001.rpz-ip CNAME .\n\
-        32.1.2.0.192.rpz-client-ip CNAME .\nold.org CNAME old.org.\nelsewhere. CNAME .\n";
+        32.1.2.0.192.rpz-client-ip CNAME .\nold.org CNAME old.org.\nelsewhere. CNAME .\nwild.org CNAME *.garden.example.\n\
+        ns.example.rpz-nsdname CNAME .\n33.1.2.0.192.rpz-client-ip CNAME .\n32.9.2.0.192.rpz-client-ip A 192.0.2.99\n";
 
     #[test]
     fn rules_on_names_are_read() {
-        let a = |name| Asked { name, qtype: "A", client: "192.0.2.1" };
+        let a = |name| Asked { name, qtype: "A", client: "198.51.100.1" };
         check_list(
             ListFormat::Rpz,
             ZONE.as_bytes(),
@@ -280,10 +313,15 @@ mod tests {
                 (a("full.org"), "NXDOMAIN 17"),
                 (a("old.org"), "allow 22"),
                 (a("org"), "-"),
+                (a("wild.org"), "alias *.garden.example. 24"),
+                (Asked { client: "192.0.2.1", ..a("org") }, "NXDOMAIN 21"),
+                (Asked { client: "192.0.2.9", ..a("good.bad.org") }, "records A 27"),
             ],
             &[
-                "line 21: rules by \"rpz-client-ip\" are not supported",
                 "line 23: elsewhere. is not in the zone rpz.example.",
+                "line 25: a rule by name server (\"rpz-nsdname\") is for a server that finds its way from the root: it is \
+                 left out",
+                "line 26: \"33.1.2.0.192.rpz-client-ip\" is not an address prefix",
             ],
         );
     }
@@ -296,7 +334,7 @@ mod tests {
             &[],
             &["192.0.2.1", "2001:db8::9"],
             &["192.0.2.7", "192.0.3.1"],
-            2,
+            3,
         );
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn has_type(facts: &Facts<'_>, f: impl Fn(Rtype) -> bool) -> bool {
 }
 
 /// Returns the first address in the answer section that `f` wants.
-pub(super) fn address(facts: &Facts<'_>, f: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+pub(super) fn address(facts: &Facts<'_>, mut f: impl FnMut(IpAddr) -> bool) -> Option<IpAddr> {
     walk(facts, |record| {
         let address = match record.rtype {
             Rtype::A => <[u8; 4]>::try_from(record.rdata).ok().map(IpAddr::from),

@@ -109,7 +109,12 @@ impl Facts<'_> {
 
     /// Returns what lists with exceptions look at.
     pub(crate) fn asking(&self) -> Asking<'_> {
-        Asking { sought: &self.run.sought, qtype: self.qtype(), client: self.client_address() }
+        self.asking_with(&[])
+    }
+
+    /// Returns what lists look at once there is an answer with these addresses.
+    pub(crate) fn asking_with<'s>(&'s self, addresses: &'s [IpAddr]) -> Asking<'s> {
+        Asking { sought: &self.run.sought, qtype: self.qtype(), client: self.client_address(), addresses }
     }
 
     /// Returns where the answer's records are, if there is an answer.
@@ -127,7 +132,7 @@ impl Facts<'_> {
     }
 
     /// Returns the first address in the answer section that `f` wants.
-    pub(crate) fn answer_address(&self, f: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+    pub(crate) fn answer_address(&self, f: impl FnMut(IpAddr) -> bool) -> Option<IpAddr> {
         answer::address(self, f)
     }
 

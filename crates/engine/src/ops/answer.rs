@@ -2,7 +2,7 @@
 //!
 //! Steps that make an answer out of nothing but the question: `block`, `respond`, `records`, `reverse`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use sets::{Blocklist, Treatment};
@@ -53,6 +53,8 @@ pub enum BlockWith {
     Addresses(Box<[Ipv4Addr]>, Box<[Ipv6Addr]>),
     /// An rcode; with NXDOMAIN and NOERROR an SOA says how long they hold.
     Rcode(Rcode),
+    /// Nothing at all.
+    Silence,
 }
 
 /// A reply written in the configuration. Names relative to the one asked for are pointers to the question.
@@ -98,7 +100,10 @@ impl Build {
     /// Writes the answer's records after the question's place in `work.message`.
     pub(crate) fn build(&self, run: &Run<'_>, desktop: &Desktop<'_>, work: &mut Workspace<'_>) -> Built {
         match self {
-            Self::Block(block) => Built::with(block.build(run, work.message), block.continues),
+            Self::Block(block) => match block.build(run, work.message) {
+                Some(answer) => Built::with(answer, block.continues),
+                None => Built::Silence,
+            },
             Self::Respond(respond) => respond.build(run, work.message),
             Self::Records { set, continues } => {
                 let body_at = body_at(run);
@@ -136,8 +141,10 @@ fn step(run: &Run<'_>) -> Option<u16> {
 }
 
 impl Block {
-    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Answer {
+    /// Writes the answer; `None` is silence.
+    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Option<Answer> {
         let mut answer = match &self.with {
+            BlockWith::Silence => return None,
             BlockWith::Rcode(rcode) => negative(message, run, *rcode, self.ttl),
             BlockWith::Addresses(v4, v6) => match run.query.question.qtype {
                 Rtype::A if !v4.is_empty() => {
@@ -153,7 +160,7 @@ impl Block {
             answer.ede = Some((*code, ""));
             answer.text_at = step(run);
         }
-        answer
+        Some(answer)
     }
 
     fn addresses<const N: usize>(
@@ -220,6 +227,24 @@ impl Respond {
     }
 }
 
+/// Addresses of an answer that lists look at, so that an answer full of them costs no more than others.
+const ADDRESSES_MAX: usize = 32;
+
+/// Puts the addresses of the answer there is into `found`; returns how many.
+fn answered_addresses(facts: &Facts<'_>, found: &mut [IpAddr; ADDRESSES_MAX]) -> usize {
+    let mut count = 0;
+    let is_last = |address: IpAddr| match found.get_mut(count) {
+        Some(place) => {
+            *place = address;
+            count += 1;
+            false
+        }
+        None => true,
+    };
+    let _ = facts.answer_address(is_last);
+    count
+}
+
 /// Does what a list says about a query.
 fn listed(
     list: &Blocklist,
@@ -228,11 +253,13 @@ fn listed(
     desktop: &Desktop<'_>,
     message: &mut [u8],
 ) -> Built {
-    let facts = Facts { run, desktop, message: &[] };
-    let asking = facts.asking();
+    let facts = Facts { run, desktop, message };
+    let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
+    let count = answered_addresses(&facts, &mut addresses);
+    let asking = facts.asking_with(addresses.get(..count).unwrap_or(&[]));
     let Some(ruling) = list.rule(&asking).filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
     let mut answer = match ruling.treatment {
-        Treatment::Block => return Built::End(block.build(run, message)),
+        Treatment::Block => return block.build(run, message).map_or(Built::Silence, Built::End),
         Treatment::Drop => return Built::Silence,
         // Over a connection the client has done what was asked of it.
         Treatment::Truncate if run.client.transport != Transport::Udp => return Built::Nothing,
@@ -244,9 +271,8 @@ fn listed(
                 records.iter().filter(|(rtype, _)| *rtype == qtype).map(|(rtype, data)| (*rtype, &**data));
             write_records(data, block.ttl, run, message)
         }
-        Treatment::Alias(name) => {
-            write_records(std::iter::once((Rtype::CNAME, name.as_bytes())), block.ttl, run, message)
-        }
+        // The step after this one asks for the other name.
+        Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
     };
     if let Some((code, _)) = &block.ede {
         answer.ede = Some((*code, ""));

@@ -3,12 +3,14 @@
 //! `redirect(…)` and `rewrite(…)`: the steps after it ask for another name, and the client gets their answer for the
 //! name that it asked for.
 
-use sets::NameSet;
+use std::sync::Arc;
+
+use sets::{Blocklist, NameSet};
 use wire::reply::write_record;
 use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Writer};
 
 use super::split::Written;
-use crate::names::Sought;
+use crate::matchers::Facts;
 
 /// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they do.
 const ALIAS_TTL_MAX: Ttl = Ttl::new(300);
@@ -41,6 +43,8 @@ pub enum Targets {
         /// The targets.
         targets: Box<[Target]>,
     },
+    /// The one that a list wants the query answered with, if it wants an alias.
+    Listed(Arc<Blocklist>),
 }
 
 /// What a name becomes.
@@ -59,12 +63,16 @@ pub enum Target {
 
 impl Rewrite {
     /// Returns what a query is to ask for; `None` leaves it as it is.
-    pub(crate) fn target(&self, query: &Query<'_>, sought: &Sought<'_>) -> Option<NameBuf> {
-        let qname = query.question.qname;
+    pub(crate) fn target(&self, facts: &Facts<'_>) -> Option<NameBuf> {
+        let qname = facts.run.query.question.qname;
         let target = match &self.targets {
+            Targets::Listed(list) => {
+                let ruling = list.rule(&facts.asking()).filter(|ruling| !ruling.is_allowed)?;
+                return ruling.treatment.target(qname).filter(|name| name.as_name() != qname);
+            }
             Targets::One(target) => target,
             Targets::Table { patterns, targets } => {
-                let rule = patterns.find(sought)?.rule.number();
+                let rule = patterns.find(&facts.run.sought)?.rule.number();
                 targets.get(rule.checked_sub(1)? as usize)?
             }
         };

@@ -17,6 +17,7 @@ use super::rewrite::Rewrite;
 use crate::events::Tells;
 use crate::finish::Answer;
 use crate::gate::cookie::Proof;
+use crate::matchers::Facts;
 use crate::names::Sought;
 use crate::program::Position;
 use crate::resume::{ERRANDS_MAX, Suspended};
@@ -353,24 +354,28 @@ impl SplitStep {
     }
 
     /// Returns whether it does anything about this query.
-    fn applies(&self, query: &Query<'_>, sought: &Sought<'_>) -> bool {
+    fn applies(&self, facts: &Facts<'_>) -> bool {
+        let query = facts.run.query;
         match &self.rule {
             Rule::Fallback(_) | Rule::Race(_) => true,
             Rule::Prefer(prefer) => prefer.applies(query),
             Rule::Dns64(_) => Dns64::applies(query),
-            Rule::Reverse(reverse) => reverse.target(query, sought.name()).is_some(),
-            Rule::Rewrite(rewrite) => rewrite.target(query, sought).is_some(),
+            Rule::Reverse(reverse) => reverse.target(query, facts.run.sought.name()).is_some(),
+            Rule::Rewrite(rewrite) => rewrite.target(facts).is_some(),
         }
     }
 
     /// Returns what a branch asks, if that is not what the query asks.
-    fn question(&self, branch: u8, query: &Query<'_>, sought: &Sought<'_>) -> Option<(NameBuf, Rtype)> {
+    fn question(&self, branch: u8, facts: &Facts<'_>) -> Option<(NameBuf, Rtype)> {
+        let query = facts.run.query;
         let question = &query.question;
         match (&self.rule, branch) {
             (Rule::Prefer(prefer), 1) => Some((question.qname.to_buf(), prefer.wanted)),
             (Rule::Dns64(_), 1) => Some((question.qname.to_buf(), Rtype::A)),
-            (Rule::Reverse(reverse), _) => Some((reverse.target(query, sought.name())?, Rtype::PTR)),
-            (Rule::Rewrite(rewrite), _) => Some((rewrite.target(query, sought)?, question.qtype)),
+            (Rule::Reverse(reverse), _) => {
+                Some((reverse.target(query, facts.run.sought.name())?, Rtype::PTR))
+            }
+            (Rule::Rewrite(rewrite), _) => Some((rewrite.target(facts)?, question.qtype)),
             _ => None,
         }
     }
@@ -570,7 +575,7 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> Parted {
-        if !split.applies(self.query, &self.sought) {
+        if !split.applies(&Facts { run: self, desktop, message: work.message }) {
             return Parted::Passes;
         }
         if self.depth >= SPLITS_MAX {
@@ -710,7 +715,7 @@ impl Run<'_> {
             }
         };
         let branch = BranchOf { step, index };
-        match split.question(index, self.query, &self.sought) {
+        match split.question(index, &Facts { run: self, desktop, message: work.message }) {
             None => {
                 let sought = Sought::new(desktop.folded, self.sought.hash());
                 self.child(self.query, sought, start).run_branch(split, branch, desktop, work, tracer)

@@ -23,15 +23,7 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
         Answer::Local => return emitter.push(Op::Local(emitter.parts.names.local.clone()), place),
         Answer::Reject(rcode) => return emitter.push(Op::Reject(*rcode, None), place),
         Answer::Drop => return emitter.push(Op::Drop, place),
-        Answer::Block(block) => match with(&block.with) {
-            Some(with) => Build::Block(Block {
-                with,
-                ttl: ttl(block.ttl),
-                ede: told(block.reason.as_ref()),
-                continues: block.continues,
-            }),
-            None => return emitter.push(Op::Drop, place),
-        },
+        Answer::Block(block) => Build::Block(blocked(block)),
         Answer::Respond(respond) => Build::Respond(Respond {
             rcode: Some(respond.rcode),
             authoritative: respond.authoritative,
@@ -61,9 +53,18 @@ fn told(reason: Option<&(EdeCode, String)>) -> Option<(EdeCode, Box<str>)> {
     reason.map(|(code, text)| (*code, text.as_str().into()))
 }
 
-/// Returns what the client gets; `None`: nothing at all.
-fn with(with: &answer::BlockWith) -> Option<BlockWith> {
-    Some(match with {
+/// Returns how the engine blocks.
+pub(super) fn blocked(block: &answer::Block) -> Block {
+    Block {
+        with: with(&block.with),
+        ttl: ttl(block.ttl),
+        ede: told(block.reason.as_ref()),
+        continues: block.continues,
+    }
+}
+
+fn with(with: &answer::BlockWith) -> BlockWith {
+    match with {
         answer::BlockWith::Null => {
             BlockWith::Addresses([Ipv4Addr::UNSPECIFIED].into(), [Ipv6Addr::UNSPECIFIED].into())
         }
@@ -78,6 +79,6 @@ fn with(with: &answer::BlockWith) -> Option<BlockWith> {
             BlockWith::Addresses(v4.into(), v6.into())
         }
         answer::BlockWith::Rcode(rcode) => BlockWith::Rcode(*rcode),
-        answer::BlockWith::Silence => return None,
-    })
+        answer::BlockWith::Silence => BlockWith::Silence,
+    }
 }

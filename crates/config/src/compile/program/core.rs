@@ -170,7 +170,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes a split of the steps after it.
-    fn rest(&mut self, rule: Rule, place: Span) {
+    pub(super) fn rest(&mut self, rule: Rule, place: Span) {
         self.push(Op::Split(Box::new(SplitStep::of_rest(rule))), place);
     }
 

@@ -247,7 +247,8 @@ pub(super) fn reason_code(text: &str) -> Read<EdeCode> {
     })
 }
 
-fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
+/// Reads how to block.
+pub(super) fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
     let continues = arguments.flag("continue")?;
     let ttl = arguments.keyed("ttl", ttl_time)?.map_or(BLOCK_TTL, |at| at.value);
     let code = arguments.keyed("ede", crate::policy::arguments::word(REASONS))?;

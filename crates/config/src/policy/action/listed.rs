@@ -1,7 +1,7 @@
 //! The action that does what a list says: `blocklist(ads)`.
 
+use super::answer::{Block, block};
 use super::{Action, Meaning, Noun, Reference, Row};
-use crate::policy::arguments;
 use crate::source::At;
 
 /// One action.
@@ -10,43 +10,27 @@ pub struct Listed {
     /// The set.
     pub set: At<String>,
     /// What becomes of queries that the list blocks without saying how.
-    pub otherwise: Otherwise,
+    pub block: Block,
 }
-
-/// How a query is blocked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Otherwise {
-    /// `0.0.0.0` and `::`, and no data for other types.
-    Null,
-    /// The name does not exist.
-    Nxdomain,
-    /// No data.
-    Nodata,
-    /// REFUSED.
-    Refused,
-}
-
-/// The words for it.
-const OTHERWISE: &[(&str, Otherwise)] = &[
-    ("null", Otherwise::Null),
-    ("nxdomain", Otherwise::Nxdomain),
-    ("nodata", Otherwise::Nodata),
-    ("refused", Otherwise::Refused),
-];
 
 /// Its row of the table.
 pub(super) const ROWS: &[Row] = &[Row {
     word: "blocklist",
-    arguments: "SET, [null | nxdomain | nodata | refused]",
+    arguments: "SET, [as for block, but for continue]",
     text: "Does what a set says about the query, and ends: rules of AdGuard lists and response policy zones with an \
-           answer, a code, silence or truncation of their own are followed; what the set holds without saying more gets \
-           `null` (`0.0.0.0` and `::`), or what is written here. An alias is answered as such, not followed. Queries \
-           that the set says nothing about, and exceptions, go on.",
+           answer, a code, silence or truncation of their own are followed; what the set holds without saying more is \
+           blocked in the way that is written here, as `block` does: `blocklist(ads)`, `blocklist(ads, nxdomain, ttl 5m)`. An alias is followed, as `redirect` does. Queries that \
+           the set says nothing about, and exceptions, go on. Behind a step that brings an answer, rules on its addresses \
+           (`rpz-ip`) count, too.",
     read: |arguments| {
         let set = arguments.label()?;
-        let otherwise =
-            arguments.optional(arguments::word(OTHERWISE))?.map_or(Otherwise::Null, |at| at.value);
-        Ok(Action::Listed(Listed { set, otherwise }))
+        let place = arguments.place();
+        let block = block(arguments)?;
+        if block.continues {
+            let message = "what a list says is the end; where it says nothing, the query goes on by itself";
+            return Err(arguments.wrong(place, message, "no \"continue\""));
+        }
+        Ok(Action::Listed(Listed { set, block }))
     },
 }];
 

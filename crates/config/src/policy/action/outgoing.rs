@@ -92,8 +92,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         word: "outgoing",
         arguments: "dnssec on|off, checking-disabled on|off, recursion on|off, case lower|keep",
-        text: "Changes the query that the next `forward` sends: the flags DO, CD and RD, which otherwise are the client's (RD \
-               the group's), and the letter case of the name.",
+        text: "Changes the query that the next `forward` sends: the flags DO and CD, which otherwise are the client's, RD, \
+               which otherwise is set, and the letter case of the name.",
         read: |arguments| flags(arguments).map(|flags| Action::Outgoing(Outgoing::Flags(flags))),
     },
 ];
@@ -233,7 +233,7 @@ fn flags(arguments: &mut Arguments<'_>) -> Result<Flags, Reported> {
     let flags = Flags {
         dnssec: value(arguments.keyed("dnssec", word(SWITCH))?),
         checking_disabled: value(arguments.keyed("checking-disabled", word(SWITCH))?),
-        recursion: value(arguments.keyed("recursion", word(&[("off", false)]))?),
+        recursion: value(arguments.keyed("recursion", word(SWITCH))?),
         lower_case: value(arguments.keyed("case", word(&[("lower", true), ("keep", false)]))?),
     };
     if flags == Flags::default() { Err(arguments.missing()) } else { Ok(flags) }
@@ -268,6 +268,10 @@ mod tests {
             ])),
         );
         check("options(none)", Action::Outgoing(Outgoing::Options(vec![])));
+        check(
+            "outgoing(recursion on)",
+            Action::Outgoing(Outgoing::Flags(Flags { recursion: Some(true), ..Flags::default() })),
+        );
         check(
             "outgoing(dnssec on, case lower)",
             Action::Outgoing(Outgoing::Flags(Flags {
