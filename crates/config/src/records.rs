@@ -1,8 +1,10 @@
-//! Records in the form of a zone file (RFC 1035 §5.1): `$ORIGIN`, `$TTL` and `$GENERATE`, owners that carry over,
-//! parentheses, all types, and `\#` for any (RFC 3597).
+//! Records in the form of a zone file (RFC 1035 §5.1): `$ORIGIN`, `$TTL`, `$INCLUDE` and `$GENERATE`, owners that carry
+//! over, parentheses, all types, and `\#` for any (RFC 3597).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use wire::rdata::parse_tokens;
 use wire::rtypes::{self, Field, Kind, NameRule};
@@ -13,6 +15,10 @@ use crate::values::{Misread, Read};
 
 /// The TTL of records that say none, and no `$TTL` before them does.
 const TTL: Ttl = Ttl::new(3600);
+/// Files that may include each other, so that none includes itself for ever.
+const INCLUDES_MAX: u8 = 8;
+/// Mistakes of one text that are told.
+const MISTAKES_MAX: usize = 100;
 /// Records that one `$GENERATE` may make.
 const GENERATED_MAX: u32 = 65_536;
 
@@ -38,26 +44,41 @@ pub struct Mistake {
     pub message: String,
     /// What would have been right.
     pub expected: String,
+    /// Whether it is in a file that the text includes, which the message names.
+    pub is_within: bool,
 }
 
-/// Reads all records of a text. Names without a dot at their end are below `origin` until `$ORIGIN` says another.
+/// Files that a text may include.
+#[derive(Clone)]
+pub struct Includes<'a> {
+    /// Where names of files begin that do not begin at the root.
+    pub directory: PathBuf,
+    /// Reads a file.
+    pub read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+/// Reads all records of a text, and finds all mistakes. Names without a dot at their end are below `origin` until
+/// `$ORIGIN` says another.
+pub fn parse_all(text: &str, origin: Name<'_>, includes: &Includes<'_>) -> (Vec<Record>, Vec<Mistake>) {
+    let mut reader = Reader::new(origin.to_buf(), TTL, Some(includes.clone()), 0);
+    reader.text(text);
+    (reader.records, reader.mistakes)
+}
+
+/// Reads all records of a text that includes no files, or finds its first mistake.
 pub fn parse(text: &str, origin: Name<'_>) -> Result<Vec<Record>, Mistake> {
-    let mut reader = Reader { origin: origin.to_buf(), ttl: TTL, owner: None, records: Vec::new() };
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let mut tokens = Tokens::new(rest);
-        reader.entry(&mut tokens, rest.starts_with([' ', '\t'])).map_err(|mistake| mistake.moved(at))?;
-        // What follows is the end of the line.
-        at += tokens.at() + 1;
+    let mut reader = Reader::new(origin.to_buf(), TTL, None, 0);
+    reader.text(text);
+    match reader.mistakes.into_iter().next() {
+        Some(mistake) => Err(mistake),
+        None => Ok(reader.records),
     }
-    Ok(reader.records)
 }
 
 impl Mistake {
     fn new(token: &Token<'_>, message: impl Into<String>, expected: &str) -> Self {
         let at = token.at..token.at + token.text.len();
-        Self { at, message: message.into(), expected: expected.to_owned() }
+        Self { at, message: message.into(), expected: expected.to_owned(), is_within: false }
     }
 
     fn moved(self, by: usize) -> Self {
@@ -76,7 +97,12 @@ impl From<TextError> for Mistake {
             "" => "the record ends too early".to_owned(),
             what => format!("\"{what}\" cannot stand here"),
         };
-        Self { at: error.at..error.at + error.what.len(), message, expected: error.expected.to_owned() }
+        Self {
+            at: error.at..error.at + error.what.len(),
+            message,
+            expected: error.expected.to_owned(),
+            is_within: false,
+        }
     }
 }
 
@@ -87,15 +113,89 @@ impl From<Mistake> for Misread {
     }
 }
 
-struct Reader {
+struct Reader<'a> {
     origin: NameBuf,
     ttl: Ttl,
     /// The owner of the record before.
     owner: Option<NameBuf>,
     records: Vec<Record>,
+    mistakes: Vec<Mistake>,
+    /// Those of the file that the entry under way includes.
+    within: Vec<Mistake>,
+    includes: Option<Includes<'a>>,
+    /// How many files include this text.
+    depth: u8,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
+    fn new(origin: NameBuf, ttl: Ttl, includes: Option<Includes<'a>>, depth: u8) -> Self {
+        let (records, mistakes, within) = (Vec::new(), Vec::new(), Vec::new());
+        Self { origin, ttl, owner: None, records, mistakes, within, includes, depth }
+    }
+
+    /// Reads a text entry by entry; one that is wrong is passed over.
+    fn text(&mut self, text: &str) {
+        let mut at = 0;
+        while at < text.len() && self.mistakes.len() < MISTAKES_MAX {
+            let rest = &text[at..];
+            let mut tokens = Tokens::new(rest);
+            let result = self.entry(&mut tokens, rest.starts_with([' ', '\t']));
+            let within = std::mem::take(&mut self.within);
+            self.mistakes.extend(within.into_iter().map(|mistake| mistake.moved(at)));
+            let end = match result {
+                Ok(()) => tokens.at(),
+                Err(mistake) => {
+                    self.mistakes.push(mistake.moved(at));
+                    passed_over(tokens).unwrap_or_else(|| rest.find('\n').unwrap_or(rest.len()))
+                }
+            };
+            // What follows is the end of the line.
+            at += end + 1;
+            while !text.is_char_boundary(at.min(text.len())) {
+                at += 1;
+            }
+        }
+    }
+
+    /// Reads `$INCLUDE FILE [ORIGIN]`: neither its origin nor its TTL nor its last owner is left behind (RFC 1035 §5.1).
+    fn include(&mut self, first: &Token<'_>, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
+        let file = tokens.expect("a file")?;
+        let origin = match tokens.next_token()? {
+            Some(name) => self.name(&name)?,
+            None => self.origin,
+        };
+        let Some(includes) = &self.includes else {
+            return Err(Mistake::new(first, "no file can be included here", "records"));
+        };
+        if self.depth >= INCLUDES_MAX {
+            let message = format!("files include each other more than {INCLUDES_MAX} deep");
+            return Err(Mistake::new(&file, message, ""));
+        }
+        let path = includes.directory.join(file.text);
+        let octets = (includes.read)(&path).map_err(|error| {
+            let error = crate::lower::io_text(&error);
+            Mistake::new(&file, format!("cannot read \"{}\": {error}", path.display()), "a file")
+        })?;
+        let text = String::from_utf8_lossy(&octets);
+        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let inner = Includes { directory, read: includes.read };
+        let mut reader = Reader::new(origin, self.ttl, Some(inner), self.depth + 1);
+        reader.text(&text);
+        self.records.append(&mut reader.records);
+        let at = file.at..file.at + file.text.len();
+        // The places of an included file's mistakes are in that file; here its name is what points to it.
+        self.within.extend(reader.mistakes.into_iter().map(|mistake| Mistake {
+            at: at.clone(),
+            message: match mistake.is_within {
+                true => mistake.message,
+                false => format!("\"{}\", line {}: {}", path.display(), mistake.line(&text), mistake.message),
+            },
+            expected: mistake.expected,
+            is_within: true,
+        }));
+        Ok(())
+    }
+
     /// Reads one entry: a directive, a record or nothing.
     fn entry(&mut self, tokens: &mut Tokens<'_>, is_indented: bool) -> Result<(), Mistake> {
         let Some(first) = tokens.next_token()? else { return Ok(()) };
@@ -185,11 +285,12 @@ impl Reader {
                 })?;
             }
             "$GENERATE" => return self.generate(tokens),
+            "$INCLUDE" => return self.include(first, tokens),
             _ => {
                 return Err(Mistake::new(
                     first,
                     format!("\"{}\" is not a directive that is understood here", first.text),
-                    "$ORIGIN, $TTL or $GENERATE; other files are listed under \"files\"",
+                    "$ORIGIN, $TTL, $INCLUDE or $GENERATE",
                 ));
             }
         }
@@ -248,6 +349,12 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Goes to the end of an entry and returns where that is; `None` if it cannot be found.
+fn passed_over(mut tokens: Tokens<'_>) -> Option<usize> {
+    while tokens.next_token().ok()?.is_some() {}
+    Some(tokens.at())
 }
 
 /// Replaces `$` and `${offset,width,base}` by a number; `\$` stays a dollar sign.
@@ -459,6 +566,69 @@ mod tests {
         check("; nothing\n\n", &[]);
     }
 
+    /// Reads a text that may include these files; returns owners, and mistakes.
+    fn read_with(files: &[(&str, &str)], text: &str) -> (Vec<String>, Vec<String>) {
+        let read = |path: &Path| {
+            let known = files.iter().find(|(name, _)| Path::new(name) == path);
+            known.map(|(_, text)| text.as_bytes().to_vec()).ok_or(io::ErrorKind::NotFound.into())
+        };
+        let includes = Includes { directory: "zones".into(), read: &read };
+        let origin = NameBuf::from_text("example.org").expect("a name");
+        let (records, mistakes) = parse_all(text, origin.as_name(), &includes);
+        let owners = records.iter().map(|record| format!("{} {}", record.owner, record.ttl)).collect();
+        (owners, mistakes.iter().map(|found| format!("{}: {}", found.line(text), found.message)).collect())
+    }
+
+    #[test]
+    fn files_are_included_and_leave_nothing_behind() {
+        let files = [
+            ("zones/more.zone", "$TTL 60\n$ORIGIN x\nfirst A 192.0.2.1\n$INCLUDE deep/last.zone\n"),
+            ("zones/deep/last.zone", "last A 192.0.2.1\n"),
+            ("/abs.zone", "absolute A 192.0.2.1"),
+        ];
+        let text = "a A 192.0.2.1\n$INCLUDE more.zone below\n  A 192.0.2.2\n$INCLUDE /abs.zone ; why\nb A 192.0.2.1\n";
+        let (owners, mistakes) = read_with(&files, text);
+        assert_eq!(mistakes, Vec::<String>::new());
+        assert_eq!(
+            owners,
+            [
+                "a.example.org. 3600",
+                "first.x.below.example.org. 60",
+                "last.x.below.example.org. 60",
+                "a.example.org. 3600",
+                "absolute.example.org. 3600",
+                "b.example.org. 3600",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_found_also_in_files_that_are_included() {
+        let files = [("zones/bad.zone", "x A nowhere\ny A 192.0.2.1\nz MX\n")];
+        let text =
+            "a A 1\nb A 192.0.2.1\nc (\n AX x )\n$INCLUDE bad.zone\n$INCLUDE gone.zone\nd A 192.0.2.1 more\n";
+        let (owners, mistakes) = read_with(&files, text);
+        assert_eq!(owners, ["b.example.org. 3600", "y.example.org. 3600"]);
+        let begins = [
+            "1: \"1\" cannot stand here",
+            "4: \"AX\" is not a type of records",
+            "5: \"zones/bad.zone\", line 1: \"nowhere\" cannot stand here",
+            "5: \"zones/bad.zone\", line 3: the record ends too early",
+            "6: cannot read \"zones/gone.zone\"",
+            "7: \"more\" is too much",
+        ];
+        assert_eq!(mistakes.len(), begins.len(), "{mistakes:#?}");
+        for (mistake, begin) in mistakes.iter().zip(begins) {
+            assert!(mistake.starts_with(begin), "{mistake}");
+        }
+        let (_, mistakes) = read_with(&[("zones/loop", "$INCLUDE loop")], "$INCLUDE loop");
+        assert_eq!(mistakes.len(), 1);
+        assert!(mistakes[0].ends_with("files include each other more than 8 deep"), "{mistakes:?}");
+        let (_, mistakes) = read_with(&[], &"a A x\n".repeat(500));
+        assert_eq!(mistakes.len(), MISTAKES_MAX);
+        check("$INCLUDE x", &["1: no file can be included here: expected records"]);
+    }
+
     #[test]
     fn mistakes_have_a_place() {
         check("a A 192.0.2.1\nb A 192.0.2", &["2: \"192.0.2\" cannot stand here: expected an IPv4 address"]);
@@ -478,9 +648,9 @@ mod tests {
         check("a A 192.0.2.1 2", &["1: \"2\" is too much: expected the end of the record"]);
         check("a A", &["1: the record ends too early: expected an IPv4 address"]);
         check(
-            "$INCLUDE x",
+            "$INCLUDED x",
             &[
-                "1: \"$INCLUDE\" is not a directive that is understood here: expected $ORIGIN, $TTL or $GENERATE; other files are listed under \"files\"",
+                "1: \"$INCLUDED\" is not a directive that is understood here: expected $ORIGIN, $TTL, $INCLUDE or $GENERATE",
             ],
         );
         check(

@@ -1,6 +1,7 @@
 //! Sets of records, ready to answer.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::records::{Records, RecordsBuilder};
@@ -9,7 +10,7 @@ use wire::HashKey;
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
-use crate::records::{Record, alias_with_others, parse};
+use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::settings::{RecordSet, Settings};
 
 /// Compiles every set, by name.
@@ -59,15 +60,16 @@ fn read_files(
             }
         };
         let text = String::from_utf8_lossy(&octets);
-        match parse(&text, set.origin.as_name()) {
-            Ok(found) => records.extend(found),
-            Err(mistake) => problems.push(
-                Problem::error(
-                    file.span,
-                    format!("\"{shown}\", line {}: {}", mistake.line(&text), mistake.message),
-                )
-                .expected(mistake.expected),
-            ),
-        }
+        let directory = file.value.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let includes = Includes { directory, read: &|path| surroundings.read(path) };
+        let (found, mistakes) = parse_all(&text, set.origin.as_name(), &includes);
+        records.extend(found);
+        problems.extend(mistakes.into_iter().map(|mistake| {
+            let message = match mistake.is_within {
+                true => mistake.message,
+                false => format!("\"{shown}\", line {}: {}", mistake.line(&text), mistake.message),
+            };
+            Problem::error(file.span, message).expected(mistake.expected)
+        }));
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use crate::diagnostic::Problem;
 use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
 use crate::policy::{Condition, Rule, Test, action, condition};
-use crate::records::Record;
+use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
@@ -440,8 +440,16 @@ impl Lowering<'_> {
                 lowering.read(node, "a name", values::name)
             });
             let origin = origin.value;
-            let texts = self.list(&section, "text", |_, _, scalar| {
-                crate::records::parse(&scalar.text, origin.as_name()).map_err(Into::into)
+            let texts = self.list(&section, "text", |lowering, _, scalar| {
+                let directory = lowering.beside(scalar.span(0, 0).file, Path::new(""));
+                let includes = Includes { directory, read: lowering.read_file };
+                let (records, mistakes) = parse_all(&scalar.text, origin.as_name(), &includes);
+                for mistake in mistakes {
+                    let misread = values::Misread::from(mistake);
+                    let span = scalar.span(misread.at.start, misread.at.end);
+                    lowering.problems.push(misread.into_problem(span));
+                }
+                Ok(records)
             });
             let records: Vec<Record> = texts.into_iter().flat_map(|at| at.value).collect();
             let files = self.list(&section, "files", |_, _, scalar| path(&scalar.text));

@@ -12,12 +12,15 @@ use crate::values::{self, Prefix, Read};
 
 use super::{adguard, mmdb, rpz, text, v2ray};
 
-/// Mistakes of one list that are told; the others are counted.
+/// Mistakes of a list of others that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
+/// Mistakes of a list of one's own that are told: whoever mends it wants to see all of them at once.
+const OWN_MISTAKES_TOLD_MAX: usize = 100;
 
 /// What is wrong with a list.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mistakes {
+    told_max: usize,
     /// The first ones: the line, from 1 (zero if it is about the whole list), and what is wrong there.
     pub(crate) told: Vec<(u32, String)>,
     /// How many there are.
@@ -25,25 +28,38 @@ pub(crate) struct Mistakes {
 }
 
 impl Mistakes {
+    /// Returns that nothing is wrong yet with a list of one's own, or of others.
+    pub(crate) const fn of(is_own: bool) -> Self {
+        let told_max = if is_own { OWN_MISTAKES_TOLD_MAX } else { MISTAKES_TOLD_MAX };
+        Self { told_max, told: Vec::new(), count: 0 }
+    }
+
+    /// Returns each mistake that is told as a text of its own, and that there are more.
+    pub(crate) fn each(&self) -> impl Iterator<Item = String> {
+        let more = self.count - self.told.len();
+        let told = self.told.iter().map(|(line, what)| at_line(*line, what));
+        told.chain((more > 0).then(|| format!("and {more} more")))
+    }
+
     /// Notes a mistake; `what` is asked only if it is one that is told.
     pub(crate) fn add(&mut self, line: u32, what: impl FnOnce() -> String) {
         self.count += 1;
-        if self.told.len() < MISTAKES_TOLD_MAX {
+        if self.told.len() < self.told_max {
             self.told.push((line, what()));
         }
     }
 
     /// Returns all of it in one text; `None` if nothing is wrong.
     pub(crate) fn describe(&self) -> Option<String> {
-        let told: Vec<String> = self
-            .told
-            .iter()
-            .map(|(line, what)| if *line == 0 { what.clone() } else { format!("line {line}: {what}") })
-            .collect();
+        let told: Vec<String> = self.told.iter().map(|(line, what)| at_line(*line, what)).collect();
         let more = self.count - self.told.len();
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
         (self.count > 0).then(|| format!("{}{rest}", told.join("; ")))
     }
+}
+
+fn at_line(line: u32, what: &str) -> String {
+    if line == 0 { what.to_owned() } else { format!("line {line}: {what}") }
 }
 
 /// A list that is being read.
