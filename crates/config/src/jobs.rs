@@ -213,6 +213,8 @@ pub struct Ipset {
 pub struct Mikrotik {
     /// Where its API listens.
     pub address: SocketAddr,
+    /// How it is encrypted; `None`: not at all.
+    pub tls: Option<RouterTls>,
     /// The user.
     pub user: String,
     /// The password.
@@ -225,6 +227,17 @@ pub struct Mikrotik {
     pub timeout: Timeout,
     /// What is kept there.
     pub what: MikrotikWhat,
+}
+
+/// The encrypted API of a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterTls {
+    /// The name in its certificate; `None`: its address.
+    pub name: Option<String>,
+    /// Certificates that may sign it, instead of the usual ones.
+    pub ca: Option<PathBuf>,
+    /// Whether the certificate is checked.
+    pub verifies: bool,
 }
 
 /// What is kept on a router.

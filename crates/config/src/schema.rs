@@ -633,7 +633,7 @@ pub const ROWS: &[Row] = &[
         Kind::List(Value::Text { word: None }),
         "[]",
         "a set may come from files only",
-        "Records: `www 60 IN A 192.0.2.1`, one a line, with `$ORIGIN`, `$TTL` and `$GENERATE`; `\\#` writes data of any \
+        "Records: `www 60 IN A 192.0.2.1`, one a line, with `$ORIGIN`, `$TTL`, `$INCLUDE` and `$GENERATE`; `\\#` writes data of any \
          type (RFC 3597). Without a TTL they have an hour.",
     ),
     row(
@@ -996,7 +996,19 @@ pub const ROWS: &[Row] = &[
     unset(
         "effects.*.address",
         Kind::One(Value::Socket { port: 8728, word: None }),
-        "MikroTik: where the router's API listens (service `api`).",
+        "MikroTik: where the router's API listens (service `api`; with `tls` the service `api-ssl`, whose port is 8729).",
+    ),
+    row(
+        "effects.*.tls",
+        Kind::One(Value::Bool),
+        "false",
+        "a router has no certificate until it is given one",
+        "MikroTik: whether the API is encrypted.",
+    ),
+    unset(
+        "effects.*.server-name",
+        text(),
+        "MikroTik with `tls`: the name that the router's certificate is for; if not set, it must be for its address.",
     ),
     unset("effects.*.user", text(), "MikroTik: the user, with the policies `api`, `read` and `write`."),
     unset("effects.*.password", Kind::One(Value::Password), "MikroTik: the password, or `file:` and a path."),
@@ -1029,13 +1041,13 @@ pub const ROWS: &[Row] = &[
         text(),
         "http: the body; fields are filled in, escaped for JSON unless a `Content-Type` says that it is something else.",
     ),
-    unset("effects.*.ca", Kind::One(Value::Path), "http: a file of certificates (PEM) that may sign the server's, instead of the usual ones."),
+    unset("effects.*.ca", Kind::One(Value::Path), "http, and MikroTik with `tls`: a file of certificates (PEM) that may sign the server's, instead of the usual ones."),
     row(
         "effects.*.verify",
         Kind::One(Value::Bool),
         "true",
         "anybody on the way could read and change it",
-        "http: whether the server's certificate is checked.",
+        "http, and MikroTik with `tls`: whether the server's certificate is checked.",
     ),
     unset("effects.*.command", Kind::One(Value::Path), "script: the program; a name without a slash is looked for in `PATH`."),
     row(

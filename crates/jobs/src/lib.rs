@@ -15,6 +15,7 @@ mod netlink;
 mod queue;
 pub mod recorder;
 mod schedule;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -7,7 +7,7 @@ use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::jobs::{
     EffectKind, EffectSettings, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder,
-    Schedule, Script, Task, Template, Timeout,
+    RouterTls, Schedule, Script, Task, Template, Timeout,
 };
 use crate::schema::{self, Kind, Value};
 use crate::source::At;
@@ -19,6 +19,9 @@ const TEXT_OCTETS_MAX: usize = 16 * 1024;
 /// The bounds of `timeout: ttl`, as other servers have them.
 const TTL_MIN: Duration = Duration::from_secs(60);
 const TTL_MAX: Duration = Duration::from_secs(3600);
+
+/// Where the encrypted API of MikroTik routers listens.
+const TLS_PORT: u16 = 8729;
 
 /// Settings that effects of every kind have.
 const COMMON: &[&str] = &["type", "queue"];
@@ -44,6 +47,10 @@ const KINDS: &[(&str, &[&str])] = &[
         "mikrotik-list",
         &[
             "address",
+            "tls",
+            "server-name",
+            "ca",
+            "verify",
             "user",
             "password",
             "list4",
@@ -59,6 +66,10 @@ const KINDS: &[(&str, &[&str])] = &[
         "mikrotik-route",
         &[
             "address",
+            "tls",
+            "server-name",
+            "ca",
+            "verify",
             "user",
             "password",
             "gateway4",
@@ -284,8 +295,10 @@ impl Lowering<'_> {
     }
 
     fn mikrotik(&mut self, section: &Section<'_>, is_list: bool, name: &At<String>) -> Option<EffectKind> {
+        let tls = self.router_tls(section);
         let address = self.optional(section, "address", |lowering, row, node| {
             let Kind::One(Value::Socket { port, .. }) = row.kind else { unreachable_kind(&row.kind) };
+            let port = if tls.is_some() { TLS_PORT } else { port };
             lowering.read(node, "an address", |text| values::socket_address(text, port))
         });
         let user = self.some_text(section, "user");
@@ -310,7 +323,26 @@ impl Lowering<'_> {
             MikrotikWhat::Routes { gateway4, gateway6, table, distance }
         };
         let (address, user, password) = (address?.value, user?, password?);
-        Some(EffectKind::Mikrotik(Mikrotik { address, user, password, patience, comment, timeout, what }))
+        let router = Mikrotik { address, tls, user, password, patience, comment, timeout, what };
+        Some(EffectKind::Mikrotik(router))
+    }
+
+    fn router_tls(&mut self, section: &Section<'_>) -> Option<RouterTls> {
+        let is_encrypted = self.boolean(section, "tls");
+        let name = self.some_text(section, "server-name");
+        let ca = self.path(section, "ca").map(|at| self.beside(at.span.file, &at.value));
+        let verifies = self.boolean(section, "verify");
+        if is_encrypted {
+            return Some(RouterTls { name, ca, verifies });
+        }
+        for key in ["server-name", "ca", "verify"] {
+            if let Some(entry) = self.said(section, key) {
+                let message = format!("\"{key}\" is ignored: the API is not encrypted");
+                self.problems
+                    .push(Problem::warning(entry.key_span, message).hint("set \"tls: true\" beside it"));
+            }
+        }
+        None
     }
 
     fn http(&mut self, section: &Section<'_>) -> Option<EffectKind> {

@@ -1,4 +1,4 @@
-//! MikroTik routers: address lists and routes, over the RouterOS API.
+//! MikroTik routers: address lists and routes, over the RouterOS API, inside of TLS if the settings say so.
 //!
 //! The API speaks sentences of words, each word with its length before it; a sentence ends with an empty word. Logging in
 //! is one sentence with name and password (RouterOS 6.43 and later). Entries of ours carry a comment, and nothing without
@@ -13,8 +13,12 @@ use std::time::{Duration, Instant};
 
 use config::jobs::{self as settings, MikrotikWhat};
 
+use rustls::ClientConfig;
+
 use super::elements::{Known, Shape};
 use super::{Counts, Effect, Occurrence, Trouble};
+use crate::http::Trust;
+use crate::tls;
 
 /// Octets of the longest word we accept.
 const WORD_OCTETS_MAX: usize = 64 * 1024;
@@ -29,7 +33,9 @@ const ROUTES_MAX: usize = 65_536;
 /// Keeps what one effect has on a router.
 pub(crate) struct Mikrotik {
     settings: settings::Mikrotik,
-    connection: Option<Connection<TcpStream>>,
+    connection: Option<Connection<Box<dyn Stream>>>,
+    /// What TLS runs on, once it was needed.
+    tls: Option<Arc<ClientConfig>>,
     known: Known,
     /// When each route ends, as far as routes do.
     routes: HashMap<IpAddr, Option<Instant>>,
@@ -43,6 +49,7 @@ impl Mikrotik {
         Self {
             settings: settings.clone(),
             connection: None,
+            tls: None,
             known: Known::default(),
             routes: HashMap::new(),
             has_taken_over: false,
@@ -71,7 +78,7 @@ impl Mikrotik {
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
             stream.set_nodelay(true)?;
-            let mut connection = Connection { stream };
+            let mut connection = Connection { stream: self.secured(stream)? };
             let password = String::from_utf8_lossy(self.settings.password.reveal()).into_owned();
             let login = [
                 "/login".to_owned(),
@@ -89,6 +96,25 @@ impl Mikrotik {
         }
         self.has_taken_over = true;
         Ok(())
+    }
+
+    /// Puts a connection inside of TLS, if the router wants that.
+    fn secured(&mut self, stream: TcpStream) -> io::Result<Box<dyn Stream>> {
+        let Some(settings) = &self.settings.tls else { return Ok(Box::new(stream)) };
+        let config = match &self.tls {
+            Some(config) => Arc::clone(config),
+            None => {
+                let trust = match (&settings.ca, settings.verifies) {
+                    (_, false) => Trust::Everybody,
+                    (Some(file), true) => Trust::File(file.clone()),
+                    (None, true) => Trust::Usual,
+                };
+                Arc::clone(self.tls.insert(tls::client(&trust)?))
+            }
+        };
+        let address = || self.settings.address.ip().to_string();
+        let name = settings.name.clone().unwrap_or_else(address);
+        Ok(Box::new(tls::wrap(&config, &name, stream)?))
     }
 
     fn ask(&mut self, sentence: &[String]) -> Result<Answer, Refusal> {
@@ -305,7 +331,12 @@ struct Answer {
     done: HashMap<String, String>,
 }
 
-/// A connection to the API, on anything that carries octets.
+/// Anything that carries octets both ways.
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
+/// A connection to the API.
 struct Connection<S> {
     stream: S,
 }
@@ -317,6 +348,7 @@ impl<S: Read + Write> Connection<S> {
         sentence.iter().for_each(|word| write_word(word.as_bytes(), &mut octets));
         write_word(b"", &mut octets);
         self.stream.write_all(&octets)?;
+        self.stream.flush()?;
         let mut answer = Answer::default();
         let mut trap = None;
         for _ in 0..SENTENCES_MAX {

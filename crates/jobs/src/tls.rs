@@ -1,0 +1,95 @@
+//! Connections inside of TLS, for what is not HTTP.
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+};
+
+use crate::http::Trust;
+
+/// A connection inside of TLS.
+pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+/// Prepares to speak TLS to servers that are trusted like this.
+pub(crate) fn client(trust: &Trust) -> io::Result<Arc<ClientConfig>> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let config = match trust {
+        Trust::Everybody => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Everybody(provider)))
+        }
+        Trust::Usual => {
+            builder.with_root_certificates(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
+        }
+        Trust::File(file) => {
+            let wrong = |error: &dyn std::fmt::Display| {
+                io::Error::other(format!("cannot read {}: {error}", file.display()))
+            };
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
+                let certificate = certificate.map_err(|error| wrong(&error))?;
+                roots.add(certificate).map_err(|error| wrong(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(io::Error::other(format!("{} holds no certificate", file.display())));
+            }
+            builder.with_root_certificates(roots)
+        }
+    };
+    Ok(Arc::new(config.with_no_client_auth()))
+}
+
+/// Speaks TLS on a connection; the first octets that are sent or awaited shake hands.
+pub(crate) fn wrap(config: &Arc<ClientConfig>, name: &str, stream: TcpStream) -> io::Result<TlsStream> {
+    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    let connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+    Ok(StreamOwned::new(connection, stream))
+}
+
+/// Believes anybody about who they are, because the operator says so; what they sign must be right all the same.
+#[derive(Debug)]
+struct Everybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Everybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
