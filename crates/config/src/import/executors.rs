@@ -80,7 +80,7 @@ impl<'a> Translator<'a> {
             "client_ip_from_ecs" if self.dialect == Dialect::Oxidns => {
                 let peers: Vec<String> =
                     self.separated(argument).into_iter().map(|word| word.value).collect();
-                self.trusted_peers(&peers);
+                self.trusted_peers(&peers, quick.span());
                 Rules::new()
             }
             "ipset" | "nftset" => self.kernel_sets(quick),
@@ -195,7 +195,7 @@ impl<'a> Translator<'a> {
                     .into_iter()
                     .map(|peer| peer.value)
                     .collect();
-                self.trusted_peers(&peers);
+                self.trusted_peers(&peers, plugin.tag.span);
                 Rules::new()
             }
             "prefer_ipv4" | "prefer_ipv6" => {
@@ -535,7 +535,7 @@ impl<'a> Translator<'a> {
             self.warn(quick.span(), "only the first address is used, as there");
         }
         let bits = bits.unwrap_or(if address.is_ipv4() { 24 } else { 48 });
-        plain(format!("ecs({}, keep)", network(address, u64::from(bits))))
+        plain(format!("ecs({})", network(address, u64::from(bits))))
     }
 
     fn edns_options(&mut self, codes: &[At<String>]) -> Rules {
@@ -630,6 +630,8 @@ impl<'a> Translator<'a> {
             rules.extend(plain("reverse"));
         }
         rules.push(Rule::after(format!("remember(for {ttl}s, size {size})")));
+        // What is remembered for so long is not kept longer by clients.
+        rules.push(Rule::after(format!("ttl(max {ttl}s)")));
         rules
     }
 

@@ -159,7 +159,8 @@ impl<'a> Translator<'a> {
         self.jobs();
         self.unused();
         if !self.trusted.is_empty() {
-            top.put("trusted-peers", Out::Row(self.trusted.iter().cloned().collect()));
+            let note = format!("Here {}.", servers::TRUSTED_FROM_THE_START);
+            top.note("trusted-peers", vec![note], Out::Row(self.trusted.iter().cloned().collect()));
         }
         if let Some(recorder) = self.recorder.take() {
             top.put("recorder", recorder);

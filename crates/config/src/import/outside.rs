@@ -188,13 +188,21 @@ impl<'a> Translator<'a> {
             }
         }
         map.put_some("queue", args.number("queue_capacity", problems).map(|number| number.value.to_string()));
-        for key in ["tls", "persistent"] {
-            if args.node(key).is_some()
-                && let Some(place) = args.place(key)
-            {
-                problems
-                    .push(crate::diagnostic::Problem::error(place, format!("\"{key}\" cannot be expressed")));
+        if let Some(node) = args.node("tls") {
+            let tls = Args::new(self.dialect, "\"tls\"", node, problems);
+            map.put("tls", "true");
+            map.put_some("server-name", tls.text("server_name", problems).map(|text| text.value));
+            map.put_some("ca", tls.text("ca", problems).map(|text| text.value));
+            if tls.flag("insecure", problems).is_some_and(|flag| flag.value) {
+                map.put("verify", "false");
             }
+            tls.finish(problems);
+        }
+        if args.node("persistent").is_some()
+            && let Some(place) = args.place("persistent")
+        {
+            let message = "\"persistent\" cannot be expressed".to_owned();
+            problems.push(crate::diagnostic::Problem::error(place, message));
         }
         args.ignore(
             &[

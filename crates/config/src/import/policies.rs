@@ -190,6 +190,12 @@ impl Translator<'_> {
                     after.push(Action::plain(text));
                     continue;
                 }
+                if let [only] = made.actions.as_slice()
+                    && only.text == "ecs(forward)"
+                    && self.is_subnet_known(&mut policy.rules)
+                {
+                    continue;
+                }
                 if brings(&made) && !after.is_empty() {
                     made.actions.extend(after.iter().cloned());
                 }
@@ -217,6 +223,21 @@ impl Translator<'_> {
             policy.rules.push(Rule { actions: vec![Action::plain("return")], ..Rule::default() });
         }
         policy
+    }
+
+    /// Returns whether an earlier rule says which client subnet is sent: what the client sent changes that in mosdns
+    /// only, where it comes first; in OxiDNS nothing of it is left by then.
+    fn is_subnet_known(&self, rules: &mut [Rule]) -> bool {
+        let mut actions = rules.iter_mut().flat_map(|rule| &mut rule.actions);
+        let Some(earlier) = actions.find(|action| action.text.starts_with("ecs(")) else { return false };
+        let is_own = earlier.text == "ecs(forward)" || earlier.text.ends_with(", keep)");
+        if self.dialect == Dialect::Mosdns && !is_own {
+            earlier.text = match earlier.text.as_str() {
+                "ecs(strip)" => "ecs(forward)".to_owned(),
+                text => format!("{}, keep)", text.trim_end_matches(')')),
+            };
+        }
+        true
     }
 
     /// Says what a client gets for whom nothing was found.

@@ -11,6 +11,8 @@ use crate::values;
 
 /// The TTL that both programs give to names of `hosts`.
 const HOSTS_TTL: u32 = 10;
+/// What is said of the alias that a redirection puts before an answer.
+const ALIAS_TTL: &str = "The alias has the TTL of the answer here; there it has one second.";
 /// Lines of a file of names that go into the new file.
 const LINES_MAX: usize = 200_000;
 
@@ -138,7 +140,8 @@ impl<'a> Translator<'a> {
                 map.put("text", Out::Block(text));
                 self.records.put(name.clone(), map);
             }
-            rules.push(finds(format!("records({name})"), None, ends));
+            // Other types than addresses go on to the next step.
+            rules.push(finds(format!("records({name})"), Some("qtype in [A, AAAA]".to_owned()), ends));
         }
         for (number, (pattern, addresses)) in patterns.into_iter().enumerate() {
             let list = self.list_set(&format!("{name}-{}", number + 1), &[pattern]);
@@ -239,6 +242,7 @@ impl<'a> Translator<'a> {
             rules.push(Rule {
                 condition: Some(condition),
                 actions: vec![Action::plain(format!("redirect({target})"))],
+                notes: if number == 0 { vec![ALIAS_TTL.to_owned()] } else { Vec::new() },
                 ..Rule::default()
             });
         }

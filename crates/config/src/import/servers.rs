@@ -3,8 +3,12 @@
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::policy::ENTRY;
-use crate::source::At;
+use crate::source::{At, Span};
 use crate::values;
+
+/// What is said where a sequence takes the word of peers about their clients.
+pub(super) const TRUSTED_FROM_THE_START: &str =
+    "peers that are trusted are taken at their word from the first rule on, not from this one on";
 
 /// A place where queries are taken.
 struct Door {
@@ -197,7 +201,8 @@ impl Translator<'_> {
     }
 
     /// Notes whose word about their clients is taken.
-    pub(super) fn trusted_peers(&mut self, peers: &[String]) {
+    pub(super) fn trusted_peers(&mut self, peers: &[String], place: Span) {
+        self.warn(place, TRUSTED_FROM_THE_START);
         if peers.is_empty() {
             self.trusted.insert("127.0.0.1".to_owned());
         }

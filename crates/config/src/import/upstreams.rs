@@ -298,7 +298,17 @@ impl<'a> Translator<'a> {
         if lazy > 0 {
             cache.put("stale", format!("{lazy}s"));
             cache.put("stale-client-timeout", "0s");
-            cache.put("stale-ttl", "5s");
+            match self.dialect {
+                Dialect::Mosdns => cache.put("stale-ttl", "5s"),
+                Dialect::Oxidns => cache.note(
+                    "stale-ttl",
+                    vec![
+                        "OxiDNS gives expired answers the TTL that they had; here clients soon ask again."
+                            .to_owned(),
+                    ],
+                    "30s",
+                ),
+            }
         } else {
             cache.put("stale", "off");
         }
