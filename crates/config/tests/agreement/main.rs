@@ -1,0 +1,316 @@
+//! The compiled program and a plain reading of the same rules agree, on random policies and queries: which rules are
+//! taken, in which order policies run, what answers are made, and what becomes of them.
+
+mod answers;
+mod reader;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime};
+
+use answers::{Said, upstream};
+use config::{System, compile, load_text};
+use engine::{Client, Engine, ListenerId, Now, Outcome, Reply, Share, SnapshotCell, Transport, Verdict};
+use proptest::prelude::*;
+use reader::Reader;
+use wire::{Class, Flags, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Writer};
+
+/// What the file has besides policies.
+const COMMON: &str = "upstreams: {default: {servers: 192.0.2.1}}\ntrusted-peers: 203.0.113.0/24\nsets: {some: {names: [suffix:b.example, exact:other], addresses: [10.1.0.0/16, 2001:db8::/32]}}\nconditions: {named: 'qtype == A or client in some', other: not named and rd}\n";
+
+/// Tests of the query, of marks, and of the answer there is.
+const TESTS: &[&str] = &[
+    "qname == a.example.",
+    "qname in suffix:example|exact:b.other",
+    "qname in exact:a1.example|some",
+    "qname in some",
+    "qname in keyword:ad",
+    "qname in \"regex:^a[0-9]\"",
+    "qname starts-with a",
+    "qname not ends-with other",
+    "qname contains ample",
+    "qtype == A",
+    "qtype in [AAAA, MX]",
+    "qtype starts-with A",
+    "client in 10.0.0.0/8",
+    "client in some|192.0.2.0/24",
+    "client starts-with 10.",
+    "client-id == anna",
+    "rd",
+    "cd",
+    "ad",
+    "do",
+    "edns",
+    "edns-size < 1000",
+    "edns-size >= 512",
+    "edns-option in nsid|65001",
+    "transport == tcp",
+    "transport in [udp, quic]",
+    "mark == 1",
+    "mark in [2, 3]",
+    "mark starts-with 3",
+    "qclass == IN",
+    "opcode != query",
+    "ptr-address in 10.0.0.0/8",
+    "answer",
+    "answered",
+    "rcode == nxdomain",
+    "answer has A",
+    "answer has CNAME",
+    "answer-address in 10.0.0.0/8",
+    "answer-address in some",
+    "answer-cname in suffix:cdn.example",
+    "rcode in [noerror, servfail]",
+    "env(GANNET_NO_SUCH_VARIABLE)",
+    "named",
+    "other",
+    "true",
+    "false",
+];
+
+const NAMES: &[&str] = &[
+    "a.example.",
+    "A.Example.",
+    "x.a.example.",
+    "a1.example.",
+    "b.example.",
+    "c.b.example.",
+    "ad.b.other.",
+    "b.other.",
+    "other.",
+    "x.other.",
+    "example.",
+    ".",
+    "1.2.3.10.in-addr.arpa.",
+    "1.2.0.192.in-addr.arpa.",
+];
+const CLIENTS: &[&str] = &["10.0.0.1", "10.1.2.3", "192.0.2.1", "2001:db8::1", "2001:db9::1", "203.0.113.5"];
+const TYPES: &[Rtype] = &[Rtype::A, Rtype::AAAA, Rtype::HTTPS, Rtype::MX, Rtype::PTR, Rtype::TXT];
+
+/// Actions that do not lead to other policies.
+const ACTIONS: &[&str] = &[
+    "mark(1)",
+    "mark(2)",
+    "mark(3)",
+    "reject(nxdomain)",
+    "reject(notimp)",
+    "drop",
+    "accept",
+    "return",
+    "forget",
+    "block",
+    "block(nxdomain)",
+    "block(nodata, continue)",
+    "block(192.0.2.80, ttl 5m)",
+    "block(10.0.0.80, 2001:db8::80, continue)",
+    "block(drop)",
+    reader::RESPOND,
+    "ttl(fixed 7s)",
+    "ttl(min 150s)",
+    "ttl(min 60s, max 250s)",
+    "remove(AAAA)",
+    "remove(MX)",
+    "remove(A, MX)",
+    "remove(address 10.0.0.0/8)",
+    "remove(address some)",
+    "keep(A)",
+    "keep(address 10.0.0.0/8)",
+    "limit(1)",
+    "limit(2)",
+    "strip(ech)",
+    "strip(ech, hints)",
+    "flatten",
+    "sort(10.1.0.0/16, 192.0.2.0/24)",
+    "ede(4, \"made up\")",
+];
+/// What asks an upstream: as likely as all others together, or there would be few answers to change.
+const FORWARD: &str = "forward(default)";
+
+fn conditions() -> impl Strategy<Value = String> {
+    prop::sample::select(TESTS).prop_map(str::to_owned).prop_recursive(3, 8, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} and {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} or {b})")),
+            inner.prop_map(|a| format!("not ({a})")),
+        ]
+    })
+}
+
+/// Returns whether nothing after an action in its rule is reached.
+fn ends(action: &str) -> bool {
+    let is_block = action.starts_with("block") && !action.contains("continue");
+    is_block
+        || ["reject", "goto"].iter().any(|word| action.starts_with(word))
+        || ["drop", "accept", "return"].contains(&action)
+}
+
+/// Actions of a policy that may call those with higher numbers.
+fn actions(policy: usize) -> impl Strategy<Value = String> {
+    let mut all: Vec<String> = ACTIONS.iter().map(|&action| action.to_owned()).collect();
+    for target in policy + 1..POLICIES {
+        all.extend([format!("call(p{target})"), format!("goto(p{target})")]);
+    }
+    let one = prop_oneof![2 => prop::sample::select(all), 1 => Just(FORWARD.to_owned())];
+    prop::collection::vec(one, 1..5).prop_map(|list| {
+        let end = list.iter().position(|action| ends(action)).map_or(list.len(), |at| at + 1);
+        let quoted: Vec<String> =
+            list[..end].iter().map(|action| format!("'{}'", action.replace('\'', "''"))).collect();
+        format!("[{}]", quoted.join(", "))
+    })
+}
+
+const POLICIES: usize = 4;
+
+fn policies() -> impl Strategy<Value = String> {
+    let rules = |policy: usize| {
+        prop::collection::vec((conditions(), actions(policy)), 1..6).prop_map(move |rules| {
+            let name = if policy == 0 { "main".to_owned() } else { format!("p{policy}") };
+            let rules: String = rules
+                .iter()
+                .map(|(condition, actions)| format!("    - if: {condition}\n      do: {actions}\n"))
+                .collect();
+            format!("  {name}:\n{rules}")
+        })
+    };
+    (rules(0), rules(1), rules(2), rules(3)).prop_map(|(a, b, c, d)| format!("{COMMON}policy:\n{a}{b}{c}{d}"))
+}
+
+/// A query.
+#[derive(Clone, Debug)]
+struct Asked {
+    name: &'static str,
+    rtype: Rtype,
+    client: IpAddr,
+    is_tcp: bool,
+    flags: [bool; 3],
+    #[expect(clippy::type_complexity, reason = "it stands nowhere else")]
+    edns: Option<(u16, bool, Vec<(u16, &'static [u8])>)>,
+}
+
+fn queries() -> impl Strategy<Value = Asked> {
+    let options = prop::sample::subsequence(
+        vec![
+            (3_u16, b"".as_slice()),
+            (65001, b"\x00\x00\x5e\x00\x53\x01"),
+            (65074, b"Anna"),
+            (65074, b"ben"),
+        ],
+        0..3,
+    );
+    let edns =
+        prop::option::of((prop::sample::select(vec![0_u16, 512, 999, 1232, 4096]), any::<bool>(), options));
+    (
+        prop::sample::select(NAMES),
+        prop::sample::select(TYPES),
+        prop::sample::select(CLIENTS),
+        any::<bool>(),
+        any::<[bool; 3]>(),
+        edns,
+    )
+        .prop_map(|(name, rtype, client, is_tcp, flags, edns)| Asked {
+            name,
+            rtype,
+            client: client.parse().expect("an address"),
+            is_tcp,
+            flags,
+            edns,
+        })
+}
+
+impl Asked {
+    fn bytes(&self) -> Vec<u8> {
+        let name: NameBuf = self.name.parse().expect("a name");
+        let mut flags = Flags::default();
+        for (is_set, flag) in self.flags.iter().zip([Flags::RD, Flags::CD, Flags::AD]) {
+            if *is_set {
+                flags = flags.with(flag);
+            }
+        }
+        let mut bytes = vec![0; 1024];
+        let mut writer = Writer::new(&mut bytes, 1024, 7, flags);
+        let question = Question { qname: name.as_name(), qtype: self.rtype, qclass: Class::IN };
+        writer.question(&question).expect("room");
+        if let Some((size, wants_dnssec, options)) = &self.edns {
+            writer
+                .opt(*size, Rcode::NOERROR, *wants_dnssec, |opt| {
+                    for (code, data) in options {
+                        opt.option(OptionCode(*code), data)?;
+                    }
+                    Ok(())
+                })
+                .expect("room");
+        }
+        let len = writer.finish();
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn text(&self) -> String {
+        let name = self.name.to_ascii_lowercase();
+        if name == "." { name } else { name.trim_end_matches('.').to_owned() }
+    }
+}
+
+/// Asks the engine, plays the upstream, and returns what the client gets; `None` is silence.
+fn ask(engine: &mut Engine, asked: &Asked) -> Option<Said> {
+    let client = Client {
+        address: asked.client,
+        port: 4711,
+        transport: if asked.is_tcp { Transport::Tcp } else { Transport::Udp },
+        verified: true,
+        reply_octets_max: u16::MAX,
+        keepalive: None,
+        listener: ListenerId::default(),
+        connection: 0,
+    };
+    let mut buffer = [0; 4096];
+    let mut reply = Reply::new(&mut buffer);
+    let mut verdict = engine.answer(&asked.bytes(), &client, &mut reply);
+    let brought =
+        upstream(&asked.text(), asked.rtype).message(&asked.name.parse().expect("a name"), asked.rtype);
+    loop {
+        match verdict {
+            Verdict::Answered => {
+                return Some(Said::read(&Message::parse(reply.bytes()).expect("a reply")));
+            }
+            Verdict::Drop => return None,
+            Verdict::Defer(suspended) => {
+                let message = Message::parse(&brought).expect("a message");
+                verdict = engine.resume(suspended, Outcome::Reply(&message), Share::First, &mut reply);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn compiled_rules_decide_as_they_read(
+        text in policies(),
+        queries in prop::collection::vec(queries(), 16),
+    ) {
+        let text = format!("allow: any\n{text}");
+        let loaded = match load_text(Path::new("x"), &text, &System) {
+            Ok(loaded) => loaded,
+            Err(found) => panic!("{}\n{text}", found[0].line()),
+        };
+        let plans = match compile(&loaded, &[], None, &System) {
+            Ok(plans) => plans,
+            Err(found) => panic!("{}\n{text}", found[0].line()),
+        };
+        let (reclaim, _) = channel();
+        let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
+        let mut engine = Engine::new(cell, Arc::default());
+        engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
+        for asked in &queries {
+            prop_assert_eq!(
+                ask(&mut engine, asked),
+                Reader::said(&loaded.settings, asked),
+                "{:?}\n{}", asked, &text
+            );
+        }
+    }
+}
