@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use testkit::{Answer, Ask, Script, Server, Stub, forwarding};
+use testkit::{Answer, Ask, Script, Server, Stub, contains, forwarding, lacks};
 use wire::{NameBuf, OptionCode, Query, Rcode, Rtype, rdata};
 
 /// Starts a server whose policy is `local` and these rules.
@@ -16,21 +16,6 @@ fn start_with(script: Script, rules: &[&str], more: &str) -> (Stub, Server) {
     let policy = format!("policy:\n  main:\n    - local\n{rules}");
     let server = Server::start(&forwarding(&[&stub], &format!("{more}\n{policy}")));
     (stub, server)
-}
-
-#[track_caller]
-fn contains(text: &str, part: &str) {
-    assert!(text.contains(part), "expected {part:?} in:\n{text}");
-}
-
-#[track_caller]
-fn lacks(text: &str, part: &str) {
-    assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
-}
-
-/// The lines that `dig +short` prints.
-fn short(server: &Server, name: &str, rtype: &str) -> Vec<String> {
-    server.dig(&["+short", name, rtype]).lines().map(str::to_owned).collect()
 }
 
 fn data(rtype: Rtype, text: &str) -> Vec<u8> {
@@ -68,8 +53,8 @@ fn names_are_blocked_in_every_way() {
             "forward(default)",
         ],
     );
-    assert_eq!(short(&server, "null.example", "A"), ["0.0.0.0"]);
-    assert_eq!(short(&server, "www.null.example", "AAAA"), ["::"]);
+    assert_eq!(server.dig_short(&["null.example", "A"]), ["0.0.0.0"]);
+    assert_eq!(server.dig_short(&["www.null.example", "AAAA"]), ["::"]);
     let printed = server.dig(&["null.example", "HTTPS"]);
     contains(&printed, "status: NOERROR");
     contains(&printed, "ANSWER: 0, AUTHORITY: 1");
@@ -83,9 +68,9 @@ fn names_are_blocked_in_every_way() {
     contains(&printed, "status: NOERROR");
     contains(&printed, "nodata.example.\t\t300\tIN\tSOA");
     contains(&server.dig(&["refused.example", "A"]), "status: REFUSED");
-    assert_eq!(short(&server, "page.example", "A"), ["192.0.2.80"]);
-    assert_eq!(short(&server, "page.example", "AAAA"), ["2001:db8::80"]);
-    assert_eq!(short(&server, "v4.example", "AAAA"), Vec::<String>::new());
+    assert_eq!(server.dig_short(&["page.example", "A"]), ["192.0.2.80"]);
+    assert_eq!(server.dig_short(&["page.example", "AAAA"]), ["2001:db8::80"]);
+    assert_eq!(server.dig_short(&["v4.example", "AAAA"]), Vec::<String>::new());
     // Silence is heard as the next reply being the next question's.
     let client = testkit::UdpClient::connect(server.address());
     client.send(&Ask::new("silent.example", Rtype::A).id(1).bytes());
@@ -115,15 +100,19 @@ fn replies_are_written_in_the_configuration() {
     contains(&printed, "EDE: 29");
     contains(&printed, "(made up)");
     contains(&printed, "ns.example. admin.example. 1 2 3 4 5");
-    assert_eq!(short(&server, "on.example", "A"), ["192.0.2.1"]);
+    assert_eq!(server.dig_short(&["on.example", "A"]), ["192.0.2.1"]);
 }
 
 #[test]
 fn records_are_served_from_texts_and_files() {
     let stub = Stub::start(Script::default());
     let directory = tempfile::tempdir().expect("a temporary directory");
-    std::fs::write(directory.path().join("more.zone"), "$GENERATE 1-3 host$ 60 A 192.0.2.$\n")
-        .expect("a writable directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).expect("a writable directory");
+    };
+    write("more.zone", "$GENERATE 1-3 host$ 60 A 192.0.2.$\n$INCLUDE again.zone again\n");
+    write("again.zone", "once A 192.0.2.20\n");
+    write("text.zone", "twice A 192.0.2.21\n");
     let config = "\
 records:
   own:
@@ -135,6 +124,7 @@ records:
       *.wild TXT \"any\"
       odd TYPE65400 \\# 3 010203
       srv SRV 1 2 443 www
+      $INCLUDE text.zone
     files: more.zone
 policy:
   main:
@@ -144,13 +134,15 @@ policy:
     - forward(default)
 ";
     let server = Server::start_in(directory, &forwarding(&[&stub], config));
-    assert_eq!(short(&server, "www.example.org", "A"), ["192.0.2.1"]);
-    assert_eq!(short(&server, "alias.example.org", "A"), ["www.example.org.", "192.0.2.1"]);
-    assert_eq!(short(&server, "a.b.wild.example.org", "TXT"), ["\"any\""]);
-    assert_eq!(short(&server, "odd.example.org", "TYPE65400"), ["\\# 3 010203"]);
-    assert_eq!(short(&server, "srv.example.org", "SRV"), ["1 2 443 www.example.org."]);
-    assert_eq!(short(&server, "host2.example.org", "A"), ["192.0.2.2"]);
-    assert_eq!(short(&server, "printer.example", "A"), ["192.0.2.9"]);
+    assert_eq!(server.dig_short(&["www.example.org", "A"]), ["192.0.2.1"]);
+    assert_eq!(server.dig_short(&["alias.example.org", "A"]), ["www.example.org.", "192.0.2.1"]);
+    assert_eq!(server.dig_short(&["a.b.wild.example.org", "TXT"]), ["\"any\""]);
+    assert_eq!(server.dig_short(&["odd.example.org", "TYPE65400"]), ["\\# 3 010203"]);
+    assert_eq!(server.dig_short(&["srv.example.org", "SRV"]), ["1 2 443 www.example.org."]);
+    assert_eq!(server.dig_short(&["host2.example.org", "A"]), ["192.0.2.2"]);
+    assert_eq!(server.dig_short(&["once.again.example.org", "A"]), ["192.0.2.20"]);
+    assert_eq!(server.dig_short(&["twice.example.org", "A"]), ["192.0.2.21"]);
+    assert_eq!(server.dig_short(&["printer.example", "A"]), ["192.0.2.9"]);
     let printed = server.kdig(&["nothing.example.org", "A"]);
     contains(&printed, "status: NXDOMAIN");
     contains(&printed, "aa");
@@ -158,8 +150,23 @@ policy:
     contains(&printed, "ANSWER: 0, AUTHORITY: 1");
     contains(&printed, "example.org.\t\t30\tIN\tSOA");
     assert!(stub.seen().is_empty(), "nobody else was asked");
-    assert_eq!(short(&server, "www.example.net", "A"), ["192.0.2.1"]);
+    assert_eq!(server.dig_short(&["www.example.net", "A"]), ["192.0.2.1"]);
     assert_eq!(stub.count("www.example.net."), 1);
+}
+
+#[test]
+fn names_of_hosts_files_are_answered_where_the_policy_says() {
+    let stub = Stub::start(Script::default());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("hosts"), "192.0.2.44 box.example box\n2001:db8::44 box.example\n")
+        .expect("a writable directory");
+    let config = "hosts: {files: hosts}\npolicy: {main: [{if: qname in suffix:skip.example, do: forward(default)}, hosts, local, forward(default)]}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], config));
+    assert_eq!(server.dig_short(&["box.example", "A"]), ["192.0.2.44"]);
+    assert_eq!(server.dig_short(&["BOX.example", "AAAA"]), ["2001:db8::44"]);
+    assert_eq!(server.dig_short(&["-x", "192.0.2.44"]), ["box.example."]);
+    assert!(stub.seen().is_empty(), "nobody else was asked");
+    assert_eq!(server.dig_short(&["other.example", "A"]), ["192.0.2.1"]);
 }
 
 #[test]
@@ -206,13 +213,13 @@ fn records_are_removed_and_kept_by_type_and_address() {
             "{if: qname == text.example, do: keep(TXT)}",
         ],
     );
-    assert_eq!(short(&server, "four.example", "A").len(), 3);
+    assert_eq!(server.dig_short(&["four.example", "A"]).len(), 3);
     let printed = server.dig(&["four.example", "AAAA"]);
     contains(&printed, "ANSWER: 0, AUTHORITY: 1");
     contains(&printed, "four.example.\t\t300\tIN\tSOA");
-    assert_eq!(short(&server, "near.example", "A"), ["198.51.100.1"]);
-    assert_eq!(short(&server, "far.example", "A"), ["192.0.2.1", "203.0.113.1"]);
-    assert_eq!(short(&server, "text.example", "A"), Vec::<String>::new());
+    assert_eq!(server.dig_short(&["near.example", "A"]), ["198.51.100.1"]);
+    assert_eq!(server.dig_short(&["far.example", "A"]), ["192.0.2.1", "203.0.113.1"]);
+    assert_eq!(server.dig_short(&["text.example", "A"]), Vec::<String>::new());
 }
 
 #[test]
@@ -221,7 +228,7 @@ fn aliases_are_flattened() {
         Answer::a(300, Ipv4Addr::new(192, 0, 2, 1)).alias(60, &asked.qname, "edge.example.net")
     });
     let (_stub, server) = start(script, &["forward(default)", "{if: qname == flat.example, do: flatten}"]);
-    assert_eq!(short(&server, "usual.example", "A"), ["edge.example.net.", "192.0.2.1"]);
+    assert_eq!(server.dig_short(&["usual.example", "A"]), ["edge.example.net.", "192.0.2.1"]);
     let printed = server.kdig(&["+noall", "+answer", "flat.example", "A"]);
     contains(&printed, "flat.example.");
     lacks(&printed, "CNAME");
@@ -231,7 +238,7 @@ fn aliases_are_flattened() {
 #[test]
 fn parameters_of_services_are_stripped() {
     let (_stub, server) = start(addresses(THREE), &["forward(default)", "strip(ech, hints)"]);
-    assert_eq!(short(&server, "www.example.org", "HTTPS"), ["1 . alpn=\"h2,h3\""]);
+    assert_eq!(server.dig_short(&["www.example.org", "HTTPS"]), ["1 . alpn=\"h2,h3\""]);
 }
 
 #[test]
@@ -246,10 +253,10 @@ fn addresses_are_sorted_shuffled_and_limited() {
             "{if: qname == turn.example, do: shuffle}",
         ],
     );
-    assert_eq!(short(&server, "sort.example", "A"), ["203.0.113.1", "198.51.100.1", "192.0.2.1"]);
-    assert_eq!(short(&server, "one.example", "A"), ["203.0.113.1"]);
+    assert_eq!(server.dig_short(&["sort.example", "A"]), ["203.0.113.1", "198.51.100.1", "192.0.2.1"]);
+    assert_eq!(server.dig_short(&["one.example", "A"]), ["203.0.113.1"]);
     // From 127.0.0.1 all are equally far.
-    assert_eq!(short(&server, "near.example", "A"), ["192.0.2.1", "198.51.100.1", "203.0.113.1"]);
+    assert_eq!(server.dig_short(&["near.example", "A"]), ["192.0.2.1", "198.51.100.1", "203.0.113.1"]);
     let firsts: std::collections::BTreeSet<String> = (0..40)
         .filter_map(|id| server.ask(&Ask::new("turn.example", Rtype::A).id(id)).answers().into_iter().next())
         .collect();
@@ -272,11 +279,11 @@ fn private_addresses_from_outside_are_refused() {
     let printed = server.dig(&["evil.example", "A"]);
     contains(&printed, "status: SERVFAIL");
     contains(&printed, "EDE: 15 (Blocked): (private address in an answer from outside)");
-    assert_eq!(short(&server, "www.corp.example", "A").len(), 2);
-    assert_eq!(short(&server, "filter.example", "A"), ["192.0.2.1"]);
+    assert_eq!(server.dig_short(&["www.corp.example", "A"]).len(), 2);
+    assert_eq!(server.dig_short(&["filter.example", "A"]), ["192.0.2.1"]);
     contains(&server.dig(&["nx.example", "A"]), "status: NXDOMAIN");
     contains(&server.dig(&["other.example", "A"]), "status: SERVFAIL");
-    assert_eq!(short(&server, "evil.example", "AAAA"), ["2001:db8::1"]);
+    assert_eq!(server.dig_short(&["evil.example", "AAAA"]), ["2001:db8::1"]);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! What happens besides the reply: effects, the record of queries, labels, logs, schedules.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use testkit::{Answer, Ask, Script, Server, Stub, eventually, forwarding};
+use testkit::mikrotik::Router;
+use testkit::{Answer, Ask, Page, Script, Server, Stub, Web, eventually, forwarding};
 use wire::{Rcode, Rtype};
 
 /// Set in the copy of this program that runs in a network namespace of its own.
@@ -61,16 +60,6 @@ fn in_namespace(name: &str, tool: &str) -> bool {
     };
     println!("{name} is skipped: {why}");
     false
-}
-
-/// Returns a counter of `gannet stats`.
-fn stat(server: &Server, group: &str, name: &str) -> u64 {
-    let output = server.command(&["stats"]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let wanted = format!("{group}.{name} ");
-    said.lines()
-        .find_map(|line| line.strip_prefix(&wanted)?.parse().ok())
-        .unwrap_or_else(|| panic!("no {wanted}in {said}"))
 }
 
 #[test]
@@ -128,9 +117,9 @@ fn an_nftables_set_is_filled() {
     eventually("the timeout is the TTL", || set("short").contains("192.0.2.1 timeout 1m expires"));
     // Nothing is lost to a set that is not there, and the others are filled all the same.
     server.ask(&ask("missing.example.org"));
-    eventually("a failure is counted", || stat(&server, "effect.missing", "failed") > 0);
-    assert_eq!(stat(&server, "effect.video", "failed"), 0);
-    assert_eq!(stat(&server, "effect.nets", "done"), 1);
+    eventually("a failure is counted", || server.stat("effect.missing", "failed") > 0);
+    assert_eq!(server.stat("effect.video", "failed"), 0);
+    assert_eq!(server.stat("effect.nets", "done"), 1);
 }
 
 #[test]
@@ -192,140 +181,11 @@ fn an_ipset_is_filled() {
     });
 }
 
-/// An entry of a router's table: where it is, and what it says.
-type Row = (String, HashMap<String, String>);
-
-/// A request: its first line, its headers and its body.
-type Heard = (String, HashMap<String, String>, String);
-
-/// Plays a MikroTik router: keeps address lists and routes as the API tells it.
-struct Router {
-    address: std::net::SocketAddr,
-    tables: Arc<Mutex<Vec<Row>>>,
-    heard: Arc<Mutex<Vec<Vec<String>>>>,
-}
-
-impl Router {
-    fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let router = Self {
-            address: listener.local_addr().expect("a bound socket"),
-            tables: Arc::default(),
-            heard: Arc::default(),
-        };
-        let (tables, heard) = (Arc::clone(&router.tables), Arc::clone(&router.heard));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (tables, heard) = (Arc::clone(&tables), Arc::clone(&heard));
-                std::thread::spawn(move || Self::serve(stream, &tables, &heard));
-            }
-        });
-        router
-    }
-
-    fn serve(
-        mut stream: TcpStream,
-        tables: &Mutex<Vec<(String, HashMap<String, String>)>>,
-        heard: &Mutex<Vec<Vec<String>>>,
-    ) {
-        let mut is_in = false;
-        while let Some(sentence) = sentence(&mut stream) {
-            heard.lock().expect("no panic").push(sentence.clone());
-            let attributes = |mark: char| -> HashMap<String, String> {
-                let words = sentence.iter().filter_map(|word| word.strip_prefix(mark)?.split_once('='));
-                words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-            };
-            let (set, wanted) = (attributes('='), attributes('?'));
-            let Some((menu, command)) = sentence[0].rsplit_once('/') else { return };
-            let mut tables = tables.lock().expect("no panic");
-            let mut say = |words: &[String]| {
-                let mut octets = Vec::new();
-                for word in words {
-                    assert!(word.len() < 0x80, "the test's router speaks short words");
-                    octets.push(word.len() as u8);
-                    octets.extend(word.as_bytes());
-                }
-                octets.push(0);
-                let _ = stream.write_all(&octets);
-            };
-            let trap = |why: &str| vec!["!trap".to_owned(), format!("=message={why}")];
-            match (menu, command) {
-                ("", "login")
-                    if set.get("name").map(String::as_str) == Some("gannet")
-                        && set["password"] == "secret" =>
-                {
-                    is_in = true;
-                }
-                ("", "login") => say(&trap("invalid user name or password (6)")),
-                _ if !is_in => say(&trap("not logged in")),
-                (_, "add") => {
-                    let key = |entry: &HashMap<String, String>| {
-                        (
-                            entry.get("list").cloned(),
-                            entry.get("address").or(entry.get("dst-address")).cloned(),
-                        )
-                    };
-                    if tables.iter().any(|(known, entry)| known == menu && key(entry) == key(&set)) {
-                        say(&trap("failure: already have such entry"));
-                    } else {
-                        let mut entry = set;
-                        entry.insert(".id".to_owned(), format!("*{}", tables.len() + 1));
-                        tables.push((menu.to_owned(), entry));
-                    }
-                }
-                (_, "print") => {
-                    for (known, entry) in tables.iter() {
-                        if known == menu && wanted.iter().all(|(name, value)| entry.get(name) == Some(value))
-                        {
-                            let mut words = vec!["!re".to_owned()];
-                            words.extend(entry.iter().map(|(name, value)| format!("={name}={value}")));
-                            say(&words);
-                        }
-                    }
-                }
-                (_, "set") => {
-                    for (_, entry) in tables.iter_mut().filter(|(_, entry)| entry[".id"] == set[".id"]) {
-                        entry.extend(set.clone());
-                        entry.insert("was-set".to_owned(), "yes".to_owned());
-                    }
-                }
-                (_, "remove") => tables.retain(|(_, entry)| entry[".id"] != set[".id"]),
-                _ => say(&trap("no such command")),
-            }
-            say(&["!done".to_owned()]);
-        }
-    }
-
-    /// Returns the value of an attribute of the entry for an address.
-    fn entry(&self, menu: &str, address: &str, attribute: &str) -> Option<String> {
-        let tables = self.tables.lock().expect("no panic");
-        let is_it = |entry: &HashMap<String, String>| {
-            entry.get("address").or(entry.get("dst-address")).map(String::as_str) == Some(address)
-        };
-        tables.iter().find(|(known, entry)| known == menu && is_it(entry))?.1.get(attribute).cloned()
-    }
-}
-
-fn sentence(stream: &mut TcpStream) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    loop {
-        let mut len = [0];
-        stream.read_exact(&mut len).ok()?;
-        if len[0] == 0 {
-            return Some(words);
-        }
-        assert!(len[0] < 0x80, "the test's router hears short words");
-        let mut word = vec![0; len[0].into()];
-        stream.read_exact(&mut word).ok()?;
-        words.push(String::from_utf8(word).expect("text"));
-    }
-}
-
 #[test]
 fn a_router_keeps_what_it_is_told() {
     let router = Router::start();
     // Left by somebody else, and by an earlier run of ours.
-    router.tables.lock().expect("no panic").extend([
+    router.put([
         (
             "/ip/firewall/address-list".to_owned(),
             HashMap::from([
@@ -354,7 +214,7 @@ fn a_router_keeps_what_it_is_told() {
              \x20 lists: {{type: mikrotik-list, address: \"{0}\", user: gannet, password: secret, list4: video, list6: video6, timeout: 10m}}\n\
              \x20 routes: {{type: mikrotik-route, address: \"{0}\", user: gannet, password: \"file:password\", gateway4: 10.0.0.9, routing-table: vpn}}\n\
              policy: {{main: [effect(lists), effect(routes), cache(main), forward(default)]}}\n",
-            router.address
+            router.address()
         ),
     ).replace("file:password", "secret"));
     server.ask(&ask("two.example.org"));
@@ -377,54 +237,67 @@ fn a_router_keeps_what_it_is_told() {
     });
     assert_eq!(router.entry("/ip/route", "192.0.2.7/32", "routing-table").as_deref(), Some("vpn"));
     assert_eq!(router.entry("/ipv6/route", "2001:db8::7/128", "gateway"), None, "no gateway for IPv6");
-    let logins = router.heard.lock().expect("no panic").iter().filter(|words| words[0] == "/login").count();
+    let logins = router.heard().iter().filter(|words| words[0] == "/login").count();
     assert_eq!(logins, 2, "one connection for each effect");
-    assert_eq!(stat(&server, "effect.lists", "failed"), 0);
+    assert_eq!(server.stat("effect.lists", "failed"), 0);
 }
 
-/// Hears HTTP requests: the request line and the body of each.
-fn web_server() -> (std::net::SocketAddr, Arc<Mutex<Vec<Heard>>>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let address = listener.local_addr().expect("a bound socket");
-    let heard: Arc<Mutex<Vec<_>>> = Arc::default();
-    let log = Arc::clone(&heard);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let log = Arc::clone(&log);
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stream);
-                loop {
-                    let mut line = String::new();
-                    if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                        return;
-                    }
-                    let mut headers = HashMap::new();
-                    loop {
-                        let mut header = String::new();
-                        reader.read_line(&mut header).expect("a header");
-                        let Some((name, value)) = header.trim().split_once(':') else { break };
-                        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-                    }
-                    let len = headers.get("content-length").and_then(|len| len.parse().ok()).unwrap_or(0);
-                    let mut body = vec![0; len];
-                    reader.read_exact(&mut body).expect("a body");
-                    let status = if line.contains("/broken") { "500 No" } else { "204 Fine" };
-                    let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-                    let body = String::from_utf8(body).expect("text");
-                    log.lock().expect("no panic").push((line.trim().to_owned(), headers, body));
-                    if reader.get_mut().write_all(reply.as_bytes()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
+#[test]
+fn a_router_is_spoken_to_inside_of_tls_if_its_certificate_is_right() {
+    let router = Router::start_tls("router.example");
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("router.pem"), router.certificate()).expect("a writable directory");
+    let effect = |name: &str, more: &str| {
+        format!(
+            "  {name}: {{type: mikrotik-list, address: \"{}\", tls: true, {more}, user: gannet, password: secret, list4: {name}}}\n",
+            router.address()
+        )
+    };
+    let effects = [
+        effect("right", "server-name: router.example, ca: router.pem"),
+        effect("another", "server-name: another.example, ca: router.pem"),
+        effect("unsigned", "server-name: router.example"),
+        effect("unchecked", "verify: false"),
+    ];
+    let stub = upstream();
+    let mut server = Server::start_in(
+        directory,
+        &forwarding(
+            &[&stub],
+            &format!(
+                "effects:\n{}policy: {{main: [effect(right), effect(another), effect(unsigned), effect(unchecked), forward(default)]}}\n",
+                effects.concat()
+            ),
+        ),
+    );
+    server.ask(&ask("www.example.org"));
+    let has = |list: &str| {
+        let wanted = format!("=list={list}");
+        router.heard().iter().any(|sentence| sentence.contains(&wanted))
+    };
+    eventually("the router hears those who may be sure of it, and who do not want to be", || {
+        has("right") && has("unchecked")
     });
-    (address, heard)
+    for name in ["another", "unsigned"] {
+        eventually("the others do not speak to it", || server.stat(&format!("effect.{name}"), "failed") == 1);
+        assert!(!has(name));
+    }
+    server.wait_for_log("invalid peer certificate");
+    assert!(router.entry("/ip/firewall/address-list", "192.0.2.7", "comment").is_some());
+}
+
+/// A web server that is content with everything but `/broken`.
+fn web_server() -> Web {
+    Web::start(|request| {
+        let is_broken = request.line.contains("/broken");
+        Page::status(if is_broken { "500 No" } else { "204 Fine" }, "")
+    })
 }
 
 #[test]
 fn a_request_is_sent_for_a_query() {
-    let (address, heard) = web_server();
+    let web = web_server();
+    let address = web.address();
     let stub = upstream();
     let mut server = Server::start(&forwarding(
         &[&stub],
@@ -445,19 +318,19 @@ fn a_request_is_sent_for_a_query() {
     }
     server.ask(&ask("other.example.org"));
     server.ask(&ask("net.example.org"));
-    eventually("three requests arrive", || heard.lock().expect("no panic").len() == 3);
-    let heard = heard.lock().expect("no panic").clone();
-    let hooks: Vec<_> = heard.iter().filter(|(line, ..)| line.starts_with("POST ")).collect();
+    eventually("three requests arrive", || web.heard().len() == 3);
+    let heard = web.heard();
+    let hooks: Vec<_> = heard.iter().filter(|request| request.line.starts_with("POST ")).collect();
     assert_eq!(hooks.len(), 2, "the answer from the cache counts too");
-    for (line, headers, body) in hooks {
+    for testkit::web::Request { line, headers, body } in hooks {
         assert_eq!(line, "POST /hook?n=two.example.org&t=A HTTP/1.1");
         assert_eq!(headers["x-client"], "127.0.0.1");
         assert_eq!(headers["content-type"], "application/json");
         assert_eq!(body, "{\"addresses\": \"192.0.2.1,192.0.2.2\", \"rcode\": \"NOERROR\"}");
     }
-    eventually("what failed is counted", || stat(&server, "effect.broken", "failed") == 1);
+    eventually("what failed is counted", || server.stat("effect.broken", "failed") == 1);
     server.wait_for_log("the server answers 500");
-    assert_eq!(stat(&server, "effect.hook", "done"), 2);
+    assert_eq!(server.stat("effect.hook", "done"), 2);
 }
 
 #[test]
@@ -477,7 +350,7 @@ fn a_program_runs_for_a_query() {
         std::fs::read_to_string(&told).is_ok_and(|said| said.ends_with('\n'))
     });
     assert_eq!(std::fs::read_to_string(&told).expect("a file"), "www.example.org 192.0.2.7 /\n");
-    eventually("it is counted", || stat(&server, "effect.tell", "done") == 1);
+    eventually("it is counted", || server.stat("effect.tell", "done") == 1);
 }
 
 #[test]
@@ -525,8 +398,8 @@ fn queries_are_recorded_with_their_way() {
     let top = server.command(&["log", "-c", "gannet.yaml", "--top", "names"]);
     let top = String::from_utf8_lossy(&top.stdout).into_owned();
     assert!(top.lines().any(|line| line.trim() == "2  two.example.org"), "{top}");
-    assert!(stat(&server, "recorder", "written") >= 4);
-    assert_eq!(stat(&server, "events", "dropped"), 0);
+    assert!(server.stat("recorder", "written") >= 4);
+    assert_eq!(server.stat("events", "dropped"), 0);
     // What is told before the end is written before the end, and read without the server.
     server.ask(&ask("last.example.org"));
     let (status, log, directory) = server.stop();
@@ -550,7 +423,7 @@ fn chosen_queries_are_recorded_and_others_are_not() {
     ));
     server.ask(&ask("www.example.org"));
     server.ask(&ask("two.example.org"));
-    eventually("it is written", || stat(&server, "recorder", "written") == 1);
+    eventually("it is written", || server.stat("recorder", "written") == 1);
     let output = server.command(&["log", "-c", "gannet.yaml", "--path"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
@@ -569,7 +442,7 @@ fn queries_are_counted_and_logged() {
     for _ in 0..3 {
         server.ask(&ask("two.example.org"));
     }
-    assert_eq!(stat(&server, "label", "ours"), 3);
+    assert_eq!(server.stat("label", "ours"), 3);
     let line = server.wait_for_log("somebody asks");
     for part in ["two.example.org", "127.0.0.1", "192.0.2.1,192.0.2.2", "NOERROR"] {
         assert!(line.contains(part), "no {part} in {line}");
@@ -578,17 +451,18 @@ fn queries_are_counted_and_logged() {
     for _ in 0..200 {
         server.ask(&ask("www.example.org"));
     }
-    eventually("some were not logged", || stat(&server, "events", "unlogged") > 0);
+    eventually("some were not logged", || server.stat("events", "unlogged") > 0);
     // Figures are brought together once in a while.
-    eventually("every query is counted", || stat(&server, "label", "ours") == 203);
+    eventually("every query is counted", || server.stat("label", "ours") == 203);
     eventually("every query is logged or counted as not", || {
-        stat(&server, "events", "unlogged") + stat(&server, "events", "logged") == 203
+        server.stat("events", "unlogged") + server.stat("events", "logged") == 203
     });
 }
 
 #[test]
 fn a_reload_changes_effects_and_keeps_the_others() {
-    let (address, heard) = web_server();
+    let web = web_server();
+    let address = web.address();
     let stub = upstream();
     let config = |path: &str| {
         forwarding(
@@ -602,22 +476,23 @@ fn a_reload_changes_effects_and_keeps_the_others() {
     };
     let server = Server::start(&config("first"));
     server.ask(&ask("www.example.org"));
-    eventually("both are there", || heard.lock().expect("no panic").len() == 2);
+    eventually("both are there", || web.heard().len() == 2);
     server.write_config(&config("second"));
     assert!(server.command(&["reload"]).status.success());
     server.ask(&ask("www.example.org"));
-    eventually("both are there again", || heard.lock().expect("no panic").len() == 4);
-    let lines: Vec<String> = heard.lock().expect("no panic").iter().map(|(line, ..)| line.clone()).collect();
+    eventually("both are there again", || web.heard().len() == 4);
+    let lines: Vec<String> = web.heard().into_iter().map(|request| request.line).collect();
     assert_eq!(lines.iter().filter(|line| line.contains("/kept")).count(), 2);
     assert!(lines[..2].iter().any(|line| line.contains("/first")));
     assert!(lines[2..].iter().any(|line| line.contains("/second")));
-    eventually("counts of what stays go on", || stat(&server, "effect.kept", "done") == 2);
-    assert_eq!(stat(&server, "label", "all"), 2);
+    eventually("counts of what stays go on", || server.stat("effect.kept", "done") == 2);
+    assert_eq!(server.stat("label", "all"), 2);
 }
 
 #[test]
 fn schedules_are_shown_and_begun() {
-    let (address, heard) = web_server();
+    let web = web_server();
+    let address = web.address();
     let stub = upstream();
     let mut server = Server::start(&forwarding(
         &[&stub],
@@ -639,8 +514,8 @@ fn schedules_are_shown_and_begun() {
     server.ask(&ask("www.example.org"));
     assert!(server.command(&["jobs", "--run", "nightly"]).status.success());
     eventually("it is done", || shown().contains("done 20") && !shown().contains("at work"));
-    eventually("the effect was carried out", || !heard.lock().expect("no panic").is_empty());
-    assert_eq!(heard.lock().expect("no panic")[0].0, "GET /hook?n= HTTP/1.1");
+    eventually("the effect was carried out", || !web.heard().is_empty());
+    assert_eq!(web.heard()[0].line, "GET /hook?n= HTTP/1.1");
     assert!(server.directory().join("answers.dump").is_file());
     let output = server.command(&["jobs", "--run", "monthly"]);
     assert!(!output.status.success());

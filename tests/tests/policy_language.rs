@@ -1,18 +1,8 @@
 //! The built program's policy language as clients meet it: every condition, views, `explain` and `check --graph`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use testkit::{Answer, Ask, Script, Server, Stub, forwarding, program};
+use testkit::{Answer, Ask, Script, Server, Stub, contains, forwarding, lacks, program};
 use wire::{OptionCode, Rcode, Rtype};
-
-#[track_caller]
-fn contains(text: &str, part: &str) {
-    assert!(text.contains(part), "expected {part:?} in:\n{text}");
-}
-
-#[track_caller]
-fn lacks(text: &str, part: &str) {
-    assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
-}
 
 /// What a policy says to a query for which its condition holds, and what to all others.
 const HELD: &str = "status: NOTIMP";
@@ -70,6 +60,18 @@ fn types_and_flags_are_compared() {
     check(&server, &["+norecurse", "+noadflag", "example.org"], HELD);
     check(&server, &["+adflag", "example.org"], HELD);
     check(&server, &["+noadflag", "example.org"], NOT_HELD);
+}
+
+#[test]
+fn classes_and_operations_that_come_to_a_policy_are_the_usual_ones() {
+    let server = telling("qclass == IN and opcode == query and not opcode == notify", "");
+    check(&server, &["example.org"], HELD);
+    // Others are answered before any policy is asked.
+    let printed = server.dig(&["CH", "TXT", "example.org"]);
+    contains(&printed, "status: REFUSED");
+    contains(&server.dig(&["+opcode=status", "+noedns", "example.org"]), "status: NOTIMP");
+    let server = telling("opcode == status", "");
+    check(&server, &["example.org"], NOT_HELD);
 }
 
 #[test]

@@ -184,6 +184,24 @@ fn what_is_learned_is_in_the_set() {
 }
 
 #[test]
+fn names_below_addresses_and_clients_are_learned_too() {
+    let stub = Stub::start(Script::default());
+    let policy = "policy:\n  main:\n    - local\n    - if: client in clients\n      do: reject(notimp)\n    - if: qname in names\n      do: reject(nxdomain)\n    \
+                  - if: qname in suffix:below.example\n      do: learn(names, suffix)\n    - if: qname in suffix:address.example\n      do: learn(addresses, addresses)\n    \
+                  - if: qname in suffix:client.example\n      do: learn(clients, client)\n    - forward(default)\n    - if: answer-address in addresses\n      do: reject(servfail)\n\
+                  sets: {names: {dynamic: {holds: names}}, addresses: {dynamic: {holds: addresses}}, clients: {dynamic: {holds: addresses}}}\n";
+    let server = Server::start(&forwarding(&[&stub], policy));
+    check(&server, "one.below.example", "status: NOERROR");
+    eventually("what is below the name is learned", || {
+        server.dig(&["x.one.below.example"]).contains("status: NXDOMAIN")
+    });
+    check(&server, "www.address.example", "status: NOERROR");
+    eventually("the address is learned", || server.dig(&["www.other.example"]).contains("status: SERVFAIL"));
+    check(&server, "www.client.example", "status: NOERROR");
+    eventually("the client is learned", || server.dig(&["www.any.example"]).contains(HELD));
+}
+
+#[test]
 fn what_lists_say_is_done() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let write = |name: &str, text: &str| {
@@ -191,15 +209,15 @@ fn what_lists_say_is_done() {
     };
     write(
         "a.txt",
-        "||plain.example^\n@@||ok.plain.example^\n|moved.example^$dnsrewrite=192.0.2.9\n|gone.example^$dnsrewrite=NXDOMAIN\n|alias.example^$dnsrewrite=other.example\n",
+        "||plain.example^\n@@||ok.plain.example^\n|moved.example^$dnsrewrite=192.0.2.9\n|gone.example^$dnsrewrite=NXDOMAIN\n|alias.example^$dnsrewrite=other.target.example\n",
     );
     write(
         "p.zone",
-        "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nlocal.example TXT \"walled\"\nempty.example CNAME *.\ntcp.example CNAME rpz-tcp-only.\n",
+        "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nlocal.example TXT \"walled\"\nempty.example CNAME *.\ntcp.example CNAME rpz-tcp-only.\nwalled.example CNAME garden.target.example.\n*.wild.example CNAME *.target.example.\n",
     );
-    let stub_that_is_not_asked = Stub::start(Script::silent());
-    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - blocklist(ads)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\nsets: {ads: {lists: [\"adguard:a.txt\", \"rpz:p.zone\"]}}\n";
-    let server = Server::start_in(directory, &forwarding(&[&stub_that_is_not_asked], policy));
+    let stub = Stub::start(Script::default());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - blocklist(ads)\n    - if: not qname in suffix:target.example\n      do: reject(refused)\n    - forward(default)\nsets: {ads: {lists: [\"adguard:a.txt\", \"rpz:p.zone\"]}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], policy));
     let check = |arguments: &[&str], parts: &[&str]| {
         let said = server.dig(arguments);
         for part in parts {
@@ -213,10 +231,69 @@ fn what_lists_say_is_done() {
     check(&["moved.example"], &["192.0.2.9"]);
     check(&["moved.example", "AAAA"], &["status: NOERROR", "ANSWER: 0"]);
     check(&["gone.example"], &["status: NXDOMAIN"]);
-    check(&["alias.example"], &["CNAME", "other.example."]);
+    // An alias is followed, and asked for as any other name is.
+    let short = |name: &str| server.dig_short(&[name]);
+    assert_eq!(short("alias.example"), ["other.target.example.", "192.0.2.1"]);
+    assert_eq!(short("walled.example"), ["garden.target.example.", "192.0.2.1"]);
+    assert_eq!(short("a.wild.example"), ["a.wild.example.target.example.", "192.0.2.1"]);
+    assert_eq!(stub.seen().len(), 3, "for the targets alone");
     check(&["local.example", "TXT"], &["\"walled\""]);
     check(&["empty.example"], &["status: NOERROR", "ANSWER: 0"]);
     check(&["tcp.example"], &["status: REFUSED"]);
     check(&["tcp.example", "+ignore"], &[" tc"]);
     check(&["other.example"], &["status: REFUSED"]);
+}
+
+#[test]
+fn what_a_list_blocks_is_blocked_as_the_policy_says() {
+    let stub_that_is_not_asked = Stub::start(Script::silent());
+    let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - 'blocklist(ads, 192.0.2.80, ttl 5m, ede filtered, text \"see the page\")'\n    - 'blocklist(bad, nxdomain)'\n    \
+                  - 'blocklist(silent, drop)'\n    - forward(default)\nsets: {ads: {names: ads.example}, bad: {names: bad.example}, silent: {names: silent.example}}\n";
+    let server = Server::start(&forwarding(&[&stub_that_is_not_asked], policy));
+    let said = server.dig(&["x.ads.example"]);
+    for part in ["x.ads.example.\t\t300\tIN\tA\t192.0.2.80", "EDE: 17 (Filtered): (see the page)"] {
+        testkit::contains(&said, part);
+    }
+    let said = server.dig(&["bad.example"]);
+    for part in ["status: NXDOMAIN", "EDE: 15 (Blocked): (set bad)"] {
+        testkit::contains(&said, part);
+    }
+    let silent = testkit::Ask::new("silent.example", wire::Rtype::A).id(7).bytes();
+    testkit::UdpClient::connect(server.address()).expect_silence(&silent);
+}
+
+#[test]
+fn a_policy_zone_looks_at_clients_and_at_answers() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let zone = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\n\
+                24.0.100.51.198.rpz-client-ip CNAME .\n32.7.100.51.198.rpz-client-ip CNAME rpz-passthru.\n\
+                32.8.100.51.198.rpz-client-ip A 192.0.2.80\nbad.example CNAME *.\n\
+                24.0.113.0.203.rpz-ip CNAME .\n32.7.113.0.203.rpz-ip CNAME rpz-passthru.\n32.8.113.0.203.rpz-ip A 192.0.2.88\n\
+                ns.bad.example.rpz-nsdname CNAME .\n";
+    std::fs::write(directory.path().join("p.zone"), zone).expect("a writable directory");
+    let stub = Stub::start(Script::answering(|asked| {
+        let last = asked.qname.split('.').next().and_then(|word| word.strip_prefix('n')?.parse().ok());
+        testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, last.unwrap_or(1)))
+    }));
+    let policy = "trusted-peers: 127.0.0.1\npolicy:\n  main:\n    - local\n    - blocklist(zone)\n    - forward(default)\n    - blocklist(zone)\nsets: {zone: {lists: \"rpz:p.zone\"}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], policy));
+    let asked_by = |client: &str, name: &str| server.dig(&[&format!("+subnet={client}/32"), name]);
+    let check = |printed: &str, parts: &[&str]| {
+        for part in parts {
+            testkit::contains(printed, part);
+        }
+    };
+    // The client comes before the name; the longest prefix counts; an exception ends the search.
+    check(&asked_by("198.51.100.1", "n9.example"), &["status: NXDOMAIN"]);
+    check(&asked_by("198.51.100.7", "bad.example"), &["status: NOERROR", "203.0.113.1"]);
+    check(&asked_by("198.51.100.8", "n9.example"), &["192.0.2.80"]);
+    check(&asked_by("192.0.2.1", "bad.example"), &["status: NOERROR", "ANSWER: 0"]);
+    // Addresses of the answer, once there is one.
+    check(&server.dig(&["n9.example"]), &["status: NXDOMAIN", "EDE: 15"]);
+    check(&server.dig(&["n7.example"]), &["status: NOERROR", "203.0.113.7"]);
+    check(&server.dig(&["n8.example"]), &["192.0.2.88"]);
+    // Rules by name server are named, with their line.
+    let output = server.command(&["check", "-c", "gannet.yaml"]);
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    testkit::contains(&said, "line 10: a rule by name server");
 }

@@ -1,23 +1,13 @@
 //! The built program and the clients people use: `dig` and `kdig`.
 
 use std::net::Ipv4Addr;
-use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, eventually, forwarding};
+use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, contains, eventually, forwarding, lacks};
 use wire::{Flags, OptionCode, Rcode, Rtype};
 
 fn start(script: Script) -> (Stub, Server) {
     let stub = Stub::start(script);
     let server = Server::start(&forwarding(&[&stub], ""));
     (stub, server)
-}
-
-#[track_caller]
-fn contains(text: &str, part: &str) {
-    assert!(text.contains(part), "expected {part:?} in:\n{text}");
-}
-
-#[track_caller]
-fn lacks(text: &str, part: &str) {
-    assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
 }
 
 #[test]

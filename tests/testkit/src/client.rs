@@ -3,7 +3,7 @@
 use crate::DEADLINE;
 use crate::ask::{Ask, Heard, octets};
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 
 /// A UDP socket connected to one server.
@@ -16,11 +16,19 @@ impl UdpClient {
     ///
     /// When loopback does not work.
     pub fn connect(server: SocketAddr) -> Self {
-        let any: SocketAddr = match server {
-            SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::LOCALHOST, 0).into(),
-        };
-        let socket = UdpSocket::bind(any).expect("a loopback socket");
+        Self::connect_from(
+            if server.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() },
+            server,
+        )
+    }
+
+    /// Opens a socket with this address of our own, such as `127.0.0.2`.
+    ///
+    /// # Panics
+    ///
+    /// When it is not an address of this machine.
+    pub fn connect_from(own: IpAddr, server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind((own, 0)).expect("a loopback socket");
         socket.connect(server).expect("a loopback address");
         socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         Self(socket)
@@ -173,4 +181,24 @@ fn run(program: &str, first: &[&str], arguments: &[&str]) -> String {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {}\n{printed}\n{complaint}", output.status);
     printed
+}
+
+/// Asserts that what was printed has a part.
+///
+/// # Panics
+///
+/// When it has not.
+#[track_caller]
+pub fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "expected {part:?} in:\n{text}");
+}
+
+/// Asserts that what was printed has no such part.
+///
+/// # Panics
+///
+/// When it has.
+#[track_caller]
+pub fn lacks(text: &str, part: &str) {
+    assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
 }

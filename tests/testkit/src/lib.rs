@@ -1,4 +1,4 @@
-//! Test tools: an upstream that misbehaves on demand, DNS clients, and the built program in a directory of its own.
+//! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, binary lists, and the built program in a directory of its own.
 //!
 //! Never sleeps: whoever waits, waits for something, with a deadline.
 
@@ -7,13 +7,17 @@
 pub mod ask;
 pub mod client;
 pub mod corpus;
+pub mod lists;
+pub mod mikrotik;
 pub mod program;
 pub mod stub;
+pub mod web;
 
 pub use ask::{Ask, Heard, name};
-pub use client::{TcpClient, UdpClient, dig, kdig};
+pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
 pub use program::{Server, forwarding, program};
 pub use stub::{Answer, Asked, Lie, Script, Stub};
+pub use web::{Page, Web};
 
 use std::time::{Duration, Instant};
 

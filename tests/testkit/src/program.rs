@@ -78,6 +78,15 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn start_in(directory: TempDir, yaml: &str) -> Self {
+        Self::start_with(directory, yaml, &[])
+    }
+
+    /// Starts the program in a directory, with these environment variables besides ours.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_with(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
         let reserved = [bind_both(), bind_both()];
         let [address, another] =
             reserved.each_ref().map(|(udp, _)| udp.local_addr().expect("a bound socket"));
@@ -89,6 +98,7 @@ impl Server {
         let mut child = program(directory.path())
             .args(["run", "-c"])
             .arg(&config)
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -247,6 +257,26 @@ impl Server {
     /// Runs `dig` against it.
     pub fn dig(&self, arguments: &[&str]) -> String {
         client::dig(self.address, arguments)
+    }
+
+    /// Runs `dig +short` against it and returns the lines that it prints.
+    pub fn dig_short(&self, arguments: &[&str]) -> Vec<String> {
+        let printed = client::dig(self.address, &[&["+short"], arguments].concat());
+        printed.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns a counter of `gannet stats`, such as `effect.hook` and `done`.
+    ///
+    /// # Panics
+    ///
+    /// When there is none of that name.
+    pub fn stat(&self, group: &str, name: &str) -> u64 {
+        let output = self.command(&["stats"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let wanted = format!("{group}.{name} ");
+        said.lines()
+            .find_map(|line| line.strip_prefix(&wanted)?.parse().ok())
+            .unwrap_or_else(|| panic!("no {wanted}in {said}"))
     }
 
     /// Runs `kdig` against it.

@@ -29,7 +29,7 @@ pub struct Answer {
     aliases: Vec<StubRecord>,
     answers: Vec<(Rtype, u32, Vec<u8>)>,
     authorities: Vec<StubRecord>,
-    ede: Option<u16>,
+    options: Vec<(u16, Vec<u8>)>,
 }
 
 impl Answer {
@@ -100,8 +100,14 @@ impl Answer {
 
     /// Adds an Extended DNS Error, if the query has EDNS.
     #[must_use]
-    pub fn with_ede(mut self, code: u16) -> Self {
-        self.ede = Some(code);
+    pub fn with_ede(self, code: u16) -> Self {
+        self.with_option(15, &code.to_be_bytes())
+    }
+
+    /// Adds an EDNS option, if the query has EDNS.
+    #[must_use]
+    pub fn with_option(mut self, code: u16, data: &[u8]) -> Self {
+        self.options.push((code, data.to_vec()));
         self
     }
 }
@@ -586,9 +592,14 @@ fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncates: bool) ->
     }
     let opt = query.edns.map(|_| {
         let mut opt = vec![0, 0, 41, 4, 208, 0, 0, 0, 0];
-        let ede = answer.ede.map(|code| [[0, 15], [0, 2], code.to_be_bytes()].concat()).unwrap_or_default();
-        opt.extend(octets(ede.len()));
-        opt.extend(ede);
+        let mut options = Vec::new();
+        for (code, data) in &answer.options {
+            options.extend(code.to_be_bytes());
+            options.extend(octets(data.len()));
+            options.extend(data);
+        }
+        opt.extend(octets(options.len()));
+        opt.extend(options);
         opt
     });
     let opt = opt.unwrap_or_default();
