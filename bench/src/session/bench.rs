@@ -232,7 +232,9 @@ impl<'a> Bench<'a> {
             return Ok(());
         }
         let codes = rival.codes(self.scenario.setting)?;
-        let ask = Ask::new(rules::ADDED, Rtype::A).coded(codes[usize::from(REFUSED)]);
+        let mut ask = Ask::new(rules::ADDED, Rtype::A).coded(REFUSED);
+        // Where another code stands for it, there are still no records.
+        ask.expected.rcode = codes[usize::from(REFUSED)];
         let probe = Probe { ask, addresses: Vec::new(), ttl_max: 0 };
         probe::until_ready(address, rival.kind(), &probe, server, Instant::now(), patience)
             .map_err(|error| format!("the rule that was added is not in use: {error}"))
