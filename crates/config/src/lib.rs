@@ -25,7 +25,9 @@ mod suggest;
 pub mod values;
 mod yaml;
 
-pub use compile::{CachePlan, Listening, Plans, compile, compile_again, listening, watched, workers};
+pub use compile::{
+    CachePlan, Listening, Plans, compile, compile_again, devices, listening, watched, workers,
+};
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, import};
 pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};

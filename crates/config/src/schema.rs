@@ -3,7 +3,7 @@
 //! The checker, the manual page, the commented default file and the JSON Schema for editors all read this table.
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
-use crate::settings::{ClientSubnetUse, LogFormat, LogLevel, TransportWord};
+use crate::settings::{ClientSubnetUse, LogFormat, LogLevel, TransportWord, XdpExisting, XdpMode};
 
 /// When a changed setting takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -360,6 +360,84 @@ pub const ROWS: &[Row] = &[
     .unbound(&["proxy-protocol-port"]),
     unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
         .restart(),
+    section(
+        "xdp",
+        "Takes queries over UDP from network interfaces past the kernel's network stack (AF_XDP; see xdp.md). The addresses are \
+         those of `listen`; what is not taken this way, the kernel's sockets serve as before.",
+    ),
+    row(
+        "xdp.interfaces",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "needs rights and locked memory, and not every card is good at it",
+        "Interfaces to take queries from. `gannet xdp check INTERFACE` says what each can do.",
+    )
+    .restart(),
+    row(
+        "xdp.mode",
+        word(XdpMode::WORDS),
+        "auto",
+        "the best that works is found by trying",
+        "In which way: `zerocopy` and `native` run in the card's driver, without and with a copy of each packet; `generic` works \
+         with any driver and gains less. `auto` takes the best that works, and goes on without if none does. With one of the \
+         others the server does not start unless it works. `off` leaves all to the kernel's sockets.",
+    )
+    .restart(),
+    row(
+        "xdp.existing",
+        word(XdpExisting::WORDS),
+        "keep",
+        "somebody put it there",
+        "If another XDP program is on the interface: `keep` leaves it, which is an error, `replace` takes it off.",
+    )
+    .restart(),
+    unset(
+        "xdp.map",
+        Kind::One(Value::Path),
+        "The path at which another program that is on the interface has pinned its map of sockets (XSKMAP). It chooses the \
+         packets then, and none is loaded.",
+    )
+    .restart(),
+    row(
+        "xdp.queues",
+        whole_or(1, 1024, "all"),
+        "all",
+        "a card spreads queries over its queues",
+        "Queues to take queries from, from the first; what comes to others goes to the kernel's sockets.",
+    )
+    .restart(),
+    row(
+        "xdp.ring",
+        whole(64, 65536),
+        "2048",
+        "bridges 2 ms at a million queries a second",
+        "Entries of the rings of each queue; rounded up to a power of two. Each takes four frames of 2 or 4 KB of locked memory.",
+    )
+    .restart(),
+    row(
+        "xdp.huge-pages",
+        Kind::One(Value::Bool),
+        "false",
+        "they must be set aside by the operator (vm.nr_hugepages)",
+        "Whether frames are kept in huge pages, if there are enough.",
+    )
+    .restart(),
+    row(
+        "xdp.busy-poll",
+        whole_or(1, 1000, "off"),
+        "off",
+        "takes processor time from other work of the machine",
+        "Microseconds that a system call may spend on asking the card for packets instead of waiting for its interrupt.",
+    )
+    .restart(),
+    row(
+        "xdp.busy-poll-budget",
+        whole(1, 1024),
+        "64",
+        "what drivers handle at a time",
+        "Packets that such a call may handle.",
+    )
+    .restart(),
     row(
         "allow",
         Kind::List(Value::Prefix),

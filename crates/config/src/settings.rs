@@ -51,6 +51,32 @@ words! {
 }
 
 words! {
+    /// In which way packets are taken past the kernel's network stack.
+    XdpMode {
+        /// Not at all.
+        Off = "off",
+        /// The best that works.
+        Auto = "auto",
+        /// In the driver, without a copy.
+        ZeroCopy = "zerocopy",
+        /// In the driver, with a copy.
+        Native = "native",
+        /// Behind any driver.
+        Generic = "generic",
+    }
+}
+
+words! {
+    /// What becomes of another program on an interface.
+    XdpExisting {
+        /// It stays.
+        Keep = "keep",
+        /// It is taken off.
+        Replace = "replace",
+    }
+}
+
+words! {
     /// What becomes of a client's EDNS client subnet.
     ClientSubnetUse {
         /// Upstreams do not see it.
@@ -197,12 +223,35 @@ pub struct Startup {
     pub shutdown_timeout: Duration,
     /// Where clients' queries are taken; `None`: 127.0.0.1 and ::1 on port 53, or else on 5300.
     pub listen: Option<Vec<Listener>>,
+    /// Interfaces whose packets are taken past the kernel's network stack.
+    pub xdp: Xdp,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Limits of connections.
     pub tcp: Tcp,
     /// The memory of each cache, in octets.
     pub cache_sizes: Vec<(String, u64)>,
+}
+
+/// How packets are taken past the kernel's network stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Xdp {
+    /// From which interfaces; none: not at all.
+    pub interfaces: Vec<At<String>>,
+    /// In which way.
+    pub mode: XdpMode,
+    /// What becomes of another program.
+    pub existing: XdpExisting,
+    /// Where another program has its map of sockets.
+    pub map: Option<PathBuf>,
+    /// On how many queues; `None`: on all.
+    pub queues: Option<u32>,
+    /// Entries of each ring, a power of two.
+    pub ring: u32,
+    /// Whether frames are in huge pages.
+    pub huge_pages: bool,
+    /// Microseconds of busy polling, and packets at a time.
+    pub busy_poll: Option<(u32, u32)>,
 }
 
 /// One address at which queries are taken.
@@ -697,6 +746,8 @@ impl Startup {
             |listen| format!("[{}]", listen.iter().map(listener).collect::<Vec<_>>().join(", ")),
         );
         let auto = || "auto".to_owned();
+        let none = || "none".to_owned();
+        let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
             ("server.stay-awake".to_owned(), self.stay_awake.to_string()),
@@ -704,6 +755,22 @@ impl Startup {
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),
             ("listen".to_owned(), listen),
+            ("xdp.interfaces".to_owned(), format!("[{}]", xdp_interfaces.join(", "))),
+            ("xdp.mode".to_owned(), self.xdp.mode.word().to_owned()),
+            ("xdp.existing".to_owned(), self.xdp.existing.word().to_owned()),
+            ("xdp.map".to_owned(), self.xdp.map.as_ref().map_or_else(none, |map| map.display().to_string())),
+            (
+                "xdp.queues".to_owned(),
+                self.xdp.queues.map_or_else(|| "all".to_owned(), |queues| queues.to_string()),
+            ),
+            ("xdp.ring".to_owned(), self.xdp.ring.to_string()),
+            ("xdp.huge-pages".to_owned(), self.xdp.huge_pages.to_string()),
+            (
+                "xdp.busy-poll".to_owned(),
+                self.xdp
+                    .busy_poll
+                    .map_or_else(|| "off".to_owned(), |(time, budget)| format!("{time}/{budget}")),
+            ),
             ("log.format".to_owned(), self.log_format.word().to_owned()),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),

@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Prints the new file; what behaves otherwise has a comment beside it. What cannot be expressed is an error at
     /// its line, and then nothing is printed.
     Import(ImportArgs),
+    /// Look into what this machine can do with AF_XDP.
+    #[command(subcommand)]
+    Xdp(XdpCommand),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
@@ -392,6 +395,24 @@ pub(crate) struct ConfigShowArgs {
     /// Say beside each setting where it comes from.
     #[arg(long)]
     pub(crate) origin: bool,
+}
+
+/// What to do about AF_XDP.
+#[derive(Debug, Subcommand)]
+pub(crate) enum XdpCommand {
+    /// Say what this machine can do, and why not more.
+    ///
+    /// Looks at the kernel, our rights and, if one is named, at a network interface. Changes nothing: no program is
+    /// attached. Says "ok" to what is as it should be, "note" to what could be better, "no" to what is in the way.
+    Check(XdpCheckArgs),
+}
+
+/// Arguments of `xdp check`.
+#[derive(Args, Debug)]
+pub(crate) struct XdpCheckArgs {
+    /// The network interface.
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
 }
 
 /// Arguments of `import`.

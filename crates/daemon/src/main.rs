@@ -19,13 +19,16 @@ mod run;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]
 mod sys;
 mod systemd;
+mod xdp_check;
 
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use cli::{CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs, SetCommand};
+use cli::{
+    CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs, SetCommand, XdpCommand,
+};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -52,6 +55,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Log(args) => record::show(args),
         Command::Jobs(args) => remote::jobs(args),
         Command::Import(args) => import::run(args),
+        Command::Xdp(XdpCommand::Check(args)) => xdp_check::run(args),
         Command::Query(args) => lookup::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Run(args) => run::run(args),

@@ -15,7 +15,9 @@ mod sys;
 mod tcp;
 mod udp;
 mod vigil;
+mod xdp;
 
+pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use counters::Counters;
 pub use holder::Holder;

@@ -1,5 +1,6 @@
 //! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
 
+mod devices;
 mod names;
 mod program;
 mod records;
@@ -34,6 +35,7 @@ use crate::sets::{Sets, UrlList, Workshop, url_lists};
 use crate::settings::{Settings, Startup};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
+pub use devices::devices;
 
 /// The port when 53 may not be had and nobody said which.
 pub const OTHER_PORT: u16 = 5300;

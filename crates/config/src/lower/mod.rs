@@ -19,7 +19,7 @@ use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
     LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Server, Settings,
-    Startup, Tcp, TransportWord, View,
+    Startup, Tcp, TransportWord, View, Xdp, XdpExisting, XdpMode,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values;
@@ -123,6 +123,7 @@ impl Lowering<'_> {
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             shutdown_timeout: self.duration(&server, "shutdown-timeout"),
             listen: self.listeners(&root),
+            xdp: self.xdp(&root),
             log_format: LogFormat::Auto,
             tcp,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
@@ -239,6 +240,29 @@ impl Lowering<'_> {
                 .push(Problem::error(span, "nothing is listened on").expected("at least one address"));
         }
         (!is_auto).then_some(listeners)
+    }
+
+    fn xdp(&mut self, root: &Section<'_>) -> Xdp {
+        let section = self.section(root, "xdp");
+        let interfaces = self.list(&section, "interfaces", |_, _, scalar| interface(&scalar.text));
+        for (index, at) in interfaces.iter().enumerate() {
+            if interfaces.iter().take(index).any(|other| other.value == at.value) {
+                let message = format!("the interface \"{}\" is listed twice", at.value);
+                self.problems.push(Problem::error(at.span, message));
+            }
+        }
+        let time = self.whole_or(&section, "busy-poll");
+        let budget = self.whole(&section, "busy-poll-budget") as u32;
+        Xdp {
+            interfaces,
+            mode: self.word(&section, "mode", XdpMode::parse),
+            existing: self.word(&section, "existing", XdpExisting::parse),
+            map: self.path(&section, "map").map(|at| at.value),
+            queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
+            ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
+            huge_pages: self.boolean(&section, "huge-pages"),
+            busy_poll: time.map(|time| (time as u32, budget)),
+        }
     }
 
     fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {

@@ -5,6 +5,7 @@
 mod beat;
 mod caches;
 mod chores;
+mod devices;
 mod greeting;
 mod operator;
 mod signals;
@@ -92,6 +93,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let workers = config::workers(startup, &System);
     let opened =
         sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
+    let devices = devices::open(startup, opened.sockets.addresses(), workers)?;
     for unused in opened.sockets.unused() {
         warn!(address = %unused.address, "a socket of the service manager is not used: no listener has its address");
     }
@@ -112,12 +114,13 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     if let Err(error) = state {
         debug!(folder = %startup.state_directory.display(), %error, "no folder for state");
     }
-    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, socket })
+    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, devices, socket })
 }
 
 /// Starts the workers and stays until the end.
 fn start(started: Started) -> Result<ExitCode, String> {
-    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, socket } = started;
+    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, devices, socket } = started;
+    let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
     let plans = config::compile(&loaded, &addresses, None, &System)
@@ -142,6 +145,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let doorbell = Arc::<Doorbell>::default();
     let mut readers = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
+        let queues = queues.get_mut(index).map(std::mem::take).unwrap_or_default();
         let face = Face::default();
         faces.push(face.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
@@ -158,6 +162,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
             cell,
             upstreams,
             sockets,
+            queues,
             vigil,
             face,
             explaining,
@@ -202,6 +207,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         kept,
         jobs,
         loaded,
+        devices,
         orders: Arc::clone(&steward.0),
     }));
     steward.serves(&running);
@@ -442,5 +448,6 @@ struct Started {
     cores: Vec<usize>,
     workers: usize,
     opened: sockets::Opened,
+    devices: devices::Opened,
     socket: Option<Socket>,
 }

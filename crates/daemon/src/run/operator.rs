@@ -23,6 +23,7 @@ use wire::{NameBuf, Rtype};
 
 use super::caches::{self, Caches, Kept};
 use super::chores::Orders;
+use super::devices::Devices;
 use super::log_level;
 use super::worker::{Explaining, Face, Upstreams};
 use crate::explain::Prepared;
@@ -57,6 +58,8 @@ pub(crate) struct Running {
     /// Held while a reload or a dump is at work.
     work: Mutex<Work>,
     orders: Arc<Orders>,
+    /// Interfaces that are served past the kernel's network stack.
+    devices: Devices,
     /// Held for a moment only.
     view: Mutex<View>,
     /// What the files looked like lately.
@@ -107,6 +110,7 @@ pub(crate) struct Parts {
     pub(crate) plans: config::Plans,
     pub(crate) kept: Vec<Kept>,
     pub(crate) loaded: config::Loaded,
+    pub(crate) devices: Devices,
     pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
 }
@@ -134,6 +138,7 @@ impl Running {
             kept,
             jobs,
             loaded,
+            devices,
             orders,
         } = parts;
         let view = View {
@@ -158,6 +163,7 @@ impl Running {
             jobs,
             explaining,
             orders,
+            devices,
             work,
             view: Mutex::new(view),
             seen: Mutex::default(),
@@ -285,6 +291,7 @@ impl Running {
 
     /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
     pub(crate) fn look(&self) {
+        self.devices.look();
         let (sets, files) = {
             let view = lock(&self.view);
             (view.sets.clone(), view.files.clone())
@@ -442,6 +449,13 @@ impl Running {
             face.listen.read(|name, value| add("listen", name, value));
             face.board.counters.read(|name, value| add("fetch", name, value));
         }
+        for (interface, mode) in self.devices.modes() {
+            stats.entry(format!("xdp {interface}")).or_default().insert(format!("mode-{mode}"), 1);
+        }
+        self.devices.read(|interface, verdict, count| {
+            let counters = stats.entry(format!("xdp {interface}")).or_default();
+            counters.insert(verdict.to_owned(), count);
+        });
         stats.extend(self.jobs.stats());
         stats
     }

@@ -13,7 +13,7 @@ use engine::explain::Recorder;
 use engine::{
     Address, Client, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell, Verdict, Vigil, Worker,
 };
-use listen::{Stop, WorkerSockets};
+use listen::{Stop, WorkerSockets, XdpQueue};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
@@ -37,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
     pub(crate) sockets: WorkerSockets,
+    /// Queues of interfaces that it serves besides.
+    pub(crate) queues: Vec<XdpQueue>,
     pub(crate) vigil: Vigil,
     pub(crate) face: Face,
     pub(crate) explaining: mpsc::Receiver<Explaining>,
@@ -132,7 +134,18 @@ fn work(parts: Parts) -> io::Result<()> {
 
 async fn serve(parts: Parts) -> io::Result<()> {
     let Parts {
-        index, started, cell, mut upstreams, sockets, vigil, face, mut explaining, stop, events, ..
+        index,
+        started,
+        cell,
+        mut upstreams,
+        sockets,
+        queues,
+        vigil,
+        face,
+        mut explaining,
+        stop,
+        events,
+        ..
     } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
     let worker = Rc::new(Worker { index, started, engine, vigil });
@@ -162,8 +175,10 @@ async fn serve(parts: Parts) -> io::Result<()> {
         desk.stop();
         std::future::pending::<()>().await;
     };
+    let queues = listen::serve_queues(Rc::clone(&local), queues, Arc::clone(&face.listen), stop.clone());
+    let sockets = listen::serve(local, sockets, face.listen, stop.clone());
     tokio::select! {
-        served = listen::serve(local, sockets, face.listen, stop.clone()) => served,
+        served = async { tokio::try_join!(sockets, queues) } => served.map(|_| ()),
         () = adoption => Ok(()),
         () = explanations => Ok(()),
         () = last_words => Ok(()),

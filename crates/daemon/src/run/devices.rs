@@ -1,0 +1,191 @@
+//! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after them.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use config::settings::Startup;
+use engine::ListenerId;
+use listen::{Bound, XdpQueue};
+use tracing::{debug, info, warn};
+use xdp::{Device, DevicePlan, Mode};
+
+/// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
+#[derive(Default)]
+pub(crate) struct Devices {
+    devices: Vec<Device>,
+    /// Where queries may go to, by listener.
+    wanted: Arc<[(SocketAddr, ListenerId)]>,
+    /// What each interface takes at present.
+    taken: Mutex<Vec<BTreeSet<SocketAddr>>>,
+}
+
+/// The interfaces, and what each worker gets of them.
+pub(crate) struct Opened {
+    pub(crate) devices: Devices,
+    pub(crate) queues: Vec<Vec<XdpQueue>>,
+}
+
+/// Opens the interfaces of the configuration. An error means that one that was demanded cannot be had.
+pub(crate) fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened, String> {
+    let plans = config::devices(startup);
+    let mut queues: Vec<Vec<XdpQueue>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut devices = Devices { wanted: wanted(startup, bound), ..Devices::default() };
+    let reply_octets_max = config::listening(startup).plan.udp.reply_octets_max;
+    for plan in &plans {
+        let (device, sockets) = match Device::open(plan) {
+            Ok(opened) => opened,
+            Err(error) if plan.mode == Mode::Auto => {
+                warn!(interface = plan.interface, %error, "its packets stay with the kernel's network stack");
+                continue;
+            }
+            Err(error) => return Err(format!("the interface {} cannot be used: {error}", plan.interface)),
+        };
+        report(plan, &device, sockets.len(), workers);
+        let interface = device.interface();
+        for socket in sockets {
+            let queue = XdpQueue {
+                mac: interface.mac.unwrap_or_default(),
+                mtu: interface.mtu,
+                destinations: Arc::clone(&devices.wanted),
+                reply_octets_max,
+                socket,
+            };
+            // Queue by queue to worker by worker, as interrupts are usually spread.
+            if let Some(own) = queues.get_mut(queue.socket.queue() as usize % workers.max(1)) {
+                own.push(queue);
+            }
+        }
+        devices.devices.push(device);
+    }
+    devices.taken = Mutex::new(vec![BTreeSet::new(); devices.devices.len()]);
+    devices.look();
+    Ok(Opened { devices, queues })
+}
+
+fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
+    let interface = &plan.interface;
+    for error in device.declined() {
+        info!(interface, %error, "a better mode does not work");
+    }
+    let mode = device.reached();
+    info!(interface, %mode, queues = sockets, "queries are taken past the kernel's network stack");
+    let receiving = device.interface().queues.receive as usize;
+    if sockets < receiving {
+        info!(interface, queues = receiving, "what comes to other queues goes to the kernel's sockets");
+    }
+    if sockets > workers {
+        debug!(interface, workers, "workers serve several queues each");
+    }
+}
+
+/// Returns where datagrams may go to, wildcard addresses last.
+fn wanted(startup: &Startup, bound: &[Bound]) -> Arc<[(SocketAddr, ListenerId)]> {
+    let configured = startup.listen.as_deref().unwrap_or(&[]);
+    let has_proxies =
+        |index: usize| configured.get(index).is_some_and(|listener| !listener.proxy_protocol_from.is_empty());
+    let mut wanted: Vec<_> = bound
+        .iter()
+        .enumerate()
+        // Peers that send a PROXY header are left to the kernel's sockets, which read it.
+        .filter(|(index, bound)| bound.transports.udp() && !has_proxies(*index))
+        .map(|(index, bound)| (bound.address, ListenerId(u16::try_from(index).unwrap_or(u16::MAX))))
+        .collect();
+    wanted.sort_by_key(|(address, _)| address.ip().is_unspecified());
+    wanted.into()
+}
+
+/// Returns the addresses that stand for `wanted` on an interface: for a wildcard, all that this machine has and that can
+/// be reached by it.
+fn destinations(
+    wanted: &[(SocketAddr, ListenerId)],
+    addresses: &[(IpAddr, u32)],
+    interface: u32,
+) -> BTreeSet<SocketAddr> {
+    let is_reachable = |address: IpAddr, at: u32| match address {
+        IpAddr::V4(address) => !address.is_loopback(),
+        IpAddr::V6(address) => {
+            !address.is_loopback() && (!address.is_unicast_link_local() || at == interface)
+        }
+    };
+    let mut found = BTreeSet::new();
+    for (at, _) in wanted {
+        if at.ip().is_unspecified() {
+            let of_family = addresses.iter().filter(|(address, _)| address.is_ipv4() == at.is_ipv4());
+            let reachable = of_family.filter(|(address, index)| is_reachable(*address, *index));
+            found.extend(reachable.map(|(address, _)| SocketAddr::new(*address, at.port())));
+        } else {
+            found.insert(SocketAddr::new(at.ip(), at.port()));
+        }
+    }
+    found
+}
+
+impl Devices {
+    /// Follows the machine's addresses. Called once a second.
+    pub(crate) fn look(&self) {
+        if self.devices.is_empty() {
+            return;
+        }
+        let addresses = match xdp::addresses() {
+            Ok(addresses) => addresses,
+            Err(error) => return debug!(%error, "the machine's addresses cannot be read"),
+        };
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        for (device, taken) in self.devices.iter().zip(taken.iter_mut()) {
+            // A program of somebody else's has destinations of its own.
+            let Some(filter) = device.filter() else { continue };
+            let interface = device.interface();
+            let wanted = destinations(&self.wanted, &addresses, interface.index);
+            for destination in wanted.difference(taken) {
+                if let Err(error) = filter.serve(*destination) {
+                    warn!(interface = interface.name, %destination, %error, "left to the kernel's sockets");
+                }
+            }
+            for destination in taken.difference(&wanted) {
+                if let Err(error) = filter.forget(*destination) {
+                    warn!(interface = interface.name, %destination, %error, "cannot be left to the kernel");
+                }
+            }
+            *taken = wanted;
+        }
+    }
+
+    /// Tells what the programs counted: interface, mode, and each verdict with its number.
+    pub(crate) fn read(&self, mut each: impl FnMut(&str, &'static str, u64)) {
+        for device in &self.devices {
+            let name = &device.interface().name;
+            let Some(verdicts) = device.filter().and_then(|filter| filter.verdicts().ok()) else { continue };
+            for (verdict, count) in verdicts.named() {
+                each(name, verdict, count);
+            }
+        }
+    }
+
+    /// Returns each interface with the mode it is used in.
+    pub(crate) fn modes(&self) -> impl Iterator<Item = (&str, String)> {
+        self.devices.iter().map(|device| (device.interface().name.as_str(), device.reached().to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wanted: &[&str], expect: &[&str]) {
+        let wanted: Vec<_> = wanted.iter().map(|at| (at.parse().unwrap(), ListenerId(0))).collect();
+        let addresses = ["127.0.0.1", "::1", "192.0.2.1", "2001:db8::1", "fe80::1"];
+        let mut addresses: Vec<(IpAddr, u32)> =
+            addresses.iter().map(|address| (address.parse().unwrap(), 2)).collect();
+        addresses.push(("fe80::2".parse().unwrap(), 3));
+        let found: Vec<_> = destinations(&wanted, &addresses, 2).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn wildcards_stand_for_what_can_be_reached() {
+        check(&["0.0.0.0:53"], &["192.0.2.1:53"]);
+        check(&["[::]:53"], &["[2001:db8::1]:53", "[fe80::1]:53"]);
+        check(&["192.0.2.7:53", "[::]:5300"], &["192.0.2.7:53", "[2001:db8::1]:5300", "[fe80::1]:5300"]);
+    }
+}
