@@ -250,8 +250,10 @@ pub struct Xdp {
     pub ring: u32,
     /// Whether frames are in huge pages.
     pub huge_pages: bool,
-    /// Microseconds of busy polling, and packets at a time.
-    pub busy_poll: Option<(u32, u32)>,
+    /// Microseconds of busy polling.
+    pub busy_poll: Option<u32>,
+    /// Packets handled at a time then.
+    pub busy_poll_budget: u32,
 }
 
 /// One address at which queries are taken.
@@ -767,10 +769,9 @@ impl Startup {
             ("xdp.huge-pages".to_owned(), self.xdp.huge_pages.to_string()),
             (
                 "xdp.busy-poll".to_owned(),
-                self.xdp
-                    .busy_poll
-                    .map_or_else(|| "off".to_owned(), |(time, budget)| format!("{time}/{budget}")),
+                self.xdp.busy_poll.map_or_else(|| "off".to_owned(), |microseconds| microseconds.to_string()),
             ),
+            ("xdp.busy-poll-budget".to_owned(), self.xdp.busy_poll_budget.to_string()),
             ("log.format".to_owned(), self.log_format.word().to_owned()),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use xdp::headers::{Datagram, Flow, Mac, Vlan};
-use xdp::{Device, DevicePlan, Existing, Interface, Mode, Program, Taking};
+use xdp::{Device, DevicePlan, Existing, Filter, FilterPlan, Interface, Mode, Program, Reached, Taking, Way};
 
 const CLIENT_V4: &str = "192.0.2.1";
 const SERVER_V4: &str = "192.0.2.53";
@@ -185,6 +185,7 @@ fn role() {
         "is-free" => is_free(),
         "is-taken" => is_taken(),
         "take-over" => take_over(),
+        "join" => join(&argument),
         other => Err(format!("no role {other}")),
     };
     if let Err(reason) = outcome {
@@ -275,6 +276,47 @@ fn take_over() -> Outcome {
         .map_err(|error| error.to_string())?;
     let interface = Interface::find("s0").map_err(|error| error.to_string())?;
     if interface.attached.len() == 1 { Ok(()) } else { fail(format!("{:?}", interface.attached)) }
+}
+
+/// Attaches the filter as another program would, joins it by its pinned map, and answers seven queries.
+fn join(folder: &str) -> Outcome {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    // In the mount namespace that `ip netns exec` made, so it goes with this process.
+    let mounted = Command::new("mount").args(["-t", "bpf", "bpf", folder]).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return fail("no BPF file system");
+    }
+    let map = PathBuf::from(folder).join("sockets");
+    let interface = Interface::find("s0").map_err(|error| said(&error))?;
+    let filter = Filter::load(&FilterPlan::new()).map_err(|error| said(&error))?;
+    let _attachment = filter.attach(&interface, Way::Native, Existing::Keep).map_err(|error| said(&error))?;
+    filter
+        .serve(SocketAddr::new(SERVER_V4.parse().expect("an address"), 53))
+        .map_err(|error| said(&error))?;
+    filter.sockets().pin(&map).map_err(|error| said(&error))?;
+    let plan = DevicePlan { program: Program::Foreign(map), ..DevicePlan::new("s0") };
+    let (device, mut sockets) = Device::open(&plan).map_err(|error| said(&error))?;
+    if device.reached() != (Reached::Foreign { zero_copy: false }) || device.filter().is_some() {
+        return fail(format!("{:?}", device.reached()));
+    }
+    let mut socket = sockets.pop().ok_or("no queue")?;
+    let note = format!("{folder}.ready");
+    std::fs::write(note, "ready").map_err(|error| said(&error))?;
+    let mut answered = 0;
+    while answered < 7 {
+        let _ = xdp::socket::wait(&[(&socket, 0)], PATIENCE);
+        let Some(mut packet) = socket.receive() else { continue };
+        let frame = socket.write(&packet);
+        let datagram = Datagram::parse(frame).map_err(|unfit| format!("{unfit:?}"))?;
+        frame[datagram.payload.start + 2] |= 0x80;
+        let octets = datagram.flow.reversed().write(frame, datagram.payload.len()).ok_or("no room")?;
+        if !socket.resize(&mut packet, octets) || socket.transmit(packet).is_err() {
+            return fail("no room");
+        }
+        socket.finish();
+        answered += 1;
+    }
+    Ok(())
 }
 
 /// Sends frames that no socket of the kernel would, and looks at what comes back.
@@ -490,4 +532,31 @@ fn another_program_is_left_alone_or_replaced() {
     let said = echo.stop();
     assert_eq!(count(&said, "received: "), 7, "{said}");
     let _ = std::io::stdout().flush();
+}
+
+#[test]
+fn a_program_of_somebody_else_is_joined_by_its_map() {
+    let Some(topology) = Topology::new(1) else { return };
+    let folder = std::env::temp_dir().join(format!("{}-bpf", topology.server));
+    std::fs::create_dir(&folder).expect("a folder");
+    let ready = folder.with_extension("ready");
+    std::thread::scope(|scope| {
+        let joined = scope.spawn(|| topology.role(&topology.server, "join", &folder.to_string_lossy()));
+        let until = Instant::now() + PATIENCE;
+        while !ready.exists() && !joined.is_finished() {
+            assert!(Instant::now() < until, "nobody joins");
+            std::thread::yield_now();
+        }
+        if ready.exists() {
+            topology.client("ask", "4 1");
+        }
+        let (passed, said) = joined.join().expect("a thread");
+        if said.contains("no BPF file system") {
+            println!("skipped: no BPF file system can be mounted");
+        } else {
+            assert!(passed, "{said}");
+        }
+    });
+    let _ = std::fs::remove_file(ready);
+    let _ = std::fs::remove_dir(folder);
 }

@@ -25,7 +25,7 @@ pub fn devices(startup: &Startup) -> Vec<DevicePlan> {
         queues: xdp.queues,
         ring_entries: xdp.ring,
         huge_pages: xdp.huge_pages,
-        busy_poll: xdp.busy_poll.map(|(microseconds, budget)| BusyPoll { microseconds, budget }),
+        busy_poll: xdp.busy_poll.map(|microseconds| BusyPoll { microseconds, budget: xdp.busy_poll_budget }),
         ..DevicePlan::new(&interface.value)
     };
     xdp.interfaces.iter().map(plan).collect()

@@ -251,8 +251,6 @@ impl Lowering<'_> {
                 self.problems.push(Problem::error(at.span, message));
             }
         }
-        let time = self.whole_or(&section, "busy-poll");
-        let budget = self.whole(&section, "busy-poll-budget") as u32;
         Xdp {
             interfaces,
             mode: self.word(&section, "mode", XdpMode::parse),
@@ -261,7 +259,8 @@ impl Lowering<'_> {
             queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
             ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
             huge_pages: self.boolean(&section, "huge-pages"),
-            busy_poll: time.map(|time| (time as u32, budget)),
+            busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),
+            busy_poll_budget: self.whole(&section, "busy-poll-budget") as u32,
         }
     }
 

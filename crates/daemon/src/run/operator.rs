@@ -450,10 +450,10 @@ impl Running {
             face.board.counters.read(|name, value| add("fetch", name, value));
         }
         for (interface, mode) in self.devices.modes() {
-            stats.entry(format!("xdp {interface}")).or_default().insert(format!("mode-{mode}"), 1);
+            stats.entry(format!("xdp.{interface}")).or_default().insert(format!("mode-{mode}"), 1);
         }
         self.devices.read(|interface, verdict, count| {
-            let counters = stats.entry(format!("xdp {interface}")).or_default();
+            let counters = stats.entry(format!("xdp.{interface}")).or_default();
             counters.insert(verdict.to_owned(), count);
         });
         stats.extend(self.jobs.stats());

@@ -1,0 +1,364 @@
+//! The built program on a network interface, between two network namespaces: the same answers through AF_XDP as through the
+//! kernel's sockets, whatever becomes of the program.
+//!
+//! Skipped, with the reason, where namespaces or AF_XDP are not to be had.
+#![expect(clippy::print_stdout, reason = "says why it is skipped")]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use testkit::corpus::{CACHED, LOCAL, cases};
+use testkit::{Answer, Ask, Heard, Script, Server, Stub};
+use wire::{Flags, Message, Rtype};
+
+const CLIENT: [&str; 2] = ["10.77.0.1", "fd77::1"];
+const SERVER: [&str; 2] = ["10.77.0.53", "fd77::53"];
+
+/// How long to wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+fn ip(arguments: &str) -> Result<String, String> {
+    let output = Command::new("ip").args(arguments.split_whitespace()).output();
+    let output = output.map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Two namespaces with a pair of interfaces between them and a folder for what their processes tell each other.
+struct Topology {
+    client: String,
+    server: String,
+    folder: tempfile::TempDir,
+}
+
+impl Topology {
+    fn new(queues: u32) -> Option<Self> {
+        let id = format!("gsys{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let topology = Self { client: format!("{id}c"), server: format!("{id}s"), folder };
+        match topology.build(queues) {
+            Ok(()) => Some(topology),
+            Err(reason) => {
+                println!("skipped: {reason}");
+                None
+            }
+        }
+    }
+
+    fn build(&self, queues: u32) -> Result<(), String> {
+        let Self { client, server, .. } = self;
+        ip(&format!("netns add {client}"))?;
+        ip(&format!("netns add {server}"))?;
+        let many = format!("numrxqueues {queues} numtxqueues {queues}");
+        ip(&format!("link add c0 {many} netns {client} type veth peer name s0 {many} netns {server}"))?;
+        for (namespace, interface, addresses) in [(client, "c0", CLIENT), (server, "s0", SERVER)] {
+            let [v4, v6] = addresses;
+            ip(&format!("-n {namespace} address add {v4}/24 dev {interface}"))?;
+            ip(&format!("-n {namespace} address add {v6}/64 dev {interface} nodad"))?;
+            ip(&format!("-n {namespace} link set lo up"))?;
+            ip(&format!("-n {namespace} link set {interface} up"))?;
+        }
+        let check = Command::new("ip")
+            .args(["netns", "exec", server])
+            .arg(testkit::program::gannet())
+            .args(["xdp", "check", "s0"])
+            .output()
+            .map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&check.stdout);
+        let bad: Vec<_> = said.lines().filter(|line| line.starts_with("no ")).collect();
+        if check.status.success() && bad.is_empty() { Ok(()) } else { Err(bad.join("; ")) }
+    }
+
+    /// Starts this test program once more inside a namespace, as [`role`].
+    fn start(&self, namespace: &str, role: &str) -> Child {
+        Command::new("ip")
+            .args(["netns", "exec", namespace])
+            .arg(std::env::current_exe().expect("this program"))
+            .args(["role", "--exact", "--ignored", "--nocapture"])
+            .env("GANNET_XDP_ROLE", role)
+            .env("GANNET_XDP_FOLDER", self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ip runs")
+    }
+
+    fn end(role: &str, child: Child) {
+        let output = child.wait_with_output().expect("an end");
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{role}: {}", String::from_utf8_lossy(&said));
+    }
+
+    fn client(&self, role: &str) {
+        Self::end(role, self.start(&self.client, role));
+    }
+
+    /// Waits until a process has left a note.
+    fn wait_for(&self, note: &str, from: &mut Child) {
+        wait_for(self.folder.path(), note, || matches!(from.try_wait(), Ok(Some(_))));
+    }
+
+    fn tell(&self, note: &str) {
+        tell(self.folder.path(), note, b"");
+    }
+
+    fn read(&self, note: &str) -> Vec<u8> {
+        std::fs::read(self.folder.path().join(note)).expect("a note")
+    }
+}
+
+impl Drop for Topology {
+    fn drop(&mut self) {
+        for namespace in [&self.client, &self.server] {
+            let _ = ip(&format!("netns del {namespace}"));
+        }
+    }
+}
+
+fn tell(folder: &Path, note: &str, content: &[u8]) {
+    // In one step, so that nobody reads half of it.
+    let draft = folder.join(format!("{note}.draft"));
+    std::fs::write(&draft, content).expect("a note");
+    std::fs::rename(draft, folder.join(note)).expect("a note");
+}
+
+fn wait_for(folder: &Path, note: &str, mut is_over: impl FnMut() -> bool) {
+    let until = Instant::now() + 3 * PATIENCE;
+    while !folder.join(note).exists() {
+        assert!(Instant::now() < until && !is_over(), "{note} does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// The parts that run inside a namespace. Only other tests start them.
+#[test]
+#[ignore = "a part of the other tests"]
+fn role() {
+    let (Ok(role), Ok(folder)) = (std::env::var("GANNET_XDP_ROLE"), std::env::var("GANNET_XDP_FOLDER"))
+    else {
+        return;
+    };
+    let folder = Path::new(&folder);
+    match role.as_str() {
+        "serve" => serve(folder, "native"),
+        "serve-generic" => serve(folder, "generic"),
+        "record" => {
+            for (family, server) in ["4", "6"].iter().zip(SERVER) {
+                let replies = record(SocketAddr::new(server.parse().expect("an address"), 53));
+                tell(folder, &format!("client-{family}"), &replies);
+            }
+        }
+        "miss" => miss(),
+        "bystander" => bystander(),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// Starts the program on the server's interface, records what its kernel sockets answer, and stays until told to end.
+fn serve(folder: &Path, mode: &str) {
+    let stub = Stub::start(Script::answering(|asked| match asked.qtype {
+        Rtype::TXT => Answer::long_text(86_400, 2500),
+        Rtype::AAAA => Answer::aaaa(86_400, Ipv6Addr::LOCALHOST),
+        _ => Answer::a(86_400, Ipv4Addr::new(192, 0, 2, 1)),
+    }));
+    let mut server = Server::start(&format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"0.0.0.0:53\", \"[::]:53\"]\n\
+         xdp: {{interfaces: s0, mode: {mode}}}\n\
+         cookies: {{enabled: false}}\n\
+         upstreams: {{default: {{servers: [\"{}\"]}}}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n",
+        stub.address()
+    ));
+    server.wait_for_log("queries are taken past the kernel's network stack");
+    for qtype in [Rtype::A, Rtype::AAAA, Rtype::TXT] {
+        server.ask(&Ask::new(CACHED, qtype));
+        server.ask(&Ask::new(CACHED, qtype).dnssec());
+    }
+    tell(folder, "kernel", &record(server.address()));
+    tell(folder, "ready", b"");
+    wait_for(folder, "end", || false);
+    let stats = server.command(&["stats"]);
+    tell(folder, "stats", &stats.stdout);
+    let (status, log, _) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+    let link = ip("-d link show s0").expect("the interface");
+    assert!(!link.contains("prog/xdp"), "{link}");
+}
+
+/// Returns a socket on the interface's own address, or on loopback for a server there.
+fn socket_to(server: SocketAddr) -> UdpSocket {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).expect("a socket");
+    socket.connect(server).expect("a way there");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = vec![0; 65_536];
+    let octets = socket.recv(&mut buffer).expect("a reply");
+    buffer.truncate(octets);
+    buffer
+}
+
+/// Sends the whole corpus; returns all replies, one after the other with their names, TTLs made equal.
+fn record(server: SocketAddr) -> Vec<u8> {
+    let marker = Ask::new("localhost", Rtype::A).id(0xbeef).bytes();
+    let mut all = Vec::new();
+    for case in cases() {
+        let socket = socket_to(server);
+        // A query that is empty or damaged may be refused by the socket itself; the marker tells.
+        let _ = socket.send(&case.bytes);
+        socket.send(&marker).expect("sent");
+        let mut reply = receive(&socket);
+        if reply.starts_with(&[0xbe, 0xef]) {
+            reply.clear();
+        }
+        // They run down from one recording to the next.
+        let places: Vec<usize> = Message::parse(&reply)
+            .map(|message| {
+                message.records().filter(|it| it.rtype != Rtype::OPT).map(|it| it.ttl_at).collect()
+            })
+            .unwrap_or_default();
+        for at in places {
+            reply[at..at + 4].fill(0);
+        }
+        all.extend(format!("\n{}: ", case.what).into_bytes());
+        all.extend(reply.iter().flat_map(|octet| format!("{octet:02x}").into_bytes()));
+    }
+    all
+}
+
+/// Asks for what nobody has asked for, so that an upstream has to be.
+fn miss() {
+    for server in SERVER {
+        let socket = socket_to(SocketAddr::new(server.parse().expect("an address"), 53));
+        for number in 0..50 {
+            let family = if server.contains(':') { "six" } else { "four" };
+            let ask = Ask::new(&format!("m{number}.{family}.example.org"), Rtype::A).id(number);
+            socket.send(&ask.bytes()).expect("sent");
+        }
+        let mut found: Vec<u16> = (0..50)
+            .map(|_| {
+                let heard = Heard::new(receive(&socket));
+                assert!(heard.has(Flags::RA) && heard.answers().len() == 1, "{:?}", heard.answers());
+                heard.id()
+            })
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..50).collect::<Vec<_>>());
+    }
+}
+
+/// Asks again and again over the family that is not in the way, and must always be answered.
+fn bystander() {
+    let socket = socket_to(SocketAddr::new(SERVER[0].parse().expect("an address"), 53));
+    for number in 0..200 {
+        socket.send(&Ask::new(LOCAL, Rtype::A).id(number).bytes()).expect("sent");
+        assert_eq!(Heard::new(receive(&socket)).id(), number);
+    }
+}
+
+/// Returns a counter of `gannet stats`.
+fn counter(stats: &str, group: &str, name: &str) -> u64 {
+    let number = stats.lines().find_map(|line| line.strip_prefix(&format!("{group}.{name} "))?.parse().ok());
+    number.unwrap_or_else(|| panic!("no {group}.{name} in\n{stats}"))
+}
+
+fn gives_the_same_bytes(role: &str, queues: u32) {
+    let Some(topology) = Topology::new(queues) else { return };
+    let mut server = topology.start(&topology.server, role);
+    topology.wait_for("ready", &mut server);
+    topology.client("record");
+    topology.client("miss");
+    topology.client("bystander");
+    topology.tell("end");
+    topology.wait_for("stats", &mut server);
+    Topology::end(role, server);
+    let text = |note: &str| String::from_utf8(topology.read(note)).expect("text");
+    let kernel = text("kernel");
+    assert!(kernel.lines().count() > 50);
+    for client in ["client-4", "client-6"] {
+        for (expected, found) in kernel.lines().zip(text(client).lines()) {
+            assert_eq!(expected, found, "{client}");
+        }
+        assert_eq!(kernel.len(), text(client).len());
+    }
+    // It was AF_XDP that answered, not the sockets behind it.
+    let stats = text("stats");
+    let taken = counter(&stats, "listen", "xdp_datagrams");
+    // Of the corpus some pass: a reply, and what is less than a header. Each case has a marker behind it.
+    let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 200;
+    assert!(taken >= least, "{taken} of {least}\n{stats}");
+    assert!(counter(&stats, "xdp.s0", "taken") >= least, "{stats}");
+    assert_eq!(counter(&stats, "listen", "xdp_unsent"), 0, "{stats}");
+    assert_eq!(counter(&stats, "listen", "xdp_lost"), 0, "{stats}");
+}
+
+#[test]
+fn af_xdp_and_the_kernel_give_the_same_bytes() {
+    gives_the_same_bytes("serve", 1);
+}
+
+#[test]
+fn so_does_af_xdp_in_generic_mode_on_two_queues() {
+    gives_the_same_bytes("serve-generic", 2);
+}
+
+/// Returns what the program says in the server's namespace, without any capability.
+fn without_rights(topology: &Topology, arguments: &[&str]) -> Option<(bool, String)> {
+    let output = Command::new("ip")
+        .args(["netns", "exec", &topology.server, "setpriv", "--bounding-set", "-all"])
+        .arg(testkit::program::gannet())
+        .args(arguments)
+        .output()
+        .expect("ip runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if said.contains("setpriv") {
+        println!("skipped: {said}");
+        return None;
+    }
+    Some((output.status.success(), said))
+}
+
+#[test]
+fn missing_rights_are_named() {
+    let Some(topology) = Topology::new(1) else { return };
+    let Some((is_fine, said)) = without_rights(&topology, &["xdp", "check", "s0"]) else { return };
+    assert!(!is_fine, "{said}");
+    assert!(said.contains("no   rights: missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF"), "{said}");
+    assert!(said.contains("no   sockets: cannot open an AF_XDP socket: CAP_NET_RAW is needed"), "{said}");
+}
+
+#[test]
+fn a_mode_that_is_demanded_and_not_there_is_an_error() {
+    let Some(topology) = Topology::new(1) else { return };
+    let config = topology.folder.path().join("gannet.yaml");
+    let folder = topology.folder.path().display();
+    // Pairs of virtual interfaces have no zero-copy mode.
+    let yaml = format!(
+        "server: {{state-directory: \"{folder}\", user: root}}\nlisten: [\"{}:53\"]\nxdp: {{interfaces: s0, mode: zerocopy}}\n",
+        SERVER[0]
+    );
+    std::fs::write(&config, yaml).expect("a writable directory");
+    let output = Command::new("ip")
+        .args(["netns", "exec", &topology.server])
+        .arg(testkit::program::gannet())
+        .args(["run", "--socket", &format!("{folder}/control.sock"), "-c"])
+        .arg(config)
+        .output()
+        .expect("ip runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    let expected = "the interface s0 cannot be used: queue 0: cannot bind to the queue: the driver does not support this mode";
+    assert!(said.contains(expected), "{said}");
+}
