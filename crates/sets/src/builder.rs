@@ -14,8 +14,8 @@ use crate::fingerprint::FingerprintKey;
 use crate::literals;
 use crate::names::{NameSet, Source};
 use crate::patterns::{
-    Always, Automat, Group, PIECE_OCTETS, PatternError, Patterns, REGEX_OCTETS_MAX, Trial, mixed, number,
-    part_of,
+    Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece, REGEX_OCTETS_MAX,
+    Trial, glance_of, part_of,
 };
 use crate::sought::top_bit;
 use crate::table::{Entry, Outline, Reach, Table};
@@ -26,8 +26,18 @@ const BUILD_OCTETS_MAX: usize = 16 << 20;
 const ALWAYS_OCTETS_MAX: usize = 2 << 20;
 /// Regular expressions of one automaton, so that a word has a bit for each.
 const ALWAYS_MAX: usize = 64;
-/// A piece that so many names contain is not worth looking for.
-const COMMON_MIN: f64 = 0.25;
+/// What costs more is not worth looking for.
+const COMMON_MIN: f64 = 80.0;
+/// What one trial costs in nanoseconds, roughly.
+const TRIAL_COST: f64 = 2.0;
+/// What running an automaton costs.
+const RUN_COST: f64 = 120.0;
+/// What looking at every place of a name costs.
+const SCAN_COST: f64 = 20.0;
+/// Regular expressions that may require the same: a name that has it is tried with all of them.
+const EQUAL_MAX: u32 = 4;
+/// What more of them are counted as, so that they look for something else if they can.
+const CROWD_COST: f64 = 40.0;
 /// Words of the smallest table of bits, which fits any processor's first cache.
 const BITS_WORDS_MIN: usize = 1 << 10;
 /// Words of the largest table of bits.
@@ -223,24 +233,79 @@ fn automat(hirs: &[&Hir], octets_max: usize) -> Result<Automat, PatternError> {
     })
 }
 
-/// What is tried when a piece is found, by the piece's length and octets.
-type Pieces = HashMap<(u8, u32), Vec<Trial>>;
+/// What is required, and how many patterns could look for the same.
+#[derive(Default)]
+struct Pieces {
+    trials: HashMap<Piece, Vec<Trial>>,
+    texts: Vec<u8>,
+    begins_wanted: HashMap<Piece, u32>,
+    literals_wanted: HashMap<Vec<u8>, u32>,
+}
 
-/// Notes that `literal` is required: by itself, or by a regular expression.
-fn require(pieces: &mut Pieces, texts: &mut Vec<u8>, literal: &[u8], (regex, origin): (u32, u32)) {
-    let size = literal.len().min(PIECE_OCTETS);
-    // A piece that others have already would lead to more trials.
-    let cost = |part: &[u8]| {
-        let others = pieces.get(&(size as u8, number(part))).map_or(0, Vec::len);
-        literals::frequency(part) * (1 + others) as f64
-    };
-    let best = literal.windows(size.max(1)).enumerate().map(|(at, part)| (at, part, cost(part)));
-    let Some((piece_at, part, _)) = best.min_by(|a, b| a.2.total_cmp(&b.2)) else { return };
-    let piece = (size as u8, number(part));
-    let trial =
-        Trial { at: texts.len() as u32, len: literal.len() as u16, piece_at: piece_at as u16, regex, origin };
-    texts.extend_from_slice(literal);
-    pieces.entry(piece).or_default().push(trial);
+impl Pieces {
+    /// Notes that a regular expression could look for one of these.
+    fn want(&mut self, literals: &[Vec<u8>]) {
+        for literal in literals {
+            for (_, part) in literals::begins(literal) {
+                *self.begins_wanted.entry(Piece::begin(part)).or_default() += 1;
+            }
+            *self.literals_wanted.entry(literal.clone()).or_default() += 1;
+        }
+    }
+
+    /// Returns the best piece of a literal, its place there, and what it costs a name in nanoseconds, by a rough guess.
+    fn best(&self, literal: &[u8]) -> Option<(usize, Piece, f64)> {
+        let equal = self.literals_wanted.get(literal).copied().unwrap_or(0);
+        let runs = |piece: &[u8], frequency: f64| {
+            // What names contain is words, so that each octet more tells less than its frequency says.
+            let more = (literal.len() - piece.len()).min(16);
+            frequency * 0.2_f64.powi(more as i32) * f64::from(equal) * RUN_COST
+        };
+        let begins = literals::begins(literal).map(|(at, part)| {
+            let piece = Piece::begin(part);
+            let wanted = self.begins_wanted.get(&piece).copied().unwrap_or(1);
+            let frequency = literals::begin_frequency(part);
+            let cost = frequency * f64::from(wanted) * TRIAL_COST + runs(part, frequency);
+            (at, piece, if equal > EQUAL_MAX { cost + CROWD_COST } else { cost })
+        });
+        let size = literal.len().clamp(1, PIECE_OCTETS);
+        let parts = literal.windows(size).enumerate().map(|(at, part)| {
+            let piece = Piece::anywhere(part);
+            let others = self.trials.get(&piece).map_or(0, Vec::len);
+            let frequency = literals::frequency(part);
+            let cost = frequency * (1 + others) as f64 * TRIAL_COST + runs(part, frequency);
+            (at, piece, SCAN_COST + if equal > EQUAL_MAX { cost + CROWD_COST } else { cost })
+        });
+        begins.chain(parts).min_by(|a, b| a.2.total_cmp(&b.2))
+    }
+
+    /// Returns what one row of literals costs a name.
+    fn cost(&self, row: &[Vec<u8>]) -> f64 {
+        row.iter().map(|literal| self.best(literal).map_or(f64::INFINITY, |(_, _, cost)| cost)).sum()
+    }
+
+    /// Notes that `literal` is required: by itself, or by a regular expression.
+    fn require(&mut self, literal: &[u8], (regex, origin): (u32, u32)) {
+        let Some((piece_at, piece, _)) = self.best(literal) else { return };
+        // From the piece on, if so much follows it; else what the literal ends in.
+        let glance_at = piece_at.min(literal.len().saturating_sub(GLANCE_OCTETS));
+        let octets = (literal.len() - glance_at).min(GLANCE_OCTETS);
+        let glanced = literal.get(glance_at..glance_at + octets).unwrap_or(&[]);
+        let mask: Vec<u8> = glanced.iter().map(|octet| if *octet == b'.' { 0 } else { 0xff }).collect();
+        let glance_mask = glance_of(&mask);
+        let trial = Trial {
+            glance: glance_of(glanced) & glance_mask,
+            glance_mask,
+            at: self.texts.len() as u32,
+            len: literal.len() as u16,
+            piece_at: piece_at as u16,
+            glance_at: glance_at as u16,
+            regex,
+            origin,
+        };
+        self.texts.extend_from_slice(literal);
+        self.trials.entry(piece).or_default().push(trial);
+    }
 }
 
 fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Option<Patterns> {
@@ -248,28 +313,31 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     if len == 0 {
         return None;
     }
-    let mut pieces = Pieces::new();
-    let mut texts = Vec::new();
+    let mut pieces = Pieces::default();
+    let rows: Vec<Vec<Vec<Vec<u8>>>> = regexes.iter().map(|regex| literals::required(&regex.hir)).collect();
+    rows.iter().flatten().for_each(|row| pieces.want(row));
     for (keyword, origin) in keywords {
-        require(&mut pieces, &mut texts, &keyword, (0, origin));
+        pieces.require(&keyword, (0, origin));
     }
     let (mut automats, mut always) = (Vec::new(), Vec::new());
-    for regex in regexes {
-        let required = literals::required(&regex.hir);
-        let common: f64 = required.iter().map(|literal| literals::rarest(literal)).sum();
-        if required.is_empty() || common >= COMMON_MIN {
+    for (regex, rows) in regexes.into_iter().zip(rows) {
+        let cost = |row: &Vec<Vec<u8>>| pieces.cost(row);
+        let best = rows.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let Some(row) = best.filter(|row| cost(row) < COMMON_MIN) else {
             always.push(regex);
             continue;
-        }
+        };
         automats.push(regex.automat);
-        for literal in &required {
-            require(&mut pieces, &mut texts, literal, (automats.len() as u32, regex.origin));
+        for literal in row {
+            pieces.require(literal, (automats.len() as u32, regex.origin));
         }
     }
+    let Pieces { trials: pieces, texts, .. } = pieces;
     let words = pieces.len().next_power_of_two().clamp(BITS_WORDS_MIN, BITS_WORDS_MAX);
     let mut patterns = Patterns {
         bits: vec![0; words].into_boxed_slice(),
         lengths: 0,
+        begin_lengths: 0,
         groups: vec![Group::default(); (pieces.len() * 2).next_power_of_two()].into_boxed_slice(),
         trials: Box::default(),
         texts: texts.into_boxed_slice(),
@@ -278,19 +346,22 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         len,
     };
     let mut trials = Vec::new();
-    for ((size, piece), mut some) in pieces {
-        patterns.lengths |= 1 << size;
-        let mixed = mixed(piece, usize::from(size));
+    for (piece, mut some) in pieces {
+        match piece.begin_len() {
+            Some(len) => patterns.begin_lengths |= 1 << len,
+            None => patterns.lengths |= 1 << piece.kind,
+        }
+        let mixed = piece.mixed();
         let bit = part_of(mixed, words * 64);
         if let Some(word) = patterns.bits.get_mut(bit >> 6) {
             *word |= 1 << (bit & 63);
         }
         let first = trials.len() as u32;
         trials.append(&mut some);
-        let group = Group { piece, len: size, first, end: trials.len() as u32 };
+        let group = Group { piece, first, end: trials.len() as u32 };
         let mut at = part_of(mixed, patterns.groups.len());
         // Ends: at least half of the places are free.
-        while patterns.groups.get(at).is_some_and(|group| group.len != 0) {
+        while patterns.groups.get(at).is_some_and(|group| group.piece.kind != 0) {
             at = (at + 1) & (patterns.groups.len() - 1);
         }
         if let Some(place) = patterns.groups.get_mut(at) {
@@ -299,6 +370,12 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     }
     patterns.trials = trials.into_boxed_slice();
     Some(patterns)
+}
+
+/// Returns how many octets a text has at least that the expression fits.
+fn octets_min(hir: &Hir) -> usize {
+    // None: it fits nothing at all.
+    hir.properties().minimum_len().unwrap_or(usize::MAX)
 }
 
 /// Puts as many regular expressions into one automaton as its size allows.
@@ -315,15 +392,20 @@ fn together(regexes: Vec<Regex>) -> Vec<Always> {
 /// Puts regular expressions into one automaton, or halves of them into two.
 fn split(mut regexes: Vec<Regex>, all: &mut Vec<Always>) {
     if regexes.len() == 1 {
-        let single =
-            regexes.pop().map(|regex| Always { automat: regex.automat, origins: [regex.origin].into() });
+        let single = regexes.pop().map(|regex| Always {
+            octets_min: octets_min(&regex.hir),
+            automat: regex.automat,
+            origins: [regex.origin].into(),
+        });
         all.extend(single);
         return;
     }
     let hirs: Vec<&Hir> = regexes.iter().map(|regex| &regex.hir).collect();
     match automat(&hirs, ALWAYS_OCTETS_MAX) {
         Ok(automat) => {
-            all.push(Always { automat, origins: regexes.iter().map(|regex| regex.origin).collect() });
+            let octets_min = hirs.iter().map(|hir| octets_min(hir)).min().unwrap_or(0);
+            let origins = regexes.iter().map(|regex| regex.origin).collect();
+            all.push(Always { automat, octets_min, origins });
         }
         Err(_) => {
             let second = regexes.split_off(regexes.len() / 2);

@@ -8,7 +8,7 @@ use wire::{HashKey, Name, NameBuf};
 
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::live::LiveTable;
-use crate::sought::Sought;
+use crate::sought::{DEPTHS_KEPT, Sought};
 
 /// When something leaves that stays for ever.
 const NEVER: u64 = u64::MAX;
@@ -251,12 +251,9 @@ impl DynamicNames {
         }
         let is_kept =
             |depth: u32, fingerprint: Fingerprint| table.may_hold(depth) && table.contains(fingerprint);
-        let mut whole = key.root();
-        let mut found = false;
-        for (depth, &print) in (0..).zip(sought.suffixes(key)) {
-            found |= is_kept(depth, print);
-            whole = print;
-        }
+        let kept = sought.depth().min(DEPTHS_KEPT as u32);
+        let mut found = (0..=kept).any(|depth| is_kept(depth, sought.suffix(key, depth)));
+        let mut whole = sought.suffix(key, kept);
         if !found && sought.is_long() {
             sought.long_suffixes(key, |depth, print| {
                 found |= is_kept(depth, print);

@@ -8,6 +8,8 @@
 
 use wire::{HashKey, Name};
 
+use crate::sought::word_at;
+
 /// What fingerprints are made with: derived from the key that the process hashes names with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FingerprintKey {
@@ -53,9 +55,7 @@ impl FingerprintKey {
     /// Returns the fingerprint of the name that has `label`, in lower case, put before the name of `parent`.
     #[inline]
     pub(crate) fn below(&self, parent: Fingerprint, label: &[u8]) -> Fingerprint {
-        let length = (label.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut state =
-            Fingerprint { place: parent.place ^ length, check: parent.check.wrapping_add(length) };
+        let mut state = begin(parent, label.len());
         let (words, rest) = label.as_chunks::<8>();
         for word in words {
             state = self.absorb(state, u64::from_le_bytes(*word));
@@ -64,6 +64,27 @@ impl FingerprintKey {
             state = self.absorb(state, last_word(label, rest));
         }
         state
+    }
+
+    /// Like [`FingerprintKey::below`], of a label of `len` octets that begins at `start` of a name in wire form.
+    ///
+    /// Most labels are short and have others behind them: then one or two words are read without a loop.
+    #[inline]
+    pub(crate) fn below_at(&self, parent: Fingerprint, wire: &[u8], start: usize, len: usize) -> Fingerprint {
+        let word = word_at(wire, start);
+        let rest = wire.get(start..).unwrap_or(&[]);
+        let state = begin(parent, len);
+        match len {
+            1..=8 => self.absorb(state, word & u64::MAX >> (64 - 8 * len as u32)),
+            9..=16 => {
+                let last = rest
+                    .get(len - 8..)
+                    .and_then(<[u8]>::first_chunk)
+                    .map_or(0, |last| u64::from_le_bytes(*last));
+                self.absorb(self.absorb(state, word), last)
+            }
+            _ => self.below(parent, rest.get(..len).unwrap_or(&[])),
+        }
     }
 
     #[inline]
@@ -75,17 +96,19 @@ impl FingerprintKey {
     }
 }
 
-/// Returns the last eight octets; of shorter labels all, so that each octet has its place given the length.
+/// Returns what the octets of a label of `len` octets are absorbed into.
+#[inline]
+const fn begin(parent: Fingerprint, len: usize) -> Fingerprint {
+    let length = (len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Fingerprint { place: parent.place ^ length, check: parent.check.wrapping_add(length) }
+}
+
+/// Returns the last eight octets; of shorter labels all, with zeros behind them.
 #[inline]
 fn last_word(label: &[u8], rest: &[u8]) -> u64 {
-    if let Some(last) = label.last_chunk::<8>() {
-        return u64::from_le_bytes(*last);
-    }
-    match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) | (u64::from(u32::from_le_bytes(*last)) << 32)
-        }
-        _ => rest.iter().fold(0, |word, &octet| (word << 8) | u64::from(octet)),
+    match label.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().rev().fold(0, |word, &octet| word << 8 | u64::from(octet)),
     }
 }
 
@@ -127,6 +150,20 @@ mod tests {
             }
         }
         assert_eq!((places.len(), checks.len()), (count, count));
+    }
+
+    #[test]
+    fn a_label_in_a_name_has_the_fingerprint_of_the_label() {
+        let key = FingerprintKey::new(&HashKey::new([1, 2]));
+        for length in 1..=63_u8 {
+            for behind in [&b"\0"[..], b"\x02de\0", b"\x07example\x03org\0"] {
+                let label: Vec<u8> = (0..length).map(|octet| octet.wrapping_mul(37) | 1).collect();
+                let wire = [&[length], label.as_slice(), behind].concat();
+                let parent = key.below(key.root(), b"x");
+                let found = key.below_at(parent, &wire, 1, label.len());
+                assert_eq!(found, key.below(parent, &label), "{length} {behind:?}");
+            }
+        }
     }
 
     #[test]

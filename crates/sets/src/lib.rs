@@ -2,7 +2,7 @@
 //!
 //! Never allocates or waits while it is asked; never opens a file, reads a clock or keeps the text of a rule.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod addresses;
 mod blocklist;
@@ -12,6 +12,7 @@ mod dynamic;
 mod fingerprint;
 mod literals;
 mod live;
+mod memory;
 mod names;
 mod patterns;
 mod prefixes;
@@ -26,4 +27,4 @@ pub use dynamic::{Added, DynamicAddresses, DynamicNames};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
 pub use sought::{Sought, top_bit};
-pub use table::Reach;
+pub use table::{Ahead, Reach};

@@ -1,11 +1,22 @@
-//! Finds what must be in a text for a regular expression to fit it.
+//! Finds what must be in a name for a regular expression to fit it.
+//!
+//! A name is looked at between two dots, one before its first label and one after its last: what must be at its begin
+//! or at its end is a text like any other then, and `(^|\.)ads` needs `.ads`.
 
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// Texts that are followed through alternatives and classes at once.
 const EXACT_MAX: usize = 32;
 /// Octets after which a literal is long enough to tell texts apart.
 const OCTETS_MAX: usize = 64;
+
+/// What stands for the begin of a name while literals are put together.
+const BEGIN: u8 = 0;
+/// What stands for its end.
+const END: u8 = 1;
+
+/// How often some label begins with a piece, at least, for all that is known.
+const BEGIN_FREQUENCY_MIN: f64 = 0.001;
 
 /// What is known about the texts that a part of a regular expression fits.
 enum Known {
@@ -15,12 +26,46 @@ enum Known {
     Contains(Vec<Vec<u8>>),
 }
 
-/// Returns texts of which every text that fits contains at least one; empty if there are none such.
-pub(crate) fn required(hir: &Hir) -> Vec<Vec<u8>> {
-    match known(hir) {
-        Known::Exact(literals) => fewest(usable(literals)),
-        Known::Contains(literals) => fewest(literals),
+/// Returns what must be in every name that fits, between its dots: of each row of texts at least one. There may be no row.
+pub(crate) fn required(hir: &Hir) -> Vec<Vec<Vec<u8>>> {
+    let mut part = hir;
+    while let HirKind::Capture(capture) = part.kind() {
+        part = &capture.sub;
     }
+    let rows = match part.kind() {
+        HirKind::Concat(parts) => rows(parts).0,
+        _ => match known(part) {
+            Known::Exact(literals) | Known::Contains(literals) => vec![literals],
+        },
+    };
+    let finished =
+        rows.iter().map(|row| fewest(usable(row.iter().map(|literal| between_dots(literal)).collect())));
+    finished.filter(|row| !row.is_empty()).collect()
+}
+
+/// Returns a literal with dots for the begin and the end of the name, and without what cannot be beyond them.
+///
+/// Both stand there as often as the expression says so.
+fn between_dots(literal: &[u8]) -> Vec<u8> {
+    let (begins, literal) = match literal.iter().rposition(|&octet| octet == BEGIN) {
+        Some(at) => (true, &literal[at + 1..]),
+        None => (false, literal),
+    };
+    let (ends, literal) = match literal.iter().position(|&octet| octet == END) {
+        Some(at) => (true, &literal[..at]),
+        None => (false, literal),
+    };
+    // A dot alone is in every name.
+    let dot = |is_there: bool| if is_there && !literal.is_empty() { ".".as_bytes() } else { &[] };
+    [dot(begins), literal, dot(ends)].concat()
+}
+
+/// Returns the literal of an expression if it can be told from what stands for the begin and the end.
+fn plain(literal: &[u8]) -> Known {
+    if literal.iter().any(|octet| [BEGIN, END].contains(octet)) {
+        return Known::Contains(Vec::new());
+    }
+    Known::Exact(vec![literal.to_vec()])
 }
 
 /// Leaves out texts that contain another of them: whatever contains those contains that one.
@@ -44,8 +89,10 @@ fn usable(literals: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 
 fn known(hir: &Hir) -> Known {
     match hir.kind() {
+        HirKind::Look(Look::Start) => Known::Exact(vec![vec![BEGIN]]),
+        HirKind::Look(Look::End) => Known::Exact(vec![vec![END]]),
         HirKind::Empty | HirKind::Look(_) => Known::Exact(vec![Vec::new()]),
-        HirKind::Literal(literal) => Known::Exact(vec![literal.0.to_vec()]),
+        HirKind::Literal(literal) => plain(&literal.0),
         HirKind::Class(class) => members(class).map_or(Known::Contains(Vec::new()), Known::Exact),
         HirKind::Repetition(repetition) => {
             if repetition.min == 0 {
@@ -65,7 +112,7 @@ fn known(hir: &Hir) -> Known {
 
 /// Returns the members of a small class. A name in lower case has no capital letters, so they do not count.
 fn members(class: &Class) -> Option<Vec<Vec<u8>>> {
-    let mut members = Vec::new();
+    let mut members: Vec<Vec<u8>> = Vec::new();
     match class {
         Class::Bytes(class) => {
             for range in class.ranges() {
@@ -88,12 +135,23 @@ fn members(class: &Class) -> Option<Vec<Vec<u8>>> {
             }
         }
     }
-    Some(members)
+    let is_plain = |member: &Vec<u8>| matches!(plain(member), Known::Exact(_));
+    members.iter().all(is_plain).then_some(members)
 }
 
 fn concatenation(parts: &[Hir]) -> Known {
+    let (mut rows, is_exact) = rows(parts);
+    match rows.pop() {
+        Some(row) if is_exact => Known::Exact(row),
+        last => Known::Contains(rows.into_iter().chain(last).map(usable).fold(Vec::new(), better)),
+    }
+}
+
+/// Returns rows of texts, of each of which a text that fits a concatenation contains at least one, and whether it is
+/// exactly one of the only row.
+fn rows(parts: &[Hir]) -> (Vec<Vec<Vec<u8>>>, bool) {
+    let mut rows = Vec::new();
     let mut row = vec![Vec::new()];
-    let mut best: Vec<Vec<u8>> = Vec::new();
     let mut is_exact = true;
     for part in parts {
         match known(part) {
@@ -104,18 +162,18 @@ fn concatenation(parts: &[Hir]) -> Known {
                     .collect();
             }
             Known::Exact(next) => {
-                best = better(best, usable(row));
-                row = next;
+                rows.push(std::mem::replace(&mut row, next));
                 is_exact = false;
             }
             Known::Contains(literals) => {
-                best = better(best, usable(std::mem::replace(&mut row, vec![Vec::new()])));
-                best = better(best, literals);
+                rows.push(std::mem::replace(&mut row, vec![Vec::new()]));
+                rows.push(literals);
                 is_exact = false;
             }
         }
     }
-    if is_exact { Known::Exact(row) } else { Known::Contains(better(best, usable(row))) }
+    rows.push(row);
+    (rows, is_exact)
 }
 
 fn is_long(row: &[Vec<u8>]) -> bool {
@@ -151,8 +209,32 @@ fn better(one: Vec<Vec<u8>>, other: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 
 /// Returns how often the part of up to four octets of a literal that is rarest is in a name, by a rough guess.
 pub(crate) fn rarest(literal: &[u8]) -> f64 {
+    let literal = between_dots(literal);
     let size = literal.len().clamp(1, crate::patterns::PIECE_OCTETS);
-    literal.windows(size).map(frequency).min_by(f64::total_cmp).unwrap_or(1.0)
+    literal.windows(size).map(frequency).min_by(f64::total_cmp).unwrap_or(f64::INFINITY)
+}
+
+/// Returns what labels begin with if a text contains the literal, each with its place in it: up to so many octets as a
+/// piece has, the dot behind the label included.
+pub(crate) fn begins(literal: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let dots = literal.iter().enumerate().filter(|(_, octet)| **octet == b'.');
+    dots.filter_map(|(dot, _)| {
+        let rest = literal.get(dot + 1..)?;
+        let len = rest.iter().position(|&octet| octet == b'.').map_or(rest.len(), |end| end + 1);
+        let piece = rest.get(..len.min(crate::patterns::BEGIN_OCTETS))?;
+        (!piece.is_empty()).then_some((dot + 1, piece))
+    })
+}
+
+/// Returns how often some label of a name begins with a piece, by a rough guess.
+pub(crate) fn begin_frequency(piece: &[u8]) -> f64 {
+    // Short labels are those that all names have in common.
+    let is_short = piece.len() <= 4 && piece.ends_with(b".");
+    if is_short || piece.len() <= 2 || COMMON.contains(&piece) {
+        return 0.3;
+    }
+    // Labels are words: how rare they are is not a matter of their letters alone.
+    BEGIN_FREQUENCY_MIN.max(3.0 * piece.iter().map(|octet| octet_frequency(*octet)).product::<f64>())
 }
 
 /// Pieces that a large part of all names contain.
@@ -191,22 +273,30 @@ mod tests {
 
     fn check(regex: &str, expect: &[&str]) {
         let hir = crate::builder::parse_regex(regex).expect("a regular expression");
+        let shown = |literal: &Vec<u8>| String::from_utf8_lossy(literal).into_owned();
         let found: Vec<String> =
-            required(&hir).iter().map(|literal| String::from_utf8_lossy(literal).into_owned()).collect();
+            required(&hir).iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect();
         assert_eq!(found, expect, "{regex}");
     }
 
     #[test]
     fn required_texts_are_found() {
-        check(r"^ad[sx]?\.example\.org$", &[".example.org"]);
-        check(r"(^|\.)tracker[0-9]+\.com$", &["tracker"]);
-        check(r"google\.(com|de)$", &["google.de", "google.com"]);
-        check(r"^(foo|ba[rz])-", &["foo-", "bar-", "baz-"]);
-        check(r"^[0-9a-f]{32}\.", &["."]);
+        check(r"^ad[sx]?\.example\.org$", &[".ad", ".example.org."]);
+        check(r"(^|\.)tracker[0-9]+\.com$", &[".tracker", "0|1|2|3|4|5|6|7|8|9", ".com."]);
+        check(r"google\.(com|de)$", &["google.de.|google.com."]);
+        check(r"^(foo|ba[rz])-", &[".foo-|.bar-|.baz-"]);
+        check(r"^[a-f]{32}\.", &["a|b|c|d|e|f", "."]);
+        check(r"(^|\.)[^.]+\.example$", &[".example."]);
+        check(r"(x|^(a|b)cd+)", &["x|.ac|.bc"]);
         check(r"^.+$", &[]);
+        check(r"^$", &[]);
+        check(r"(^|x)(^|y)abc", &[".abc|.yabc|xyabc"]);
+        check(r"abc($|z)($|z)", &["abc.|abcz.|abczz"]);
+        check(r"(?m)^abc$", &["abc"]);
+        check(r"a\x00bcde", &[]);
         check(r"^(a.*|)$", &[]);
-        check(r"(abc)+x", &["abc"]);
+        check(r"(abc)+x", &["abc", "x"]);
         check(r"(?:xyz){2,3}", &["xyz"]);
-        check(r"^Shop[AB]x", &["shopax", "shopbx"]);
+        check(r"^Shop[AB]x", &[".shopax|.shopbx"]);
     }
 }

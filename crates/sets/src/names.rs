@@ -8,7 +8,10 @@ use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::patterns::Patterns;
 use crate::sought::Sought;
-use crate::table::Table;
+use crate::table::{Ahead, Table};
+
+/// Octets from which on a table does not stay in a processor's own memory.
+const LARGE_OCTETS_MIN: usize = 1 << 20;
 
 /// A set of names: names themselves, what lies below names, keywords and regular expressions; what other sets hold, and
 /// without what others hold.
@@ -65,7 +68,7 @@ impl NameSet {
     #[inline]
     pub fn contains(&self, sought: &Sought<'_>) -> bool {
         (self.table.find(&self.key, sought).is_some()
-            || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought.text()))
+            || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought))
             || self.live.as_ref().is_some_and(|live| live.contains(sought))
             || self.include.iter().any(|set| set.contains(sought)))
             && !self.except.iter().any(|set| set.contains(sought))
@@ -81,7 +84,7 @@ impl NameSet {
         }
         let mut rule = None;
         if let Some(patterns) = &self.patterns {
-            patterns.each(sought.text(), |origin| {
+            patterns.each(sought, |origin| {
                 rule = Some(RuleRef(origin));
                 true
             });
@@ -100,20 +103,36 @@ impl NameSet {
     pub fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(RuleRef)) {
         self.table.each(&self.key, sought, |origin| f(RuleRef(origin)));
         if let Some(patterns) = &self.patterns {
-            patterns.each(sought.text(), |origin| {
+            patterns.each(sought, |origin| {
                 f(RuleRef(origin));
                 false
             });
         }
     }
 
-    /// Reads what [`NameSet::contains`] will read. Look-ups of many names cost less when each was announced before the
-    /// first is made, because their waits for memory overlap.
-    pub fn foresee(&self, sought: &Sought<'_>) {
-        self.table.foresee(&self.key, sought);
-        for set in &self.include {
-            set.foresee(sought);
+    /// Calls `f` with the sets behind this one whose rules no processor keeps in its own memory.
+    // Once per configuration.
+    pub fn each_large(self: &Arc<Self>, f: &mut impl FnMut(&Arc<Self>)) {
+        if self.table.octets() >= LARGE_OCTETS_MIN {
+            f(self);
         }
+        for set in self.include.iter().chain(&self.except) {
+            set.each_large(f);
+        }
+    }
+
+    /// Asks for the first part of what [`NameSet::contains`] will read of the set's own rules, and notes what the
+    /// second part will be.
+    ///
+    /// Look-ups of many names cost less when both parts of all were asked for before the first is made, because their
+    /// waits for memory overlap: first this for each, then [`NameSet::foresee_rules`] once.
+    pub fn foresee_filter(&self, sought: &Sought<'_>, ahead: &mut Ahead) {
+        self.table.foresee_filter(&self.key, sought, ahead);
+    }
+
+    /// Asks for the second part, of what was noted since `ahead` was cleared.
+    pub fn foresee_rules(&self, ahead: &Ahead) {
+        self.table.foresee_rules(ahead);
     }
 
     /// Returns how many rules the set has itself; equal names count once.

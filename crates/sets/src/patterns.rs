@@ -1,16 +1,30 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Keywords and regular expressions. Each has a piece of up to four octets that every name it fits must contain; one
-//! pass over the name looks each piece of the name up in a table of bits, and only what is found there is tried. The
-//! look-ups of one pass do not depend on each other, so that a name that fits nothing costs about a nanosecond for each
-//! octet, however many patterns there are.
+//! Keywords and regular expressions.
+//!
+//! Each has a piece that every name it fits must contain, and only what the pieces of a name lead to is tried. The best
+//! piece is what a label begins with, up to eight octets, the dot behind the label included: there are as many places
+//! to look at as labels. A pattern that does not say where labels begin has up to four octets from anywhere, and one
+//! pass over the name looks at every place. Pieces are looked up in a table of bits; no look-up depends on another, so
+//! that a name that fits nothing costs a few nanoseconds for each place, however many patterns there are.
+//!
+//! A pattern is tried at the place of its piece: first eight octets of what it requires are compared, then all of it,
+//! and only then does an automaton run.
 
 use regex_automata::dfa::{Automaton, dense};
 use regex_automata::util::primitives::StateID;
 use regex_automata::{Anchored, Input};
 
-/// Octets of the longest piece.
+use wire::name::NAME_OCTETS_MAX;
+
+use crate::sought::{Sought, Text, word_at};
+
+/// Octets of the longest piece from anywhere.
 pub(crate) const PIECE_OCTETS: usize = 4;
+/// Octets of the longest piece that a label begins with.
+pub(crate) const BEGIN_OCTETS: usize = 8;
+/// Octets of a name that is not unusually long.
+const USUAL_OCTETS_MAX: usize = 64;
 /// Octets that the automaton of one regular expression may take; larger ones are refused.
 pub const REGEX_OCTETS_MAX: usize = 1 << 20;
 
@@ -45,26 +59,78 @@ impl std::error::Error for PatternError {}
 /// A regular expression, ready to be tried: a table that needs no memory of its own while it is.
 pub(crate) type Automat = dense::DFA<Vec<u32>>;
 
+/// Octets of what is required that are compared at once.
+pub(crate) const GLANCE_OCTETS: usize = 8;
+
 /// A pattern that is tried when its piece was found.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial {
-    /// What must be in the text around the piece: these octets of [`Patterns::texts`].
+    /// The octets of what is required that are compared first, and which of the eight count: not the dots, because they
+    /// are compared with a name in wire form.
+    pub(crate) glance: u64,
+    pub(crate) glance_mask: u64,
+    /// What must be in the name, between its dots: these octets of [`Patterns::texts`].
     pub(crate) at: u32,
     pub(crate) len: u16,
-    /// How many octets of them come before the piece.
+    /// How many octets of them come before the piece, and before those that are compared first.
     pub(crate) piece_at: u16,
+    pub(crate) glance_at: u16,
     /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if that is all.
     pub(crate) regex: u32,
     /// The number of the rule.
     pub(crate) origin: u32,
 }
 
+const _: () = assert!(size_of::<Trial>() <= 40);
+
+/// What a name must contain for a pattern to be tried.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Piece {
+    /// Its octets, the first one lowest.
+    pub(crate) octets: u64,
+    /// Their number; with [`Piece::BEGINS`] if a label begins with them.
+    pub(crate) kind: u8,
+}
+
+impl Piece {
+    /// A label begins with the octets.
+    const BEGINS: u8 = 0x10;
+
+    /// Returns a piece from anywhere, of at most [`PIECE_OCTETS`].
+    pub(crate) fn anywhere(octets: &[u8]) -> Self {
+        Self { octets: glance_of(octets), kind: octets.len() as u8 }
+    }
+
+    /// Returns a piece that a label begins with, of at most [`BEGIN_OCTETS`].
+    pub(crate) fn begin(octets: &[u8]) -> Self {
+        Self { octets: glance_of(octets), kind: Self::BEGINS | octets.len() as u8 }
+    }
+
+    /// Returns the piece of `len` octets that a label with this word begins with.
+    #[inline]
+    const fn begin_of(word: u64, len: u32) -> Self {
+        Self { octets: word & u64::MAX >> (64 - 8 * len), kind: Self::BEGINS | len as u8 }
+    }
+
+    /// Returns the number of octets if a label begins with them.
+    pub(crate) const fn begin_len(self) -> Option<u8> {
+        if self.kind & Self::BEGINS == 0 { None } else { Some(self.kind & !Self::BEGINS) }
+    }
+
+    /// Spreads it over 32 bits.
+    #[inline]
+    pub(crate) const fn mixed(self) -> u32 {
+        // The high bits of the product depend on every bit of the piece.
+        let salted = self.octets ^ (self.kind as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        ((salted ^ salted >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+}
+
 /// The patterns that have a piece in common.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Group {
-    pub(crate) piece: u32,
-    /// How many octets the piece has; zero for a place that is free.
-    pub(crate) len: u8,
+    /// Of kind zero for a place that is free.
+    pub(crate) piece: Piece,
     /// The first trial, and the one after the last.
     pub(crate) first: u32,
     pub(crate) end: u32,
@@ -72,11 +138,13 @@ pub(crate) struct Group {
 
 /// Keywords and regular expressions.
 pub(crate) struct Patterns {
-    /// One bit for each number that [`mixed`] gives a piece, by its highest bits. A power of two.
+    /// One bit for each number that [`Piece::mixed`] gives, by its highest bits. A power of two.
     pub(crate) bits: Box<[u64]>,
-    /// Bit `n`: some piece has `n` octets.
-    pub(crate) lengths: u8,
-    /// Found by the highest bits of [`mixed`]; a power of two, at most half full.
+    /// Bit `n`: some piece from anywhere has `n` octets.
+    pub(crate) lengths: u16,
+    /// Bit `n`: some piece that a label begins with has `n` octets.
+    pub(crate) begin_lengths: u16,
+    /// Found by the highest bits of [`Piece::mixed`]; a power of two, at most half full.
     pub(crate) groups: Box<[Group]>,
     pub(crate) trials: Box<[Trial]>,
     pub(crate) texts: Box<[u8]>,
@@ -89,15 +157,10 @@ pub(crate) struct Patterns {
 /// Regular expressions in one automaton, tried on every name.
 pub(crate) struct Always {
     pub(crate) automat: Automat,
+    /// No text shorter than this fits any of them.
+    pub(crate) octets_min: usize,
     /// The number of the rule of each.
     pub(crate) origins: Box<[u32]>,
-}
-
-/// Spreads a piece of `len` octets over 32 bits.
-#[inline]
-pub(crate) const fn mixed(piece: u32, len: usize) -> u32 {
-    // The high bits of the product depend on every bit of the piece.
-    (piece ^ (len as u32).wrapping_mul(0x0100_0001)).wrapping_mul(0x9e37_79b1)
 }
 
 /// Scales a number to `0..range`, by its high bits.
@@ -124,55 +187,101 @@ impl Patterns {
             + always.sum::<usize>()
     }
 
-    /// Returns whether some pattern fits the text.
+    /// Returns whether some pattern fits the name.
     #[inline]
-    pub(crate) fn fits(&self, text: &[u8]) -> bool {
-        (self.has_piece(text) && self.search(text, |_| true)) || self.search_always(text, |_| true)
+    pub(crate) fn fits(&self, sought: &Sought<'_>) -> bool {
+        (self.has_begin(sought) && self.search_begins(sought, |_| true))
+            || (self.lengths != 0 && self.search(sought, |_| true))
+            || (!self.always.is_empty() && self.search_always(sought.text(), |_| true))
     }
 
     /// Calls `f` with the number of the rule of each pattern that fits, until it returns true; returns whether it did.
-    pub(crate) fn each(&self, text: &[u8], mut f: impl FnMut(u32) -> bool) -> bool {
-        self.search(text, &mut f) || self.search_always(text, &mut f)
+    pub(crate) fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
+        self.search_begins(sought, &mut f)
+            || self.search(sought, &mut f)
+            || self.search_always(sought.text(), &mut f)
     }
 
-    /// Returns whether some part of the text may be the piece of a pattern.
+    /// Returns whether some label may begin with a piece.
     #[inline]
-    fn has_piece(&self, text: &[u8]) -> bool {
+    fn has_begin(&self, sought: &Sought<'_>) -> bool {
         let mut found = 0;
-        if self.lengths & 1 << PIECE_OCTETS != 0 {
-            for part in text.windows(PIECE_OCTETS) {
-                if let Some(&part) = part.first_chunk() {
-                    found |= self.bit(u32::from_le_bytes(part), PIECE_OCTETS);
+        if self.begin_lengths != 0 {
+            sought.each_begin(|_, word| {
+                let mut lengths = self.begin_lengths;
+                // Ends: each step takes one length out.
+                while lengths != 0 {
+                    found |= self.bit(Piece::begin_of(word, lengths.trailing_zeros()));
+                    lengths &= lengths - 1;
                 }
-            }
+            });
         }
-        found != 0 || (self.lengths & !(1 << PIECE_OCTETS) != 0 && self.has_short_piece(text))
+        found != 0
     }
 
-    fn has_short_piece(&self, text: &[u8]) -> bool {
-        (1..PIECE_OCTETS)
-            .filter(|len| self.lengths >> len & 1 != 0)
-            .any(|len| text.windows(len).any(|part| self.bit(number(part), len) != 0))
+    /// Tries what the begins of labels lead to.
+    fn search_begins(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
+        let mut ended = false;
+        sought.each_begin(|at, word| {
+            let mut lengths = if ended { 0 } else { self.begin_lengths };
+            // Ends: each step takes one length out.
+            while lengths != 0 && !ended {
+                let piece = Piece::begin_of(word, lengths.trailing_zeros());
+                lengths &= lengths - 1;
+                ended = self.bit(piece) != 0 && self.search_at(sought, at, piece, &mut f);
+            }
+        });
+        ended
     }
 
+    /// Tries what the pieces in any place of the name lead to.
     #[inline]
-    fn bit(&self, piece: u32, len: usize) -> u64 {
-        let bit = part_of(mixed(piece, len), self.bits.len() * 64);
-        self.bits.get(bit >> 6).copied().unwrap_or(0) & 1 << (bit & 63)
+    fn search(&self, sought: &Sought<'_>, f: impl FnMut(u32) -> bool) -> bool {
+        match sought.name().len() {
+            0..=USUAL_OCTETS_MAX => self.search_words::<{ USUAL_OCTETS_MAX / 8 }>(sought, f),
+            _ => self.search_words::<{ NAME_OCTETS_MAX.div_ceil(8) }>(sought, f),
+        }
     }
 
-    /// Tries what the pieces of the text lead to.
-    fn search(&self, text: &[u8], mut f: impl FnMut(u32) -> bool) -> bool {
-        for len in (1..=PIECE_OCTETS).filter(|len| self.lengths >> len & 1 != 0) {
-            for (at, part) in text.windows(len).enumerate() {
-                let piece = number(part);
-                if self.bit(piece, len) == 0 {
-                    continue;
-                }
-                let Some(group) = self.group(piece, len) else { continue };
-                let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
-                for trial in trials {
-                    if self.succeeds(trial, text, at) && f(trial.origin) {
+    /// Tries what the pieces in any place of a name of at most so many words of eight octets lead to.
+    fn search_words<const WORDS: usize>(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
+        let wire = sought.name().as_bytes();
+        // What makes dots of the lengths of labels.
+        let mut dots = [0; WORDS];
+        let mut at = 0;
+        // Ends: each step goes over one label.
+        while let Some(&len) = wire.get(at) {
+            if let Some(word) = dots.get_mut(at / 8) {
+                *word |= u64::from(len ^ b'.') << (at % 8 * 8);
+            }
+            at += 1 + usize::from(len);
+        }
+        let word = |number: usize| word_at(wire, number * 8) ^ dots.get(number).copied().unwrap_or(0);
+        let mut next = word(0);
+        for number in 0..wire.len().div_ceil(8) {
+            let word_here = next;
+            next = word(number + 1);
+            let octets = u128::from(word_here) | u128::from(next) << 64;
+            let mut lengths = self.lengths;
+            // Ends: each step takes one length out.
+            while lengths != 0 {
+                let len = lengths.trailing_zeros();
+                lengths &= lengths - 1;
+                let mut places = match len {
+                    4 => self.places::<4>(octets),
+                    3 => self.places::<3>(octets),
+                    2 => self.places::<2>(octets),
+                    _ => self.places::<1>(octets),
+                };
+                // Ends: each step takes one place out.
+                while places != 0 {
+                    let place = places.trailing_zeros();
+                    places &= places - 1;
+                    let piece = Piece {
+                        octets: (octets >> (8 * place)) as u64 & u64::MAX >> (64 - 8 * len),
+                        kind: len as u8,
+                    };
+                    if self.search_at(sought, number * 8 + place as usize, piece, &mut f) {
                         return true;
                     }
                 }
@@ -181,24 +290,65 @@ impl Patterns {
         false
     }
 
-    fn search_always(&self, text: &[u8], mut f: impl FnMut(u32) -> bool) -> bool {
-        self.always.iter().any(|always| match &*always.origins {
-            [origin] => fits(&always.automat, text) && f(*origin),
-            origins => fitting(&always.automat, text, |pattern| {
-                origins.get(pattern).is_some_and(|&origin| f(origin))
-            }),
+    /// Returns one bit for each of the first eight places at which some piece of `LEN` octets may begin.
+    #[inline]
+    fn places<const LEN: u8>(&self, octets: u128) -> u32 {
+        let mut places = 0;
+        for place in 0..8 {
+            let octets = (octets >> (8 * place)) as u64 & u64::MAX >> (64 - 8 * LEN);
+            places |= (self.bit(Piece { octets, kind: LEN }) as u32) << place;
+        }
+        places
+    }
+
+    /// Returns one if some piece may be this one, else zero.
+    #[inline]
+    fn bit(&self, piece: Piece) -> u64 {
+        let bit = part_of(piece.mixed(), self.bits.len() * 64);
+        self.bits.get(bit >> 6).copied().unwrap_or(0) >> (bit & 63) & 1
+    }
+
+    /// Tries what the piece in one place leads to.
+    #[inline(never)]
+    fn search_at(
+        &self,
+        sought: &Sought<'_>,
+        at: usize,
+        piece: Piece,
+        f: &mut impl FnMut(u32) -> bool,
+    ) -> bool {
+        let Some(group) = self.group(piece) else { return false };
+        let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
+        trials.iter().any(|trial| {
+            let Some(start) = at.checked_sub(usize::from(trial.piece_at)) else { return false };
+            let glance = word_at(sought.name().as_bytes(), start + usize::from(trial.glance_at));
+            glance & trial.glance_mask == trial.glance
+                && self.succeeds(trial, sought.text(), start)
+                && f(trial.origin)
         })
     }
 
-    fn group(&self, piece: u32, len: usize) -> Option<&Group> {
+    fn search_always(&self, text: &Text, mut f: impl FnMut(u32) -> bool) -> bool {
+        let text = text.bare();
+        self.always.iter().filter(|always| always.octets_min <= text.len()).any(|always| {
+            match &*always.origins {
+                [origin] => fits(&always.automat, text) && f(*origin),
+                origins => fitting(&always.automat, text, |pattern| {
+                    origins.get(pattern).is_some_and(|&origin| f(origin))
+                }),
+            }
+        })
+    }
+
+    fn group(&self, piece: Piece) -> Option<&Group> {
         let mask = self.groups.len().checked_sub(1)?;
-        let mut at = part_of(mixed(piece, len), self.groups.len());
+        let mut at = part_of(piece.mixed(), self.groups.len());
         for _ in 0..self.groups.len() {
             let group = self.groups.get(at)?;
-            if group.len == 0 {
+            if group.piece.kind == 0 {
                 return None;
             }
-            if group.piece == piece && usize::from(group.len) == len {
+            if group.piece == piece {
                 return Some(group);
             }
             at = (at + 1) & mask;
@@ -206,23 +356,29 @@ impl Patterns {
         None
     }
 
-    fn succeeds(&self, trial: &Trial, text: &[u8], piece_at: usize) -> bool {
+    fn succeeds(&self, trial: &Trial, text: &Text, start: usize) -> bool {
+        let name = text.between_dots();
         let required =
             self.texts.get(trial.at as usize..).and_then(|from| from.get(..usize::from(trial.len)));
-        let part = piece_at.checked_sub(usize::from(trial.piece_at)).and_then(|start| text.get(start..));
-        let (Some(required), Some(part)) = (required, part) else { return false };
+        let (Some(required), Some(part)) = (required, name.get(start..)) else { return false };
         part.starts_with(required)
             && match trial.regex.checked_sub(1) {
-                Some(regex) => self.regexes.get(regex as usize).is_some_and(|automat| fits(automat, text)),
-                None => true,
+                Some(regex) => {
+                    self.regexes.get(regex as usize).is_some_and(|automat| fits(automat, text.bare()))
+                }
+                // The dots around the name are none that a keyword could be about.
+                None => start > 0 && start + required.len() < name.len(),
             }
     }
 }
 
-/// Returns up to four octets as a number.
+/// Returns the first eight octets as a number, with zeros for those that are not there.
 #[inline]
-pub(crate) fn number(part: &[u8]) -> u32 {
-    part.iter().rev().fold(0, |number, &octet| number << 8 | u32::from(octet))
+pub(crate) fn glance_of(part: &[u8]) -> u64 {
+    match part.first_chunk() {
+        Some(part) => u64::from_le_bytes(*part),
+        None => part.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)),
+    }
 }
 
 /// Returns whether an automaton of one regular expression fits.

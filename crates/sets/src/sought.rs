@@ -2,16 +2,19 @@
 //!
 //! A name that is looked for, with what look-ups of many sets have in common: worked out once, when first needed.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
+use wire::name::NAME_OCTETS_MAX;
 use wire::{Folded, Name};
 
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 
 /// Labels of a name whose fingerprints are kept; of longer names the rest is worked out for each set.
-const DEPTHS_KEPT: usize = 15;
-/// Octets of the longest name as text: no root label, and a dot for each length but the first.
-const TEXT_OCTETS_MAX: usize = 253;
+pub(crate) const DEPTHS_KEPT: usize = 8;
+/// Labels of the longest name.
+const LABELS_MAX: usize = NAME_OCTETS_MAX / 2;
+/// A dot in the lowest octet.
+const DOT: u64 = b'.' as u64;
 /// What a dot inside a label is in the text, so that nobody takes it for the border of a label.
 const DOT_IN_LABEL: u8 = 0xff;
 
@@ -23,51 +26,71 @@ pub struct Sought<'a> {
     top: u64,
     /// How many labels there are.
     depth: u32,
-    suffixes: OnceCell<[Fingerprint; DEPTHS_KEPT + 1]>,
+    /// Where the last labels begin, in the lowest octet that of the very last one; zero until it is needed.
+    begins: Cell<u64>,
+    /// How many of the fingerprints are worked out.
+    known: Cell<u32>,
+    /// The fingerprints of the last label, the last two, …
+    suffixes: [Cell<Fingerprint>; DEPTHS_KEPT],
     text: OnceCell<Text>,
 }
 
-/// A name as text, without the dot at the end.
+const _: () = assert!(DEPTHS_KEPT == size_of::<u64>(), "each has an octet of `begins`");
+
+/// A name as text between two dots.
 pub(crate) struct Text {
-    octets: [u8; TEXT_OCTETS_MAX],
+    octets: [u8; NAME_OCTETS_MAX],
+    /// With both dots. The root is one dot.
     len: u8,
 }
 
 impl Text {
     fn new(name: Name<'_>) -> Self {
+        // The wire form has an octet before each label and one at the end: the places of the dots.
         let wire = name.as_bytes();
-        let mut text = Self { octets: [0; TEXT_OCTETS_MAX], len: 0 };
-        let Some(body) = wire.get(1..wire.len().saturating_sub(1)) else { return text };
-        let Some(room) = text.octets.get_mut(..body.len()) else { return text };
-        room.copy_from_slice(body);
-        text.len = body.len() as u8;
-        let mut start = 0;
-        for label in name.labels() {
-            let end = start + label.len();
-            if let Some(dot) = room.get_mut(end) {
-                *dot = b'.';
-            }
-            if label.contains(&b'.')
-                && let Some(label) = room.get_mut(start..end)
-            {
-                hide_dots(label);
-            }
-            start = end + 1;
+        let mut text = Self { octets: [0; NAME_OCTETS_MAX], len: 0 };
+        let Some(room) = text.octets.get_mut(..wire.len()) else { return text };
+        room.copy_from_slice(wire);
+        text.len = wire.len() as u8;
+        // A length can be the number of a dot, too: then nothing is found to be hidden.
+        if wire.iter().fold(false, |found, &octet| found | (octet == b'.')) {
+            hide_dots(room);
+        }
+        let mut at = 0;
+        // Ends: each step goes over one label.
+        while let Some(octet) = room.get_mut(at) {
+            at += 1 + usize::from(*octet);
+            *octet = b'.';
         }
         text
     }
 
-    pub(crate) fn octets(&self) -> &[u8] {
+    /// Returns the name between dots, `.www.example.org.`.
+    #[inline]
+    pub(crate) fn between_dots(&self) -> &[u8] {
         self.octets.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+
+    /// Returns the name without them.
+    #[inline]
+    pub(crate) fn bare(&self) -> &[u8] {
+        self.octets.get(1..usize::from(self.len).saturating_sub(1)).unwrap_or(&[])
     }
 }
 
+/// Hides the dots inside of labels of a name in wire form.
 #[cold]
-fn hide_dots(label: &mut [u8]) {
-    for octet in label {
-        if *octet == b'.' {
-            *octet = DOT_IN_LABEL;
+fn hide_dots(wire: &mut [u8]) {
+    let mut at = 0;
+    // Ends: each step goes over one label.
+    while let Some(&len) = wire.get(at) {
+        let end = at + 1 + usize::from(len);
+        for octet in wire.get_mut(at + 1..end).unwrap_or(&mut []) {
+            if *octet == b'.' {
+                *octet = DOT_IN_LABEL;
+            }
         }
+        at = end;
     }
 }
 
@@ -82,7 +105,16 @@ impl<'a> Sought<'a> {
             depth += 1;
             last = label;
         }
-        Self { name, hash, top: top_bit(last), depth, suffixes: OnceCell::new(), text: OnceCell::new() }
+        Self {
+            name,
+            hash,
+            top: top_bit(last),
+            depth,
+            begins: Cell::new(0),
+            known: Cell::new(0),
+            suffixes: [const { Cell::new(Fingerprint { place: 0, check: 0 }) }; DEPTHS_KEPT],
+            text: OnceCell::new(),
+        }
     }
 
     /// Returns the name, in lower case.
@@ -105,22 +137,74 @@ impl<'a> Sought<'a> {
         self.depth
     }
 
-    /// Returns the fingerprints of the root, the last label, the last two, …, as far as they are kept.
+    /// Returns the fingerprint of the last `depth` labels; of no more than are kept.
     #[inline]
-    pub(crate) fn suffixes(&self, key: &FingerprintKey) -> &[Fingerprint] {
-        let all = self.suffixes.get_or_init(|| suffixes(self.name, self.depth as usize, key));
-        all.get(..=self.depth as usize).unwrap_or(all)
+    pub(crate) fn suffix(&self, key: &FingerprintKey, depth: u32) -> Fingerprint {
+        if depth > self.known.get() {
+            self.work_out(key, depth);
+        }
+        match (depth as usize).checked_sub(1).and_then(|at| self.suffixes.get(at)) {
+            Some(suffix) => suffix.get(),
+            None => key.root(),
+        }
+    }
+
+    /// Works out fingerprints from the root down.
+    #[inline(never)]
+    fn work_out(&self, key: &FingerprintKey, depth: u32) {
+        let wire = self.name.as_bytes();
+        if self.begins.get() == 0 {
+            self.begins.set(begins(wire));
+        }
+        let mut begins = self.begins.get();
+        let mut end = wire.len().saturating_sub(1);
+        let mut parent = key.root();
+        for (at, place) in (0..depth.min(self.depth)).zip(&self.suffixes) {
+            let begin = (begins & 0xff) as usize;
+            begins >>= 8;
+            if at < self.known.get() {
+                parent = place.get();
+            } else {
+                parent = key.below_at(parent, wire, begin, end.saturating_sub(begin));
+                place.set(parent);
+            }
+            end = begin.saturating_sub(1);
+        }
+        self.known.set(depth);
     }
 
     /// Calls `f` with the fingerprints of the suffixes that are too long to be kept, and their number of labels.
     #[cold]
     pub(crate) fn long_suffixes(&self, key: &FingerprintKey, mut f: impl FnMut(u32, Fingerprint)) {
-        let Some(&kept) = self.suffixes(key).last() else { return };
-        let mut parent = kept;
-        for depth in DEPTHS_KEPT as u32 + 1..=self.depth {
-            let Some(label) = self.name.labels().nth((self.depth - depth) as usize) else { return };
+        // The labels before those that are kept, the last one first.
+        let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
+        let count = self.depth as usize - DEPTHS_KEPT.min(self.depth as usize);
+        for (label, place) in self.name.labels().take(count).zip(labels.iter_mut().take(count).rev()) {
+            *place = label;
+        }
+        let mut parent = self.suffix(key, DEPTHS_KEPT as u32);
+        for (depth, label) in (DEPTHS_KEPT as u32 + 1..).zip(labels.iter().take(count)) {
             parent = key.below(parent, label);
             f(depth, parent);
+        }
+    }
+
+    /// Calls `f` with the place of each label, counted from the begin of the name, and its first eight octets; of
+    /// shorter labels all, a dot, and zeros.
+    #[inline]
+    pub(crate) fn each_begin(&self, mut f: impl FnMut(usize, u64)) {
+        let wire = self.name.as_bytes();
+        let mut at = 0;
+        // Ends: each step goes over one label.
+        while let Some(&len) = wire.get(at)
+            && len != 0
+        {
+            let word = match word_at(wire, at + 1) {
+                word if len < 8 => word & u64::MAX >> (64 - 8 * u32::from(len)) | DOT << (8 * u32::from(len)),
+                word => word,
+            };
+            f(at + 1, word);
+            at += 1 + usize::from(len);
         }
     }
 
@@ -129,36 +213,36 @@ impl<'a> Sought<'a> {
         self.depth as usize > DEPTHS_KEPT
     }
 
-    /// Returns the name as text, in lower case, labels separated by dots, none at the end.
-    pub(crate) fn text(&self) -> &[u8] {
-        self.text.get_or_init(|| Text::new(self.name)).octets()
+    /// Returns the name as text, in lower case.
+    #[inline]
+    pub(crate) fn text(&self) -> &Text {
+        self.text.get_or_init(|| Text::new(self.name))
     }
 }
 
-/// Works out the fingerprints from the root down.
-fn suffixes(name: Name<'_>, depth: usize, key: &FingerprintKey) -> [Fingerprint; DEPTHS_KEPT + 1] {
-    // Where the last labels begin and end, the very last one first.
-    let mut places = [(0_u8, 0_u8); DEPTHS_KEPT];
-    let wire = name.as_bytes();
-    let (mut at, mut left) = (0_usize, depth);
+/// Returns the eight octets at `start` as a number; zeros where the name has none.
+#[inline]
+pub(crate) fn word_at(wire: &[u8], start: usize) -> u64 {
+    let rest = wire.get(start..).unwrap_or(&[]);
+    match (rest.first_chunk::<8>(), wire.last_chunk::<8>()) {
+        (Some(word), _) => u64::from_le_bytes(*word),
+        (None, Some(last)) => u64::from_le_bytes(*last).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0),
+        (None, None) => rest.iter().rev().fold(0, |word, &octet| word << 8 | u64::from(octet)),
+    }
+}
+
+/// Returns where the last labels begin, of the very last one in the lowest octet.
+#[inline]
+fn begins(wire: &[u8]) -> u64 {
+    let (mut begins, mut at) = (0, 0);
     // Ends: each step goes over one label.
     while let Some(&len) = wire.get(at)
         && len != 0
     {
-        let end = at + 1 + usize::from(len);
-        left = left.saturating_sub(1);
-        if let Some(place) = places.get_mut(left) {
-            *place = (at as u8 + 1, end as u8);
-        }
-        at = end;
+        begins = begins << 8 | (at as u64 + 1);
+        at += 1 + usize::from(len);
     }
-    let mut parent = key.root();
-    let mut all = [parent; DEPTHS_KEPT + 1];
-    for (&(start, end), place) in places.iter().take(depth).zip(all.iter_mut().skip(1)) {
-        parent = key.below(parent, wire.get(usize::from(start)..usize::from(end)).unwrap_or(&[]));
-        *place = parent;
-    }
-    all
+    begins
 }
 
 /// Returns one of 64 bits for the last label of a name, in lower case.
@@ -180,14 +264,32 @@ mod tests {
         }
         let folded = name.as_name().to_folded();
         let sought = Sought::new(&folded, key.hash_name(name.as_name()));
-        assert_eq!(sought.text(), text);
+        assert_eq!(sought.text().bare(), text);
+        let dots = if labels.is_empty() { b".".to_vec() } else { [b".", text, b"."].concat() };
+        assert_eq!(sought.text().between_dots(), dots);
+        sought.each_begin(|at, word| {
+            let rest = &dots[at..];
+            let len = rest.iter().position(|&octet| octet == b'.').map_or(rest.len(), |dot| dot + 1).min(8);
+            let mut shown = word.to_le_bytes();
+            // A dot inside a label is not hidden there.
+            shown.iter_mut().take(len - 1).for_each(|octet| {
+                if *octet == b'.' {
+                    *octet = DOT_IN_LABEL;
+                }
+            });
+            assert_eq!(&shown[..len], &rest[..len]);
+        });
         let fingerprints = FingerprintKey::new(&key);
         let mut expected = vec![fingerprints.root()];
         for label in labels.iter().rev() {
             let last = *expected.last().expect("the root is there");
             expected.push(fingerprints.below(last, &label.to_ascii_lowercase()));
         }
-        let mut found = sought.suffixes(&fingerprints).to_vec();
+        let kept = labels.len().min(DEPTHS_KEPT) as u32;
+        // In an order in which some are known when others are asked for.
+        assert_eq!(sought.suffix(&fingerprints, kept / 2), expected[kept as usize / 2]);
+        let mut found: Vec<Fingerprint> =
+            (0..=kept).map(|depth| sought.suffix(&fingerprints, depth)).collect();
         sought.long_suffixes(&fingerprints, |depth, fingerprint| {
             assert_eq!(depth as usize, found.len());
             found.push(fingerprint);
@@ -201,8 +303,9 @@ mod tests {
         check(&[b"org"], b"org");
         check(&[b"WWW", b"Example", b"org"], b"www.example.org");
         check(&[b"a.b", b"org"], b"a\xffb.org");
-        check(&[b"a".as_slice(); 15], b"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a");
-        check(&[b"a".as_slice(); 16], b"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a");
+        check(&[b"a".as_slice(); 8], b"a.a.a.a.a.a.a.a");
+        check(&[b"a".as_slice(); 9], b"a.a.a.a.a.a.a.a.a");
+        check(&[b"label".as_slice(); 9], &[b"label.".as_slice(); 9].concat()[..53]);
         check(&[b"b".as_slice(); 127], &[b"b.".as_slice(); 127].concat()[..253]);
     }
 }

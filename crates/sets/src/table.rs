@@ -8,10 +8,11 @@
 //! about, all at once, and reads the table only for what the filter does not rule out.
 
 use crate::fingerprint::{Fingerprint, FingerprintKey, scale};
-use crate::sought::Sought;
+use crate::memory::{LINE, Lines, ask_for};
+use crate::sought::{DEPTHS_KEPT, Sought};
 
-/// Fingerprints of one line of memory.
-const BUCKET: usize = 8;
+/// Fingerprints of one bucket, which is a line of memory.
+const BUCKET: usize = LINE;
 /// Of so many slots, [`FULL_SLOTS`] are used.
 const FULL_OF: usize = 10;
 /// Slots that are used of each [`FULL_OF`].
@@ -83,18 +84,33 @@ impl Outline {
         // What is below the root can end in any label.
         self.tops |= if depth == 0 { u64::MAX } else { top };
     }
+
+    /// Returns one bit for each number of labels, as far as fingerprints are kept, that a rule about a suffix of a name
+    /// of `of` labels could have.
+    #[inline]
+    const fn wanted(&self, of: u32) -> u32 {
+        const KEPT: u32 = (1 << (DEPTHS_KEPT + 1)) - 1;
+        if of as usize > DEPTHS_KEPT {
+            return self.below as u32 & KEPT;
+        }
+        (self.below as u32 & ((1 << of) - 1)) | (self.itself as u32 & (1 << of))
+    }
+
+    /// Returns whether a rule could be about a suffix of a name of `of` labels that is longer than those that are kept.
+    const fn wants_long(&self, of: u32) -> bool {
+        self.below >> (DEPTHS_KEPT + 1) != 0 || self.itself >> (of & 127) & 1 != 0
+    }
 }
-
-#[repr(align(64))]
-#[derive(Clone, Copy)]
-struct Bucket([u64; BUCKET]);
-
-const _: () = assert!(size_of::<Bucket>() == 64);
 
 /// Rules on whole labels.
 pub(crate) struct Table {
-    filter: Box<[u64]>,
-    buckets: Box<[Bucket]>,
+    /// The filter, from the first word on, and the buckets.
+    lines: Lines,
+    /// Words of the filter.
+    blocks: usize,
+    /// The line of the first bucket.
+    buckets_at: usize,
+    buckets: usize,
     /// The number of the rule in each slot.
     origins: Box<[u32]>,
     outline: Outline,
@@ -118,11 +134,14 @@ impl Table {
         // One more where every slot might be taken, so that each search comes to an end.
         let count = if rules >= count * BUCKET { count + 1 } else { count };
         let blocks = if rules < FILTER_RULES_MIN { 0 } else { (rules * FILTER_BITS).div_ceil(64) };
+        let buckets = if entries.is_empty() { 0 } else { count };
+        let buckets_at = blocks.div_ceil(LINE);
         let mut table = Self {
-            filter: std::vec![0; blocks].into_boxed_slice(),
-            buckets: std::vec![Bucket([0; BUCKET]); if entries.is_empty() { 0 } else { count }]
-                .into_boxed_slice(),
-            origins: std::vec![0; if entries.is_empty() { 0 } else { count * BUCKET }].into_boxed_slice(),
+            lines: Lines::zeroed(buckets_at + buckets),
+            blocks,
+            buckets_at,
+            buckets,
+            origins: std::vec![0; buckets * BUCKET].into_boxed_slice(),
             outline,
             probes_max: 1,
             len: 0,
@@ -135,12 +154,12 @@ impl Table {
 
     // Once per configuration.
     fn put(&mut self, entry: &Entry) {
-        let mut at = scale(entry.place, self.buckets.len());
+        let mut at = scale(entry.place, self.buckets);
         let mut reach = entry.slot & REACH;
         // Ends: there are more slots than rules.
-        for probes in 1..=self.buckets.len() {
-            let Some(bucket) = self.buckets.get_mut(at) else { return };
-            for (place, slot) in bucket.0.iter_mut().enumerate() {
+        for probes in 1..=self.buckets {
+            let Some(bucket) = self.lines.line_mut(self.buckets_at + at) else { return };
+            for (place, slot) in bucket.iter_mut().enumerate() {
                 if *slot & !REACH == entry.slot & !REACH {
                     reach &= !*slot;
                     if reach == 0 {
@@ -152,7 +171,9 @@ impl Table {
                     if let Some(origin) = self.origins.get_mut(at * BUCKET + place) {
                         *origin = entry.origin;
                     }
-                    if let Some(block) = self.filter.get_mut(block_of(entry.place, self.filter.len())) {
+                    if self.blocks > 0
+                        && let Some(block) = self.lines.word_mut(block_of(entry.place, self.blocks))
+                    {
                         *block |= bits_of(entry.slot);
                     }
                     self.len += 1;
@@ -160,7 +181,7 @@ impl Table {
                     return;
                 }
             }
-            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.buckets { 0 } else { at + 1 };
         }
     }
 
@@ -171,7 +192,7 @@ impl Table {
 
     /// Returns how many octets the table takes.
     pub(crate) const fn octets(&self) -> usize {
-        size_of_val(&*self.filter) + size_of_val(&*self.buckets) + size_of_val(&*self.origins)
+        self.lines.octets() + size_of_val(&*self.origins)
     }
 
     /// Returns the number of the rule in a place that [`Table::find`] returned.
@@ -185,34 +206,37 @@ impl Table {
         if self.outline.tops & sought.top() == 0 {
             return None;
         }
-        let mut found = None;
-        // From the longest suffix: the first that is found is the closest.
-        if sought.is_long() {
-            sought.long_suffixes(key, |depth, fingerprint| {
-                if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
-                    found = self.probe(fingerprint, reach_at(depth, sought.depth())).or(found);
-                }
-            });
-            if found.is_some() {
-                return found;
-            }
+        if sought.is_long()
+            && self.outline.wants_long(sought.depth())
+            && let Some(place) = self.find_long(key, sought)
+        {
+            return Some(place);
         }
-        let suffixes = sought.suffixes(key);
-        // All answers of the filter first: none of them waits for another.
-        let mut hits: u32 = 0;
-        for (depth, &fingerprint) in (0..).zip(suffixes) {
-            if self.is_wanted(depth, sought.depth()) {
-                hits |= u32::from(self.may_hold(fingerprint)) << depth;
-            }
-        }
-        while let Some(depth) = hits.checked_ilog2() {
-            hits ^= 1 << depth;
-            let &fingerprint = suffixes.get(depth as usize)?;
-            if let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth())) {
+        // From the longest suffix: the first that is found is the closest. No line of memory is waited for to know which
+        // the next one is, as long as the processor foresees what the filter says.
+        let mut wanted = self.outline.wanted(sought.depth());
+        while let Some(depth) = wanted.checked_ilog2() {
+            wanted ^= 1 << depth;
+            let fingerprint = sought.suffix(key, depth);
+            if self.may_hold(fingerprint)
+                && let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth()))
+            {
                 return Some(place);
             }
         }
         None
+    }
+
+    /// Finds the rule that is closest to the name among those on suffixes that are longer than those that are kept.
+    #[cold]
+    fn find_long(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {
+        let mut found = None;
+        sought.long_suffixes(key, |depth, fingerprint| {
+            if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
+                found = self.probe(fingerprint, reach_at(depth, sought.depth())).or(found);
+            }
+        });
+        found
     }
 
     /// Calls `f` with the number of every rule on the name, the closest last.
@@ -228,23 +252,38 @@ impl Table {
                 f(self.origin(place));
             }
         };
-        for (depth, &fingerprint) in (0..).zip(sought.suffixes(key)) {
-            look(depth, fingerprint);
+        for depth in 0..=sought.depth().min(DEPTHS_KEPT as u32) {
+            look(depth, sought.suffix(key, depth));
         }
         if sought.is_long() {
             sought.long_suffixes(key, look);
         }
     }
 
-    /// Reads what [`Table::find`] will read, so that memory is asked for many names at once.
-    pub(crate) fn foresee(&self, key: &FingerprintKey, sought: &Sought<'_>) {
-        if self.filter.is_empty() || self.outline.tops & sought.top() == 0 {
+    /// Asks for the lines of the filter that [`Table::find`] will read, and notes what they will be asked.
+    pub(crate) fn foresee_filter(&self, key: &FingerprintKey, sought: &Sought<'_>, ahead: &mut Ahead) {
+        if self.blocks == 0 || self.outline.tops & sought.top() == 0 {
             return;
         }
-        for (depth, &fingerprint) in (0..).zip(sought.suffixes(key)) {
-            if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
-                let bucket = self.buckets.get(scale(fingerprint.place, self.buckets.len()));
-                std::hint::black_box(bucket.and_then(|bucket| bucket.0.first().copied()));
+        let mut wanted = self.outline.wanted(sought.depth());
+        while let Some(depth) = wanted.checked_ilog2() {
+            wanted ^= 1 << depth;
+            let fingerprint = sought.suffix(key, depth);
+            if let Some(block) = self.lines.word(block_of(fingerprint.place, self.blocks)) {
+                ask_for(block);
+            }
+            ahead.note(fingerprint);
+        }
+    }
+
+    /// Asks for the rules that the filter lets pass of what was noted.
+    pub(crate) fn foresee_rules(&self, ahead: &Ahead) {
+        for &fingerprint in ahead.noted() {
+            let bucket = self.buckets_at + scale(fingerprint.place, self.buckets);
+            if self.may_hold(fingerprint)
+                && let Some(slot) = self.lines.word(bucket * LINE)
+            {
+                ask_for(slot);
             }
         }
     }
@@ -259,34 +298,75 @@ impl Table {
     /// Returns whether the filter lets a fingerprint pass.
     #[inline]
     fn may_hold(&self, fingerprint: Fingerprint) -> bool {
-        match self.filter.get(block_of(fingerprint.place, self.filter.len())) {
-            Some(block) => {
-                let bits = bits_of(fingerprint.check);
-                block & bits == bits
-            }
-            None => true,
+        if self.blocks == 0 {
+            return true;
         }
+        let bits = bits_of(fingerprint.check);
+        self.lines.word(block_of(fingerprint.place, self.blocks)).is_some_and(|block| block & bits == bits)
     }
 
     /// Finds the rule on a name; returns its place if it reaches where it must.
     #[inline]
     fn probe(&self, fingerprint: Fingerprint, reach: u64) -> Option<usize> {
-        let wanted = kept(fingerprint.check);
-        let mut at = scale(fingerprint.place, self.buckets.len());
+        // The rule's own bits of the reach do not matter, but for the one that is needed.
+        let (mask, wanted) = (!REACH | reach, kept(fingerprint.check) | reach);
+        let mut at = scale(fingerprint.place, self.buckets);
         for _ in 0..self.probes_max {
-            let bucket = self.buckets.get(at)?;
-            for (place, &slot) in bucket.0.iter().enumerate() {
-                if slot & !REACH == wanted && slot & reach != 0 {
-                    return Some(at * BUCKET + place);
-                }
+            let bucket = self.lines.line(self.buckets_at + at)?;
+            // All slots are compared: where a rule is cannot be foreseen, and to guess wrong costs more.
+            let mut found: u32 = 0;
+            for (place, &slot) in bucket.iter().enumerate() {
+                found |= u32::from(slot & mask == wanted) << place;
+            }
+            if found != 0 {
+                return Some(at * BUCKET + found.trailing_zeros() as usize);
             }
             // Slots are filled in order: behind a free one there is nothing.
-            if bucket.0.last() == Some(&0) {
+            if bucket.last() == Some(&0) {
                 return None;
             }
-            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.buckets { 0 } else { at + 1 };
         }
         None
+    }
+}
+
+/// Fingerprints that are noted of the names that are looked at ahead together.
+const AHEAD_MAX: usize = 64;
+
+/// What was noted of some look-ups that are about to be made in one table.
+pub struct Ahead {
+    fingerprints: [Fingerprint; AHEAD_MAX],
+    len: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ahead {
+    /// Returns room for notes.
+    pub const fn new() -> Self {
+        Self { fingerprints: [Fingerprint { place: 0, check: 0 }; AHEAD_MAX], len: 0 }
+    }
+
+    /// Forgets what was noted.
+    pub const fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Notes a fingerprint; what finds no room is waited for when it is looked up.
+    fn note(&mut self, fingerprint: Fingerprint) {
+        if let Some(place) = self.fingerprints.get_mut(self.len) {
+            *place = fingerprint;
+            self.len += 1;
+        }
+    }
+
+    fn noted(&self) -> &[Fingerprint] {
+        self.fingerprints.get(..self.len).unwrap_or(&[])
     }
 }
 

@@ -5,9 +5,10 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// Modules that may hold unsafe code: the crate, and the module's file or folder in it.
-const UNSAFE_MAY: [(&str, &str); 6] = [
+const UNSAFE_MAY: [(&str, &str); 7] = [
     ("xdp", "sys"),
     ("cache", "slots"),
+    ("sets", "memory"),
     ("listen", "sys"),
     ("fetch", "sys"),
     ("daemon", "sys"),
