@@ -26,4 +26,4 @@ pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate, write_data};
 pub use text::{TextError, Token, Tokens};
-pub use write::{Full, Writer};
+pub use write::{Full, Mark, Writer};

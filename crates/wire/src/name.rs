@@ -177,6 +177,15 @@ impl NameBuf {
         Name(self.bytes.get(..usize::from(self.len)).unwrap_or(&[0]))
     }
 
+    /// Returns the name of `labels`, which stand in a row without a root label, below `parent`.
+    pub fn below(labels: &[u8], parent: Name<'_>) -> Result<Self, Malformed> {
+        let mut name = Self::root();
+        name.push_row(labels)?;
+        name.push_row(parent.0.split_last().map_or(&[], |(_, labels)| labels))?;
+        let (parsed, rest) = Name::parse(name.as_name().0)?;
+        if rest.is_empty() && parsed.len() == name.as_name().len() { Ok(name) } else { Err(Malformed::Name) }
+    }
+
     /// Puts labels that stand in a row in a message in place of the root label and a new root label after them.
     ///
     /// The caller has checked that they are labels and at most 254 octets in all.

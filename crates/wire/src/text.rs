@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::message::{NameRef, Record};
-use crate::name::{Folded, Name, NameBuf};
+use crate::name::{Folded, LABEL_OCTETS_MAX, Name, NameBuf};
 use crate::rdata;
 
 /// Why text is not what it should be.
@@ -346,26 +346,28 @@ pub(crate) fn name_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Re
         _ => {}
     }
     let mut name = NameBuf::root();
-    let mut label = Vec::with_capacity(64);
+    let mut label = [0; LABEL_OCTETS_MAX];
+    let mut len = 0;
     let mut rest = text;
     let mut is_absolute = false;
     while let Some((octet, is_escaped, after)) = unescape(rest).map_err(|Escape| token.expected(A_NAME))? {
         rest = after;
         is_absolute = octet == b'.' && !is_escaped;
         if is_absolute {
-            name.push_label(&label).map_err(|_| token.expected(A_NAME))?;
-            label.clear();
+            name.push_label(&label[..len]).map_err(|_| token.expected(A_NAME))?;
+            len = 0;
         } else {
-            label.push(octet);
+            *label.get_mut(len).ok_or_else(|| token.expected(A_NAME))? = octet;
+            len += 1;
         }
     }
     if is_absolute {
         return Ok(name);
     }
-    name.push_label(&label).map_err(|_| token.expected(A_NAME))?;
-    for label in origin.ok_or_else(|| token.expected(RELATIVE))?.labels() {
-        name.push_label(label).map_err(|_| token.expected(A_NAME))?;
-    }
+    name.push_label(&label[..len]).map_err(|_| token.expected(A_NAME))?;
+    let origin = origin.ok_or_else(|| token.expected(RELATIVE))?.as_bytes();
+    // The row that the writer of names takes has no root label.
+    name.push_row(&origin[..origin.len() - 1]).map_err(|_| token.expected(A_NAME))?;
     Ok(name)
 }
 
@@ -456,7 +458,7 @@ pub(crate) fn write_base32_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::R
 }
 
 /// Reads Base32hex without padding; letter case is ignored, unused bits must be zero.
-pub(crate) fn read_base32_hex(text: &[u8]) -> Option<Vec<u8>> {
+pub fn read_base32_hex(text: &[u8]) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(text.len() * 5 / 8);
     let (mut word, mut bits): (u32, u32) = (0, 0);
     for symbol in text {

@@ -34,6 +34,15 @@ struct Target {
 
 const _: () = assert!(size_of::<Target>() == 4 && TARGETS_MAX < ROOT as usize);
 
+/// A point in the writing of a message that can be gone back to.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    len: usize,
+    target_count: u8,
+    is_question_new: bool,
+    counts: [u16; 3],
+}
+
 /// Writes one message front to back: question, then sections in order, then OPT.
 ///
 /// What does not fit within the limit is not written at all; the caller decides about TC.
@@ -46,6 +55,8 @@ pub struct Writer<'b> {
     target_count: u8,
     searches_left: u16,
     question_len: u8,
+    /// The question's labels are no targets yet.
+    is_question_new: bool,
 }
 
 impl<'b> Writer<'b> {
@@ -62,6 +73,7 @@ impl<'b> Writer<'b> {
             target_count: 0,
             searches_left: SEARCHES_MAX,
             question_len: 0,
+            is_question_new: false,
         }
     }
 
@@ -92,17 +104,56 @@ impl<'b> Writer<'b> {
 
     /// Writes the question, letter case kept.
     pub fn question(&mut self, question: &Question<'_>) -> Result<(), Full> {
-        self.atomically(|w| {
-            w.name(question.qname)?;
-            w.bytes(&question.qtype.0.to_be_bytes())?;
-            w.bytes(&question.qclass.0.to_be_bytes())
-        })?;
-        // A name in full only if nothing before it could be pointed at.
-        if self.header.questions == 0 && self.len == Header::LEN + question.qname.len() + 4 {
+        if self.len == Header::LEN {
+            // A name in full: nothing before it could be pointed at. Its labels become targets when another name comes.
+            self.atomically(|w| {
+                w.bytes(question.qname.as_bytes())?;
+                w.kind_of(question)
+            })?;
             self.question_len = question.qname.len() as u8;
+            self.is_question_new = true;
+        } else {
+            self.atomically(|w| {
+                w.name(question.qname)?;
+                w.kind_of(question)
+            })?;
         }
         self.header.questions += 1;
         Ok(())
+    }
+
+    fn kind_of(&mut self, question: &Question<'_>) -> Result<(), Full> {
+        let [t0, t1] = question.qtype.0.to_be_bytes();
+        let [c0, c1] = question.qclass.0.to_be_bytes();
+        self.bytes(&[t0, t1, c0, c1])
+    }
+
+    /// Makes targets of the labels of the question, so that other names can point to them.
+    fn remember_question(&mut self) {
+        self.is_question_new = false;
+        let mut starts = [0_u8; LABELS_MAX];
+        let mut count = 0;
+        let mut at = 0_u8;
+        // Ends: a name has at most `LABELS_MAX` labels.
+        for start in &mut starts {
+            match self.buf.get(Header::LEN + usize::from(at)) {
+                Some(&len @ 1..) if usize::from(at) < usize::from(self.question_len) => {
+                    *start = at;
+                    at = at.wrapping_add(1 + len);
+                    count += 1;
+                }
+                _ => break,
+            }
+        }
+        let mut parent = ROOT;
+        for &start in starts.get(..count).unwrap_or(&[]).iter().rev() {
+            let at = Header::LEN + usize::from(start);
+            let tag = self.buf.get(Header::LEN..).map_or(0, |name| tag(name, start));
+            match self.remember(at, parent, tag) {
+                Some(target) => parent = target,
+                None => break,
+            }
+        }
     }
 
     /// Writes one record, its data by `rdata`. Sections must come in order.
@@ -127,12 +178,74 @@ impl<'b> Writer<'b> {
             w.patch(length_at, &length.to_be_bytes());
             Ok(())
         })?;
-        match section {
-            Section::Answer => self.header.answers += 1,
-            Section::Authority => self.header.authorities += 1,
-            Section::Additional => self.header.additionals += 1,
-        }
+        self.count(section, 1);
         Ok(())
+    }
+
+    const fn count(&mut self, section: Section, records: u16) {
+        match section {
+            Section::Answer => self.header.answers += records,
+            Section::Authority => self.header.authorities += records,
+            Section::Additional => self.header.additionals += records,
+        }
+    }
+
+    /// Writes records that stand ready: owners are pointers to the question's name, names in the data are in full.
+    pub fn ready(&mut self, section: Section, count: u16, records: &[u8]) -> Result<(), Full> {
+        self.bytes(records)?;
+        self.count(section, count);
+        Ok(())
+    }
+
+    /// Writes one record that stands ready but for pointers, which are at `pointers` in it and lead to `target`.
+    pub fn ready_but_for(
+        &mut self,
+        section: Section,
+        record: &[u8],
+        pointers: &[u16],
+        target: usize,
+    ) -> Result<(), Full> {
+        let start = self.len;
+        self.bytes(record)?;
+        for &at in pointers {
+            self.patch(start + usize::from(at), &(0xc000 | target as u16).to_be_bytes());
+        }
+        self.count(section, 1);
+        Ok(())
+    }
+
+    /// Returns whether a pointer to the question stands for this name, letter case aside.
+    #[inline]
+    pub fn is_asked_for(&self, name: Name<'_>) -> bool {
+        let len = usize::from(self.question_len);
+        len == name.len()
+            && self
+                .buf
+                .get(Header::LEN..Header::LEN + len)
+                .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+    }
+
+    /// Returns what [`Writer::take_back`] goes back to.
+    pub const fn mark(&self) -> Mark {
+        Mark {
+            len: self.len,
+            target_count: self.target_count,
+            is_question_new: self.is_question_new,
+            counts: self.counts(),
+        }
+    }
+
+    /// Takes back what was written since the mark.
+    pub const fn take_back(&mut self, mark: Mark) {
+        self.len = mark.len;
+        self.target_count = mark.target_count;
+        self.is_question_new = mark.is_question_new;
+        [self.header.answers, self.header.authorities, self.header.additionals] = mark.counts;
+    }
+
+    /// Returns how many records the answer, authority and additional sections have.
+    pub const fn counts(&self) -> [u16; 3] {
+        [self.header.answers, self.header.authorities, self.header.additionals]
     }
 
     /// Writes the OPT record; `rcode` gives its upper bits, `options` writes the options.
@@ -180,14 +293,11 @@ impl<'b> Writer<'b> {
     pub fn name(&mut self, name: Name<'_>) -> Result<(), Full> {
         let bytes = name.as_bytes();
         // Most owners are the question's name.
-        if bytes.len() == usize::from(self.question_len)
-            && self
-                .buf
-                .get(Header::LEN..Header::LEN + bytes.len())
-                .is_some_and(|it| it.eq_ignore_ascii_case(bytes))
-            && bytes.len() > 1
-        {
+        if bytes.len() > 1 && self.is_asked_for(name) {
             return self.bytes(&[0xc0, Header::LEN as u8]);
+        }
+        if self.is_question_new {
+            self.remember_question();
         }
         let mut starts = [0_u8; LABELS_MAX];
         let mut count = 0;
@@ -246,10 +356,11 @@ impl<'b> Writer<'b> {
 
     /// Runs `f`; takes back what it wrote if it fails.
     fn atomically(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
-        let (len, targets) = (self.len, self.target_count);
+        let (len, targets, is_question_new) = (self.len, self.target_count, self.is_question_new);
         f(self).inspect_err(|_| {
             self.len = len;
             self.target_count = targets;
+            self.is_question_new = is_question_new;
         })
     }
 

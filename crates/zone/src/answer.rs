@@ -1,0 +1,550 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Answers a question from the zones (RFC 1034 §4.3.2, as RFC 4592, 6672, 8020 and 9471 made it clear).
+//!
+//! # Limitations
+//!
+//! Authority sections of positive answers stay empty (minimal responses); addresses of hosts that MX, SRV, SVCB and
+//! HTTPS name are sent along from every zone that is served. Records keep the order of the file.
+
+use wire::{Class, Full, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
+
+use crate::block::{Block, Layout, Marks, Records, Rrset};
+use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
+use crate::target::target_at;
+use crate::zone::Zone;
+use crate::zones::Zones;
+
+/// Aliases followed for one question, so that a chain of them cannot hold a worker.
+pub const ALIASES_MAX: usize = 16;
+/// Hosts whose addresses are looked for, so that an RRset of thousands cannot hold a worker.
+const HOSTS_MAX: usize = 64;
+
+/// A question, and what the client takes.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The name.
+    pub qname: Name<'a>,
+    /// The type.
+    pub qtype: Rtype,
+    /// Whether signatures and proofs are wanted (DO).
+    pub wants_dnssec: bool,
+}
+
+/// What the header says about an answer whose records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The response code.
+    pub rcode: Rcode,
+    /// AA: the name asked for is ours, not a delegation's.
+    pub is_authoritative: bool,
+    /// TC: something that belongs to the answer did not fit.
+    pub is_truncated: bool,
+}
+
+impl Zones {
+    /// Answers a question of class IN; `None` when none of the zones is responsible for the name. What belongs to a
+    /// zone that could not be loaded gets SERVFAIL.
+    ///
+    /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
+    /// written whole or not at all.
+    pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
+        let Some(zone) = self.zone_for(asked.qname, asked.qtype)?.zone.as_deref() else {
+            return Some(Answered { rcode: Rcode::SERVFAIL, is_authoritative: false, is_truncated: false });
+        };
+        let mut run = Run {
+            zones: self,
+            asked_for: asked.qname,
+            qtype: asked.qtype,
+            wants_dnssec: asked.wants_dnssec,
+            writer,
+            is_authoritative: true,
+            has_moved: false,
+            expansions: [None; EXPANSIONS_MAX],
+            written: Written::default(),
+        };
+        let step = run.step(zone, asked.qname);
+        Some(match step {
+            Ok(Step::Done(rcode)) => run.answered(rcode),
+            Ok(Step::Follow(target)) => run.follow(asked.qname, target),
+            Err(Full) => run.cut(),
+        })
+    }
+}
+
+/// What became of one name.
+enum Step {
+    /// This is the end.
+    Done(Rcode),
+    /// It is an alias of another name.
+    Follow(NameBuf),
+}
+
+/// One question under way.
+pub(crate) struct Run<'r, 'b> {
+    zones: &'r Zones,
+    asked_for: Name<'r>,
+    qtype: Rtype,
+    pub(crate) wants_dnssec: bool,
+    pub(crate) writer: &'r mut Writer<'b>,
+    is_authoritative: bool,
+    /// Whether an alias led away from the name asked for.
+    has_moved: bool,
+    pub(crate) expansions: Expansions<'r>,
+    pub(crate) written: Written,
+}
+
+/// Hosts whose addresses are written already.
+struct Seen {
+    places: [usize; HOSTS_MAX],
+    count: usize,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { places: [0; HOSTS_MAX], count: 0 }
+    }
+}
+
+impl Seen {
+    /// Returns whether this is the first time.
+    fn add(&mut self, host: Block<'_>) -> bool {
+        let place = host.address();
+        if self.places.iter().take(self.count).any(|&other| other == place) {
+            return false;
+        }
+        if let Some(free) = self.places.get_mut(self.count) {
+            *free = place;
+            self.count += 1;
+        }
+        true
+    }
+}
+
+/// Where a search for a name ended.
+pub(crate) struct Missing<'z, 'n> {
+    /// The name.
+    pub(crate) name: Name<'n>,
+    /// The closest name above it that exists.
+    pub(crate) encloser: Block<'z>,
+    /// That name.
+    pub(crate) encloser_name: Name<'n>,
+    /// The name one label longer, which does not exist.
+    pub(crate) next_closer: Name<'n>,
+}
+
+impl<'r> Run<'r, '_> {
+    const fn answered(&self, rcode: Rcode) -> Answered {
+        Answered { rcode, is_authoritative: self.is_authoritative, is_truncated: false }
+    }
+
+    #[cold]
+    const fn cut(&self) -> Answered {
+        Answered { rcode: Rcode::NOERROR, is_authoritative: self.is_authoritative, is_truncated: true }
+    }
+
+    /// Follows a chain of aliases through the zones.
+    #[cold]
+    fn follow(&mut self, qname: Name<'_>, target: NameBuf) -> Answered {
+        self.has_moved = true;
+        // What the first name is decides about AA (RFC 1035 §4.1.1).
+        let is_authoritative = self.is_authoritative;
+        let mut seen = [0; ALIASES_MAX + 1];
+        let mut target = target;
+        let mut last = self.zones.key().hash_name(qname);
+        let mut rcode = Rcode::NOERROR;
+        let mut is_truncated = false;
+        for turn in 0..ALIASES_MAX {
+            if let Some(place) = seen.get_mut(turn) {
+                *place = last;
+            }
+            last = self.zones.key().hash_name(target.as_name());
+            // A loop ends where it closes.
+            if seen.iter().take(turn + 1).any(|&hash| hash == last) {
+                break;
+            }
+            let Some(served) = self.zones.zone_for(target.as_name(), self.qtype) else { break };
+            let Some(zone) = served.zone.as_deref() else {
+                rcode = Rcode::SERVFAIL;
+                break;
+            };
+            match self.step(zone, target.as_name()) {
+                Ok(Step::Done(code)) => {
+                    rcode = code;
+                    break;
+                }
+                Ok(Step::Follow(next)) => target = next,
+                Err(Full) => {
+                    is_truncated = true;
+                    break;
+                }
+            }
+        }
+        // The chain may have left our zones at a wildcard.
+        is_truncated |= self.whole(Self::prove_expansions).is_err();
+        Answered { rcode, is_authoritative, is_truncated }
+    }
+
+    /// Looks for one name in its zone and writes what there is.
+    #[inline]
+    fn step(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
+        let key = self.zones.key();
+        if let Some(block) = zone.find(name, key.hash_name(name)) {
+            let marks = block.marks();
+            if !marks.has(Marks::CUT.with(Marks::BELOW)) {
+                return self.at_name(zone, block, name, None);
+            }
+            return self.at_wall(zone, block, name);
+        }
+        self.absent(zone, name)
+    }
+
+    /// The name exists, but a zone cut or a DNAME is at it or above it.
+    #[cold]
+    fn at_wall(&mut self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Result<Step, Full> {
+        if !block.marks().has(Marks::BELOW) {
+            // RFC 4035 §3.1.4.1: the parent knows the DS of a cut.
+            if self.qtype == Rtype::DS {
+                return self.at_name(zone, block, name, None);
+            }
+            return self.refer(zone, block, name);
+        }
+        self.below_wall(zone, name)
+    }
+
+    /// Finds the highest zone cut or DNAME above a name that lies below one.
+    #[cold]
+    fn below_wall(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
+        let mut above = name.parent();
+        // Ends: each turn takes a label off.
+        while let Some(parent) = above.filter(|above| above.len() >= zone.apex().len()) {
+            if let Some(block) = zone.find(parent, self.zones.key().hash_name(parent)) {
+                let marks = block.marks();
+                if !marks.has(Marks::BELOW) {
+                    if marks.has(Marks::CUT) {
+                        return self.refer(zone, block, parent);
+                    }
+                    return self.substitute(block, parent, name);
+                }
+            }
+            above = parent.parent();
+        }
+        Ok(Step::Done(Rcode::SERVFAIL))
+    }
+
+    /// The name does not exist: what is above it decides.
+    fn absent(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
+        let Some(missing) = self.closest_encloser(zone, name) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
+        let marks = missing.encloser.marks();
+        if marks.has(Marks::BELOW) {
+            return self.below_wall(zone, missing.encloser_name);
+        }
+        if marks.has(Marks::CUT) {
+            return self.refer(zone, missing.encloser, missing.encloser_name);
+        }
+        if marks.has(Marks::DNAME) {
+            return self.substitute(missing.encloser, missing.encloser_name, name);
+        }
+        if marks.has(Marks::WILDCARD)
+            && let Some(wildcard) = self.wildcard(zone, missing.encloser_name)
+        {
+            return self.at_name(zone, wildcard, name, Some(&missing));
+        }
+        self.whole(|run| {
+            run.negative(zone)?;
+            run.prove_absence(zone, &missing)
+        })?;
+        Ok(Step::Done(Rcode::NXDOMAIN))
+    }
+
+    fn closest_encloser<'n>(&self, zone: &'r Zone, name: Name<'n>) -> Option<Missing<'r, 'n>> {
+        let mut next_closer = name;
+        let mut labels = name.label_count();
+        // Ends: each turn takes a label off, and the apex exists.
+        loop {
+            let parent = next_closer.parent().filter(|parent| parent.len() >= zone.apex().len())?;
+            labels = labels.saturating_sub(1);
+            // Nothing is as deep as a name made to be looked for in vain.
+            if labels <= usize::from(zone.labels_max)
+                && let Some(encloser) = zone.find(parent, self.zones.key().hash_name(parent))
+            {
+                return Some(Missing { name, encloser, encloser_name: parent, next_closer });
+            }
+            next_closer = parent;
+        }
+    }
+
+    fn wildcard(&self, zone: &'r Zone, encloser: Name<'_>) -> Option<Block<'r>> {
+        let name = wildcard_of(encloser)?;
+        zone.find(name.as_name(), self.zones.key().hash_name(name.as_name()))
+    }
+
+    /// Answers from a name; `missing` says that it is the wildcard that stands in for `name`.
+    #[inline]
+    fn at_name(
+        &mut self,
+        zone: &'r Zone,
+        block: Block<'r>,
+        name: Name<'_>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Result<Step, Full> {
+        // RFC 8482 §4.1: one RRset is enough of an answer.
+        let found = match self.qtype {
+            Rtype::ANY => any(block),
+            Rtype::RRSIG => None,
+            qtype => block.rrset(qtype),
+        };
+        if let Some(rrset) = found {
+            self.positive(zone, name, &rrset, missing)?;
+            self.prove_expansions()?;
+            if target_at(rrset.rtype).is_some() {
+                self.hosts(&rrset, name);
+            }
+            return Ok(Step::Done(Rcode::NOERROR));
+        }
+        self.otherwise(zone, block, name, missing)
+    }
+
+    /// Writes an RRset of the answer section, and why no closer name answers if a wildcard does.
+    #[inline]
+    fn positive(
+        &mut self,
+        zone: &'r Zone,
+        name: Name<'_>,
+        rrset: &Rrset<'_>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Result<(), Full> {
+        match missing {
+            None => self.rrset(Section::Answer, name, rrset),
+            Some(missing) => {
+                if !self.note_expansion(zone, missing) {
+                    return Err(Full);
+                }
+                self.rrset(Section::Answer, name, rrset)
+            }
+        }
+    }
+
+    /// The name has no records of the type: an alias, or nothing.
+    #[cold]
+    fn otherwise(
+        &mut self,
+        zone: &'r Zone,
+        block: Block<'r>,
+        name: Name<'_>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Result<Step, Full> {
+        if self.qtype == Rtype::RRSIG {
+            let has_some = block.rrsets().any(|rrset| rrset.signature_count > 0);
+            if has_some {
+                self.whole(|run| {
+                    for rrset in block.rrsets() {
+                        run.records(Section::Answer, name, Layout::Plain, rrset.signatures)?;
+                    }
+                    run.prove_expansions()
+                })?;
+                return Ok(Step::Done(Rcode::NOERROR));
+            }
+        } else if let Some(alias) = block.rrset(Rtype::CNAME) {
+            self.positive(zone, name, &alias, missing)?;
+            let target = Records(alias.records).next().and_then(|record| Name::parse(record.rdata).ok());
+            return Ok(match target {
+                Some((target, _)) => Step::Follow(target.to_buf()),
+                None => Step::Done(Rcode::SERVFAIL),
+            });
+        }
+        self.whole(|run| {
+            run.negative(zone)?;
+            match missing {
+                None => run.prove_no_data(zone, block, name),
+                Some(missing) => run.prove_no_data_at_wildcard(zone, block, missing),
+            }
+        })?;
+        Ok(Step::Done(Rcode::NOERROR))
+    }
+
+    /// Writes a DNAME and the CNAME it stands for (RFC 6672 §3.1).
+    #[cold]
+    fn substitute(&mut self, block: Block<'r>, owner: Name<'_>, name: Name<'_>) -> Result<Step, Full> {
+        let Some(dname) = block.rrset(Rtype::DNAME) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
+        // A DNAME that leads below itself is met more than once.
+        if self.written.add(block) {
+            self.rrset(Section::Answer, owner, &dname)?;
+        }
+        let Some(record) = Records(dname.records).next() else { return Ok(Step::Done(Rcode::SERVFAIL)) };
+        let prefix = name.as_bytes().get(..name.len() - owner.len()).unwrap_or(&[]);
+        let target =
+            Name::parse(record.rdata).ok().and_then(|(target, _)| NameBuf::below(prefix, target).ok());
+        // RFC 6672 §2.2: the name would be too long.
+        let Some(target) = target else { return Ok(Step::Done(Rcode::YXDOMAIN)) };
+        let ttl = Ttl::new(record.ttl);
+        self.writer.record(Section::Answer, name, Rtype::CNAME, Class::IN, ttl, |writer| {
+            writer.name(target.as_name())
+        })?;
+        if matches!(self.qtype, Rtype::CNAME | Rtype::ANY) {
+            return Ok(Step::Done(Rcode::NOERROR));
+        }
+        Ok(Step::Follow(target))
+    }
+
+    /// Refers to the servers of a zone cut (RFC 1034 §4.3.2 step 3b).
+    #[cold]
+    fn refer(&mut self, zone: &'r Zone, block: Block<'r>, owner: Name<'_>) -> Result<Step, Full> {
+        self.is_authoritative = false;
+        let Some(servers) = block.rrset(Rtype::NS) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
+        self.whole(|run| {
+            run.prove_expansions()?;
+            run.unsigned(Section::Authority, owner, &servers)?;
+            if !run.wants_dnssec {
+                return Ok(());
+            }
+            match block.rrset(Rtype::DS) {
+                Some(ds) => run.rrset(Section::Authority, owner, &ds),
+                None => run.prove_no_ds(zone, block, owner),
+            }
+        })?;
+        let mut seen = Seen::default();
+        // RFC 9471 §3.1: addresses of servers below the cut must all be there; those of others may.
+        for is_required in [true, false] {
+            for record in Records(servers.records).take(HOSTS_MAX) {
+                let Ok((server, _)) = Name::parse(record.rdata) else { continue };
+                if !server.is_at_or_below(zone.apex()) || server.is_at_or_below(owner) != is_required {
+                    continue;
+                }
+                let Some(host) = self.find_host(zone, server).filter(|host| seen.add(*host)) else {
+                    continue;
+                };
+                let written = self.addresses(host, server);
+                if is_required {
+                    written?;
+                }
+            }
+        }
+        Ok(Step::Done(Rcode::NOERROR))
+    }
+
+    /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181 §9).
+    #[cold]
+    fn hosts(&mut self, rrset: &Rrset<'_>, owner: Name<'_>) {
+        let Some(target_at) = target_at(rrset.rtype) else { return };
+        let mut seen = Seen::default();
+        for record in Records(rrset.records).take(HOSTS_MAX) {
+            let Some(Ok((target, _))) = record.rdata.get(target_at..).map(Name::parse) else { continue };
+            let is_service = matches!(rrset.rtype, Rtype::SVCB | Rtype::HTTPS);
+            // RFC 9460 §2.5: a dot stands for the owner, unless it is an alias.
+            let target = match (target.is_root(), is_service && !record.rdata.starts_with(&[0, 0])) {
+                (true, true) => owner,
+                (true, false) => continue,
+                (false, _) => target,
+            };
+            let found = self.zones.zone_of(target).and_then(|zone| self.find_host(zone, target));
+            if let Some(host) = found.filter(|host| seen.add(*host)) {
+                let _ = self.addresses(host, target);
+            }
+        }
+    }
+
+    pub(crate) fn find_host(&self, zone: &'r Zone, name: Name<'_>) -> Option<Block<'r>> {
+        zone.find(name, self.zones.key().hash_name(name))
+    }
+
+    /// Writes a host's addresses to the additional section.
+    fn addresses(&mut self, host: Block<'_>, name: Name<'_>) -> Result<(), Full> {
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            if let Some(rrset) = host.rrset(rtype) {
+                self.rrset(Section::Additional, name, &rrset)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the SOA of a negative answer (RFC 2308 §3).
+    pub(crate) fn negative(&mut self, zone: &Zone) -> Result<(), Full> {
+        let negative = &zone.negative;
+        // The labels of the apex stand in the question, unless aliases led here from elsewhere.
+        let apex_at = self.asked_for.len().checked_sub(zone.apex().len());
+        match apex_at.filter(|_| !self.has_moved && !negative.short.is_empty()) {
+            Some(apex_at) => {
+                let target = Header::LEN + apex_at;
+                self.writer.ready_but_for(Section::Authority, &negative.short, &negative.pointers, target)?;
+                if self.wants_dnssec && negative.signature_count > 0 {
+                    self.records(Section::Authority, zone.apex(), Layout::Plain, &negative.signatures)?;
+                }
+            }
+            None => self.rrset(Section::Authority, zone.apex(), &negative.rrset())?,
+        }
+        self.prove_expansions()
+    }
+
+    /// Runs `f`; what it wrote stays only if all of it fits.
+    #[inline]
+    fn whole(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
+        let mark = self.writer.mark();
+        f(self).inspect_err(|_| self.writer.take_back(mark))
+    }
+
+    /// Writes an RRset, with its signatures if they are wanted.
+    #[inline]
+    pub(crate) fn rrset(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
+        if !self.wants_dnssec || rrset.signature_count == 0 {
+            return self.unsigned(section, owner, rrset);
+        }
+        self.whole(|run| {
+            run.unsigned(section, owner, rrset)?;
+            run.plain(section, owner, rrset.signatures, rrset.signature_count)
+        })
+    }
+
+    /// Writes an RRset without signatures.
+    #[inline]
+    fn unsigned(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
+        match rrset.layout {
+            Layout::Plain => self.plain(section, owner, rrset.records, rrset.count),
+            layout => self.whole(|run| run.records(section, owner, layout, rrset.records)),
+        }
+    }
+
+    /// Writes records whose data stands as it is sent.
+    #[inline]
+    fn plain(&mut self, section: Section, owner: Name<'_>, records: &[u8], count: u16) -> Result<(), Full> {
+        // Mostly it is not only the same name, but the same memory.
+        if std::ptr::eq(owner.as_bytes(), self.asked_for.as_bytes()) || self.writer.is_asked_for(owner) {
+            return self.writer.ready(section, count, records);
+        }
+        self.whole(|run| run.records(section, owner, Layout::Plain, records))
+    }
+
+    /// Writes records one by one.
+    fn records(
+        &mut self,
+        section: Section,
+        owner: Name<'_>,
+        layout: Layout,
+        records: &[u8],
+    ) -> Result<(), Full> {
+        for record in Records(records) {
+            self.writer.record(section, owner, record.rtype, Class::IN, Ttl::new(record.ttl), |writer| {
+                let Layout::Names { skipped, names } = layout else { return writer.bytes(record.rdata) };
+                let (head, mut rest) = record.rdata.split_at_checked(usize::from(skipped)).ok_or(Full)?;
+                writer.bytes(head)?;
+                for _ in 0..names {
+                    let (name, after) = Name::parse(rest).map_err(|_| Full)?;
+                    writer.name(name)?;
+                    rest = after;
+                }
+                writer.bytes(rest)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the RRset that answers for all: the alias, or the first there is.
+fn any(block: Block<'_>) -> Option<Rrset<'_>> {
+    block.rrset(Rtype::CNAME).or_else(|| block.rrsets().find(|rrset| rrset.count > 0))
+}
+
+/// Returns the wildcard directly below a name.
+pub(crate) fn wildcard_of(name: Name<'_>) -> Option<NameBuf> {
+    NameBuf::below(b"\x01*", name).ok()
+}

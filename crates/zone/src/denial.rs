@@ -1,0 +1,219 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3) and NSEC3 (RFC 5155 §7.2).
+
+use wire::{Full, Name, Rtype, Section};
+
+use crate::answer::{Missing, Run, wildcard_of};
+use crate::block::Block;
+use crate::zone::{Denial, Nsec3Chain, NsecChain, Zone};
+
+/// Records that the proofs of one answer may take: four for each of two negative answers.
+const PROOFS_MAX: usize = 8;
+/// Wildcards that one chain of aliases may lead through if they are to be proved.
+pub(crate) const EXPANSIONS_MAX: usize = 4;
+
+/// The records of proofs that are written already, by place: none is written twice.
+#[derive(Default)]
+pub(crate) struct Written {
+    places: [usize; PROOFS_MAX],
+    count: usize,
+}
+
+impl Written {
+    /// Returns whether this is the first time.
+    pub(crate) fn add(&mut self, block: Block<'_>) -> bool {
+        let place = block.address();
+        if self.places.iter().take(self.count).any(|&other| other == place) {
+            return false;
+        }
+        if let Some(free) = self.places.get_mut(self.count) {
+            *free = place;
+            self.count += 1;
+        }
+        true
+    }
+}
+
+/// Records that prove that no closer name exists than the wildcards that answered. They belong to the authority section,
+/// so they wait until the answer section is complete.
+pub(crate) type Expansions<'r> = [Option<(&'r Zone, Block<'r>)>; EXPANSIONS_MAX];
+
+impl<'r> Run<'r, '_> {
+    /// Proves that a name does not exist and that no wildcard stands in for it.
+    pub(crate) fn prove_absence(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> Result<(), Full> {
+        if !self.wants_dnssec {
+            return Ok(());
+        }
+        match &zone.denial {
+            Denial::None => Ok(()),
+            Denial::Nsec(chain) => {
+                self.nsec_for(zone, chain, missing.name)?;
+                match wildcard_of(missing.encloser_name) {
+                    Some(wildcard) => self.nsec_for(zone, chain, wildcard.as_name()),
+                    None => Ok(()),
+                }
+            }
+            Denial::Nsec3(chain) => {
+                let encloser = self.closest_proof(zone, chain, missing.name)?;
+                match wildcard_of(encloser.unwrap_or(missing.encloser_name)) {
+                    Some(wildcard) => self.nsec3_covering(zone, chain, wildcard.as_name()),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Proves that a name exists and has no records of the type asked for.
+    pub(crate) fn prove_no_data(
+        &mut self,
+        zone: &'r Zone,
+        block: Block<'r>,
+        name: Name<'_>,
+    ) -> Result<(), Full> {
+        if !self.wants_dnssec {
+            return Ok(());
+        }
+        match &zone.denial {
+            Denial::None => Ok(()),
+            // Of a name without records, the one before it says that names below it exist.
+            Denial::Nsec(chain) => self.nsec_for(zone, chain, name),
+            Denial::Nsec3(chain) => match block.link().and_then(|link| chain.numbered(link as usize)) {
+                Some(proof) => self.nsec3(zone, proof),
+                // RFC 5155 §7.2.4: an unsigned delegation that opted out.
+                None => self.closest_proof(zone, chain, name).map(|_| ()),
+            },
+        }
+    }
+
+    /// Remembers what proves that no closer name exists than the wildcard that answered. Returns whether there was room.
+    pub(crate) fn note_expansion(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> bool {
+        if !self.wants_dnssec {
+            return true;
+        }
+        let proof = match &zone.denial {
+            Denial::None => None,
+            Denial::Nsec(chain) => chain.at_or_before(zone, missing.name),
+            Denial::Nsec3(chain) => chain.covering(&chain.parameters.hash(missing.next_closer)),
+        };
+        let Some(proof) = proof else { return true };
+        match self.expansions.iter_mut().find(|place| place.is_none()) {
+            Some(place) => {
+                *place = Some((zone, proof));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Writes what [`Run::note_expansion`] remembered; the answer section is complete.
+    pub(crate) fn prove_expansions(&mut self) -> Result<(), Full> {
+        if matches!(self.expansions, [None, ..]) {
+            return Ok(());
+        }
+        for (zone, block) in core::mem::take(&mut self.expansions).into_iter().flatten() {
+            match &zone.denial {
+                Denial::None => {}
+                Denial::Nsec(_) => self.nsec(zone, block)?,
+                Denial::Nsec3(_) => self.nsec3(zone, block)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Proves that a wildcard stands in for a name and has no records of the type asked for.
+    pub(crate) fn prove_no_data_at_wildcard(
+        &mut self,
+        zone: &'r Zone,
+        wildcard: Block<'r>,
+        missing: &Missing<'r, '_>,
+    ) -> Result<(), Full> {
+        if !self.wants_dnssec {
+            return Ok(());
+        }
+        match &zone.denial {
+            Denial::None => Ok(()),
+            Denial::Nsec(chain) => {
+                // The wildcard may exist only because names below it do; then it has no NSEC of its own.
+                if let Some(name) = wildcard_of(missing.encloser_name) {
+                    self.nsec_for(zone, chain, name.as_name())?;
+                }
+                self.nsec_for(zone, chain, missing.name)
+            }
+            Denial::Nsec3(chain) => {
+                self.closest_proof(zone, chain, missing.name)?;
+                match wildcard.link().and_then(|link| chain.numbered(link as usize)) {
+                    Some(proof) => self.nsec3(zone, proof),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Proves that a zone cut has no DS.
+    pub(crate) fn prove_no_ds(
+        &mut self,
+        zone: &'r Zone,
+        cut: Block<'r>,
+        owner: Name<'_>,
+    ) -> Result<(), Full> {
+        self.prove_no_data(zone, cut, owner)
+    }
+
+    /// Writes the NSEC of a name or, if it has none, the one that covers it.
+    fn nsec_for(&mut self, zone: &'r Zone, chain: &NsecChain, name: Name<'_>) -> Result<(), Full> {
+        match chain.at_or_before(zone, name) {
+            Some(block) => self.nsec(zone, block),
+            None => Ok(()),
+        }
+    }
+
+    fn nsec(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
+        if !self.written.add(block) {
+            return Ok(());
+        }
+        let Some(rrset) = block.rrset(Rtype::NSEC) else { return Ok(()) };
+        let owner = zone.owner(block);
+        self.rrset(Section::Authority, owner.as_name(), &rrset)
+    }
+
+    fn nsec3(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
+        if !self.written.add(block) {
+            return Ok(());
+        }
+        let Some(rrset) = block.rrset(Rtype::NSEC3) else { return Ok(()) };
+        let owner = zone.owner(block);
+        self.rrset(Section::Authority, owner.as_name(), &rrset)
+    }
+
+    fn nsec3_covering(&mut self, zone: &Zone, chain: &Nsec3Chain, name: Name<'_>) -> Result<(), Full> {
+        match chain.covering(&chain.parameters.hash(name)) {
+            Some(block) => self.nsec3(zone, block),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the proof of the closest encloser: the NSEC3 of the closest name above that has one, and the one that
+    /// covers the next name down (RFC 5155 §7.2.1). Returns that closest name.
+    fn closest_proof<'n>(
+        &mut self,
+        zone: &'r Zone,
+        chain: &Nsec3Chain,
+        name: Name<'n>,
+    ) -> Result<Option<Name<'n>>, Full> {
+        let mut next_closer = name;
+        // Ends: each turn takes a label off.
+        while let Some(parent) = next_closer.parent().filter(|parent| parent.len() >= zone.apex().len()) {
+            // What opted out has no record, so the closest provable encloser may be further up.
+            if let Some(proof) = self.find_host(zone, parent).and_then(Block::link)
+                && let Some(proof) = chain.numbered(proof as usize)
+            {
+                self.nsec3(zone, proof)?;
+                self.nsec3_covering(zone, chain, next_closer)?;
+                return Ok(Some(parent));
+            }
+            next_closer = parent;
+        }
+        Ok(None)
+    }
+}

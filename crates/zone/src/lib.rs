@@ -1,0 +1,28 @@
+//! Holds the zones we are authoritative for: reads them, checks them, compiles them, answers from them.
+//!
+//! Never answers without a snapshot, never waits, opens no file and reads no clock: text comes in as octets.
+
+#![forbid(unsafe_code)]
+
+pub mod master;
+
+mod answer;
+mod block;
+mod build;
+mod canonical;
+mod check;
+mod denial;
+mod load;
+mod nsec3;
+mod print;
+mod target;
+mod zone;
+mod zones;
+
+pub use answer::{ALIASES_MAX, Answered, Asked};
+pub use build::{Builder, Built, FINDINGS_MAX};
+pub use check::{Finding, Level, Problem};
+pub use load::{Loaded, load};
+pub use nsec3::ITERATIONS_MAX;
+pub use zone::{Facts, Proof, Zone};
+pub use zones::Zones;

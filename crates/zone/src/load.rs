@@ -1,0 +1,38 @@
+//! From text to a zone.
+
+use wire::{HashKey, Name};
+
+use crate::build::Builder;
+use crate::check::Finding;
+use crate::master::{self, GENERATED_MAX, Include, Mistake, Options};
+use crate::zone::Zone;
+
+/// What came of a zone's file.
+pub struct Loaded {
+    /// The zone; none if there are mistakes, or findings that are errors.
+    pub zone: Option<Zone>,
+    /// The files that were read, by number.
+    pub files: Vec<String>,
+    /// What could not be read, in the order of reading.
+    pub mistakes: Vec<Mistake>,
+    /// What is wrong with the data, in the order of the file.
+    pub findings: Vec<Finding>,
+    /// Mistakes and findings that are not told.
+    pub more: usize,
+}
+
+/// Reads and compiles a zone. `file` is what its text is called in messages.
+pub fn load(apex: Name<'_>, file: &str, text: &[u8], include: &mut dyn Include, key: HashKey) -> Loaded {
+    let mut builder = Builder::new(apex, key);
+    builder.reserve(text.len());
+    let options = Options { origin: apex, ttl: None, generated_max: GENERATED_MAX };
+    let read = master::read(file, text, &options, include, |entry| builder.push(entry));
+    let built = builder.compile();
+    Loaded {
+        zone: built.zone.filter(|_| read.mistakes.is_empty()),
+        files: read.files,
+        mistakes: read.mistakes,
+        findings: built.findings,
+        more: read.more_mistakes + built.more_findings,
+    }
+}

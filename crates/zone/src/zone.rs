@@ -1,0 +1,202 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! One zone, compiled: names in the order of their hashes, so that a look-up touches the index, which is small, and then
+//! the name's own memory.
+
+use std::cmp::Ordering;
+
+use wire::{Name, NameBuf, Rtype};
+
+use crate::block::{Block, Layout, Rrset};
+use crate::canonical::{Key, word};
+use crate::nsec3::{Hash, Parameters};
+
+/// A zone as it is served. Nothing in it changes; another version is another `Zone`.
+pub struct Zone {
+    pub(crate) apex: NameBuf,
+    /// Labels of the longest name.
+    pub(crate) labels_max: u8,
+    /// Blocks of all names, by hash.
+    pub(crate) blocks: Box<[u8]>,
+    /// Where the blocks of each bucket begin, in units; one more than there are buckets.
+    pub(crate) index: Box<[u32]>,
+    pub(crate) denial: Denial,
+    /// The SOA as it stands in negative answers.
+    pub(crate) negative: Negative,
+    pub(crate) facts: Facts,
+}
+
+/// What operators want to know about a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The SOA's serial.
+    pub serial: u32,
+    /// Names that exist, those without records included.
+    pub names: usize,
+    /// Records, signatures and proofs included; one that is there twice counts once.
+    pub records: usize,
+    /// Zone cuts.
+    pub cuts: usize,
+    /// How it proves that something does not exist.
+    pub proof: Proof,
+}
+
+/// How a zone proves that something does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// Not at all: it is not signed.
+    #[default]
+    None,
+    /// By NSEC.
+    Nsec,
+    /// By NSEC3.
+    Nsec3,
+}
+
+/// Records that prove that something does not exist.
+pub(crate) enum Denial {
+    None,
+    Nsec(NsecChain),
+    Nsec3(Nsec3Chain),
+}
+
+/// Names with NSEC in canonical order.
+pub(crate) struct NsecChain {
+    /// What the keys of all names but the apex begin with.
+    pub(crate) common: Box<[u8]>,
+    /// For each name, the eight octets of its key after those, and its block. The apex is the first.
+    pub(crate) names: Box<[(u64, u32)]>,
+}
+
+/// NSEC3 records in the order of their hashes.
+pub(crate) struct Nsec3Chain {
+    pub(crate) parameters: Parameters,
+    pub(crate) hashes: Box<[(Hash, u32)]>,
+    pub(crate) blocks: Box<[u8]>,
+}
+
+/// The SOA with the TTL of negative answers (RFC 2308 §3), and its signatures.
+pub(crate) struct Negative {
+    pub(crate) records: Box<[u8]>,
+    pub(crate) signatures: Box<[u8]>,
+    pub(crate) signature_count: u16,
+    pub(crate) layout: Layout,
+    /// The same record as it stands behind a question for a name in the zone, its names as short as they can be;
+    /// nothing if they have other ends than the zone's.
+    pub(crate) short: Box<[u8]>,
+    /// Where pointers to the apex are in that.
+    pub(crate) pointers: Box<[u16]>,
+}
+
+impl Negative {
+    pub(crate) fn rrset(&self) -> Rrset<'_> {
+        Rrset {
+            rtype: Rtype::SOA,
+            layout: self.layout,
+            count: 1,
+            signature_count: self.signature_count,
+            records: &self.records,
+            signatures: &self.signatures,
+        }
+    }
+}
+
+/// Returns which of `buckets` a hash belongs to; buckets are in the order of hashes.
+pub(crate) const fn bucket(hash: u64, buckets: usize) -> usize {
+    ((hash as u128 * buckets as u128) >> 64) as usize
+}
+
+/// Finds a name among blocks; `labels` stand in front of the apex.
+#[inline]
+pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64) -> Option<Block<'z>> {
+    let at = bucket(hash, index.len().saturating_sub(1));
+    let (&start, &end) = (index.get(at)?, index.get(at + 1)?);
+    let mut next = start;
+    // Ends: each block has a head, so `next` grows.
+    while next < end {
+        let block = Block::read(blocks, next)?;
+        if block.tag() == hash as u32 && block.labels().eq_ignore_ascii_case(labels) {
+            return Some(block);
+        }
+        next = block.next();
+    }
+    None
+}
+
+impl Zone {
+    /// Returns the apex.
+    pub fn apex(&self) -> Name<'_> {
+        self.apex.as_name()
+    }
+
+    /// Returns what there is to know about it.
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Returns how many octets of memory it takes.
+    pub fn octets(&self) -> usize {
+        let denial = match &self.denial {
+            Denial::None => 0,
+            Denial::Nsec(chain) => size_of_val(&*chain.names),
+            Denial::Nsec3(chain) => size_of_val(&*chain.hashes) + chain.blocks.len(),
+        };
+        self.blocks.len() + size_of_val(&*self.index) + denial
+    }
+
+    /// Returns the labels of a name in the zone that stand in front of the apex.
+    pub(crate) fn relative<'n>(&self, name: Name<'n>) -> &'n [u8] {
+        let len = name.len().saturating_sub(self.apex.as_name().len());
+        name.as_bytes().get(..len).unwrap_or(&[])
+    }
+
+    /// Finds a name that is at or below the apex.
+    #[inline]
+    pub(crate) fn find(&self, name: Name<'_>, hash: u64) -> Option<Block<'_>> {
+        find(&self.blocks, &self.index, self.relative(name), hash)
+    }
+
+    /// Returns the owner of a block.
+    pub(crate) fn owner(&self, block: Block<'_>) -> NameBuf {
+        NameBuf::below(block.labels(), self.apex()).unwrap_or(NameBuf::root())
+    }
+}
+
+impl NsecChain {
+    /// Returns the block of the name that is `name` or the last before it.
+    pub(crate) fn at_or_before<'z>(&self, zone: &'z Zone, name: Name<'_>) -> Option<Block<'z>> {
+        let key = Key::new(zone.relative(name));
+        let key = key.as_bytes();
+        let (&(_, apex), others) = self.names.split_first()?;
+        let count = match key.get(..self.common.len()).unwrap_or(key).cmp(&self.common) {
+            Ordering::Less => 0,
+            Ordering::Greater => others.len(),
+            Ordering::Equal => {
+                let own = word(key, self.common.len());
+                others.partition_point(|&(other, at)| match other.cmp(&own) {
+                    Ordering::Equal => Block::read(&zone.blocks, at)
+                        .is_some_and(|block| Key::new(block.labels()).as_bytes() <= key),
+                    order => order.is_lt(),
+                })
+            }
+        };
+        let at = match count.checked_sub(1) {
+            Some(last) => others.get(last)?.1,
+            None => apex,
+        };
+        Block::read(&zone.blocks, at)
+    }
+}
+
+impl Nsec3Chain {
+    /// Returns the record that covers a hash that no record has: the last before it; the ends meet.
+    pub(crate) fn covering(&self, hash: &Hash) -> Option<Block<'_>> {
+        let after = self.hashes.partition_point(|(other, _)| other < hash);
+        self.numbered(after.checked_sub(1).or_else(|| self.hashes.len().checked_sub(1))?)
+    }
+
+    /// Returns the record of this number in the order of hashes.
+    pub(crate) fn numbered(&self, number: usize) -> Option<Block<'_>> {
+        Block::read(&self.blocks, self.hashes.get(number)?.1)
+    }
+}

@@ -1,0 +1,471 @@
+//! The engine agrees with an interpreter of RFC 1034 §4.3.2 that walks a map label by label, on random zones and
+//! questions; and what it proves is proved.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use support::{Chain, KEY, Path, ask_limited, hash, name, name_of, path, sign, zone};
+use wire::{Rcode, Rtype};
+use zone::Zones;
+
+const APEXES: [&str; 3] = ["z.", "b.z.", "y."];
+const LABELS: [&str; 5] = ["a", "b", "c", "*", "d"];
+const TYPES: [Rtype; 7] = [Rtype::A, Rtype::TXT, Rtype::MX, Rtype::CNAME, Rtype::NS, Rtype::DNAME, Rtype::DS];
+const QTYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::MX, Rtype::CNAME, Rtype::NS, Rtype::DS];
+
+type Data = BTreeMap<Path, BTreeMap<Rtype, Vec<String>>>;
+
+/// The zones as the interpreter has them.
+struct Naive {
+    zones: Vec<(Path, Data)>,
+}
+
+/// What the records of an answer say does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Claim {
+    NoData(Path),
+    NoName { name: Path, encloser: Path },
+    Expanded { name: Path, encloser: Path },
+    NoDataAtWildcard { name: Path, encloser: Path },
+    NoDs(Path),
+}
+
+struct Said {
+    rcode: Rcode,
+    is_authoritative: bool,
+    lines: Vec<String>,
+    claims: Vec<Claim>,
+}
+
+fn below(path: &Path, apex: &Path) -> bool {
+    path.starts_with(apex)
+}
+
+impl Naive {
+    fn zone_of(&self, name: &Path) -> Option<&(Path, Data)> {
+        self.zones.iter().filter(|(apex, _)| below(name, apex)).max_by_key(|(apex, _)| apex.len())
+    }
+
+    fn zone_for(&self, name: &Path, qtype: Rtype) -> Option<&(Path, Data)> {
+        let zone = self.zone_of(name)?;
+        if qtype == Rtype::DS && zone.0 == *name && !name.is_empty() {
+            return Some(self.zone_of(&name[..name.len() - 1].to_vec()).unwrap_or(zone));
+        }
+        Some(zone)
+    }
+
+    fn exists(data: &Data, name: &Path) -> bool {
+        data.keys().any(|owner| owner.starts_with(name))
+    }
+
+    fn addresses(&self, lines: &mut Vec<String>, data: Option<&Data>, host: &Path) {
+        let found = data.and_then(|data| data.get(host)).and_then(|types| types.get(&Rtype::A));
+        for address in found.into_iter().flatten() {
+            let line = format!("ad {} 60 A {address}", name_of(host));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+
+    fn answer(&self, qname: &Path, qtype: Rtype) -> Option<Said> {
+        let mut said =
+            Said { rcode: Rcode::NOERROR, is_authoritative: true, lines: Vec::new(), claims: Vec::new() };
+        let mut now = qname.clone();
+        let mut seen = vec![now.clone()];
+        self.zone_for(&now, qtype)?;
+        // The first name, and as many more as there may be aliases.
+        for turn in 0..=zone::ALIASES_MAX {
+            let Some((apex, data)) = self.zone_for(&now, qtype) else { break };
+            let Some(target) = self.step(&mut said, apex, data, &now, qtype, turn == 0) else { break };
+            if seen.contains(&target) {
+                break;
+            }
+            seen.push(target.clone());
+            now = target;
+        }
+        Some(said)
+    }
+
+    /// Answers for one name; returns the name to go on with.
+    fn step(
+        &self,
+        said: &mut Said,
+        apex: &Path,
+        data: &Data,
+        now: &Path,
+        qtype: Rtype,
+        is_first: bool,
+    ) -> Option<Path> {
+        let show = |section: &str, owner: &Path, rtype: Rtype, datum: &String| {
+            format!("{section} {} 60 {rtype} {datum}", name_of(owner))
+        };
+        let soa = |said: &mut Said| {
+            said.lines.push(format!("au {} 5 SOA {}", name_of(apex), data[apex][&Rtype::SOA][0]));
+        };
+        let mut node = apex.clone();
+        loop {
+            let types = data.get(&node);
+            let servers = types.and_then(|types| types.get(&Rtype::NS)).filter(|_| node.len() > apex.len());
+            // Step 3b: a zone cut, unless it is asked what the parent knows.
+            if let Some(servers) = servers
+                && !(node == *now && qtype == Rtype::DS)
+            {
+                if is_first {
+                    said.is_authoritative = false;
+                }
+                for server in servers {
+                    said.lines.push(show("au", &node, Rtype::NS, server));
+                }
+                match types.and_then(|types| types.get(&Rtype::DS)) {
+                    Some(ds) => said
+                        .lines
+                        .extend(ds.iter().map(|ds| format!("do {}", show("au", &node, Rtype::DS, ds)))),
+                    None => said.claims.push(Claim::NoDs(node.clone())),
+                }
+                for server in servers {
+                    let server = path(name(server).as_name());
+                    if below(&server, apex) {
+                        self.addresses(&mut said.lines, Some(data), &server);
+                    }
+                }
+                return None;
+            }
+            if node == *now {
+                break;
+            }
+            // Step 3c, and RFC 6672 §3.2.
+            if let Some(target) = types.and_then(|types| types.get(&Rtype::DNAME)) {
+                let line = show("an", &node, Rtype::DNAME, &target[0]);
+                if !said.lines.contains(&line) {
+                    said.lines.push(line);
+                }
+                let mut to = path(name(&target[0]).as_name());
+                to.extend(now[node.len()..].iter().cloned());
+                said.lines.push(format!("an {} 60 CNAME {}", name_of(now), name_of(&to)));
+                return (qtype != Rtype::CNAME).then_some(to);
+            }
+            let next = now[..=node.len()].to_vec();
+            if Self::exists(data, &next) {
+                node = next;
+                continue;
+            }
+            let mut wildcard = node.clone();
+            wildcard.push(b"*".to_vec());
+            if !Self::exists(data, &wildcard) {
+                said.rcode = Rcode::NXDOMAIN;
+                soa(said);
+                said.claims.push(Claim::NoName { name: now.clone(), encloser: node });
+                return None;
+            }
+            return self.at_name(said, data.get(&wildcard), now, qtype, Some(&node), soa);
+        }
+        self.at_name(said, data.get(now), now, qtype, None, soa)
+    }
+
+    fn at_name(
+        &self,
+        said: &mut Said,
+        types: Option<&BTreeMap<Rtype, Vec<String>>>,
+        now: &Path,
+        qtype: Rtype,
+        encloser: Option<&Path>,
+        soa: impl Fn(&mut Said),
+    ) -> Option<Path> {
+        let rrset = |rtype: Rtype| types.and_then(|types| types.get(&rtype));
+        let expanded = |said: &mut Said| {
+            if let Some(encloser) = encloser {
+                said.claims.push(Claim::Expanded { name: now.clone(), encloser: encloser.clone() });
+            }
+        };
+        if let Some(found) = rrset(qtype) {
+            for datum in found {
+                said.lines.push(format!("an {} 60 {qtype} {datum}", name_of(now)));
+            }
+            expanded(said);
+            for datum in found {
+                let host = match qtype {
+                    Rtype::NS => path(name(datum).as_name()),
+                    Rtype::MX => path(name(datum.split_once(' ').expect("two words").1).as_name()),
+                    _ => continue,
+                };
+                self.addresses(&mut said.lines, self.zone_of(&host).map(|(_, data)| data), &host);
+            }
+            return None;
+        }
+        if let Some(alias) = rrset(Rtype::CNAME) {
+            said.lines.push(format!("an {} 60 CNAME {}", name_of(now), alias[0]));
+            expanded(said);
+            return Some(path(name(&alias[0]).as_name()));
+        }
+        soa(said);
+        said.claims.push(match encloser {
+            None => Claim::NoData(now.clone()),
+            Some(encloser) => Claim::NoDataAtWildcard { name: now.clone(), encloser: encloser.clone() },
+        });
+        None
+    }
+}
+
+fn labels() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..LABELS.len(), 0..4)
+}
+
+fn target() -> impl Strategy<Value = String> {
+    // One in four lies outside of all zones.
+    (labels(), 0..4_usize).prop_map(|(labels, apex)| full(&labels, APEXES.get(apex).copied().unwrap_or("x.")))
+}
+
+fn full(labels: &[usize], apex: &str) -> String {
+    labels.iter().map(|&label| format!("{}.", LABELS[label])).collect::<String>() + apex
+}
+
+/// Records of one zone; those that may not stand beside what came before are left out.
+fn zone_data(apex: &str, records: &[(Vec<usize>, usize, String, u8)]) -> Data {
+    let mut data = Data::new();
+    let top = path(name(apex).as_name());
+    let soa = BTreeMap::from([
+        (Rtype::SOA, vec![format!("m.{apex} r.{apex} 1 2 3 4 5")]),
+        (Rtype::NS, vec!["ns.x.".to_owned()]),
+    ]);
+    data.insert(top.clone(), soa);
+    for (labels, rtype, target, number) in records {
+        let owner = path(name(&full(labels, apex)).as_name());
+        let rtype = TYPES[*rtype];
+        let datum = match rtype {
+            Rtype::A => format!("192.0.2.{number}"),
+            Rtype::TXT => format!("\"{number}\""),
+            Rtype::MX => format!("{number} {target}"),
+            Rtype::DS => format!("{number} 13 2 AB"),
+            _ => target.clone(),
+        };
+        let is_wildcard = owner.last().is_some_and(|label| label == b"*");
+        let is_apex = owner == top;
+        let has = |rtype| data.get(&owner).is_some_and(|types| types.contains_key(&rtype));
+        let is_below_dname = data.iter().any(|(other, types)| {
+            types.contains_key(&Rtype::DNAME) && owner.len() > other.len() && owner.starts_with(other)
+        });
+        let is_allowed = !is_below_dname
+            && !has(Rtype::CNAME)
+            && match rtype {
+                Rtype::CNAME => !data.contains_key(&owner),
+                Rtype::NS => !is_wildcard && !has(Rtype::DNAME),
+                Rtype::DNAME => {
+                    let is_above =
+                        data.keys().any(|other| other.len() > owner.len() && other.starts_with(&owner));
+                    !is_wildcard && !is_above && !has(Rtype::NS) && !has(Rtype::DNAME)
+                }
+                Rtype::DS => !is_apex && has(Rtype::NS),
+                _ => true,
+            };
+        if is_allowed {
+            let list = data.entry(owner).or_default().entry(rtype).or_default();
+            if !list.contains(&datum) {
+                list.push(datum);
+            }
+        }
+    }
+    data
+}
+
+fn text(data: &Data) -> String {
+    let mut out = String::new();
+    for (owner, types) in data {
+        for (rtype, list) in types {
+            for datum in list {
+                out.push_str(&format!("{} 60 {rtype} {datum}\n", name_of(owner)));
+            }
+        }
+    }
+    out
+}
+
+type Records = Vec<(Vec<usize>, usize, String, u8)>;
+
+fn records() -> impl Strategy<Value = Records> {
+    prop::collection::vec((labels(), 0..TYPES.len(), target(), 1..4_u8), 0..14)
+}
+
+fn setting() -> impl Strategy<Value = ([Records; 3], Vec<(String, usize)>)> {
+    ([records(), records(), records()], prop::collection::vec((target(), 0..QTYPES.len()), 1..12))
+}
+
+/// The proofs of a reply: owner, next owner (or hash), types.
+struct Proofs {
+    nsec: Vec<(Path, Path, BTreeSet<String>)>,
+    nsec3: Vec<(Path, String, String, BTreeSet<String>)>,
+}
+
+impl Proofs {
+    fn read(lines: &[String]) -> Self {
+        let mut proofs = Self { nsec: Vec::new(), nsec3: Vec::new() };
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let owner = path(name(words[1]).as_name());
+            let types =
+                |from: usize| words[from.min(words.len())..].iter().map(|word| (*word).to_owned()).collect();
+            match words[3] {
+                "NSEC" => proofs.nsec.push((owner, path(name(words[4]).as_name()), types(5))),
+                "NSEC3" => {
+                    let own = String::from_utf8(owner.last().expect("a hash").clone()).expect("Base32hex");
+                    let apex = owner[..owner.len() - 1].to_vec();
+                    proofs.nsec3.push((apex, own, words[8].to_ascii_lowercase(), types(9)));
+                }
+                _ => {}
+            }
+        }
+        proofs
+    }
+
+    fn covers(&self, apex: &Path, name: &Path) -> bool {
+        self.nsec.iter().any(|(owner, next, _)| {
+            below(owner, apex)
+                && owner < name
+                && (name < next || next == apex)
+                && !(is_cut_above(owner, name, &self.nsec))
+        })
+    }
+
+    fn hash_covers(&self, apex: &Path, name: &Path) -> bool {
+        let hash = hash(&name_of(name));
+        self.nsec3.iter().any(|(zone, own, next, _)| {
+            zone == apex
+                && match own < next {
+                    true => *own < hash && hash < *next,
+                    false => *own < hash || hash < *next,
+                }
+        })
+    }
+
+    fn hash_matches(&self, apex: &Path, name: &Path, without: Option<Rtype>) -> bool {
+        let hash = hash(&name_of(name));
+        self.nsec3.iter().any(|(zone, own, _, types)| {
+            zone == apex && *own == hash && without.is_none_or(|rtype| !types.contains(&rtype.to_string()))
+        })
+    }
+
+    /// RFC 5155 §8.3: the closest encloser that is proved.
+    fn proved_encloser(&self, apex: &Path, name: &Path) -> Option<Path> {
+        let len = (apex.len()..name.len())
+            .rev()
+            .find(|&len| self.hash_matches(apex, &name[..len].to_vec(), None))?;
+        self.hash_covers(apex, &name[..=len].to_vec()).then(|| name[..len].to_vec())
+    }
+
+    fn prove(&self, chain: Chain, apex: &Path, claim: &Claim, qtype: Rtype) -> bool {
+        let star = |encloser: &Path| [encloser.as_slice(), &[b"*".to_vec()]].concat();
+        let next_closer = |name: &Path, encloser: &Path| name[..=encloser.len()].to_vec();
+        let has_nsec = |at: &Path, without: Rtype| {
+            self.nsec.iter().any(|(owner, _, types)| {
+                owner == at && !types.contains(&without.to_string()) && !types.contains("CNAME")
+            })
+        };
+        match (chain, claim) {
+            (Chain::Nsec, Claim::NoData(name)) => {
+                has_nsec(name, qtype)
+                    || self.nsec.iter().any(|(owner, next, _)| owner < name && next.starts_with(name))
+            }
+            (Chain::Nsec, Claim::NoName { name, encloser }) => {
+                self.covers(apex, name) && self.covers(apex, &star(encloser))
+            }
+            (Chain::Nsec, Claim::Expanded { name, .. }) => self.covers(apex, name),
+            (Chain::Nsec, Claim::NoDataAtWildcard { name, encloser }) => {
+                let wildcard = star(encloser);
+                let is_empty =
+                    self.nsec.iter().any(|(owner, next, _)| *owner < wildcard && next.starts_with(&wildcard));
+                self.covers(apex, name) && (has_nsec(&wildcard, qtype) || is_empty)
+            }
+            (Chain::Nsec, Claim::NoDs(cut)) => has_nsec(cut, Rtype::DS),
+            (_, Claim::NoData(name)) => {
+                self.hash_matches(apex, name, Some(qtype)) || self.proved_encloser(apex, name).is_some()
+            }
+            (_, Claim::NoName { name, .. }) => self
+                .proved_encloser(apex, name)
+                .is_some_and(|encloser| self.hash_covers(apex, &star(&encloser))),
+            (_, Claim::Expanded { name, encloser }) => self.hash_covers(apex, &next_closer(name, encloser)),
+            (_, Claim::NoDataAtWildcard { name, encloser }) => {
+                self.proved_encloser(apex, name).is_some() && {
+                    let wildcard = star(encloser);
+                    self.hash_matches(apex, &wildcard, Some(qtype)) || self.hash_covers(apex, &wildcard)
+                }
+            }
+            (_, Claim::NoDs(cut)) => {
+                self.hash_matches(apex, cut, Some(Rtype::DS)) || self.proved_encloser(apex, cut).is_some()
+            }
+        }
+    }
+}
+
+/// RFC 6840 §4.1: the NSEC of a zone cut, or of a DNAME, says nothing about names below it.
+fn is_cut_above(owner: &Path, name: &Path, all: &[(Path, Path, BTreeSet<String>)]) -> bool {
+    name.starts_with(owner)
+        && all.iter().any(|(other, _, types)| {
+            other == owner && (types.contains("DNAME") || (types.contains("NS") && !types.contains("SOA")))
+        })
+}
+
+fn is_dnssec(line: &str) -> bool {
+    matches!(line.split(' ').nth(3), Some("RRSIG" | "NSEC" | "NSEC3"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_agrees_with_a_naive_interpreter(
+        (records, questions) in setting(),
+        served in 1..8_usize,
+        chain in prop::sample::select(vec![None, Some(Chain::Nsec), Some(Chain::Nsec3 { opt_out: false }), Some(Chain::Nsec3 { opt_out: true })]),
+    ) {
+        let mut naive = Naive { zones: Vec::new() };
+        let mut compiled = Vec::new();
+        for (i, (apex, records)) in APEXES.iter().zip(&records).enumerate() {
+            if served >> i & 1 == 0 {
+                continue;
+            }
+            let data = zone_data(apex, records);
+            let text = match chain {
+                None => text(&data),
+                Some(chain) => sign(apex, &text(&data), chain),
+            };
+            compiled.push(Arc::new(zone(apex, &text)));
+            naive.zones.push((path(name(apex).as_name()), data));
+        }
+        let zones = Zones::new(KEY, compiled);
+        for (qname, qtype) in &questions {
+            let qtype = QTYPES[*qtype];
+            let expect = naive.answer(&path(name(qname).as_name()), qtype);
+            let reply = ask_limited(&zones, qname, qtype, chain.is_some(), 65_535);
+            prop_assert_eq!(reply.is_some(), expect.is_some());
+            let (Some(reply), Some(expect)) = (reply, expect) else { continue };
+            let mut lines: Vec<String> = reply.lines.iter().filter(|line| !is_dnssec(line)).map(|line| {
+                // The interpreter writes names in lower case and TTLs as the zones have them.
+                line.to_ascii_lowercase()
+            }).collect();
+            let mut expected: Vec<String> = expect.lines.iter().filter_map(|line| match line.strip_prefix("do ") {
+                Some(line) => chain.is_some().then(|| line.to_ascii_lowercase()),
+                None => Some(line.to_ascii_lowercase()),
+            }).collect();
+            lines.sort();
+            expected.sort();
+            prop_assert_eq!(&lines, &expected, "{} {}", qname, qtype);
+            prop_assert_eq!((reply.rcode, reply.is_authoritative, reply.is_truncated), (expect.rcode, expect.is_authoritative, false), "{} {}", qname, qtype);
+            if let Some(chain) = chain {
+                let proofs = Proofs::read(&reply.lines);
+                for claim in &expect.claims {
+                    let subject = match claim {
+                        Claim::NoData(name) | Claim::NoDs(name) | Claim::NoName { name, .. } | Claim::Expanded { name, .. } | Claim::NoDataAtWildcard { name, .. } => name,
+                    };
+                    let apex = &naive.zone_for(subject, if matches!(claim, Claim::NoDs(_)) { Rtype::DS } else { qtype }).expect("a zone").0;
+                    prop_assert!(proofs.prove(chain, apex, claim, qtype), "{} {}: {:?} of {:?}", qname, qtype, claim, reply.lines);
+                }
+                // Whatever is signed comes with its signatures, and none comes twice.
+                let distinct: BTreeSet<&String> = reply.lines.iter().collect();
+                prop_assert_eq!(distinct.len(), reply.lines.len(), "{:?}", reply.lines);
+            }
+        }
+    }
+}
