@@ -1,17 +1,23 @@
-//! The programs that tests call and cargo does not bring: real DNS clients, and what counts instructions.
+//! The programs that tests call and cargo does not bring: real DNS clients and servers, and what counts instructions.
 
 use crate::run::{is_installed, output, run};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 4] =
-    [("dig", "bind9-dnsutils"), ("kdig", "knot-dnsutils"), ("dnsperf", "dnsperf"), ("valgrind", "valgrind")];
+const TOOLS: [(&str, &str); 6] = [
+    ("dig", "bind9-dnsutils"),
+    ("kdig", "knot-dnsutils"),
+    ("dnsperf", "dnsperf"),
+    ("valgrind", "valgrind"),
+    ("dnsdist", "dnsdist"),
+    ("unbound", "unbound"),
+];
 
 /// Installs what is missing, if it may; otherwise the error says what to install.
 pub(crate) fn install_missing() -> Result<(), String> {
     let missing: Vec<_> = TOOLS.into_iter().filter(|(program, _)| !is_installed(program)).collect();
     if missing.is_empty() {
-        println!("dig, kdig, dnsperf and valgrind are installed");
+        println!("{} are installed", TOOLS.map(|(program, _)| program).join(", "));
         return Ok(());
     }
     let programs: Vec<_> = missing.iter().map(|&(program, _)| program).collect();

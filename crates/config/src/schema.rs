@@ -93,6 +93,8 @@ pub enum Value {
     Prefix,
     /// An upstream server.
     Server,
+    /// The hash of a server's key.
+    Pin,
     /// How to choose among servers.
     Pick,
     /// When to ask a second server.
@@ -467,14 +469,17 @@ pub const ROWS: &[Row] = &[
     unset(
         "upstreams.*.servers",
         Kind::Items,
-        "The servers: `system` (those of /etc/resolv.conf), addresses, `udp://` and `tcp://` addresses, or host names.",
+        "The servers: `system` (those of /etc/resolv.conf), addresses or host names, perhaps after `udp://`, `tcp://` or \
+         `tls://`, or `https://` URLs.",
     )
     .unbound(&["forward-addr", "forward-host"]),
     unset(
         "upstreams.*.servers[].address",
         Kind::One(Value::Server),
-        "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `dns.quad9.net` or `system`. \
-         Without `tcp://`, UDP is used, and TCP for answers that do not fit.",
+        "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `tls://dns.quad9.net`, \
+         `tls://9.9.9.9#dns.quad9.net`, `https://dns.quad9.net/dns-query`, `dns.quad9.net` or `system`. Without a transport, UDP is used, and TCP for answers \
+         that do not fit. With `tls://` (port 853 if none is written) and `https://` (HTTP/2, port 443) the server must have a certificate for the name or the \
+         address written, or for the name after `#`; without one it is not asked anything.",
     ),
     unset(
         "upstreams.*.servers[].name",
@@ -503,6 +508,69 @@ pub const ROWS: &[Row] = &[
         "upstreams.*.servers[].mark",
         whole(0, 0xffff_ffff),
         "The routing mark of packets to the server (`SO_MARK`; takes the capability CAP_NET_ADMIN).",
+    ),
+    unset(
+        "upstreams.*.servers[].dial",
+        Kind::One(Value::Address),
+        "The address to connect to for a server given as a host name; `bootstrap` is not asked then. Its certificate must be \
+         for the name all the same.",
+    ),
+    unset(
+        "upstreams.*.servers[].tls-name",
+        text(),
+        "The name in the server's certificate, where it is another than in `address`; the same as after `#`.",
+    ),
+    row(
+        "upstreams.*.servers[].pins",
+        Kind::List(Value::Pin),
+        "[]",
+        "certificates are renewed, and keys with them",
+        "The keys that the server may have: `sha256/` and the Base64 of the SHA-256 of their SubjectPublicKeyInfo (RFC 7858 \
+         §4.2). If there are any, only they count: neither who issued the certificate, nor for whom, nor until when.",
+    ),
+    row(
+        "upstreams.*.servers[].roots",
+        text_or("mozilla"),
+        "mozilla",
+        "the same everywhere, and it works in a container without any file",
+        "The authorities that may vouch for the server: `mozilla` (those that Mozilla trusted when this version was built), or \
+         a file of certificates (PEM), such as /etc/ssl/certs/ca-certificates.crt or your own authority's.",
+    ),
+    row(
+        "upstreams.*.servers[].verify",
+        Kind::One(Value::Bool),
+        "true",
+        "whoever is on the way could pretend to be the server",
+        "Whether the server must prove who it is. Without, encryption keeps out those who only listen.",
+    ),
+    row(
+        "upstreams.*.servers[].early-data",
+        Kind::One(Value::Bool),
+        "false",
+        "whoever is on the way could have the server do it twice (RFC 8446 §8)",
+        "Whether queries may leave with the first packet of a resumed session (TLS 1.3 early data), which saves one round \
+         trip when a connection is made.",
+    ),
+    row(
+        "upstreams.*.servers[].connections-min",
+        whole(0, 8),
+        "0",
+        "an idle server needs none",
+        "Connections that each worker opens before anybody asks, and opens again when they end.",
+    ),
+    row(
+        "upstreams.*.servers[].connections-max",
+        whole(1, 8),
+        "4",
+        "each carries hundreds of queries at once",
+        "Connections that each worker has to the server at most. Another is opened when one has 64 queries in flight.",
+    ),
+    row(
+        "upstreams.*.servers[].idle",
+        duration(100, HOUR),
+        "10s",
+        "RFC 7766 §6.2.3: servers have better things to do with them",
+        "How long a connection may have nothing to do before it is closed.",
     ),
     row(
         "upstreams.*.pick",

@@ -337,6 +337,40 @@ pub struct GroupServer {
     pub interface: Option<String>,
     /// The routing mark.
     pub mark: Option<u32>,
+    /// The address to connect to, whatever the server's name stands for.
+    pub dial: Option<At<IpAddr>>,
+    /// What the server must prove, where connections are encrypted.
+    pub tls: ServerTls,
+    /// Connections kept open, at least.
+    pub connections_min: u8,
+    /// Connections at most.
+    pub connections_max: u8,
+    /// How long a connection may have nothing to do.
+    pub idle: Duration,
+}
+
+/// What a server of a group must prove.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerTls {
+    /// The name in its certificate, if it is another than the one in its address.
+    pub name: Option<At<String>>,
+    /// The keys that it may have, as SHA-256 of their SubjectPublicKeyInfo; if there are any, only they count.
+    pub pins: Vec<[u8; 32]>,
+    /// The authorities that are trusted.
+    pub roots: At<TrustedRoots>,
+    /// Whether it must prove anything.
+    pub verify: bool,
+    /// Whether queries may leave before it has answered (TLS 1.3 early data).
+    pub early_data: bool,
+}
+
+/// Authorities whose certificates are trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustedRoots {
+    /// Mozilla's, as of when this program was built.
+    Mozilla,
+    /// Those in this file (PEM).
+    File(PathBuf),
 }
 
 /// A response code, or all that are no answer.
@@ -355,11 +389,67 @@ pub enum Server {
     System,
     /// One server.
     One {
-        /// Whether only connections are used.
-        tcp_only: bool,
+        /// What carries the queries.
+        scheme: Scheme,
         /// Where it is.
         host: Host,
+        /// The name in its certificate, where it stands after `#`.
+        tls_name: Option<String>,
+        /// The path of its URL; empty where there are none.
+        path: String,
     },
+}
+
+/// What carries queries to an upstream server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// UDP, and TCP for what does not fit.
+    Udp,
+    /// TCP.
+    Tcp,
+    /// TLS over TCP.
+    Tls,
+    /// HTTP/2 over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Returns the scheme that a URL begins with.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "udp" => Some(Self::Udp),
+            "tcp" => Some(Self::Tcp),
+            "tls" | "dot" => Some(Self::Tls),
+            "https" | "doh" => Some(Self::Https),
+            _ => None,
+        }
+    }
+
+    /// Returns the port if none is written.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => 53,
+            Self::Tls => 853,
+            Self::Https => 443,
+        }
+    }
+
+    /// Returns whether the server must prove who it is.
+    pub const fn is_secured(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp => false,
+            Self::Tls | Self::Https => true,
+        }
+    }
+
+    /// Returns the path if none is written; `None` where there are no paths.
+    pub const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Udp | Self::Tcp | Self::Tls => None,
+            // RFC 8484 leaves the path to the server; this is what everybody chose.
+            Self::Https => Some("/dns-query"),
+        }
+    }
 }
 
 /// Where an upstream server is.

@@ -366,6 +366,9 @@ pub struct Upstream {
     /// The smoothed round-trip time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_ms: Option<f64>,
+    /// Why no connection could be made, if it is down for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// Queries sent to it.
     pub queries: u64,
     /// Queries it did not answer or answered with a failure.

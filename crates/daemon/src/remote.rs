@@ -198,11 +198,12 @@ fn status_text(status: &api::Status) -> String {
             let time = upstream.round_trip_ms.map(|ms| format!(", {ms:.1} ms")).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "               {:<width$}  {}{time}, {} queries, {} failures",
+                "               {:<width$}  {}{time}, {} queries, {} failures{}",
                 out::escaped(&upstream.server),
                 upstream.health,
                 upstream.queries,
-                upstream.failures
+                upstream.failures,
+                upstream.trouble.as_deref().map(|why| format!(": {}", out::escaped(why))).unwrap_or_default()
             );
         }
     }

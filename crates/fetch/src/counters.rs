@@ -17,6 +17,7 @@ engine::counters! {
     mismatched: "Datagrams dropped because ID, question or form was wrong.",
     spoofs_suspected: "Fetches moved to TCP because of wrong replies.",
     network_errors: "Sends or connections that the network refused.",
+    links_silent: "Connections closed because nothing came on them although queries were outstanding.",
     upstreams_down: "Times an upstream was taken out of use.",
     upstreams_up: "Times an upstream came back.",
     probes: "Probes sent to upstreams that are down.",

@@ -32,6 +32,9 @@ use crate::time::{Moment, Span};
 
 /// Batches read from one socket before others get their turn.
 const ROUNDS_MAX: usize = 4;
+/// Replies of upstreams after which clients get theirs without waiting for the end of the batch: they read these, and ask
+/// again, while we write more.
+const BITE: usize = 32;
 /// Times one query may be deferred: a program that forwards, looks, and forwards again is finite, and this says how finite.
 const DEFERRALS_MAX: u8 = 16;
 /// Octets of the largest reply.
@@ -209,6 +212,9 @@ impl Desk {
                 if let Some(finished) = finished {
                     self.conclude(finished, now);
                 }
+                if datagrams % BITE == 0 {
+                    self.hand_out();
+                }
             }
             match read {
                 Ok(()) => (),
@@ -251,12 +257,13 @@ impl Desk {
     }
 
     pub(crate) fn link_opened(&self, key: LinkKey) {
-        self.machine.borrow_mut().link_opened(key);
+        let now = self.now();
+        self.machine.borrow_mut().link_opened(key, now);
     }
 
-    pub(crate) fn link_closed(&self, key: LinkKey) {
+    pub(crate) fn link_closed(&self, key: LinkKey, trouble: Option<String>) {
         let now = self.begin();
-        self.machine.borrow_mut().link_closed(key, now);
+        self.machine.borrow_mut().link_closed(key, trouble, now);
         self.settle(now);
     }
 
@@ -418,6 +425,19 @@ impl Desk {
             }
         }
         self.explore();
+        self.hand_out();
+        if self.publish_at.get() == Moment::NEVER {
+            self.publish_at.set(self.published.get() + PUBLISH_EVERY);
+        }
+        let next = self.next_alarm();
+        if next < self.alarm.at.get() {
+            self.alarm.at.set(next);
+            self.alarm.changed.notify_one();
+        }
+    }
+
+    /// Sends clients the replies that were delivered to their outlets.
+    fn hand_out(&self) {
         let mut touched = self.touched.take();
         for outlet in &touched {
             outlet.flush();
@@ -426,14 +446,6 @@ impl Desk {
         // Keeps its room for the next batch, unless flushing has filled a new one.
         if self.touched.borrow().is_empty() {
             self.touched.replace(touched);
-        }
-        if self.publish_at.get() == Moment::NEVER {
-            self.publish_at.set(self.published.get() + PUBLISH_EVERY);
-        }
-        let next = self.next_alarm();
-        if next < self.alarm.at.get() {
-            self.alarm.at.set(next);
-            self.alarm.changed.notify_one();
         }
     }
 

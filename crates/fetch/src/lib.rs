@@ -15,6 +15,7 @@ mod packet;
 mod pick;
 pub mod plan;
 mod rtt;
+mod secure;
 pub mod status;
 mod survey;
 mod sys;

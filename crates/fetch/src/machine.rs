@@ -30,7 +30,7 @@ use crate::counters::Counters;
 use crate::network::{LinkKey, Network, SocketKey};
 use crate::packet::{CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::pick::{self, Candidate};
-use crate::plan::{Hedge, Limits, Protocol, RcodeSet};
+use crate::plan::{Hedge, Limits, RcodeSet};
 use crate::rtt::RETRY_MAX;
 use crate::time::{Moment, Span};
 use crate::upstream::Upstream;
@@ -48,8 +48,10 @@ const ATTEMPTS_MAX: usize = 8;
 const WRONG_MAX: u8 = 4;
 /// Time for an answer over a connection that is open, at least; the kernel retransmits there.
 const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
-/// Time to connect before another server is asked.
+/// Time to connect, besides that for the answer, before the same server counts as silent.
 const CONNECT_PATIENCE: Span = Span::from_ms(700);
+/// The same where there is another server, or another address of this one (RFC 8305 §5).
+const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
 /// Time for the answer to a probe.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
 /// Time a query waits for a pool to learn its first address.
@@ -131,8 +133,10 @@ enum Token {
     Waiter(u32),
     /// A probe of an upstream that is down.
     Probe(u32),
-    /// The end of an idle connection.
+    /// A look at a connection: whether it idles, or is silent.
     Link(u32),
+    /// The opening of connections to an upstream that are to be kept.
+    Fill(u32),
     /// The time that a split gives its branches.
     Split(u32),
     /// The end of a sleep.
@@ -457,6 +461,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 }
                 Token::Probe(upstream) => self.probe_due(upstream, now),
                 Token::Link(link) => self.link_due(LinkKey(link), now),
+                Token::Fill(upstream) => self.fill(upstream, now),
                 Token::Split(split) => self.split_due(split, now),
                 Token::Sleep(waiter) => self.wake(waiter),
                 Token::Name(named, family) => self.name_due(named, family, now),
@@ -690,7 +695,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if usize::from(attempt) >= ATTEMPTS_MAX {
             return false;
         }
-        let over_stream = how.stream || fetch.is_stream_only || upstream.remote.protocol == Protocol::Tcp;
+        let over_stream = how.stream || fetch.is_stream_only || upstream.is_connected;
         let pool = self.pools.get(fetch.pool as usize).map(|pool| &pool.plan);
         let wants_case = pool.is_some_and(|plan| plan.case_randomisation);
         let dress = Dress {
@@ -708,7 +713,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 self.note_failed_attempt(key, to, now);
                 return false;
             };
-            let connecting = if is_open { Span::ZERO } else { CONNECT_PATIENCE };
+            let connecting = match (is_open, has_others) {
+                (true, _) => Span::ZERO,
+                (false, true) => CONNECT_PATIENCE_OTHERS,
+                (false, false) => CONNECT_PATIENCE,
+            };
             (Via::Link(link), Span(base.max(STREAM_PATIENCE_MIN).0 + connecting.0))
         } else {
             let Some(socket) = self.socket_for(to, now) else {

@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use crate::plan::{Bind, Protocol};
+use crate::plan::Way;
 
 /// An address to talk to, and how: what makes two upstreams the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(crate) address: SocketAddr,
-    pub(crate) protocol: Protocol,
-    pub(crate) bind: Bind,
+    pub(crate) way: Arc<Way>,
 }
 
 /// Names a UDP socket; the machine chooses it, and uses it again only after [`Network::close`].

@@ -1,9 +1,12 @@
 //! Whom to ask and how: plain data that `config` builds and every worker adopts.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use engine::PoolId;
 use wire::{NameBuf, Rcode};
+
+pub use crate::secure::{Proof, Roots, Secure, SecurePlan, Unusable, certificates, pin, pin_text, tls_name};
 
 /// Everything `fetch` needs to know; replaced whole on a reload.
 #[derive(Clone, PartialEq)]
@@ -69,30 +72,27 @@ pub struct ServerPlan {
     /// Where it is.
     pub target: Target,
     /// How to talk to it.
-    pub protocol: Protocol,
+    pub way: Arc<Way>,
     /// Its share under [`Pick::Balanced`]; zero counts as one.
     pub weight: u16,
     /// Which bit stands for it where only some servers of the group may be asked.
     pub member: u8,
-    /// What our sockets to it are bound to.
-    pub bind: Bind,
 }
 
 impl ServerPlan {
+    /// Returns a server at `address` that is asked in this way.
+    pub fn new(address: SocketAddr, way: Way) -> Self {
+        Self { target: Target::Address(address), way: Arc::new(way), weight: 1, member: 0 }
+    }
+
     /// Returns a server at `address` that is asked over UDP (and over TCP when it truncates).
     pub fn udp(address: SocketAddr) -> Self {
-        Self {
-            target: Target::Address(address),
-            protocol: Protocol::Udp,
-            weight: 1,
-            member: 0,
-            bind: Bind::default(),
-        }
+        Self::new(address, Way::default())
     }
 
     /// Returns a server at `address` that is asked over TCP only.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { protocol: Protocol::Tcp, ..Self::udp(address) }
+        Self::new(address, Way { protocol: Protocol::Tcp, ..Way::default() })
     }
 }
 
@@ -110,13 +110,88 @@ pub enum Target {
     },
 }
 
+/// Everything about how a server is asked, except where it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// What carries the queries.
+    pub protocol: Protocol,
+    /// What our sockets are bound to.
+    pub bind: Bind,
+    /// What the server must prove; set if and only if the protocol encrypts.
+    pub secure: Option<Secure>,
+    /// What is asked for; set if and only if the protocol is HTTP.
+    pub http: Option<HttpPlan>,
+    /// How many connections are kept.
+    pub connections: Connections,
+}
+
+/// Where an HTTP server has its DNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpPlan {
+    /// The name or address that requests are for, and the port if it is not 443.
+    pub authority: String,
+    /// The path, beginning with a slash.
+    pub path: String,
+}
+
 /// How to talk to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Datagrams, and TCP for what does not fit.
+    #[default]
     Udp,
     /// Connections only.
     Tcp,
+    /// TLS over TCP (RFC 7858).
+    Tls,
+    /// HTTP/2 over TLS (RFC 8484).
+    Https,
+}
+
+impl Protocol {
+    /// Returns the prefix that says so before an address.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Udp => "",
+            Self::Tcp => "tcp://",
+            Self::Tls => "tls://",
+            Self::Https => "https://",
+        }
+    }
+
+    /// Returns what is offered as the application's protocol (ALPN).
+    pub fn alpn(self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Udp | Self::Tcp => Vec::new(),
+            Self::Tls => vec![b"dot".to_vec()],
+            Self::Https => vec![b"h2".to_vec()],
+        }
+    }
+
+    /// Returns whether connections are all that is used.
+    pub const fn is_connected(self) -> bool {
+        !matches!(self, Self::Udp)
+    }
+}
+
+/// Connections that one worker keeps to one address of a server, at most.
+pub const CONNECTIONS_MAX: usize = 8;
+
+/// How many connections one worker keeps to one address of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// This many are opened before anybody asks, and opened again when they end.
+    pub min: u8,
+    /// At most this many; never more than [`CONNECTIONS_MAX`].
+    pub max: u8,
+    /// One that has nothing to do is closed after this, in milliseconds, unless it is among the first `min`.
+    pub idle_ms: u32,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { min: 0, max: 4, idle_ms: 10_000 }
+    }
 }
 
 /// What sockets are bound to before they connect.

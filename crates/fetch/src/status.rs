@@ -39,6 +39,8 @@ pub struct UpstreamStatus {
     pub retry_after_ms: u64,
     /// Queries on the wire.
     pub outstanding: u32,
+    /// Why the last connection to it could not be made; gone when one was.
+    pub trouble: Option<String>,
     /// What was counted.
     pub tally: Tally,
 }

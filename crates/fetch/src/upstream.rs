@@ -2,6 +2,7 @@
 
 use crate::health::{Change, Health};
 use crate::network::{LinkKey, Remote, SocketKey};
+use crate::plan::CONNECTIONS_MAX;
 use crate::rtt::Rtt;
 use crate::time::{Moment, Span};
 use crate::wheel::TimerKey;
@@ -19,8 +20,6 @@ pub(crate) const SOCKETS_MAX: usize = 8;
 pub(crate) const SOCKET_QUERIES_MAX: u32 = 8192;
 /// Age at which a port is replaced at its next use.
 pub(crate) const SOCKET_AGE_MAX: Span = Span::from_ms(30_000);
-/// Connections open to one upstream at once.
-pub(crate) const LINKS_MAX: usize = 4;
 /// Queries in flight on one connection before another is opened.
 pub(crate) const LINK_QUERIES_EASY: usize = 64;
 /// Queries in flight on one connection at most.
@@ -36,15 +35,21 @@ const LINK_BACKOFF_LAST: Span = Span::from_ms(2000);
 /// Everything one worker knows about one upstream address.
 pub(crate) struct Upstream {
     pub(crate) remote: Remote,
+    /// Whether connections are all that is used.
+    pub(crate) is_connected: bool,
     pub(crate) rtt: Rtt,
     pub(crate) health: Health,
     pub(crate) sockets: [Option<SocketKey>; SOCKETS_MAX],
     /// The socket that this burst goes through.
     pub(crate) burst: Option<SocketKey>,
-    pub(crate) links: [Option<LinkKey>; LINKS_MAX],
+    pub(crate) links: [Option<LinkKey>; CONNECTIONS_MAX],
     /// No connection is tried before this.
     pub(crate) link_not_before: Moment,
     link_backoff: Span,
+    /// Why the last connection could not be made; gone when one was.
+    pub(crate) trouble: Option<String>,
+    /// When missing connections are opened.
+    pub(crate) filling: TimerKey,
     /// Asked without EDNS until then.
     pub(crate) plain_until: Moment,
     /// Asked without random letter case until then.
@@ -75,14 +80,17 @@ pub struct Tally {
 impl Upstream {
     pub(crate) fn new(remote: Remote) -> Self {
         Self {
+            is_connected: remote.way.protocol.is_connected(),
             remote,
             rtt: Rtt::default(),
             health: Health::default(),
             sockets: [None; SOCKETS_MAX],
             burst: None,
-            links: [None; LINKS_MAX],
+            links: [None; CONNECTIONS_MAX],
             link_not_before: Moment(0),
             link_backoff: LINK_BACKOFF_FIRST,
+            trouble: None,
+            filling: TimerKey::NONE,
             plain_until: Moment(0),
             caseless_until: Moment(0),
             probe: TimerKey::NONE,
@@ -126,5 +134,27 @@ impl Upstream {
     pub(crate) fn link_opened(&mut self) {
         self.link_backoff = LINK_BACKOFF_FIRST;
         self.link_not_before = Moment(0);
+        self.trouble = None;
+    }
+
+    /// Returns how many connections are kept open.
+    pub(crate) fn links_min(&self) -> usize {
+        // One that is asked over UDP needs none.
+        if self.is_connected { usize::from(self.remote.way.connections.min) } else { 0 }
+    }
+
+    /// Returns how many connections there may be.
+    pub(crate) fn links_max(&self) -> usize {
+        usize::from(self.remote.way.connections.max).clamp(1, CONNECTIONS_MAX)
+    }
+
+    /// Returns how long a connection may have nothing to do.
+    pub(crate) fn idle(&self) -> Span {
+        Span::from_ms(u64::from(self.remote.way.connections.idle_ms.max(1)))
+    }
+
+    /// Returns how many connections there are, opening ones included.
+    pub(crate) fn link_count(&self) -> usize {
+        self.links.iter().flatten().count()
     }
 }

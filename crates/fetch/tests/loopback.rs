@@ -16,7 +16,7 @@ use engine::{
     Address, Client, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo, Snapshot,
     SnapshotCell, Transport, Verdict, Worker,
 };
-use fetch::plan::{Hedge, Limits, Pick, Protocol, Target};
+use fetch::plan::{Hedge, Limits, Pick, Target};
 use fetch::status::UpstreamState;
 use fetch::{Board, Desk, Plan, PoolPlan, ServerPlan};
 use testkit::{Answer, Ask, Heard, Lie, Script, Stub};
@@ -218,7 +218,7 @@ fn a_tcp_upstream_gets_many_queries_at_once() {
     let stub = Stub::start(Script::default());
     on_a_worker(async {
         let mut pool = udp(&[&stub]);
-        pool.servers[0].protocol = Protocol::Tcp;
+        pool.servers[0] = ServerPlan::tcp(stub.address());
         let house = House::new(pool);
         let asks: Vec<Ask> = (0..200).map(|i| Ask::new(&format!("n{i}.example.org"), Rtype::A)).collect();
         house.send(&asks);
@@ -233,7 +233,7 @@ fn connections_that_the_upstream_closes_lose_nothing() {
     let stub = Stub::start(Script::default().closing_after(3));
     on_a_worker(async {
         let mut pool = udp(&[&stub]);
-        pool.servers[0].protocol = Protocol::Tcp;
+        pool.servers[0] = ServerPlan::tcp(stub.address());
         let house = House::new(pool);
         for i in 0..20 {
             assert_answered(&house.ask(&format!("n{i}.example.org")).await);

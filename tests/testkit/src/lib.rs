@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod client;
 pub mod corpus;
+pub mod identity;
 pub mod lists;
 pub mod mikrotik;
 pub mod program;
@@ -15,6 +16,7 @@ pub mod web;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
+pub use identity::{Authority, Identity};
 pub use program::{Server, forwarding, program};
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 pub use web::{Page, Web};

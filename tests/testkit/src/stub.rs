@@ -1,8 +1,10 @@
 //! An upstream server that does as it is told, badly if need be.
 
 use crate::ask::{name, name_text, octets};
+use crate::identity::Identity;
+use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 use std::collections::BinaryHeap;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -238,6 +240,10 @@ struct Shared {
     seen: Mutex<Vec<Asked>>,
     heard_more: Condvar,
     connections: Mutex<usize>,
+    /// What it shows who it is with, over TCP; without, nothing is encrypted.
+    tls: Mutex<Option<Arc<ServerConfig>>>,
+    /// Handshakes that went on with a session from before.
+    resumed: Mutex<usize>,
     random: Mutex<u64>,
 }
 
@@ -305,6 +311,19 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start(script: Script) -> Self {
+        Self::start_as(None, script)
+    }
+
+    /// Starts a stub whose TCP is TLS, and who shows this identity.
+    ///
+    /// # Panics
+    ///
+    /// When loopback has no free port.
+    pub fn start_secured(identity: &Identity, script: Script) -> Self {
+        Self::start_as(Some(identity), script)
+    }
+
+    fn start_as(identity: Option<&Identity>, script: Script) -> Self {
         let (udp, tcp) = bind_both();
         let address = udp.local_addr().expect("a bound socket");
         let shared = Arc::new(Shared {
@@ -312,6 +331,8 @@ impl Stub {
             seen: Mutex::new(Vec::new()),
             heard_more: Condvar::new(),
             connections: Mutex::new(0),
+            tls: Mutex::new(identity.map(Identity::server)),
+            resumed: Mutex::new(0),
             random: Mutex::new(1),
         });
         let running = Some(run(udp, tcp, &shared));
@@ -341,6 +362,16 @@ impl Stub {
     /// Returns how many TCP connections were opened so far.
     pub fn connections(&self) -> usize {
         *locked(&self.shared.connections)
+    }
+
+    /// Returns how many TLS handshakes went on with a session from before.
+    pub fn resumptions(&self) -> usize {
+        *locked(&self.shared.resumed)
+    }
+
+    /// Shows another identity from the next connection on.
+    pub fn become_another(&self, identity: &Identity) {
+        *locked(&self.shared.tls) = Some(identity.server());
     }
 
     /// Forgets what it saw.
@@ -522,8 +553,40 @@ fn accept_tcp(listener: &TcpListener, shared: &Arc<Shared>, stop: &Arc<AtomicBoo
     }
 }
 
-fn serve_tcp(mut stream: TcpStream, from: SocketAddr, shared: &Shared, stop: &AtomicBool) -> io::Result<()> {
+/// A connection whose reads can time out.
+trait Timed: io::Read + io::Write {
+    fn patience(&self, patience: Duration) -> io::Result<()>;
+}
+
+impl Timed for TcpStream {
+    fn patience(&self, patience: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(patience))
+    }
+}
+
+impl Timed for StreamOwned<ServerConnection, TcpStream> {
+    fn patience(&self, patience: Duration) -> io::Result<()> {
+        self.sock.set_read_timeout(Some(patience))
+    }
+}
+
+fn serve_tcp(stream: TcpStream, from: SocketAddr, shared: &Shared, stop: &AtomicBool) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let tls = locked(&shared.tls).clone();
+    let Some(config) = tls else { return converse(stream, from, shared, stop) };
+    stream.set_read_timeout(Some(crate::DEADLINE))?;
+    let session = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut stream = StreamOwned::new(session, stream);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock)?;
+    }
+    if stream.conn.handshake_kind() == Some(HandshakeKind::Resumed) {
+        *locked(&shared.resumed) += 1;
+    }
+    converse(stream, from, shared, stop)
+}
+
+fn converse(mut stream: impl Timed, from: SocketAddr, shared: &Shared, stop: &AtomicBool) -> io::Result<()> {
     let mut later: Later<Vec<u8>> = Later::new();
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
@@ -538,7 +601,7 @@ fn serve_tcp(mut stream: TcpStream, from: SocketAddr, shared: &Shared, stop: &At
                 return Ok(());
             }
         }
-        stream.set_read_timeout(Some(later.patience()))?;
+        stream.patience(later.patience())?;
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(length) => received.extend(&buffer[..length]),

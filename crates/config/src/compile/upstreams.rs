@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use engine::PoolId;
-use fetch::plan::{Bind, Hedge, Limits, Pick, PoolPlan, Protocol, RcodeSet, ServerPlan, Target};
+use fetch::plan::{
+    Bind, Connections, Hedge, HttpPlan, Limits, Pick, PoolPlan, Proof, Protocol, RcodeSet, Roots, Secure,
+    SecurePlan, ServerPlan, Target, Way,
+};
 
 use wire::Rcode;
 
@@ -12,7 +16,9 @@ use super::resolv;
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
-use crate::settings::{self, Bootstrap, Group, Host, RcodeTerm, Server, Settings};
+use crate::settings::{
+    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, TrustedRoots,
+};
 use crate::source::Span;
 
 /// Returns the plan for all groups.
@@ -59,38 +65,64 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
     let mut servers = Vec::new();
     for (number, entry) in group.servers.iter().enumerate() {
         let span = entry.server.span;
-        let plan = |target: Target, protocol: Protocol| ServerPlan {
+        let bind = Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() };
+        let connections = Connections {
+            min: entry.connections_min,
+            max: entry.connections_max,
+            idle_ms: u32::try_from(entry.idle.as_millis()).unwrap_or(u32::MAX),
+        };
+        let plan = |target: Target, way: Way| ServerPlan {
             target,
-            protocol,
+            way: Arc::new(Way { bind: bind.clone(), connections, ..way }),
             weight: entry.weight,
             member: u8::try_from(number).unwrap_or(u8::MAX),
-            bind: Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() },
         };
         match &entry.server.value {
             Server::System => {
                 // resolv.conf may be written later than we are started: the group has no servers until a reload.
                 let found = machine.system(name, span, problems);
                 servers
-                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Protocol::Udp)));
+                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Way::default())));
             }
-            Server::One { tcp_only, host } => {
-                let protocol = if *tcp_only { Protocol::Tcp } else { Protocol::Udp };
-                let target = match host {
-                    Host::Address(address) => {
-                        if machine.is_own(*address) {
-                            problems.push(
-                                Problem::error(
-                                    span,
-                                    format!("\"{address}\" is an address that this server listens on"),
-                                )
-                                .hint("queries would come back to it"),
-                            );
-                        }
-                        Target::Address(*address)
-                    }
-                    Host::Name { name, port } => Target::Name { name: *name, port: *port },
+            Server::One { scheme, host, tls_name, path } => {
+                let protocol = match scheme {
+                    Scheme::Udp => Protocol::Udp,
+                    Scheme::Tcp => Protocol::Tcp,
+                    Scheme::Tls => Protocol::Tls,
+                    Scheme::Https => Protocol::Https,
                 };
-                servers.push(plan(target, protocol));
+                let secure = if scheme.is_secured() {
+                    let name = tls_name.as_deref();
+                    let Some(secure) = secure(entry, host, name, protocol, machine.surroundings, problems)
+                    else {
+                        continue;
+                    };
+                    Some(secure)
+                } else {
+                    None
+                };
+                let target = match (host, &entry.dial) {
+                    (Host::Name { port, .. }, Some(dial)) => {
+                        Target::Address(SocketAddr::new(dial.value, *port))
+                    }
+                    (Host::Address(address), _) => Target::Address(*address),
+                    (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
+                };
+                if let Target::Address(address) = &target
+                    && machine.is_own(*address)
+                {
+                    problems.push(
+                        Problem::error(
+                            span,
+                            format!("\"{address}\" is an address that this server listens on"),
+                        )
+                        .hint("queries would come back to it"),
+                    );
+                }
+                let http = scheme
+                    .path()
+                    .map(|_| HttpPlan { authority: authority(host, *scheme), path: path.clone() });
+                servers.push(plan(target, Way { protocol, secure, http, ..Way::default() }));
             }
         }
     }
@@ -135,6 +167,65 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
         case_randomisation: group.case_randomisation,
         ..PoolPlan::new(id, name, servers)
     }
+}
+
+/// Returns what requests to a web server are for: its name or address, and its port if it is unusual.
+fn authority(host: &Host, scheme: Scheme) -> String {
+    let with = |host: String, port: u16| if port == scheme.port() { host } else { format!("{host}:{port}") };
+    match host {
+        Host::Address(SocketAddr::V6(address)) => with(format!("[{}]", address.ip()), address.port()),
+        Host::Address(address) => with(address.ip().to_string(), address.port()),
+        Host::Name { name, port } => with(name.to_string().trim_end_matches('.').to_owned(), *port),
+    }
+}
+
+/// Prepares connections to a server that must prove who it is.
+fn secure(
+    entry: &GroupServer,
+    host: &Host,
+    tls_name: Option<&str>,
+    protocol: Protocol,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Option<Secure> {
+    let tls = &entry.tls;
+    let text = match (&tls.name, tls_name, host) {
+        (Some(name), _, _) => name.value.clone(),
+        (None, Some(name), _) => name.to_owned(),
+        (None, None, Host::Address(address)) => address.ip().to_string(),
+        (None, None, Host::Name { name, .. }) => name.to_string(),
+    };
+    let Some(name) = fetch::plan::tls_name(&text) else {
+        let message = format!("\"{text}\" is not a name that a certificate can be for");
+        let hint = "set \"tls-name\" to the name that the server's certificate has";
+        problems.push(Problem::error(entry.server.span, message).hint(hint));
+        return None;
+    };
+    let proof = match &tls.roots.value {
+        _ if !tls.pins.is_empty() => Proof::Keys(tls.pins.clone()),
+        _ if !tls.verify => Proof::None,
+        TrustedRoots::Mozilla => Proof::Authorities(Roots::Mozilla),
+        TrustedRoots::File(path) => {
+            let read =
+                surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
+            let found = read.map(|octets| fetch::plan::certificates(&octets)).and_then(|certificates| {
+                if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
+            });
+            match found {
+                Ok(certificates) => Proof::Authorities(Roots::Own(certificates.into())),
+                Err(why) => {
+                    let message = format!("\"{}\" {why}", path.display());
+                    let problem = Problem::error(tls.roots.span, message);
+                    problems.push(problem.expected("a file of certificates (PEM)"));
+                    return None;
+                }
+            }
+        }
+    };
+    let plan = SecurePlan { name, proof, protocols: protocol.alpn(), early_data: tls.early_data };
+    Secure::new(plan)
+        .map_err(|unusable| problems.push(Problem::error(tls.roots.span, unusable.to_string())))
+        .ok()
 }
 
 /// What groups need to know about this machine.

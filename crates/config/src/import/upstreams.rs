@@ -1,5 +1,7 @@
 //! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
 
+use std::net::{Ipv6Addr, SocketAddr};
+
 use super::executors::with_end;
 use super::plugins::{Plugin, Quick};
 use super::policies::Rule;
@@ -13,6 +15,8 @@ use crate::yaml::Node;
 const ENTRY_OCTETS: u64 = 256;
 /// The smallest cache there can be.
 const CACHE_OCTETS_MIN: u64 = 1 << 20;
+/// Most connections to one server.
+const CONNECTIONS_MAX: u64 = fetch::plan::CONNECTIONS_MAX as u64;
 /// Most upstreams that mosdns asks at once.
 const MOSDNS_CONCURRENT_MAX: u64 = 3;
 
@@ -143,22 +147,18 @@ impl<'a> Translator<'a> {
                 self.wrong(place, format!("\"{key}\" cannot be expressed yet"));
             }
         }
+        let idle = args.number("idle_timeout", &mut self.problems).map(|seconds| seconds.value);
+        let most = args.number("max_conns", &mut self.problems).map(|count| count.value);
+        let least = args.number("min_conns", &mut self.problems).map(|count| count.value);
+        let is_unproved =
+            args.flag("insecure_skip_verify", &mut self.problems).is_some_and(|flag| flag.value);
+        let http3 = args.flag("enable_http3", &mut self.problems).filter(|flag| flag.value);
+        if let Some(flag) = http3 {
+            self.wrong(flag.span, "HTTP/3 cannot be expressed yet".to_owned());
+        }
         args.ignore(
-            &[
-                "idle_timeout",
-                "max_conns",
-                "min_conns",
-                "enable_pipeline",
-                "bootstrap_version",
-                "weight",
-                "timeout",
-            ],
+            &["enable_pipeline", "bootstrap_version", "weight", "timeout"],
             "connections are looked after without it",
-            &mut self.problems,
-        );
-        args.ignore(
-            &["enable_http3", "insecure_skip_verify"],
-            "it has no meaning without encryption",
             &mut self.problems,
         );
         args.finish(&mut self.problems);
@@ -173,7 +173,9 @@ impl<'a> Translator<'a> {
         let prefix = match scheme {
             "udp" => "",
             "tcp" | "tcp+pipeline" => "tcp://",
-            "tls" | "tls+pipeline" | "https" | "doh" | "h3" | "quic" | "doq" => {
+            "tls" | "tls+pipeline" | "dot" => "tls://",
+            "https" | "doh" => "https://",
+            "h3" | "quic" | "doq" => {
                 self.wrong(address.span, format!("upstreams over \"{scheme}\" cannot be expressed yet"));
                 return None;
             }
@@ -182,22 +184,43 @@ impl<'a> Translator<'a> {
                 return None;
             }
         };
-        // Where to go is what counts without encryption; the name has no meaning of its own then.
-        let host = dial.as_ref().map_or(host, |dial| dial.value.as_str());
-        let host = match port {
-            Some(port) if !host.contains(':') => format!("{host}:{}", port.value),
+        let is_secured = matches!(prefix, "tls://" | "https://");
+        let (host, path) = host.split_at(host.find('/').unwrap_or(host.len()));
+        let with_port = |host: &str| match &port {
+            Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{}", port.value),
+            Some(port) if !has_port(host) => format!("{host}:{}", port.value),
             Some(_) | None => host.to_owned(),
         };
-        let is_name = values::socket_address(&host, 53).is_err();
+        // Where to go is what counts without encryption; the name has no meaning of its own then.
+        let (host, dial) = match &dial {
+            Some(dial) if is_secured => dialled(&with_port(host), &dial.value),
+            Some(dial) => (with_port(&dial.value), None),
+            None => (with_port(host), None),
+        };
+        let is_name = dial.is_none() && values::socket_address(&host, 53).is_err();
         if is_name && let Some(own) = &own_bootstrap {
             bootstrap.push(own.value.trim_start_matches("udp://").to_owned());
         }
-        let text = format!("{prefix}{host}");
-        if tag.is_none() && mark.is_none() && interface.is_none() {
+        let text = format!("{prefix}{host}{path}");
+        let mut map = Map::default();
+        map.put("address", text.clone());
+        let is_connected = !prefix.is_empty();
+        let (idle, most, least) = if is_connected { (idle, most, least) } else { (None, None, None) };
+        let is_plain = tag.is_none() && mark.is_none() && interface.is_none() && dial.is_none();
+        if is_plain
+            && !(is_secured && is_unproved)
+            && idle.or(most).or(least).is_none_or(|number| number == 0)
+        {
             return Some(text.into());
         }
-        let mut map = Map::default();
-        map.put("address", text);
+        map.put_some("dial", dial);
+        if is_secured && is_unproved {
+            map.put("verify", "false");
+        }
+        let bounded = |number: u64| number.min(CONNECTIONS_MAX).to_string();
+        map.put_some("connections-min", least.filter(|&least| least > 0).map(bounded));
+        map.put_some("connections-max", most.filter(|&most| most > 0).map(bounded));
+        map.put_some("idle", idle.filter(|&idle| idle > 0).map(|idle| format!("{}s", idle.min(3600))));
         map.put_some("name", tag.map(|tag| tag.value));
         map.put_some("mark", mark.map(|mark| mark.value));
         map.put_some("interface", interface.map(|interface| interface.value));
@@ -219,6 +242,8 @@ impl<'a> Translator<'a> {
             match scheme {
                 "udp" => servers.push(host.to_owned().into()),
                 "tcp" | "tcp+pipeline" => servers.push(format!("tcp://{host}").into()),
+                "tls" | "tls+pipeline" | "dot" => servers.push(format!("tls://{host}").into()),
+                "https" | "doh" => servers.push(format!("https://{host}").into()),
                 other => {
                     self.wrong(address.span, format!("upstreams over \"{other}\" cannot be expressed yet"));
                     return Vec::new();
@@ -341,6 +366,30 @@ struct Defaults {
     interface: Option<At<String>>,
     bootstrap: Option<At<String>>,
     has_socks5: bool,
+}
+
+/// Returns whether a host is followed by a port.
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(before, port)| {
+        port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
+    })
+}
+
+/// Puts together a name and the address it is to be found at, which may have the port.
+fn dialled(host: &str, dial: &str) -> (String, Option<String>) {
+    match dial.parse::<SocketAddr>() {
+        Ok(address) if !has_port(host) => {
+            (format!("{host}:{}", address.port()), Some(address.ip().to_string()))
+        }
+        Ok(address) => {
+            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+            (format!("{name}:{}", address.port()), Some(address.ip().to_string()))
+        }
+        Err(_) => {
+            let address = dial.trim_start_matches('[').trim_end_matches(']');
+            (host.to_owned(), Some(address.to_owned()))
+        }
+    }
 }
 
 /// Returns the memory for so many entries, in whole MiB.

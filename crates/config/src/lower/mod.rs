@@ -17,14 +17,14 @@ use crate::policy::{Condition, Rule, Test, action, condition};
 use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
-    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Server, Settings,
-    Startup, Tcp, TransportWord, View, Xdp, XdpExisting, XdpMode,
+    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Host, Hosts, Limits, Listener,
+    LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Scheme, Server,
+    ServerTls, Settings, Startup, Tcp, TransportWord, TrustedRoots, View, Xdp, XdpExisting, XdpMode,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values;
 use crate::yaml::{self, Entry, Node};
-use notation::{interface, path, pick, rcode_term, server, split_by_commas};
+use notation::{interface, path, pick, pin, rcode_term, server, split_by_commas, tls_name};
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
@@ -301,6 +301,24 @@ impl Lowering<'_> {
                         .read_whole(row, node)
                         .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
                 });
+                let dial = self.optional(&item, "dial", |lowering, _, node| {
+                    lowering.read(node, "an IP address", values::address)
+                });
+                let tls = self.server_tls(&item);
+                let connections_min = self.whole(&item, "connections-min") as u8;
+                let connections_max = self.whole(&item, "connections-max") as u8;
+                if connections_min > connections_max {
+                    self.problems.push(
+                        Problem::error(
+                            item.span,
+                            format!(
+                                "connections-min ({connections_min}) is larger than connections-max ({connections_max})"
+                            ),
+                        )
+                        .expected("connections-min to be at most connections-max"),
+                    );
+                }
+                let idle = self.duration(&item, "idle");
                 let row = self.row(&item, "address");
                 if item.entry("address").is_none() {
                     self.problems.push(
@@ -310,6 +328,9 @@ impl Lowering<'_> {
                 let server = self.optional(&item, "address", |lowering, _, node| {
                     lowering.read(node, "an upstream server", server)
                 });
+                if let Some(server) = &server {
+                    self.ignored_by(server, &item);
+                }
                 servers.extend(server.map(|server| GroupServer {
                     name: name.map(|at| at.value),
                     server,
@@ -317,6 +338,11 @@ impl Lowering<'_> {
                     source: source.map(|at| at.value),
                     interface: interface.map(|at| at.value),
                     mark: mark.map(|at| at.value),
+                    dial,
+                    tls,
+                    connections_min,
+                    connections_max,
+                    idle,
                 }));
             }
             let pick = self
@@ -357,6 +383,77 @@ impl Lowering<'_> {
             });
         }
         groups
+    }
+
+    /// Reads what one server must prove.
+    fn server_tls(&mut self, item: &Section<'_>) -> ServerTls {
+        let roots = self.required(item, "roots", |lowering, _, node| {
+            lowering.read(node, "\"mozilla\" or a path", |text| match text {
+                "mozilla" => Ok(TrustedRoots::Mozilla),
+                other => path(other).map(TrustedRoots::File),
+            })
+        });
+        let roots = match roots.value {
+            TrustedRoots::File(file) => {
+                At { value: TrustedRoots::File(self.beside(roots.span.file, &file)), span: roots.span }
+            }
+            TrustedRoots::Mozilla => roots,
+        };
+        ServerTls {
+            name: self.optional(item, "tls-name", |lowering, _, node| {
+                lowering.read(node, "a host name or an address", tls_name)
+            }),
+            pins: self
+                .list(item, "pins", |_, value, scalar| match value {
+                    Value::Pin => pin(&scalar.text),
+                    other => unreachable_kind(other),
+                })
+                .values(),
+            roots,
+            verify: self.boolean(item, "verify"),
+            early_data: self.boolean(item, "early-data"),
+        }
+    }
+
+    /// Says what has no meaning for a server that is asked in this way.
+    fn ignored_by(&mut self, server: &At<Server>, item: &Section<'_>) {
+        let (is_secured, is_connected, has_name) = match &server.value {
+            Server::System => (false, false, false),
+            Server::One { scheme, host, tls_name, .. } => {
+                if let (Some(_), Some(entry)) = (tls_name, item.entry("tls-name")) {
+                    self.problems.push(
+                        Problem::error(entry.key_span, "the name in the certificate is given twice")
+                            .hint("it stands after \"#\" in \"address\" already"),
+                    );
+                }
+                (scheme.is_secured(), *scheme != Scheme::Udp, matches!(host, Host::Name { .. }))
+            }
+        };
+        let mut ignored = Vec::new();
+        let mut say = |keys: &[&str], why: &str| {
+            for key in keys {
+                if let Some(entry) = self.said(item, key) {
+                    ignored.push(Problem::warning(entry.key_span, format!("\"{key}\" is ignored: {why}")));
+                }
+            }
+        };
+        if !is_secured {
+            say(
+                &["tls-name", "pins", "roots", "verify", "early-data"],
+                "nothing is encrypted without \"tls://\" or \"https://\"",
+            );
+        } else if item.entry("pins").is_some() {
+            say(&["roots", "verify"], "\"pins\" says which keys count");
+        } else if self.said(item, "verify").is_some() {
+            say(&["roots"], "nothing is verified");
+        }
+        if !is_connected {
+            say(&["connections-min"], "no connection is needed over UDP");
+        }
+        if !has_name {
+            say(&["dial"], "\"address\" has no host name");
+        }
+        self.problems.append(&mut ignored);
     }
 
     fn caches(&mut self, root: &Section<'_>) -> Vec<CacheSettings> {

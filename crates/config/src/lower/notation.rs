@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::expected_value;
 use crate::schema::{PREFIX_WORDS, Value};
-use crate::settings::{Host, Pick, PickWord, RcodeTerm, Server};
+use crate::settings::{Host, Pick, PickWord, RcodeTerm, Scheme, Server};
 use crate::suggest::nearest;
 use crate::values::{self, Misread, Prefix, Read};
 use crate::yaml::{self, Node};
@@ -62,8 +62,8 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
     })
 }
 
-/// URL schemes that name an encrypted transport.
-const LATER_SCHEMES: [&str; 7] = ["tls", "dot", "https", "doh", "h3", "quic", "sdns"];
+/// URL schemes of transports that there will be.
+const LATER_SCHEMES: [&str; 4] = ["h3", "quic", "doq", "sdns"];
 
 /// Reads an upstream server.
 pub(super) fn server(text: &str) -> Read<Server> {
@@ -76,30 +76,57 @@ pub(super) fn server(text: &str) -> Read<Server> {
     if text == "system" {
         return Ok(Server::System);
     }
-    let (tcp_only, rest) = match text.split_once("://") {
-        None => (false, text),
-        Some(("udp", rest)) => (false, rest),
-        Some(("tcp", rest)) => (true, rest),
-        Some((scheme, _)) if LATER_SCHEMES.contains(&scheme) => {
-            return Err(wrong(
-                0..scheme.len() + 3,
-                format!("\"{scheme}://\" is not supported by this version yet"),
-            ));
-        }
-        Some((scheme, _)) => {
-            return Err(wrong(0..scheme.len() + 3, format!("unknown transport \"{scheme}://\"")));
-        }
+    let (scheme, rest) = match text.split_once("://") {
+        // Unbound's notation for a server that is asked over TLS: `9.9.9.9@853#dns.quad9.net`.
+        None if text.contains('#') => (Scheme::Tls, text),
+        None => (Scheme::Udp, text),
+        Some((scheme, rest)) => match Scheme::parse(scheme) {
+            Some(known) => (known, rest),
+            None if LATER_SCHEMES.contains(&scheme) => {
+                return Err(wrong(
+                    0..scheme.len() + 3,
+                    format!("\"{scheme}://\" is not supported by this version yet"),
+                ));
+            }
+            None => return Err(wrong(0..scheme.len() + 3, format!("unknown transport \"{scheme}://\""))),
+        },
     };
     let start = text.len() - rest.len();
-    if let Some(at) = rest.find('#') {
-        let message = format!("\"{}\" is for TLS, which is not supported by this version yet", &rest[at..]);
-        return Err(wrong(start + at..text.len(), message));
-    }
-    let misread = match values::socket_address(rest, 53) {
-        Ok(address) if address.port() == 0 => {
-            return Err(wrong(start..text.len(), format!("\"{rest}\" has port 0")));
+    let (rest, tls_name) = match rest.split_once('#') {
+        Some((rest, name)) => {
+            let at = start + rest.len();
+            if !scheme.is_secured() {
+                let message = format!("\"{}\" is for TLS: nothing is proved without", &text[at..]);
+                let hint = Some(format!("\"tls://{}\"?", &text[start..]));
+                return Err(Misread { hint, ..wrong(at..text.len(), message) });
+            }
+            let name = tls_name(name).map_err(|misread| Misread {
+                at: at + 1 + misread.at.start..at + 1 + misread.at.end,
+                ..misread
+            })?;
+            (rest, Some(name))
         }
-        Ok(address) => return Ok(Server::One { tcp_only, host: Host::Address(address) }),
+        None => (rest, None),
+    };
+    let (rest, path) = match (scheme.path(), rest.find('/')) {
+        (Some(_), Some(slash)) => {
+            let (host, path) = rest.split_at(slash);
+            // RFC 8484 §4.1.1 writes what GET would append as a template; we POST.
+            let path = path.strip_suffix("{?dns}").unwrap_or(path);
+            if let Some(at) = path.find(|c: char| !c.is_ascii_graphic() || "\"<>\\^`{|}#".contains(c)) {
+                let at = start + slash + at;
+                return Err(wrong(at..text.len(), format!("\"{path}\" is not the path of a URL")));
+            }
+            (host, path.to_owned())
+        }
+        (path, _) => (rest, path.unwrap_or_default().to_owned()),
+    };
+    let end = start + rest.len();
+    let misread = match values::socket_address(rest, scheme.port()) {
+        Ok(address) if address.port() == 0 => {
+            return Err(wrong(start..end, format!("\"{rest}\" has port 0")));
+        }
+        Ok(address) => return Ok(Server::One { scheme, host: Host::Address(address), tls_name, path }),
         Err(misread) => misread,
     };
     let (name, port) = match rest.rsplit_once([':', '@']) {
@@ -119,16 +146,46 @@ pub(super) fn server(text: &str) -> Read<Server> {
         });
     }
     let port = match port {
-        None => 53,
+        None => scheme.port(),
         Some(part) => part.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(|| Misread {
             expected: Some("1 to 65535".to_owned()),
-            ..wrong(text.len() - part.len()..text.len(), format!("\"{part}\" is not a port"))
+            ..wrong(end - part.len()..end, format!("\"{part}\" is not a port"))
         })?,
     };
     match values::name(name) {
-        Ok(name) => Ok(Server::One { tcp_only, host: Host::Name { name, port } }),
+        Ok(name) => Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name, path }),
         Err(misread) => Err(Misread { at: start + misread.at.start..start + misread.at.end, ..misread }),
     }
+}
+
+/// Reads what a certificate is for: a host name or an address.
+pub(super) fn tls_name(text: &str) -> Read<String> {
+    fetch::plan::tls_name(text).map(|_| text.to_owned()).ok_or_else(|| Misread {
+        at: 0..text.len(),
+        message: format!("\"{text}\" is not a name that a certificate can be for"),
+        expected: Some("a host name such as dns.quad9.net, or an address".to_owned()),
+        hint: None,
+    })
+}
+
+/// Letters of the Base64 of a hash.
+const PIN_DIGITS: usize = 44;
+
+/// Reads a key that a server may have: `sha256/` and the Base64 of a hash, or the Base64 alone.
+pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
+    let digits = text.strip_prefix("sha256/").unwrap_or(text);
+    // curl writes two slashes, and a slash is a digit of Base64, too: the length tells.
+    let digits = digits.strip_prefix('/').filter(|digits| digits.len() == PIN_DIGITS).unwrap_or(digits);
+    fetch::plan::pin(digits).ok_or_else(|| Misread {
+        at: 0..text.len(),
+        message: format!("\"{text}\" is not the hash of a key"),
+        expected: Some(expected_value(Value::Pin)),
+        hint: Some(
+            "openssl x509 -pubkey -noout -in certificate.pem | openssl pkey -pubin -outform der | \
+             openssl dgst -sha256 -binary | base64"
+                .to_owned(),
+        ),
+    })
 }
 
 /// The most servers of one race: each costs a packet for every query.
@@ -225,28 +282,47 @@ mod tests {
 
     #[test]
     fn upstream_servers_are_read_in_each_notation() {
-        let at = |tcp_only: bool, address: &str| {
-            Ok(Server::One { tcp_only, host: Host::Address(address.parse().expect("an address")) })
+        let at = |scheme: Scheme, address: &str| {
+            let host = Host::Address(address.parse().expect("an address"));
+            Ok(Server::One { scheme, host, tls_name: None, path: String::new() })
         };
         check_server("system", Ok(Server::System));
-        check_server("9.9.9.9", at(false, "9.9.9.9:53"));
-        check_server("9.9.9.9@5353", at(false, "9.9.9.9:5353"));
-        check_server("udp://9.9.9.9:5353", at(false, "9.9.9.9:5353"));
-        check_server("tcp://[2620:fe::fe]", at(true, "[2620:fe::fe]:53"));
-        check_server("2620:fe::fe", at(false, "[2620:fe::fe]:53"));
-        let name = values::name("dns.quad9.net").expect("a name");
-        check_server(
-            "dns.quad9.net",
-            Ok(Server::One { tcp_only: false, host: Host::Name { name, port: 53 } }),
-        );
-        check_server(
-            "tcp://dns.quad9.net:54",
-            Ok(Server::One { tcp_only: true, host: Host::Name { name, port: 54 } }),
-        );
-        for scheme in ["tls", "https", "quic", "sdns"] {
+        check_server("9.9.9.9", at(Scheme::Udp, "9.9.9.9:53"));
+        check_server("9.9.9.9@5353", at(Scheme::Udp, "9.9.9.9:5353"));
+        check_server("udp://9.9.9.9:5353", at(Scheme::Udp, "9.9.9.9:5353"));
+        check_server("tcp://[2620:fe::fe]", at(Scheme::Tcp, "[2620:fe::fe]:53"));
+        check_server("2620:fe::fe", at(Scheme::Udp, "[2620:fe::fe]:53"));
+        check_server("tls://9.9.9.9", at(Scheme::Tls, "9.9.9.9:853"));
+        check_server("dot://[2620:fe::fe]:8853", at(Scheme::Tls, "[2620:fe::fe]:8853"));
+        let quad9 = |scheme: Scheme, port: u16| {
+            let name = values::name("dns.quad9.net").expect("a name");
+            Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name: None, path: String::new() })
+        };
+        check_server("dns.quad9.net", quad9(Scheme::Udp, 53));
+        check_server("tcp://dns.quad9.net:54", quad9(Scheme::Tcp, 54));
+        check_server("tls://dns.quad9.net", quad9(Scheme::Tls, 853));
+        let named = |address: &str| {
+            let host = Host::Address(address.parse().expect("an address"));
+            let tls_name = Some("dns.quad9.net".to_owned());
+            Ok(Server::One { scheme: Scheme::Tls, host, tls_name, path: String::new() })
+        };
+        check_server("tls://9.9.9.9#dns.quad9.net", named("9.9.9.9:853"));
+        check_server("9.9.9.9@8853#dns.quad9.net", named("9.9.9.9:8853"));
+        let web = |port: u16, path: &str| {
+            let name = values::name("dns.quad9.net").expect("a name");
+            let host = Host::Name { name, port };
+            Ok(Server::One { scheme: Scheme::Https, host, tls_name: None, path: path.to_owned() })
+        };
+        check_server("https://dns.quad9.net", web(443, "/dns-query"));
+        check_server("https://dns.quad9.net/", web(443, "/"));
+        check_server("https://dns.quad9.net:8443/a/b{?dns}", web(8443, "/a/b"));
+        check_server("https://dns.quad9.net/a b", Err("is not the path of a URL"));
+        check_server("https://dns.quad9.net:0/", Err("is not a port"));
+        for scheme in ["quic", "sdns"] {
             check_server(&format!("{scheme}://dns.quad9.net"), Err("is not supported by this version yet"));
         }
-        check_server("9.9.9.9@853#dns.quad9.net", Err("is for TLS"));
+        check_server("tcp://9.9.9.9#dns.quad9.net", Err("is for TLS"));
+        check_server("tls://9.9.9.9#dns quad9", Err("is not a name that a certificate can be for"));
         check_server("ftp://9.9.9.9", Err("unknown transport"));
         check_server("9.9.9", Err("is not an address"));
         check_server("9.9.9.9/24", Err("is not an address"));
@@ -254,6 +330,21 @@ mod tests {
         check_server("dns.quad9.net:0", Err("is not a port"));
         check_server("sytem", Err("is not a server"));
         check_server("", Err("is not an address"));
+    }
+
+    #[test]
+    fn keys_are_read_as_others_write_them() {
+        let text = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+        let key = pin(text).expect("a key");
+        assert_eq!(fetch::plan::pin_text(&key), format!("sha256/{text}"));
+        assert_eq!(pin(&format!("sha256/{text}")), Ok(key));
+        assert_eq!(pin(&format!("sha256//{text}")), Ok(key));
+        let slash = "/FwAvjdIPtLWCWHkb9WhGapwqcqPVlT6wlHT0TknyKk=";
+        let key = pin(slash).expect("a slash is a digit");
+        assert_eq!((pin(&format!("sha256/{slash}")), pin(&format!("sha256//{slash}"))), (Ok(key), Ok(key)));
+        for wrong in ["", "sha256/", "47DEQpj8HBSa", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuF!="] {
+            assert!(pin(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

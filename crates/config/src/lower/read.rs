@@ -586,8 +586,10 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Socket { word, .. } => or("an address, with a port if it is not 53".to_owned(), word),
         Value::Prefix => format!("an address prefix, or one of {}", PREFIX_WORDS.join(", ")),
         Value::Server => {
-            "\"system\", an address, a host name, or either after \"udp://\" or \"tcp://\"".to_owned()
+            "\"system\", an address, a host name, or either after \"udp://\", \"tcp://\" or \"tls://\""
+                .to_owned()
         }
+        Value::Pin => "\"sha256/\" and 44 letters of Base64".to_owned(),
         Value::Pick => {
             "ordered, fastest, balanced, race(2), prefer-positive(2) or consensus(2 of 3)".to_owned()
         }

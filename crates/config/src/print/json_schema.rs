@@ -104,6 +104,7 @@ fn value(value: Value) -> String {
         | Value::Socket { .. }
         | Value::Prefix
         | Value::Server
+        | Value::Pin
         | Value::Secret { .. }
         | Value::Password
         | Value::NamePattern

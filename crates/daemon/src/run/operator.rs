@@ -611,10 +611,7 @@ fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, String> {
 fn upstreams(boards: &[fetch::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
     let mut pools: BTreeMap<String, Vec<(api::Upstream, u32)>> = BTreeMap::new();
     for seen in boards.iter().flat_map(|board| &board.upstreams) {
-        let server = match seen.protocol {
-            fetch::plan::Protocol::Udp => seen.address.to_string(),
-            fetch::plan::Protocol::Tcp => format!("tcp://{}", seen.address),
-        };
+        let server = format!("{}{}", seen.protocol.prefix(), seen.address);
         let pool = pools.entry(seen.pool.clone()).or_default();
         let at = pool.iter().position(|(known, _)| known.server == server).unwrap_or_else(|| {
             pool.push((api::Upstream { server, health: "untried".into(), ..api::Upstream::default() }, 0));
@@ -633,6 +630,9 @@ fn upstreams(boards: &[fetch::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
             let mean = upstream.round_trip_ms.unwrap_or(0.0);
             let sample = srtt_us as f64 / 1000.0;
             upstream.round_trip_ms = Some(mean + (sample - mean) / f64::from(*measured));
+        }
+        if is_down && upstream.trouble.is_none() {
+            upstream.trouble.clone_from(&seen.trouble);
         }
         upstream.queries += seen.tally.queries;
         upstream.failures += seen.tally.timeouts + seen.tally.errors + seen.tally.unusable;

@@ -1,10 +1,9 @@
-//! The TCP side: persistent connections with many queries in flight (RFC 7766).
+//! The side of connections: persistent ones with many queries in flight (RFC 7766 and what followed it).
 
 use engine::Failure;
 
 use crate::machine::{AttemptState, Finished, How, Machine, Token, Waiter};
 use crate::network::{LinkKey, Network};
-use crate::plan::Protocol;
 use crate::time::{Moment, Span};
 use crate::transactions::{Transaction, Transactions};
 use crate::upstream::{LINK_QUERIES_EASY, LINK_QUERIES_MAX};
@@ -12,74 +11,137 @@ use crate::wheel::TimerKey;
 
 use rand::Rng;
 
-/// A connection without queries is closed after this (RFC 7766 §6.2.3: clients should, too).
-const IDLE_MAX: Span = Span::from_ms(10_000);
+/// Silence on a connection with queries outstanding after which these are asked again over another one, and after twice
+/// of which it is closed: the kernel notices peers that are gone, but not those that have merely stopped.
+const SILENCE_MAX: Span = Span::from_ms(2000);
+/// Time from the end of a connection that is to be kept to the next one, at least.
+const REFILL_AFTER: Span = Span::from_ms(200);
 
-/// One TCP connection to one upstream.
+/// One connection to one upstream.
 pub(super) struct Link {
     pub(super) upstream: u32,
     pub(super) transactions: Transactions,
     is_open: bool,
+    /// Whether it has been silent for too long: others are preferred.
+    is_suspect: bool,
+    /// When it was last given a query or heard.
     used: Moment,
-    idle: TimerKey,
+    /// When it was last heard, opened, or given a query with nothing else outstanding.
+    quiet_since: Moment,
+    timer: TimerKey,
+    timer_at: Moment,
 }
 
 impl<N: Network, W: Waiter> Machine<N, W> {
     /// Returns a connection for one more query, and whether it is open already; `None` when there can be none now.
     pub(super) fn link_for(&mut self, key: u32, force: bool, now: Moment) -> Option<(LinkKey, bool)> {
-        let upstream = self.upstreams.get_mut(key as usize)?;
+        let upstream = self.upstreams.get(key as usize)?;
         let links = &self.links;
         let easiest = upstream
             .links
             .iter()
             .flatten()
             .filter_map(|&link| links.get(link.0 as usize).map(|entry| (link, entry)))
-            .min_by_key(|(_, entry)| entry.transactions.len());
-        let slot = upstream.links.iter().position(Option::is_none);
-        let may_open = (force || now >= upstream.link_not_before)
-            && slot.is_some()
-            && links.len() < self.limits.connections_max as usize;
-        if let Some((link, entry)) = easiest {
-            let in_flight = entry.transactions.len();
-            if in_flight < LINK_QUERIES_EASY || (!may_open && in_flight < LINK_QUERIES_MAX) {
-                let is_open = entry.is_open;
-                if let Some(entry) = self.links.get_mut(link.0 as usize) {
-                    entry.used = now;
-                }
-                return Some((link, is_open));
-            }
+            .min_by_key(|(_, entry)| (entry.is_suspect, entry.transactions.len()));
+        let may_open = (force || now >= upstream.link_not_before) && self.has_room_for_link(key);
+        let Some((link, entry)) = easiest else {
+            return if may_open { self.open_link(key, now).map(|link| (link, false)) } else { None };
+        };
+        let in_flight = entry.transactions.len();
+        let is_easy = in_flight < LINK_QUERIES_EASY && !entry.is_suspect;
+        if !is_easy && may_open {
+            return self.open_link(key, now).map(|link| (link, false));
         }
-        if !may_open {
+        if in_flight >= LINK_QUERIES_MAX {
             return None;
         }
+        let entry = self.links.get_mut(link.0 as usize)?;
+        entry.used = now;
+        let is_open = entry.is_open;
+        if entry.transactions.is_empty() {
+            entry.quiet_since = now;
+            let watch_at = now + SILENCE_MAX;
+            if watch_at < entry.timer_at {
+                self.wheel.cancel(entry.timer);
+                (entry.timer, entry.timer_at) = (self.wheel.set(watch_at, Token::Link(link.0)), watch_at);
+            }
+        }
+        Some((link, is_open))
+    }
+
+    /// Returns whether one more connection to an upstream may be opened.
+    fn has_room_for_link(&self, key: u32) -> bool {
+        let Some(upstream) = self.upstreams.get(key as usize) else { return false };
+        upstream.link_count() < upstream.links_max()
+            && self.links.len() < self.limits.connections_max as usize
+    }
+
+    /// Begins to connect.
+    fn open_link(&mut self, key: u32, now: Moment) -> Option<LinkKey> {
+        let upstream = self.upstreams.get_mut(key as usize)?;
+        let slot = upstream.links.iter_mut().find(|slot| slot.is_none())?;
         let entry = self.links.vacant_entry();
         let link = LinkKey(entry.key() as u32);
-        let idle = self.wheel.set(now + IDLE_MAX, Token::Link(link.0));
+        let timer_at = now + SILENCE_MAX;
         entry.insert(Link {
             upstream: key,
             transactions: Transactions::default(),
             is_open: false,
+            is_suspect: false,
             used: now,
-            idle,
+            quiet_since: now,
+            timer: self.wheel.set(timer_at, Token::Link(link.0)),
+            timer_at,
         });
-        *upstream.links.get_mut(slot?)? = Some(link);
+        *slot = Some(link);
         self.network.connect(link, &upstream.remote);
-        Some((link, false))
+        Some(link)
+    }
+
+    /// Opens the connections that are to be kept.
+    pub(super) fn fill(&mut self, key: u32, now: Moment) {
+        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
+        self.wheel.cancel(upstream.filling);
+        upstream.filling = TimerKey::NONE;
+        if upstream.users == 0 || self.is_stopping {
+            return;
+        }
+        let missing = upstream.links_min().saturating_sub(upstream.link_count());
+        if now < upstream.link_not_before {
+            return self.fill_later(key, now);
+        }
+        for _ in 0..missing {
+            if !self.has_room_for_link(key) || self.open_link(key, now).is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Sees to it that missing connections are opened when that may work.
+    fn fill_later(&mut self, key: u32, now: Moment) {
+        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
+        if upstream.users == 0 || upstream.link_count() >= upstream.links_min() {
+            return;
+        }
+        self.wheel.cancel(upstream.filling);
+        let at = upstream.link_not_before.max(now + REFILL_AFTER);
+        upstream.filling = self.wheel.set(at, Token::Fill(key));
     }
 
     /// Takes the news that a connection is open.
-    pub(crate) fn link_opened(&mut self, key: LinkKey) {
+    pub(crate) fn link_opened(&mut self, key: LinkKey, now: Moment) {
         let Some(link) = self.links.get_mut(key.0 as usize) else { return };
         link.is_open = true;
+        link.quiet_since = now;
         if let Some(upstream) = self.upstreams.get_mut(link.upstream as usize) {
             upstream.link_opened();
         }
     }
 
-    /// Takes the news that a connection could not be made, or that it ended.
-    pub(crate) fn link_closed(&mut self, key: LinkKey, now: Moment) {
+    /// Takes the news that a connection could not be made, or that it ended, and why.
+    pub(crate) fn link_closed(&mut self, key: LinkKey, trouble: Option<String>, now: Moment) {
         let Some(link) = self.links.try_remove(key.0 as usize) else { return };
-        self.wheel.cancel(link.idle);
+        self.wheel.cancel(link.timer);
         self.network.disconnect(key);
         let jitter = self.rng.next_u32();
         if let Some(upstream) = self.upstreams.get_mut(link.upstream as usize) {
@@ -91,8 +153,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             if !link.is_open {
                 self.counters.network_errors.bump();
                 upstream.link_failed(now, jitter);
+                upstream.trouble = trouble;
                 // A server that is asked over UDP may well not speak TCP.
-                if upstream.remote.protocol == Protocol::Tcp {
+                if upstream.is_connected {
                     let change = upstream.refused(now);
                     self.changed(link.upstream, change, now);
                 }
@@ -101,6 +164,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         for transaction in link.transactions.iter() {
             self.lost_with_link(*transaction, link.upstream, link.is_open, now);
         }
+        self.fill_later(link.upstream, now);
     }
 
     /// Goes on with a query whose connection is gone.
@@ -125,6 +189,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let header = wire::Header::parse(bytes)?;
         let link = self.links.get_mut(key.0 as usize)?;
         link.used = now;
+        link.quiet_since = now;
+        link.is_suspect = false;
         let Some(&transaction) = link.transactions.find(header.id) else {
             self.counters.mismatched.bump();
             return None;
@@ -132,22 +198,78 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.answered(transaction, bytes, &header, false, now)
     }
 
-    /// Closes a connection that has nothing to do.
+    /// Closes a connection that has nothing to do, and looks after one that is silent.
     pub(super) fn link_due(&mut self, key: LinkKey, now: Moment) {
-        let Some(link) = self.links.get_mut(key.0 as usize) else { return };
-        let until = link.used + IDLE_MAX;
-        if link.transactions.is_empty() && now >= until {
-            self.drop_link(key);
+        let Some(link) = self.links.get(key.0 as usize) else { return };
+        let Some(upstream) = self.upstreams.get(link.upstream as usize) else { return };
+        let is_idle = link.transactions.is_empty();
+        let at = if is_idle {
+            let idle = upstream.idle();
+            let until = link.used + idle;
+            if now >= until && upstream.link_count() > upstream.links_min() {
+                return self.drop_link(key);
+            }
+            if now >= until { now + idle } else { until }
         } else {
-            let at = if now >= until { now + IDLE_MAX } else { until };
-            link.idle = self.wheel.set(at, Token::Link(key.0));
+            let silence = now.since(link.quiet_since);
+            if !link.is_open || silence < SILENCE_MAX {
+                // Connecting has a limit of its own.
+                if link.is_open { link.quiet_since + SILENCE_MAX } else { now + SILENCE_MAX }
+            } else if silence.0 < 2 * SILENCE_MAX.0 {
+                link.quiet_since + Span(2 * SILENCE_MAX.0)
+            } else {
+                self.counters.links_silent.bump();
+                return self.link_closed(key, None, now);
+            }
+        };
+        let becomes_suspect = !is_idle && link.is_open && now.since(link.quiet_since) >= SILENCE_MAX;
+        let timer = self.wheel.set(at, Token::Link(key.0));
+        if let Some(link) = self.links.get_mut(key.0 as usize) {
+            (link.timer, link.timer_at) = (timer, at);
+        }
+        if becomes_suspect {
+            self.suspect_link(key, now);
+        }
+    }
+
+    /// Asks again, over another connection, what is outstanding on one that is silent.
+    fn suspect_link(&mut self, key: LinkKey, now: Moment) {
+        let Some(link) = self.links.get_mut(key.0 as usize) else { return };
+        link.is_suspect = true;
+        let upstream = link.upstream;
+        if !self.has_room_for_link(upstream) {
+            self.counters.links_silent.bump();
+            return self.link_closed(key, None, now);
+        }
+        let Some(link) = self.links.get(key.0 as usize) else { return };
+        let outstanding: Vec<Transaction> = link.transactions.iter().copied().collect();
+        for transaction in outstanding {
+            let Some(fetch) = self.fetches.get_mut(transaction.fetch as usize) else { continue };
+            if fetch.is_lingering || std::mem::replace(&mut fetch.is_relinked, true) {
+                continue;
+            }
+            if self.send(transaction.fetch, upstream, How { stream: true, ..How::default() }, now) {
+                self.arm(transaction.fetch);
+            }
+        }
+    }
+
+    /// Prefers new connections to an upstream from now on; those with nothing to do go at once.
+    pub(super) fn suspect_links(&mut self, key: u32) {
+        let Some(upstream) = self.upstreams.get(key as usize) else { return };
+        for link in upstream.links.into_iter().flatten() {
+            let Some(entry) = self.links.get_mut(link.0 as usize) else { continue };
+            entry.is_suspect |= entry.is_open;
+            if entry.is_open && entry.transactions.is_empty() {
+                self.drop_link(link);
+            }
         }
     }
 
     /// Closes a connection on which nothing is outstanding.
     pub(super) fn drop_link(&mut self, key: LinkKey) {
         let Some(link) = self.links.try_remove(key.0 as usize) else { return };
-        self.wheel.cancel(link.idle);
+        self.wheel.cancel(link.timer);
         self.network.disconnect(key);
         if let Some(upstream) = self.upstreams.get_mut(link.upstream as usize) {
             for slot in upstream.links.iter_mut().filter(|slot| **slot == Some(key)) {

@@ -1,6 +1,7 @@
 //! The groups of upstreams as they are now: members come and go with names' addresses and with reloads.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rand::RngExt;
 
@@ -8,7 +9,7 @@ use crate::health::State;
 use crate::machine::names::Named;
 use crate::machine::{Machine, NIL, Waiter};
 use crate::network::{Network, Remote};
-use crate::plan::{Bind, Plan, PoolPlan, Protocol, Target};
+use crate::plan::{Plan, PoolPlan, Target, Way};
 use crate::status::{Status, UpstreamState, UpstreamStatus};
 use crate::time::{Moment, Span};
 use crate::upstream::Upstream;
@@ -39,7 +40,7 @@ pub(super) struct Member {
 /// One server as configured.
 enum Part {
     Fixed(Member),
-    Named { named: u32, weight: u16, member: u8, protocol: Protocol, bind: Bind, port: u16 },
+    Named { named: u32, weight: u16, member: u8, way: Arc<Way>, port: u16 },
 }
 
 impl Pool {
@@ -87,9 +88,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             let (weight, member) = (server.weight, server.member);
             match &server.target {
                 Target::Address(address) => {
-                    let remote =
-                        Remote { address: *address, protocol: server.protocol, bind: server.bind.clone() };
-                    let upstream = self.acquire(remote);
+                    let remote = Remote { address: *address, way: Arc::clone(&server.way) };
+                    let upstream = self.acquire(remote, now);
                     parts.push(Part::Fixed(Member { upstream, weight, member }));
                 }
                 Target::Name { name, port } => {
@@ -101,8 +101,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                         named,
                         weight,
                         member,
-                        protocol: server.protocol,
-                        bind: server.bind.clone(),
+                        way: Arc::clone(&server.way),
                         port: *port,
                     });
                 }
@@ -117,7 +116,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             parked: Vec::new(),
             is_retired: false,
         }) as u32;
-        self.refresh_members(pool);
+        self.refresh_members(pool, now);
         for named in unresolved {
             self.resolve_all(named, now);
         }
@@ -140,17 +139,17 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Makes a pool's members anew out of its parts.
-    fn refresh_members(&mut self, key: u32) {
+    fn refresh_members(&mut self, key: u32, now: Moment) {
         let Some(pool) = self.pools.get(key as usize) else { return };
         let mut wanted = Vec::new();
         for part in &pool.parts {
             match part {
                 Part::Fixed(member) => wanted.push((Ok(member.upstream), member.weight, member.member)),
-                Part::Named { named, weight, member, protocol, bind, port } => {
+                Part::Named { named, weight, member, way, port } => {
                     let named = self.named.get(*named as usize);
                     for address in named.map(Named::addresses).unwrap_or_default() {
                         let address = SocketAddr::new(address, *port);
-                        let remote = Remote { address, protocol: *protocol, bind: bind.clone() };
+                        let remote = Remote { address, way: Arc::clone(way) };
                         wanted.push((Err(remote), *weight, *member));
                     }
                 }
@@ -160,7 +159,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         for (upstream, weight, member) in wanted {
             let upstream = match upstream {
                 Ok(upstream) => self.hold(upstream),
-                Err(remote) => self.acquire(remote),
+                Err(remote) => self.acquire(remote, now),
             };
             members.push(Member { upstream, weight, member });
         }
@@ -184,7 +183,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             .map(|(key, _)| key as u32)
             .collect();
         for key in users {
-            self.refresh_members(key);
+            self.refresh_members(key, now);
             let Some(pool) = self.pools.get_mut(key as usize) else { continue };
             if pool.members.is_empty() {
                 continue;
@@ -202,10 +201,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Returns the upstream at `remote`, new or known, with one more user.
-    fn acquire(&mut self, remote: Remote) -> u32 {
+    fn acquire(&mut self, remote: Remote, now: Moment) -> u32 {
         let known = self.upstreams.iter().find(|(_, upstream)| upstream.remote == remote).map(|(key, _)| key);
-        let key = known.unwrap_or_else(|| self.upstreams.insert(Upstream::new(remote)));
-        self.hold(key as u32)
+        if let Some(key) = known {
+            return self.hold(key as u32);
+        }
+        let key = self.upstreams.insert(Upstream::new(remote)) as u32;
+        self.hold(key);
+        self.fill(key, now);
+        key
     }
 
     fn hold(&mut self, key: u32) -> u32 {
@@ -257,6 +261,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
             if let Some(upstream) = self.upstreams.try_remove(key) {
                 self.wheel.cancel(upstream.probe);
+                self.wheel.cancel(upstream.filling);
             }
         }
         while let Some(key) = self.closing.pop() {
@@ -282,7 +287,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 upstreams.push(UpstreamStatus {
                     pool: pool.plan.name.clone(),
                     address: upstream.remote.address,
-                    protocol: upstream.remote.protocol,
+                    protocol: upstream.remote.way.protocol,
+                    trouble: upstream.trouble.clone(),
                     state,
                     srtt_us: upstream.rtt.smoothed().map(|span| span.0),
                     rttvar_us: upstream.rtt.variation().0,

@@ -8,7 +8,7 @@ use crate::machine::{
 };
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
-use crate::plan::{Pick, Protocol};
+use crate::plan::Pick;
 use crate::time::{Moment, Span};
 use crate::transactions::Transaction;
 use crate::upstream::{CASELESS_FOR, PLAIN_FOR};
@@ -103,7 +103,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
             // A query repeated over TCP says nothing about datagrams' round-trip time.
-            let usual = over_stream == (upstream.remote.protocol == Protocol::Tcp);
+            let usual = over_stream == upstream.is_connected;
             let change = if usual {
                 upstream.heard(attempt.sent, now)
             } else {

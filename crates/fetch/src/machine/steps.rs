@@ -220,6 +220,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 upstream.probe = self.wheel.set(at, Token::Probe(key));
                 // Our address or route may have changed: the next packets leave through new sockets.
                 self.retire_sockets(key);
+                self.suspect_links(key);
             }
             Change::CameUp => {
                 self.counters.upstreams_up.bump();

@@ -11,7 +11,7 @@ use engine::{Failure, FetchWant, Want};
 use wire::{Class, Flags, Header, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::network::{LinkKey, SocketKey};
-use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, Protocol, ServerPlan, Target};
+use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
 use crate::time::Span;
 use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, name, pool, question, reply_to, server};
 
@@ -393,7 +393,7 @@ fn queries_on_a_dying_connection_are_asked_again() {
     sim.machine.network.queued.clear();
     sim.open_link(&first);
     let Over::Tcp(key) = first.over else { panic!("a connection") };
-    sim.machine.link_closed(key, sim.now);
+    sim.machine.link_closed(key, None, sim.now);
     sim.settle();
     let again = sim.sent();
     sim.open_link(&again);
@@ -415,7 +415,7 @@ fn connecting_backs_off_and_recovers() {
         let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
         for link in links {
             connects += 1;
-            sim.machine.link_closed(LinkKey(link), sim.now);
+            sim.machine.link_closed(LinkKey(link), None, sim.now);
             sim.settle();
         }
     }
@@ -426,7 +426,7 @@ fn connecting_backs_off_and_recovers() {
         sim.pass(100);
         let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
         for link in links {
-            sim.machine.link_opened(LinkKey(link));
+            sim.machine.link_opened(LinkKey(link), sim.now);
         }
         sim.run(1, |_| Some(Rcode::NOERROR));
         recovered |= sim.is_up(1);
@@ -843,8 +843,8 @@ mod chaos {
                 let links: Vec<u32> = sim.machine.network.links.keys().copied().collect();
                 for link in links {
                     match mood.next() {
-                        Some(0) => { sim.machine.link_closed(LinkKey(link), sim.now); sim.settle(); }
-                        _ => sim.machine.link_opened(LinkKey(link)),
+                        Some(0) => { sim.machine.link_closed(LinkKey(link), None, sim.now); sim.settle(); }
+                        _ => sim.machine.link_opened(LinkKey(link), sim.now),
                     }
                 }
                 for _ in 0..4 {
@@ -891,7 +891,7 @@ mod chaos {
     #[test]
     fn protocols_differ_in_the_same_pool() {
         let mut plan = pool(Pick::Ordered, &[1]);
-        plan.servers.insert(0, ServerPlan { protocol: Protocol::Tcp, ..ServerPlan::udp(server(9)) });
+        plan.servers.insert(0, ServerPlan::tcp(server(9)));
         let mut sim = Sim::new(vec![plan]);
         sim.ask("www.example.org");
         assert!(matches!(sim.sent().over, Over::Tcp(_)));

@@ -376,7 +376,7 @@ impl Sim {
 
     pub(super) fn open_link(&mut self, sent: &Sent) {
         let Over::Tcp(key) = sent.over else { panic!("sent over a datagram") };
-        self.machine.link_opened(key);
+        self.machine.link_opened(key, self.now);
     }
 
     pub(super) fn is_up(&self, last: u8) -> bool {

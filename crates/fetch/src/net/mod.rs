@@ -2,35 +2,29 @@
 //!
 //! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
 
-use std::cell::{Cell, RefCell};
+mod https;
+mod link;
+mod stream;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
-use std::time::Duration;
 
-use socket2::{Domain, Socket, TcpKeepalive, Type};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
-use tokio::sync::Notify;
+use socket2::{Domain, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
 use crate::desk::Desk;
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::plan::Bind;
 use crate::sys;
+use link::Outbox;
 
-/// Datagrams queued on one socket before they are sent without waiting for the flush.
-const QUEUE_MAX: usize = sys::BATCH;
-/// Time to connect, and to write what is queued.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Data that the peer does not acknowledge for this long ends the connection: it is gone.
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(2);
-/// Octets read from a connection at once.
-const READ_OCTETS: usize = 16 * 1024;
-/// Octets queued on one connection: far more than its queries in flight can be.
-const OUTBOX_OCTETS_MAX: usize = 1 << 20;
+/// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
+/// we write more.
+const QUEUE_MAX: usize = 32;
 /// Room the kernel keeps for replies on each UDP socket.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
@@ -57,16 +51,6 @@ struct LinkEntry {
     task: AbortHandle,
 }
 
-/// What is to be written to a connection.
-#[derive(Default)]
-struct Outbox {
-    /// The connection was given up; its task has nothing more to report.
-    is_closed: Cell<bool>,
-    bytes: RefCell<Vec<u8>>,
-    filled: Notify,
-    is_signalled: Cell<bool>,
-}
-
 impl Drop for UdpEntry {
     fn drop(&mut self) {
         self.reader.abort();
@@ -75,7 +59,7 @@ impl Drop for UdpEntry {
 
 impl Drop for LinkEntry {
     fn drop(&mut self) {
-        self.outbox.is_closed.set(true);
+        self.outbox.close();
         self.task.abort();
     }
 }
@@ -110,12 +94,12 @@ impl Net {
 impl Network for Net {
     fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
-        apply(&socket, &remote.bind)?;
+        apply(&socket, &remote.way.bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the kernel,
         // which draws it at random.
-        socket.bind(&source(&remote.bind, remote.address).into())?;
+        socket.bind(&source(&remote.way.bind, remote.address).into())?;
         socket.connect(&remote.address.into())?;
         let socket = Rc::new(UdpSocket::from_std(socket.into())?);
         let reader = tokio::task::spawn_local(read_socket(self.desk.clone(), key, Rc::clone(&socket)));
@@ -155,24 +139,14 @@ impl Network for Net {
 
     fn connect(&mut self, key: LinkKey, remote: &Remote) {
         let outbox = Rc::new(Outbox::default());
-        let run = run_link(self.desk.clone(), key, remote.clone(), Rc::clone(&outbox));
+        let run = link::run(self.desk.clone(), key, remote.clone(), Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();
         put(&mut self.links, key.0, LinkEntry { outbox, task });
     }
 
     fn write(&mut self, key: LinkKey, packet: &[u8]) {
         let Some(Some(entry)) = self.links.get_mut(key.0 as usize) else { return };
-        let mut bytes = entry.outbox.bytes.borrow_mut();
-        if bytes.len() + packet.len() > OUTBOX_OCTETS_MAX {
-            // The peer does not read. The query times out, and so does the connection's writer.
-            return;
-        }
-        let Ok(len) = u16::try_from(packet.len()) else { return };
-        bytes.extend_from_slice(&len.to_be_bytes());
-        bytes.extend_from_slice(packet);
-        if !entry.outbox.is_signalled.replace(true) {
-            entry.outbox.filled.notify_one();
-        }
+        entry.outbox.push(packet);
     }
 
     fn disconnect(&mut self, key: LinkKey) {
@@ -257,80 +231,6 @@ async fn read_socket(desk: Weak<Desk>, key: SocketKey, socket: Rc<UdpSocket>) {
             Received::All => (),
             Received::Some => tokio::task::yield_now().await,
             Received::Closed => return,
-        }
-    }
-}
-
-/// Connects, then writes queries and reads replies until one side is done.
-async fn run_link(desk: Weak<Desk>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
-    let stream = tokio::time::timeout(CONNECT_TIMEOUT, connect(&remote)).await;
-    if let Ok(Ok(mut stream)) = stream {
-        if let Some(desk) = desk.upgrade()
-            && !outbox.is_closed.get()
-        {
-            desk.link_opened(key);
-        }
-        let (mut reader, mut writer) = stream.split();
-        tokio::select! {
-            () = read_link(&desk, key, &outbox, &mut reader) => (),
-            () = write_link(&outbox, &mut writer) => (),
-        }
-    }
-    if let Some(desk) = desk.upgrade()
-        && !outbox.is_closed.get()
-    {
-        desk.link_closed(key);
-    }
-}
-
-async fn connect(remote: &Remote) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(remote.address), Type::STREAM.nonblocking(), None)?;
-    apply(&socket, &remote.bind)?;
-    if remote.bind.source.is_some() {
-        socket.bind(&source(&remote.bind, remote.address).into())?;
-    }
-    socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(UNACKNOWLEDGED_MAX))?;
-    TcpSocket::from_std_stream(socket.into()).connect(remote.address).await
-}
-
-async fn read_link(
-    desk: &Weak<Desk>,
-    key: LinkKey,
-    outbox: &Outbox,
-    reader: &mut (impl AsyncReadExt + Unpin),
-) {
-    let mut buffer: Vec<u8> = Vec::with_capacity(READ_OCTETS);
-    loop {
-        // The machine closes idle connections, and the kernel dead ones: this wait ends.
-        match reader.read_buf(&mut buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => (),
-        }
-        let Some(desk) = desk.upgrade() else { return };
-        if outbox.is_closed.get() {
-            return;
-        }
-        let used = desk.messages(key, &buffer);
-        buffer.drain(..used);
-        if buffer.capacity() - buffer.len() < READ_OCTETS / 2 {
-            buffer.reserve(READ_OCTETS);
-        }
-    }
-}
-
-async fn write_link(outbox: &Outbox, writer: &mut (impl AsyncWriteExt + Unpin)) {
-    loop {
-        let bytes = outbox.bytes.take();
-        if bytes.is_empty() {
-            outbox.is_signalled.set(false);
-            outbox.filled.notified().await;
-            continue;
-        }
-        match tokio::time::timeout(WRITE_TIMEOUT, writer.write_all(&bytes)).await {
-            Ok(Ok(())) => (),
-            Ok(Err(_)) | Err(_) => return,
         }
     }
 }

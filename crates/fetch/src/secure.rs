@@ -1,0 +1,457 @@
+//! Who an upstream must prove to be before it is told anything: TLS as a client.
+//!
+//! Never sends a query to a server that has not proved what was demanded of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+};
+
+/// Addresses whose last trouble is remembered, so that a log says each thing once.
+const SAID_MAX: usize = 64;
+
+/// What a server must prove, and how connections to it begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecurePlan {
+    /// Its name (or address), which its certificate must bear and which it is told (SNI).
+    pub name: ServerName<'static>,
+    /// What counts as proof.
+    pub proof: Proof,
+    /// The application protocols offered (ALPN).
+    pub protocols: Vec<Vec<u8>>,
+    /// Whether queries may leave before the server has answered (TLS 1.3 early data), which somebody on the way could send
+    /// again.
+    pub early_data: bool,
+}
+
+/// What a server proves its identity with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A valid certificate for the name, from one of these authorities.
+    Authorities(Roots),
+    /// The possession of one of these keys: each is the SHA-256 of a SubjectPublicKeyInfo (RFC 7858 §4.2). Nothing else
+    /// about the certificate counts then, neither names nor dates.
+    Keys(Vec<[u8; 32]>),
+    /// Nothing: whoever answers is believed.
+    None,
+}
+
+/// Authorities that are trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// Those that Mozilla trusts, as of when this program was built.
+    Mozilla,
+    /// These certificates.
+    Own(Arc<[CertificateDer<'static>]>),
+}
+
+/// How connections to one server are secured: the plan, and what was made of it. Two are equal if their plans are.
+#[derive(Clone)]
+pub struct Secure(Arc<Parts>);
+
+struct Parts {
+    plan: SecurePlan,
+    /// Remembers sessions, for all workers.
+    config: Arc<ClientConfig>,
+    /// The trouble that was last told of each address.
+    said: Mutex<BTreeMap<SocketAddr, String>>,
+}
+
+/// Why no connection can be secured in this way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// None of the authorities' certificates can be used.
+    NoRoots,
+    /// The TLS library refused.
+    Library(String),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoots => f.write_str("there is no certificate of an authority that could be used"),
+            Self::Library(error) => f.write_str(error),
+        }
+    }
+}
+
+impl PartialEq for Secure {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.plan == other.0.plan
+    }
+}
+
+impl Eq for Secure {}
+
+impl fmt::Debug for Secure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0.plan, f)
+    }
+}
+
+impl Secure {
+    /// Prepares what `plan` says.
+    pub fn new(plan: SecurePlan) -> Result<Self, Unusable> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = Verifier::new(&plan.proof, Arc::clone(&provider))?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Unusable::Library(error.to_string()))?;
+        let mut config =
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+        config.alpn_protocols.clone_from(&plan.protocols);
+        config.enable_early_data = plan.early_data;
+        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), said: Mutex::default() })))
+    }
+
+    /// Returns what the server must prove.
+    pub fn plan(&self) -> &SecurePlan {
+        &self.0.plan
+    }
+
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0.config)
+    }
+
+    /// Returns whether this trouble with `address` is news: all workers meet the same.
+    pub(crate) fn is_news(&self, address: SocketAddr, trouble: &str) -> bool {
+        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.get(&address).is_some_and(|last| last == trouble) {
+            return false;
+        }
+        if said.len() >= SAID_MAX {
+            said.clear();
+        }
+        said.insert(address, trouble.to_owned());
+        true
+    }
+
+    /// Notes that `address` has proved what it must; returns whether that is news.
+    pub(crate) fn all_is_well(&self, address: SocketAddr) -> bool {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
+    }
+}
+
+/// Says why a connection could not be secured, for a person.
+pub(crate) fn explain(error: &io::Error) -> String {
+    let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
+        return error.to_string();
+    };
+    explain_tls(error)
+}
+
+/// Says what a TLS error means, for a person.
+pub(crate) fn explain_tls(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(cause) => explain_certificate(cause),
+        rustls::Error::AlertReceived(alert) => format!("the server refused: TLS alert {alert:?}"),
+        rustls::Error::NoApplicationProtocol => "the server does not speak this protocol (ALPN)".to_owned(),
+        other => format!("TLS: {other}"),
+    }
+}
+
+fn explain_certificate(cause: &CertificateError) -> String {
+    match cause {
+        CertificateError::Expired => "the server's certificate has expired".to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("the server's certificate expired {} ago", span(time.as_secs(), not_after.as_secs()))
+        }
+        CertificateError::NotValidYet => "the server's certificate is not valid yet".to_owned(),
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "the server's certificate is not valid for another {}: is this machine's clock right?",
+            span(not_before.as_secs(), time.as_secs())
+        ),
+        CertificateError::NotValidForName => "the server's certificate is for another name".to_owned(),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+            let presented = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
+            format!("the server's certificate is for {presented}, not for {}", expected.to_str())
+        }
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is from an authority that is not trusted".to_owned()
+        }
+        CertificateError::BadSignature => {
+            "the server's certificate is not signed by the authority that it names".to_owned()
+        }
+        CertificateError::Other(OtherError(other)) => other.to_string(),
+        other => format!("the server's certificate cannot be used: {other}"),
+    }
+}
+
+/// Returns a name without what the library puts around it: `DnsName("dns.example")`.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
+    inner.map_or(name, |inner| inner.trim_matches('"'))
+}
+
+/// Says how long `later` is after `earlier`, both in seconds.
+fn span(later: u64, earlier: u64) -> String {
+    let seconds = later.saturating_sub(earlier);
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7200 => (seconds / 60, "minute"),
+        7200..172_800 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What a certificate was refused for, where the library has no word for it.
+#[derive(Debug)]
+enum Refused {
+    SelfSigned,
+    OtherKey([u8; 32]),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SelfSigned => {
+                f.write_str("the server's certificate is self-signed, and nobody vouches for it")
+            }
+            Self::OtherKey(key) => {
+                write!(f, "the server has another key than those pinned: {}", pin_text(key))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Writes a key's hash as it stands in settings: `sha256/` and Base64.
+pub fn pin_text(key: &[u8; 32]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = "sha256/".to_owned();
+    for chunk in key.chunks(3) {
+        let group = chunk.iter().fold(0, |group: u32, &octet| group << 8 | u32::from(octet));
+        let group = group << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let sextet = group >> (18 - 6 * place) & 63;
+            let letter = ALPHABET.get(sextet as usize).copied().unwrap_or(b'=');
+            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Reads the Base64 (RFC 4648 §4) of a key's hash.
+pub fn pin(text: &str) -> Option<[u8; 32]> {
+    let digits = text.strip_suffix('=').filter(|digits| digits.len() == 43)?;
+    let mut key = [0; 32];
+    let mut octets = key.iter_mut();
+    let (mut bits, mut count) = (0u32, 0);
+    for letter in digits.bytes() {
+        let sextet = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        (bits, count) = (bits << 6 | u32::from(sextet), count + 6);
+        if count >= 8 {
+            count -= 8;
+            *octets.next()? = (bits >> count) as u8;
+            bits &= (1 << count) - 1;
+        }
+    }
+    // What is left over are two bits that nothing was put into.
+    (bits == 0).then_some(key)
+}
+
+/// Reads what a certificate can be for: a host name or an address.
+pub fn tls_name(text: &str) -> Option<ServerName<'static>> {
+    ServerName::try_from(text.trim_end_matches('.').to_owned()).ok()
+}
+
+/// Reads the certificates in a PEM file.
+pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect()
+}
+
+/// Checks what servers prove.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    demand: Demand,
+}
+
+#[derive(Debug)]
+enum Demand {
+    Chain(Arc<WebPkiServerVerifier>),
+    Keys(Vec<[u8; 32]>),
+    Nothing,
+}
+
+impl Verifier {
+    fn new(proof: &Proof, provider: Arc<CryptoProvider>) -> Result<Self, Unusable> {
+        let demand = match proof {
+            Proof::Authorities(roots) => {
+                let mut store = RootCertStore::empty();
+                match roots {
+                    Roots::Mozilla => {
+                        store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().map(TrustAnchor::to_owned));
+                    }
+                    Roots::Own(certificates) => {
+                        store.add_parsable_certificates(certificates.iter().cloned());
+                    }
+                }
+                if store.is_empty() {
+                    return Err(Unusable::NoRoots);
+                }
+                let builder =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider));
+                Demand::Chain(builder.build().map_err(|error| Unusable::Library(error.to_string()))?)
+            }
+            Proof::Keys(keys) => Demand::Keys(keys.clone()),
+            Proof::None => Demand::Nothing,
+        };
+        Ok(Self { provider, demand })
+    }
+}
+
+fn refused(cause: Refused) -> rustls::Error {
+    CertificateError::Other(OtherError(Arc::new(cause))).into()
+}
+
+fn bad_encoding() -> rustls::Error {
+    CertificateError::BadEncoding.into()
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match &self.demand {
+            Demand::Nothing => Ok(ServerCertVerified::assertion()),
+            Demand::Keys(keys) => {
+                let certificate = webpki::EndEntityCert::try_from(end_entity).map_err(|_| bad_encoding())?;
+                let digest = aws_lc_rs::digest::digest(
+                    &aws_lc_rs::digest::SHA256,
+                    &certificate.subject_public_key_info(),
+                );
+                let key = <[u8; 32]>::try_from(digest.as_ref()).map_err(|_| bad_encoding())?;
+                if keys.contains(&key) {
+                    Ok(ServerCertVerified::assertion())
+                } else {
+                    Err(refused(Refused::OtherKey(key)))
+                }
+            }
+            Demand::Chain(chain) => {
+                let checked =
+                    chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+                checked.map_err(|error| match error {
+                    rustls::Error::InvalidCertificate(
+                        CertificateError::UnknownIssuer | CertificateError::BadSignature,
+                    ) if is_self_signed(end_entity) => refused(Refused::SelfSigned),
+                    other => other,
+                })
+            }
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Returns whether a certificate names itself as its issuer.
+fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
+    webpki::EndEntityCert::try_from(certificate).is_ok_and(|it| it.issuer() == it.subject())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_written_as_it_is_read() {
+        // The SHA-256 of nothing, from FIPS 180-4's examples.
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"");
+        let key = <[u8; 32]>::try_from(digest.as_ref()).expect("32 octets");
+        assert_eq!(pin_text(&key), "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+        assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="), Some(key));
+        assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="), None, "bits are left over");
+    }
+
+    #[test]
+    fn times_are_told_in_the_unit_that_fits() {
+        assert_eq!(span(100, 99), "1 second");
+        assert_eq!(span(10_000, 400), "2 hours");
+        assert_eq!(span(1_000_000, 0), "11 days");
+        assert_eq!(span(0, 5), "0 seconds");
+    }
+
+    #[test]
+    fn what_is_demanded_tells_plans_apart() {
+        let plan = |proof, early_data| SecurePlan {
+            name: ServerName::try_from("dns.example").expect("a name"),
+            proof,
+            protocols: vec![b"dot".to_vec()],
+            early_data,
+        };
+        let secure = |proof, early_data| Secure::new(plan(proof, early_data)).expect("usable");
+        let mozilla = || Proof::Authorities(Roots::Mozilla);
+        assert_eq!(secure(mozilla(), false), secure(mozilla(), false));
+        assert_ne!(secure(mozilla(), false), secure(mozilla(), true));
+        assert_ne!(secure(mozilla(), false), secure(Proof::Keys(vec![[1; 32]]), false));
+        assert_ne!(secure(Proof::None, false), secure(Proof::Keys(vec![[1; 32]]), false));
+        let nobody = Proof::Authorities(Roots::Own(Arc::from([])));
+        assert_eq!(Secure::new(plan(nobody, false)).err(), Some(Unusable::NoRoots));
+    }
+
+    #[test]
+    fn the_same_trouble_is_news_once() {
+        let secure = Secure::new(SecurePlan {
+            name: ServerName::try_from("dns.example").expect("a name"),
+            proof: Proof::None,
+            protocols: Vec::new(),
+            early_data: false,
+        })
+        .expect("usable");
+        let one: SocketAddr = "192.0.2.1:853".parse().expect("an address");
+        let two: SocketAddr = "192.0.2.2:853".parse().expect("an address");
+        assert!(secure.is_news(one, "expired"));
+        assert!(!secure.is_news(one, "expired"));
+        assert!(secure.is_news(two, "expired"));
+        assert!(secure.is_news(one, "refused"));
+        assert!(secure.all_is_well(one) && !secure.all_is_well(one));
+        assert!(secure.is_news(one, "refused"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Who servers claim to be: certificates that are good, or bad in one chosen way.
+
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, PublicKeyData as _, date_time_ymd};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::sync::Arc;
+
+/// An authority that vouches for servers, and that nobody knows but the tests.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Authority {
+    /// Makes an authority.
+    ///
+    /// # Panics
+    ///
+    /// When the machine has no randomness.
+    pub fn new() -> Self {
+        Self::named("the authority of the tests")
+    }
+
+    /// Makes an authority of this name.
+    ///
+    /// # Panics
+    ///
+    /// When the machine has no randomness.
+    pub fn named(name: &str) -> Self {
+        let mut params = params(&[]);
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// Returns its certificate, as PEM.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Vouches for a server with these names and addresses.
+    ///
+    /// # Panics
+    ///
+    /// When one is no name.
+    pub fn vouch(&self, names: &[&str]) -> Identity {
+        self.sign(&params(names))
+    }
+
+    /// The same, until the second day of 2020.
+    ///
+    /// # Panics
+    ///
+    /// When one is no name.
+    pub fn vouch_until_2020(&self, names: &[&str]) -> Identity {
+        let mut params = params(names);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 2);
+        self.sign(&params)
+    }
+
+    fn sign(&self, params: &CertificateParams) -> Identity {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        Identity { chain: vec![certificate.der().clone()], key }
+    }
+}
+
+/// A certificate and its key.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: KeyPair,
+}
+
+impl Identity {
+    /// Makes one that nobody vouches for.
+    ///
+    /// # Panics
+    ///
+    /// When one is no name.
+    pub fn self_signed(names: &[&str]) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params(names).self_signed(&key).expect("a certificate");
+        Self { chain: vec![certificate.der().clone()], key }
+    }
+
+    /// Returns the hash of its key as settings have it (RFC 7858 §4.2).
+    pub fn pin(&self) -> String {
+        let digest =
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &self.key.subject_public_key_info());
+        format!("sha256/{}", base64(digest.as_ref()))
+    }
+
+    /// Returns the certificate and its key, as PEM.
+    pub fn pem(&self) -> (String, String) {
+        let certificates = self.chain.iter().map(|der| pem("CERTIFICATE", der)).collect();
+        (certificates, self.key.serialize_pem())
+    }
+
+    /// Returns what a server needs that shows it.
+    ///
+    /// # Panics
+    ///
+    /// When certificate and key do not belong together.
+    pub fn server(&self) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("TLS 1.2 and 1.3");
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
+        let mut config = builder
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), key)
+            .expect("the key of the certificate");
+        config.alpn_protocols = vec![b"dot".to_vec()];
+        Arc::new(config)
+    }
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().copied().map(str::to_owned).collect();
+    CertificateParams::new(names).expect("names")
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = base64(der);
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = (0..3).fold(0, |group, i| group << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
+        for place in 0..4 {
+            let letter = ALPHABET[(group >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! The built program and upstreams over TLS: who is believed, who is not, and what is said about it.
+
+use std::time::Duration;
+use testkit::{Ask, Authority, Identity, Script, Server, Stub, UdpClient, eventually, program};
+use wire::{Rcode, Rtype};
+
+/// The name that good servers have.
+const NAME: &str = "dns.example.org";
+
+/// Starts the program with one group of `servers`, as YAML, in which `AUTHORITY` is the file of an authority.
+fn start(authority: &Authority, servers: &str, more: &str) -> Server {
+    start_group(authority, &format!("timeout: 2s, servers: [{servers}]"), more)
+}
+
+fn start_group(authority: &Authority, group: &str, more: &str) -> Server {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("authority.pem"), authority.pem()).expect("a writable directory");
+    let group = group.replace("AUTHORITY", "@DIRECTORY@/authority.pem");
+    let yaml = format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n\
+         upstreams: {{default: {{{group}}}}}\n{more}\n"
+    );
+    Server::start_in(directory, &yaml)
+}
+
+/// Returns a server in a group: the stub, under a name or an address, and more settings.
+fn at(stub: &Stub, more: &str) -> String {
+    format!("{{address: \"tls://{}#{NAME}\", roots: \"AUTHORITY\"{more}}}", stub.address())
+}
+
+fn ask(name: &str) -> Ask {
+    Ask::new(name, Rtype::A).edns(1232)
+}
+
+fn check_refused(identity: &Identity, authority: &Authority, more: &str, expect: &str) {
+    let stub = Stub::start_secured(identity, Script::default());
+    let mut server = start(authority, &at(&stub, more), "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::SERVFAIL);
+    assert_eq!(stub.count("a.example.org."), 0, "it was told nothing");
+    server.wait_for_log(expect);
+    eventually(expect, || String::from_utf8_lossy(&server.command(&["status"]).stdout).contains(expect));
+}
+
+#[test]
+fn a_server_that_proves_its_name_is_asked_over_one_connection() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let server = start(&authority, &at(&stub, ""), "");
+    let client = UdpClient::connect(server.address());
+    for id in 0..50 {
+        client.send(&ask(&format!("n{id}.example.org")).id(id).bytes());
+    }
+    for _ in 0..50 {
+        assert_eq!(client.receive().answers().len(), 1);
+    }
+    assert_eq!(stub.connections(), 1);
+    assert!(stub.seen().iter().all(|asked| asked.over_tcp));
+}
+
+#[test]
+fn the_address_itself_can_be_what_is_proved() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&["127.0.0.1"]), Script::default());
+    let servers = format!("{{address: \"tls://{}\", roots: \"AUTHORITY\"}}", stub.address());
+    let server = start(&authority, &servers, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn a_name_can_be_dialled_at_an_address() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let port = stub.address().port();
+    let servers = format!("{{address: \"tls://{NAME}:{port}\", dial: 127.0.0.1, roots: \"AUTHORITY\"}}");
+    let server = start(&authority, &servers, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn a_name_is_looked_up_at_the_bootstrap_resolver() {
+    let authority = Authority::new();
+    let bootstrap = Stub::start(Script::answering(|asked| match asked.qtype {
+        Rtype::A => testkit::Answer::a(60, std::net::Ipv4Addr::LOCALHOST),
+        _ => testkit::Answer::negative(Rcode::NOERROR, 60, 60),
+    }));
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let group = format!(
+        "bootstrap: \"{}\", servers: [{{address: \"tls://{NAME}:{}\", roots: \"AUTHORITY\"}}]",
+        bootstrap.address(),
+        stub.address().port()
+    );
+    let server = start_group(&authority, &group, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    assert!(bootstrap.count("dns.example.org.") > 0);
+}
+
+#[test]
+fn an_expired_certificate_is_refused_and_it_is_said_since_when() {
+    let authority = Authority::new();
+    check_refused(&authority.vouch_until_2020(&[NAME]), &authority, "", "the server's certificate expired");
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused_and_both_names_are_said() {
+    let authority = Authority::new();
+    let expect = "is for dns.example.com, not for dns.example.org";
+    check_refused(&authority.vouch(&["dns.example.com"]), &authority, "", expect);
+}
+
+#[test]
+fn a_self_signed_certificate_is_refused_as_one() {
+    check_refused(&Identity::self_signed(&[NAME]), &Authority::new(), "", "certificate is self-signed");
+}
+
+#[test]
+fn a_certificate_of_a_stranger_is_refused() {
+    let expect = "from an authority that is not trusted";
+    check_refused(&Authority::named("somebody").vouch(&[NAME]), &Authority::new(), "", expect);
+    let expect = "not signed by the authority that it names";
+    check_refused(&Authority::new().vouch(&[NAME]), &Authority::new(), "", expect);
+}
+
+#[test]
+fn another_key_than_the_pinned_one_is_refused_and_told() {
+    let authority = Authority::new();
+    let (good, other) = (authority.vouch(&[NAME]), authority.vouch(&[NAME]));
+    let pins = format!(", pins: [\"{}\"]", good.pin());
+    check_refused(&other, &authority, &pins, &format!("another key than those pinned: {}", other.pin()));
+}
+
+#[test]
+fn a_pinned_key_needs_nobody_to_vouch_for_it() {
+    let identity = Identity::self_signed(&["something.else.example"]);
+    let stub = Stub::start_secured(&identity, Script::default());
+    let servers = format!("{{address: \"tls://{}\", pins: [\"{}\"]}}", stub.address(), identity.pin());
+    let server = start(&Authority::new(), &servers, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn nothing_is_proved_if_nothing_is_demanded() {
+    let stub = Stub::start_secured(&Identity::self_signed(&["else.example"]), Script::default());
+    let servers = format!("{{address: \"tls://{}\", verify: false}}", stub.address());
+    let server = start(&Authority::new(), &servers, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn sessions_are_resumed_when_the_server_closes_its_connections() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default().closing_after(3));
+    let server = start(&authority, &at(&stub, ""), "");
+    for id in 0..12 {
+        let heard = server.ask(&ask(&format!("n{id}.example.org")));
+        assert_eq!((heard.rcode(), heard.answers().len()), (Rcode::NOERROR, 1), "{heard:?}");
+    }
+    assert!(stub.connections() >= 4);
+    assert!(stub.resumptions() >= 2, "{} of {}", stub.resumptions(), stub.connections());
+}
+
+#[test]
+fn early_data_is_offered_only_where_it_is_wanted_and_answers_come_either_way() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default().closing_after(1));
+    let server = start(&authority, &at(&stub, ", early-data: true"), "");
+    for id in 0..6 {
+        assert_eq!(server.ask(&ask(&format!("n{id}.example.org"))).rcode(), Rcode::NOERROR);
+    }
+}
+
+#[test]
+fn another_server_is_asked_when_one_cannot_prove_who_it_is() {
+    let authority = Authority::new();
+    let bad = Stub::start_secured(&Identity::self_signed(&[NAME]), Script::default());
+    let good = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let server = start(&authority, &format!("{}, {}", at(&bad, ""), at(&good, "")), "");
+    for id in 0..10 {
+        assert_eq!(server.ask(&ask(&format!("n{id}.example.org"))).rcode(), Rcode::NOERROR);
+    }
+    assert_eq!(bad.seen().len(), 0);
+}
+
+#[test]
+fn a_server_whose_certificate_is_renewed_is_used_again_within_seconds() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch_until_2020(&[NAME]), Script::default());
+    let mut server = start(&authority, &at(&stub, ""), "cache: {main: {failure-ttl: 1s}}");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::SERVFAIL);
+    stub.become_another(&authority.vouch(&[NAME]));
+    let mut number = 0;
+    eventually("the upstream is used again", || {
+        number += 1;
+        server.ask(&ask(&format!("n{number}.example.org"))).rcode() == Rcode::NOERROR
+    });
+    server.wait_for_log("again");
+}
+
+#[test]
+fn a_server_that_stops_talking_on_a_connection_is_asked_over_another() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let server = start_group(&authority, &format!("servers: [{}]", at(&stub, "")), "");
+    assert_eq!(server.ask(&ask("before.example.org")).rcode(), Rcode::NOERROR);
+    stub.behave(Script::default().delayed(Duration::from_secs(3600)));
+    let client = UdpClient::connect(server.address());
+    client.send(&ask("during.example.org").id(7).bytes());
+    stub.wait_for("during.example.org.", 1);
+    stub.behave(Script::default());
+    let heard = client.receive();
+    assert_eq!((heard.id(), heard.rcode(), heard.answers().len()), (7, Rcode::NOERROR, 1));
+    assert!(stub.connections() >= 2);
+}
+
+#[test]
+fn connections_that_are_to_be_kept_are_there_before_anybody_asks() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default().closing_after(1));
+    let server = start(&authority, &at(&stub, ", connections-min: 2"), "");
+    eventually("two connections for each worker", || stub.connections() >= 2);
+    let before = stub.connections();
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    eventually("the one that ended is opened again", || stub.connections() > before);
+}
+
+#[test]
+fn mistakes_are_told_where_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "upstreams: {default: {servers: [{address: \"tls://192.0.2.1\", roots: /nonexistent.pem}]}}\n";
+    std::fs::write(directory.path().join("gannet.yaml"), text).expect("a writable directory");
+    let mut command = program(directory.path());
+    let output = command.args(["check", "-c", "gannet.yaml"]).output().expect("the program starts");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(!output.status.success() && said.contains("/nonexistent.pem\" cannot be read"), "{said}");
+}
