@@ -253,7 +253,8 @@ impl<'a> Translator<'a> {
                 headers.push("Content-Type: application/json".to_owned());
                 let parts: Vec<String> =
                     json.iter().map(|(key, value)| format!("\"{key}\": \"{value}\"")).collect();
-                map.put("body", format!("{{{{{}}}}}", parts.join(", ")));
+                // "{{" stands for a brace, and one that closes nothing for itself.
+                map.put("body", format!("{{{{{}}}", parts.join(", ")));
             } else if !form.is_empty() {
                 headers.push("Content-Type: application/x-www-form-urlencoded".to_owned());
                 let parts: Vec<String> = form.iter().map(|(key, value)| format!("{key}={value}")).collect();
