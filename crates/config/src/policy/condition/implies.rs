@@ -91,7 +91,7 @@ fn holds(wide: &AddressTerm, narrow: &AddressTerm) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::condition::tests::read;
+    use crate::policy::condition::parser::tests::read;
 
     fn check(narrow: &str, wide: &str, expect: bool) {
         let parsed = [narrow, wide].map(|text| read(text).expect("a condition"));
