@@ -240,3 +240,32 @@ fn a_set_without_its_first_list_is_empty_until_it_comes() {
     refresh(&server);
     eventually("the list is in use", || rcode(&server, "one.example") == HELD);
 }
+
+#[test]
+fn web_servers_are_found_by_the_resolvers_that_are_named() {
+    let web = Web::start(|_| Page::found("one.example\n"));
+    // Cut over UDP: the server comes back over TCP.
+    let answers = Script::answering(|asked| match asked.qtype {
+        Rtype::A => Answer::a(60, Ipv4Addr::LOCALHOST).alias(60, &asked.qname, "web.test"),
+        _ => Answer::negative(Rcode::NOERROR, 60, 60),
+    });
+    let dns = Stub::start(answers.truncating());
+    let url = format!("http://lists.test:{}/list.txt", web.address().port());
+    let config =
+        listed(&url).replace("workers: 2,", &format!("workers: 2, resolvers: [\"{}\"],", dns.address()));
+    let server = Server::start(&config);
+    eventually("the list is in use", || rcode(&server, "x.one.example") == HELD);
+    assert!(dns.seen().iter().any(|asked| asked.qname == "lists.test." && asked.over_tcp));
+    assert_eq!(web.heard()[0].headers["host"], format!("lists.test:{}", web.address().port()));
+    // Another resolver after a reload, which does not know the name: the copy stays in use.
+    let ignorant = Stub::start(Script::always(Answer::negative(Rcode::NXDOMAIN, 60, 60)));
+    server.write_config(
+        &listed(&url)
+            .replace("workers: 2,", &format!("workers: 2, resolvers: [\"{}\"],", ignorant.address())),
+    );
+    assert!(server.command(&["reload"]).status.success());
+    refresh(&server);
+    eventually("the download fails", || server.stat("downloads", "failed") == 1);
+    assert!(ignorant.count("lists.test.") >= 1);
+    assert_eq!(rcode(&server, "one.example"), HELD);
+}

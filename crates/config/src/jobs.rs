@@ -23,6 +23,8 @@ pub struct Jobs {
     pub recorder: Option<Recorder>,
     /// What each [`TellId`](engine::events::TellId) stands for.
     pub tells: Vec<Tell>,
+    /// DNS servers that know the addresses of web servers; empty: the machine is asked.
+    pub resolvers: Vec<SocketAddr>,
     /// The metrics labels by [`LabelId`](engine::events::LabelId).
     pub labels: Vec<String>,
 }

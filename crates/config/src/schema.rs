@@ -302,6 +302,15 @@ pub const ROWS: &[Row] = &[
     )
     .restart(),
     row(
+        "server.resolvers",
+        Kind::List(Value::Socket { port: 53, word: Some("system") }),
+        "[system]",
+        "whoever the machine itself would ask",
+        "Who is asked for the addresses of web servers, for lists and for effects of the type `http`: `system`, or DNS servers. \
+         Name some where the machine's own resolver is this server: it then needs nobody else, and not itself, to fetch \
+         its lists.",
+    ),
+    row(
         "server.version",
         text_or("hidden"),
         "hidden",

@@ -145,6 +145,8 @@ pub struct Settings {
     pub allow: Vec<Prefix>,
     /// Peers that are believed when they say for whom they ask.
     pub trusted_peers: Vec<Prefix>,
+    /// DNS servers that know the addresses of web servers; empty: the machine is asked.
+    pub resolvers: Vec<SocketAddr>,
     /// Upstream groups, in the order of the file.
     pub upstreams: Vec<Group>,
     /// Caches, in the order of the file.

@@ -5,9 +5,9 @@
 //! (ETag, If-Modified-Since). After a failure the next try comes after a minute, then two, up to an hour, each a little
 //! earlier or later, so that a thousand machines do not come back at once.
 //!
-//! Names of web servers are resolved by the machine, on the downloads' own thread. If the machine asks this very server,
-//! that is a query like any other: workers never wait for a download, so nothing waits for itself. A set whose first list
-//! has not come yet is empty meanwhile.
+//! Names of web servers are resolved on the downloads' own thread, by the machine or by servers that the operator names. If
+//! the machine asks this very server, that is a query like any other: workers never wait for a download, so nothing waits
+//! for itself. A set whose first list has not come yet is empty meanwhile.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,6 +26,7 @@ use ureq::http::{Request, header};
 use crate::clock::unix_ms_now;
 use crate::effects::Count;
 use crate::http::{Trust, agent};
+use crate::resolver::Resolvers;
 
 /// The pause after the first failure, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
@@ -231,6 +232,7 @@ struct Shared {
     changed: Condvar,
     stops: AtomicBool,
     librarian: Arc<dyn Librarian>,
+    resolvers: Resolvers,
     counts: Counts,
 }
 
@@ -240,12 +242,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Downloads {
     /// Starts the thread; nothing is fetched yet.
-    pub(crate) fn start(librarian: Arc<dyn Librarian>) -> io::Result<Self> {
+    pub(crate) fn start(librarian: Arc<dyn Librarian>, resolvers: Resolvers) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             entries: Mutex::new(Vec::new()),
             changed: Condvar::new(),
             stops: AtomicBool::new(false),
             librarian,
+            resolvers,
             counts: Counts::default(),
         });
         let own = Arc::clone(&shared);
@@ -413,7 +416,8 @@ impl Shared {
 
     fn fetch(&self, download: &Download, meta: Option<&Meta>) -> Result<Fetched, String> {
         let said = |error: ureq::Error| error.to_string();
-        let agent = agent(download.timeout, &Trust::Usual).map_err(|error| error.to_string())?;
+        let agent =
+            agent(download.timeout, &Trust::Usual, &self.resolvers).map_err(|error| error.to_string())?;
         let mut request = Request::get(&download.url);
         if let Some(meta) = meta {
             if !meta.etag.is_empty() {
@@ -589,7 +593,8 @@ mod tests {
             octets_max: 4096,
         };
         let (sender, news) = channel();
-        let downloads = Downloads::start(Arc::new(Careful(Mutex::new(sender)))).expect("a thread");
+        let downloads =
+            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");
         downloads.adopt(std::slice::from_ref(&download));
         let copy = || fs::read(&download.file).expect("a copy");
         assert_eq!(news.recv().expect("a new list"), ["ads"]);

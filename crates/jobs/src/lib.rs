@@ -14,6 +14,7 @@ mod names;
 mod netlink;
 mod queue;
 pub mod recorder;
+mod resolver;
 mod schedule;
 mod tls;
 
@@ -35,6 +36,7 @@ use download::Downloads;
 use drain::{Drain, Route, Routes};
 use effects::Runner;
 use recorder::{Recorder, Steps};
+use resolver::Resolvers;
 use schedule::Schedules;
 
 /// Policies whose steps are remembered by name: queries that wait over a reload name the steps of an older one.
@@ -66,6 +68,7 @@ pub struct Jobs {
     counts: Vec<EventCounts>,
     clock: Clock,
     learner: Option<Arc<dyn Learner>>,
+    resolvers: Resolvers,
     lower_priority: fn(),
     steps: Steps,
     running: Arc<Mutex<Running>>,
@@ -126,7 +129,8 @@ impl Jobs {
     pub fn start(parts: Parts) -> io::Result<Self> {
         let Parts { readers, doorbell, clock, chores, librarian, learner, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
-        let downloads = Arc::new(Downloads::start(librarian)?);
+        let resolvers = Resolvers::default();
+        let downloads = Arc::new(Downloads::start(librarian, resolvers.clone())?);
         let butler =
             Butler { running: Arc::clone(&running), downloads: Arc::clone(&downloads), others: chores };
         let counts = readers.iter().map(EventReader::counts).collect();
@@ -137,6 +141,7 @@ impl Jobs {
             counts,
             clock,
             learner,
+            resolvers,
             lower_priority,
             steps: Steps::default(),
             running,
@@ -150,11 +155,13 @@ impl Jobs {
             known.insert(0, (steps.snapshot, steps.names));
             known.truncate(POLICIES_REMEMBERED);
         }
+        self.resolvers.adopt(&plan.resolvers);
         let mut running = lock(&self.running);
         let mut effects = Vec::new();
         for settings in &plan.effects {
             let kept = running.effects.iter().find(|effect| effect.settings == *settings);
-            match kept.map_or_else(|| Runner::start(settings).map(Arc::new), |kept| Ok(Arc::clone(kept))) {
+            let start = || Runner::start(settings, &self.resolvers).map(Arc::new);
+            match kept.map_or_else(start, |kept| Ok(Arc::clone(kept))) {
                 Ok(effect) => effects.push(effect),
                 Err(error) => error!(effect = %settings.name.value, %error, "cannot be started"),
             }

@@ -9,6 +9,7 @@ mod sets;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::diagnostic::Problem;
@@ -135,6 +136,7 @@ impl Lowering<'_> {
         };
         let allow = self.prefixes(&root, "allow");
         let trusted_peers = self.prefixes(&root, "trusted-peers");
+        let resolvers = self.resolvers(&server);
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
@@ -162,6 +164,7 @@ impl Lowering<'_> {
             presentation,
             allow,
             trusted_peers,
+            resolvers,
             upstreams,
             caches,
             hosts,
@@ -180,6 +183,22 @@ impl Lowering<'_> {
             policies,
             policy_is_given,
         }
+    }
+
+    /// Reads who resolves names for the server itself; nobody is the machine.
+    fn resolvers(&mut self, server: &Section<'_>) -> Vec<SocketAddr> {
+        let found = self.list(server, "resolvers", |_, value, scalar| match value {
+            Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => Ok(None),
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, *port).map(Some),
+            other => unreachable_kind(other),
+        });
+        if let Some(system) = found.iter().find(|at| at.value.is_none())
+            && found.len() > 1
+        {
+            let problem = Problem::error(system.span, "\"system\" cannot stand beside servers");
+            self.problems.push(problem.expected("\"system\" alone, or addresses"));
+        }
+        found.into_iter().filter_map(|at| at.value).collect()
     }
 
     fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {

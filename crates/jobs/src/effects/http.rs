@@ -9,6 +9,7 @@ use ureq::http::{Request, StatusCode};
 use super::template::{Escape, fill};
 use super::{Counts, Effect, Occurrence, Trouble, many};
 use crate::http::{Trust, agent};
+use crate::resolver::Resolvers;
 
 /// Sends the requests of one effect.
 pub(crate) struct Http {
@@ -16,12 +17,13 @@ pub(crate) struct Http {
     name: String,
     /// How fields are escaped in the body.
     escape: Escape,
+    resolvers: Resolvers,
     agent: Option<Agent>,
 }
 
 impl Http {
     /// Prepares the effect.
-    pub(crate) fn new(settings: &settings::Http, name: &str) -> Self {
+    pub(crate) fn new(settings: &settings::Http, name: &str, resolvers: &Resolvers) -> Self {
         let content_type =
             settings.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let is_json = content_type.is_none_or(|(_, value)| value.to_string().contains("json"));
@@ -29,6 +31,7 @@ impl Http {
             settings: settings.clone(),
             name: name.to_owned(),
             escape: if is_json { Escape::Json } else { Escape::None },
+            resolvers: resolvers.clone(),
             agent: None,
         }
     }
@@ -42,7 +45,7 @@ impl Http {
             (Some(file), true) => Trust::File(file.clone()),
             (None, true) => Trust::Usual,
         };
-        let agent = agent(self.settings.patience, &trust)?;
+        let agent = agent(self.settings.patience, &trust, &self.resolvers)?;
         self.agent = Some(agent.clone());
         Ok(agent)
     }

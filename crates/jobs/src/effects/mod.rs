@@ -26,6 +26,7 @@ use wire::{Class, Rcode, Rtype};
 
 use crate::limiter::Limiter;
 use crate::queue::{Queue, Taken};
+use crate::resolver::Resolvers;
 
 /// Occurrences that one turn of an effect takes.
 const BATCH_MAX: usize = 256;
@@ -189,7 +190,7 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts an effect's thread.
-    pub(crate) fn start(settings: &EffectSettings) -> io::Result<Self> {
+    pub(crate) fn start(settings: &EffectSettings, resolvers: &Resolvers) -> io::Result<Self> {
         let name = settings.name.value.clone();
         let counts = Arc::new(Counts::new(&name));
         let queue = Arc::new(Queue::new(settings.queue));
@@ -197,7 +198,7 @@ impl Runner {
             EffectKind::Nftset(settings) => Box::new(nft::Nft::new(settings)),
             EffectKind::Ipset(settings) => Box::new(ipset::IpSet::new(settings)),
             EffectKind::Mikrotik(settings) => Box::new(mikrotik::Mikrotik::new(settings)),
-            EffectKind::Http(settings) => Box::new(http::Http::new(settings, &name)),
+            EffectKind::Http(settings) => Box::new(http::Http::new(settings, &name, resolvers)),
             EffectKind::Script(settings) => Box::new(script::Script::new(settings, &name)),
         };
         let (inbox, own) = (Arc::clone(&queue), Arc::clone(&counts));

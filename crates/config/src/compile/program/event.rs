@@ -65,6 +65,7 @@ impl Numbers {
             schedules: settings.schedules.clone(),
             recorder: settings.recorder.clone(),
             tells: self.tells.clone(),
+            resolvers: settings.resolvers.clone(),
             labels: self.labels.clone(),
         }
     }
