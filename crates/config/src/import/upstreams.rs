@@ -17,6 +17,8 @@ const ENTRY_OCTETS: u64 = 256;
 const CACHE_OCTETS_MIN: u64 = 1 << 20;
 /// Most connections to one server.
 const CONNECTIONS_MAX: u64 = fetch::plan::CONNECTIONS_MAX as u64;
+/// As long as upstreams are tried at all: until every one of them has ended.
+const WAIT_FOR_ALL: &str = "5s";
 /// Most upstreams that mosdns asks at once.
 const MOSDNS_CONCURRENT_MAX: u64 = 3;
 
@@ -101,9 +103,27 @@ impl<'a> Translator<'a> {
         }
         .min(count.max(1));
         group.put("servers", Out::List(servers));
-        let pick = match (selection.as_ref().map(|selection| selection.value.as_str()), concurrent) {
-            (Some("prefer_positive"), 2..) => format!("prefer-positive({concurrent})"),
-            (Some("consensus"), 2..) => format!("consensus(2 of {concurrent})"),
+        // Since 1.4 this is what OxiDNS does where nobody says otherwise.
+        let usual = (self.dialect == Dialect::Oxidns).then_some("balanced");
+        let mut negative_wait = None;
+        let mut any_rcode = false;
+        let pick = match (selection.as_ref().map(|found| found.value.as_str()).or(usual), concurrent) {
+            (Some("prefer_positive"), 2..) => {
+                negative_wait = Some(WAIT_FOR_ALL);
+                format!("prefer-positive({concurrent})")
+            }
+            // A negative answer waits as long there, too: 100 ms.
+            (Some("balanced"), 2..) => format!("prefer-positive({concurrent})"),
+            (Some("consensus"), 2..) => {
+                notes.push(
+                    "In OxiDNS one answer with records is enough; here two servers must agree.".to_owned(),
+                );
+                format!("consensus(2 of {concurrent})")
+            }
+            (Some("fastest"), 2..) => {
+                any_rcode = true;
+                format!("race({concurrent})")
+            }
             (Some(other), _) if !["fastest", "balanced", "prefer_positive", "consensus"].contains(&other) => {
                 if let Some(selection) = &selection {
                     self.wrong(selection.span, format!("unknown response selection \"{other}\""));
@@ -122,6 +142,10 @@ impl<'a> Translator<'a> {
         };
         if pick != "ordered" {
             group.put("pick", pick);
+        }
+        group.put_some("negative-wait", negative_wait);
+        if any_rcode {
+            group.put("fallback-on", Out::Row(Vec::new()));
         }
         if !bootstrap.is_empty() {
             bootstrap.dedup();
@@ -260,7 +284,8 @@ impl<'a> Translator<'a> {
         let mut group = Map::default();
         group.put("servers", Out::List(servers));
         if concurrent > 1 {
-            group.put("pick", format!("race({concurrent})"));
+            let way = if self.dialect == Dialect::Mosdns { "race" } else { "prefer-positive" };
+            group.put("pick", format!("{way}({concurrent})"));
         }
         self.upstreams.put(name.clone(), group);
         with_end(format!("forward({name})"), ends)
