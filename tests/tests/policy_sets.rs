@@ -186,7 +186,7 @@ fn what_is_learned_is_in_the_set() {
 #[test]
 fn names_below_addresses_and_clients_are_learned_too() {
     let stub = Stub::start(Script::default());
-    let policy = "policy:\n  main:\n    - local\n    - if: client in clients\n      do: reject(notimp)\n    - if: qname in names\n      do: reject(nxdomain)\n    \
+    let policy = "trusted-peers: 127.0.0.1\npolicy:\n  main:\n    - local\n    - if: client in clients\n      do: reject(notimp)\n    - if: qname in names\n      do: reject(nxdomain)\n    \
                   - if: qname in suffix:below.example\n      do: learn(names, suffix)\n    - if: qname in suffix:address.example\n      do: learn(addresses, addresses)\n    \
                   - if: qname in suffix:client.example\n      do: learn(clients, client)\n    - forward(default)\n    - if: answer-address in addresses\n      do: reject(servfail)\n\
                   sets: {names: {dynamic: {holds: names}}, addresses: {dynamic: {holds: addresses}}, clients: {dynamic: {holds: addresses}}}\n";
@@ -197,9 +197,11 @@ fn names_below_addresses_and_clients_are_learned_too() {
     });
     check(&server, "www.address.example", "status: NOERROR");
     eventually("the address is learned", || server.dig(&["www.other.example"]).contains("status: SERVFAIL"));
-    // Whatever becomes of the query: who asked is noted.
-    server.dig(&["www.client.example"]);
-    eventually("the client is learned", || server.dig(&["www.any.example"]).contains(HELD));
+    // The client that conditions see, for whom a trusted peer asks.
+    let asked_by = |client: &str| server.dig(&[&format!("+subnet={client}/32"), "www.client.example"]);
+    asked_by("198.51.100.7");
+    eventually("the client is learned", || asked_by("198.51.100.7").contains(HELD));
+    assert!(!asked_by("198.51.100.8").contains(HELD));
 }
 
 #[test]

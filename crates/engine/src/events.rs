@@ -13,6 +13,7 @@ use std::thread::Thread;
 use wire::{Class, Name, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now, Transport};
+use crate::snapshot::Snapshot;
 use crate::counters::Counter;
 use crate::explain::Recorder;
 use crate::finish::Answer;
@@ -271,9 +272,9 @@ pub struct Event<'a> {
     pub monotonic_ms: u64,
     /// How long the query waited for others.
     pub waited_ms: u64,
-    /// Who asked.
+    /// Who asked, as policies see it: a trusted peer may have asked for somebody.
     pub client: IpAddr,
-    /// From which port.
+    /// From which port of the peer.
     pub port: u16,
     /// Over what.
     pub transport: Transport,
@@ -320,7 +321,8 @@ pub struct Teller {
 pub(crate) struct Told<'a> {
     pub(crate) tells: &'a Tells,
     pub(crate) path: Option<&'a Path>,
-    pub(crate) snapshot: u32,
+    /// What it was answered by.
+    pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Now,
     pub(crate) began_ms: u64,
     pub(crate) query: &'a Query<'a>,
@@ -359,7 +361,7 @@ impl Teller {
             tells: told.tells,
             monotonic_ms: told.now.monotonic_ms,
             waited_ms: told.now.monotonic_ms.saturating_sub(told.began_ms),
-            client: told.client.address,
+            client: told.client.address_of(told.query, &told.snapshot.trusted_peers),
             port: told.client.port,
             transport: told.client.transport,
             qname: question.qname,
@@ -368,7 +370,7 @@ impl Teller {
             rcode: told.answer.map(|(answer, _)| answer.rcode),
             answers: told.answer.map_or(0, |(answer, _)| answer.counts.first().copied().unwrap_or(0)),
             addresses: &addresses,
-            snapshot: told.snapshot,
+            snapshot: told.snapshot.number,
             path: told.path.unwrap_or(&Path::NONE),
         });
     }

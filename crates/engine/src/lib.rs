@@ -294,7 +294,7 @@ impl Engine {
         self.events.tell(&Told {
             tells,
             path,
-            snapshot: self.snapshot.number,
+            snapshot: &self.snapshot,
             now: self.now,
             began_ms: self.now.monotonic_ms,
             query,
@@ -433,7 +433,7 @@ fn tell(
     teller.tell(&Told {
         tells: &run.tells,
         path,
-        snapshot: snapshot.number,
+        snapshot,
         now,
         began_ms: now.monotonic_ms,
         query: run.query,

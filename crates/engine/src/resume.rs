@@ -563,7 +563,7 @@ impl Engine {
         self.events.tell(&Told {
             tells,
             path,
-            snapshot: suspended.snapshot.number,
+            snapshot: &suspended.snapshot,
             now: self.now,
             began_ms: suspended.began_ms,
             query,
