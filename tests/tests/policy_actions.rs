@@ -152,6 +152,13 @@ policy:
     assert!(stub.seen().is_empty(), "nobody else was asked");
     assert_eq!(server.dig_short(&["www.example.net", "A"]), ["192.0.2.1"]);
     assert_eq!(stub.count("www.example.net."), 1);
+    // A file that changes is read again.
+    std::fs::write(server.directory().join("more.zone"), "later 60 A 192.0.2.30\n")
+        .expect("a writable directory");
+    testkit::eventually("the new record is served", || {
+        server.dig_short(&["later.example.org", "A"]) == ["192.0.2.30"]
+    });
+    assert_eq!(server.dig_short(&["host2.example.org", "A"]), Vec::<String>::new());
 }
 
 #[test]

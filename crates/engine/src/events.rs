@@ -13,11 +13,11 @@ use std::thread::Thread;
 use wire::{Class, Name, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now, Transport};
-use crate::snapshot::Snapshot;
 use crate::counters::Counter;
 use crate::explain::Recorder;
 use crate::finish::Answer;
 use crate::matchers::{Facts, Matcher};
+use crate::snapshot::Snapshot;
 use crate::trace::{Note, StepOutcome, Tracer};
 
 /// Things to tell about one query; a policy that tells more loses the rest, counted.

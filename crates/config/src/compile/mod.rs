@@ -369,6 +369,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
         .flat_map(|set| set.lists.iter().map(move |list| crate::sets::file_of(set, list, directory)));
     let mut files: Vec<PathBuf> = lists.collect();
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
+    files.extend(settings.records.iter().flat_map(|set| set.files.iter().map(|file| file.value.clone())));
     if settings.hosts.system {
         files.push(surroundings.hosts_file());
     }
