@@ -5,7 +5,9 @@
 //! Every worker has a ring of its own with one writer and one reader. Writing a record is a score of plain stores and
 //! one release store; a record that finds no room is dropped and counted, so that no reader can slow a query.
 
+use std::iter::Chain;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::slice::Iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -304,6 +306,7 @@ mod bits {
     pub(super) const TELLS: u32 = 24;
     pub(super) const PATH: u32 = 32;
     pub(super) const TRANSPORT: u32 = 40;
+    pub(super) const URGENT: u32 = 46;
     pub(super) const HAS_REPLY: u32 = 47;
     pub(super) const RCODE: u32 = 48;
     /// Bits of the second word that hold the time; the rest is how long the query waited.
@@ -478,43 +481,56 @@ impl EventWriter {
             Transport::Udp => 0_u64,
             Transport::Tcp => 1,
         };
-        self.put(
+        let at = self.tail as usize & capacity.wrapping_sub(1);
+        let Some((begin, end)) = self.ring.words.split_at_checked(at) else { return };
+        let mut slots = Slots(end.iter().chain(begin));
+        slots.put(
             (words as u64) << bits::WORDS
                 | (name.len() as u64) << bits::NAME
                 | (addresses.len() as u64) << bits::ADDRESSES
                 | (tells.len() as u64) << bits::TELLS
                 | (path.len() as u64) << bits::PATH
                 | transport << bits::TRANSPORT
+                | u64::from(event.tells.is_urgent) << bits::URGENT
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
                 | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
         );
         let waited = event.waited_ms.min((1 << (64 - bits::TIME)) - 1);
-        self.put(event.monotonic_ms & ((1 << bits::TIME) - 1) | waited << bits::TIME);
-        self.put(
+        slots.put(event.monotonic_ms & ((1 << bits::TIME) - 1) | waited << bits::TIME);
+        slots.put(
             u64::from(event.qtype.0)
                 | u64::from(event.qclass.0) << 16
                 | u64::from(event.port) << 32
                 | u64::from(event.answers) << 48,
         );
-        self.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
-        self.put_address(address_bits(event.client));
-        self.put_numbers(tells);
-        for octets in name.chunks(8) {
+        slots.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
+        slots.put_address(address_bits(event.client));
+        slots.put_numbers(tells);
+        let (whole, rest) = name.as_chunks::<8>();
+        for octets in whole {
+            slots.put(u64::from_le_bytes(*octets));
+        }
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            for (to, from) in word.iter_mut().zip(octets) {
+            for (to, from) in word.iter_mut().zip(rest) {
                 *to = *from;
             }
-            self.put(u64::from_le_bytes(word));
+            slots.put(u64::from_le_bytes(word));
         }
         for address in addresses {
-            self.put_address(*address);
+            slots.put_address(*address);
         }
         for steps in path.chunks(2) {
             let word = steps.iter().rev().fold(0, |word, &step| word << 32 | u64::from(step));
-            self.put(word);
+            slots.put(word);
         }
+        self.tail = self.tail.wrapping_add(words as u64);
         self.ring.tail.0.store(self.tail, Ordering::Release);
         self.ring.told.bump();
+        if self.used() > capacity / 2 {
+            // Half full by what we last knew; a reader that keeps up is not to be woken for it.
+            self.head = self.ring.head.0.load(Ordering::Acquire);
+        }
         if event.tells.is_urgent || self.used() > capacity / 2 {
             self.ring.doorbell.ring();
         }
@@ -535,13 +551,16 @@ impl EventWriter {
     fn used(&self) -> usize {
         self.tail.wrapping_sub(self.head) as usize
     }
+}
 
+/// Where the words of a record go: from the writer's place to the end of the ring, and on from its beginning.
+struct Slots<'a>(Chain<Iter<'a, AtomicU64>, Iter<'a, AtomicU64>>);
+
+impl Slots<'_> {
     fn put(&mut self, word: u64) {
-        let at = self.tail as usize & self.ring.words.len().wrapping_sub(1);
-        if let Some(slot) = self.ring.words.get(at) {
+        if let Some(slot) = self.0.next() {
             slot.store(word, Ordering::Relaxed);
         }
-        self.tail = self.tail.wrapping_add(1);
     }
 
     fn put_address(&mut self, bits: u128) {
@@ -697,6 +716,11 @@ impl<'a> EventView<'a> {
         self.numbers(FIXED_WORDS, self.len(bits::TELLS)).map(TellId)
     }
 
+    /// Returns whether somebody waits for it to be passed on.
+    pub fn is_urgent(self) -> bool {
+        self.word(0) >> bits::URGENT & 1 != 0
+    }
+
     /// Returns when the reply was complete, on the workers' clock.
     pub fn monotonic_ms(self) -> u64 {
         self.word(1) & ((1 << bits::TIME) - 1)
@@ -832,11 +856,15 @@ mod tests {
     }
 
     fn tell(writer: &mut EventWriter, qname: &str, addresses: &[IpAddr], number: u64) {
+        tell_with(writer, &tells(&[number as u16, 7]), qname, addresses, number);
+    }
+
+    fn tell_with(writer: &mut EventWriter, tells: &Tells, qname: &str, addresses: &[IpAddr], number: u64) {
         let (qname, addresses) = (name(qname), addresses.to_vec());
         let mut path = Path::default();
         (0..number as u16 % 40).for_each(|step| path.push(step, Mark::Hit));
         writer.tell(&Event {
-            tells: &tells(&[number as u16, 7]),
+            tells,
             monotonic_ms: number,
             waited_ms: number * 2,
             client: "192.0.2.1".parse().expect("an address"),
@@ -945,6 +973,31 @@ mod tests {
         assert!(!doorbell.is_armed.load(Ordering::Relaxed), "it was woken");
         // The token is there: this does not wait.
         std::thread::park();
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_is_woken_for_what_is_urgent_only() {
+        let doorbell = Arc::new(Doorbell::default());
+        doorbell.belongs_to(std::thread::current());
+        let (mut writer, mut reader) = ring(0, Arc::clone(&doorbell));
+        let mut record = EventRecord::default();
+        doorbell.arm();
+        // Several times around the ring.
+        for number in 0..500 {
+            tell(&mut writer, "example.org", &[], number);
+            assert!(reader.read(&mut record) && !record.view().is_urgent());
+            assert!(doorbell.is_armed.load(Ordering::Relaxed), "woken for record {number}");
+        }
+        let mut urgent = tells(&[1]);
+        urgent.is_urgent = true;
+        tell_with(&mut writer, &urgent, "example.org", &[], 1);
+        assert!(reader.read(&mut record) && record.view().is_urgent());
+        assert!(!doorbell.is_armed.load(Ordering::Relaxed), "it was woken");
+        doorbell.arm();
+        for number in 0..500 {
+            tell(&mut writer, "example.org", &[], number);
+        }
+        assert!(!doorbell.is_armed.load(Ordering::Relaxed), "it was woken before records are lost");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::recorder::Recorder;
 const TURN_RECORDS: usize = 4096;
 /// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent records do.
 const SLEEP: Duration = Duration::from_millis(100);
-/// How long it pauses after having read everything, so that a busy worker wakes it a thousand times a second at most.
+/// How long it pauses after something urgent, so that a busy worker wakes it a thousand times a second at most.
 const BREATH: Duration = Duration::from_millis(1);
 /// Messages of the action `log` in the long run, and at once.
 const LOG_PER_SECOND: f64 = 20.0;
@@ -148,12 +148,14 @@ impl Reading {
             let stops = self.shared.stops.load(Ordering::Acquire);
             let routes = Arc::clone(&self.shared.lock());
             let mut count = 0;
+            let mut was_urgent = false;
             for index in 0..self.readers.len() {
                 for _ in 0..TURN_RECORDS {
                     if !self.readers.get_mut(index).is_some_and(|reader| reader.read(&mut record)) {
                         break;
                     }
                     count += 1;
+                    was_urgent |= record.view().is_urgent();
                     self.pass(&routes, &record);
                 }
             }
@@ -163,8 +165,8 @@ impl Reading {
             self.batch.clear();
             self.batch_records = 0;
             self.shared.counts.read.add(count);
-            if count > 0 {
-                if !self.readers.iter().any(|reader| !reader.is_empty()) && !stops {
+            if count > 0 && (stops || was_urgent) {
+                if !stops && self.readers.iter().all(EventReader::is_empty) {
                     std::thread::park_timeout(BREATH);
                 }
                 continue;
@@ -172,6 +174,7 @@ impl Reading {
             if stops {
                 break;
             }
+            // What is not urgent gathers: on a busy machine waking this thread costs more than all that it reads.
             self.doorbell.arm();
             if self.readers.iter().all(EventReader::is_empty) {
                 std::thread::park_timeout(SLEEP);
