@@ -160,6 +160,9 @@ fn session(model: &Model) -> String {
     for scenario in &model.scenarios {
         let kind = if scenario.saturates { "saturating" } else { "light" };
         line(&["scenario", &scenario.name, kind, &scenario.load, &scenario.about]);
+        if let Some(other) = &scenario.beside {
+            line(&["beside", &scenario.name, other]);
+        }
     }
     for (name, needs) in &model.pending {
         line(&["pending", name, needs]);
@@ -207,7 +210,12 @@ fn parse_session(text: &str, model: &mut Model) -> Result<(), String> {
                     about: about.to_owned(),
                     load: load.to_owned(),
                     saturates: kind == "saturating",
+                    beside: None,
                 });
+            }
+            ["beside", name, other] => {
+                let scenario = model.scenarios.iter_mut().find(|scenario| scenario.name == name);
+                scenario.ok_or_else(fault)?.beside = Some(other.to_owned());
             }
             ["pending", name, needs] => model.pending.push((name.to_owned(), needs.to_owned())),
             ["failure", scenario, server, text] => model.failures.push(note(scenario, server, text)),
@@ -281,13 +289,13 @@ fn parse_courses(text: &str, model: &mut Model) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::{course, example};
+    use super::super::model::tests::{beside, course};
     use super::*;
 
     #[test]
     fn what_is_written_is_read_back() {
         let directory = std::env::temp_dir().join(format!("gannet-bench-files-{}", std::process::id()));
-        let mut model = example();
+        let mut model = beside();
         model.courses.push(course(&[1.0, 2.0, 3.0]));
         for figure in model.records.iter_mut().flat_map(|record| &mut record.figures) {
             // The tables hold four decimals.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::beside::{Beside, COMPARED};
 use super::cross_check::CrossCheck;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Course, ECHO, Model, OURS, ScenarioFacts, ServerFacts};
@@ -292,6 +293,7 @@ fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
     bound_note(out, model, facts, &servers);
     notes(out, model, &facts.name);
     if !servers.is_empty() {
+        beside(out, model, facts);
         full_table(out, model, &facts.name, &servers);
         cross_check(out, model, &facts.name);
     }
@@ -485,6 +487,31 @@ fn notes(out: &mut String, model: &Model, scenario: &str) {
     }
 }
 
+/// What the scenario takes by what the one beside it takes.
+fn beside(out: &mut String, model: &Model, facts: &ScenarioFacts) {
+    let Some(beside) = Beside::of(model, facts) else { return };
+    let _ = write!(
+        out,
+        "<details open><summary>By {}, run in turn with it</summary><div class=\"scroll\"><table class=\"sortable\"><thead><tr><th>server</th>",
+        escape(beside.other)
+    );
+    for yardstick in COMPARED {
+        let _ = write!(out, "<th>{}</th>", yardstick.title);
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for (server, ratios) in &beside.servers {
+        let _ = write!(out, "<tr><td>{}</td>", escape(server));
+        for value in ratios {
+            let _ = match value {
+                Some(value) => write!(out, "<td data-value=\"{value}\">{}</td>", ratio(*value)),
+                None => write!(out, "<td class=\"none\" data-value=\"-1\">g</td>"),
+            };
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div></details>\n");
+}
+
 fn full_table(out: &mut String, model: &Model, scenario: &str, servers: &[&ServerFacts]) {
     out.push_str("<details><summary>All figures</summary><div class=\"scroll\"><table class=\"sortable\"><thead><tr><th>server</th>");
     for (title, ..) in COLUMNS {
@@ -613,7 +640,7 @@ fn method(out: &mut String, model: &Model) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::{course, example};
+    use super::super::model::tests::{beside as beside_example, course, example};
     use super::*;
 
     #[test]
@@ -661,9 +688,10 @@ mod tests {
 
     #[test]
     fn every_element_that_is_opened_is_closed() {
-        let mut model = example();
+        let mut model = beside_example();
         model.courses.push(course(&[100.0, 100.0, 100.0, 0.0, 0.0, 0.0, 100.0, 100.0]));
         let page = page(&model);
+        assert!(page.contains("By cache-warm") && page.contains(">1.10 ×<"), "{page}");
         for element in
             ["div", "section", "table", "tr", "td", "svg", "details", "ul", "li", "span", "p", "h3"]
         {

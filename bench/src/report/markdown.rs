@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::beside::{Beside, COMPARED};
 use super::cross_check::CrossCheck;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Model, Note, OURS, ScenarioFacts, ServerFacts};
@@ -98,6 +99,7 @@ fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
     for server in model.timed(&facts.name) {
         server_row(out, model, &facts.name, &server.name);
     }
+    beside(out, model, facts);
     courses(out, model, &facts.name);
     cross_check(out, model, &facts.name);
     bottleneck(out, model, &facts.name);
@@ -136,6 +138,18 @@ fn server_row(out: &mut String, model: &Model, scenario: &str, server: &str) {
         median("resident_growth_mib"),
         median("start_ms"),
     );
+}
+
+/// What the scenario takes by what the one beside it takes.
+fn beside(out: &mut String, model: &Model, facts: &ScenarioFacts) {
+    let Some(beside) = Beside::of(model, facts) else { return };
+    let _ = writeln!(out, "\nBy `{}`, which was run in turn with it:\n", beside.other);
+    let titles = COMPARED.map(|yardstick| yardstick.title).join(" | ");
+    let _ = writeln!(out, "| Server | {titles} |\n|{}", " --- |".repeat(COMPARED.len() + 1));
+    for (server, ratios) in &beside.servers {
+        let ratios = ratios.map(|value| value.map_or_else(|| "g".to_owned(), ratio));
+        let _ = writeln!(out, "| {server} | {} |", ratios.join(" | "));
+    }
 }
 
 /// What came after the incidents, run by run.
@@ -209,7 +223,7 @@ fn notes(out: &mut String, title: &str, notes: &[Note], scenario: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::{course, example};
+    use super::super::model::tests::{beside as beside_example, course, example};
     use super::*;
 
     #[test]
@@ -227,6 +241,16 @@ mod tests {
         ] {
             let line = line.replace("| recovered", "| 0.2 s | 0 | ");
             assert!(page.contains(&line), "{line}\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_scenario_tells_what_it_takes_by_the_one_beside_it() {
+        let page = page(&beside_example());
+        for line in
+            ["By `cache-warm`, which was run in turn with it:", "| gannet | 1.10 × | 1.00 × | 1.00 × |"]
+        {
+            assert!(page.contains(line), "{line}\n{page}");
         }
     }
 }

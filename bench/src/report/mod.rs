@@ -2,6 +2,7 @@
 //!
 //! Never shows a figure without its spread, nor a difference within the noise as one.
 
+mod beside;
 mod cross_check;
 mod environment;
 mod files;
@@ -128,6 +129,7 @@ pub fn model(plans: &Plans, findings: &Findings, facts: &Facts) -> Model {
         about: scenario.about.to_owned(),
         load: plans.load_text(scenario),
         saturates: plans.saturates(scenario),
+        beside: scenario.beside.map(str::to_owned),
     });
     let records = findings.samples.iter().map(|sample| Record {
         scenario: sample.scenario.to_owned(),

@@ -34,6 +34,8 @@ pub struct ScenarioFacts {
     pub load: String,
     /// Whether the load was to keep the server busy all the time, so that its limit shows.
     pub saturates: bool,
+    /// The scenario that differs from it in one thing only, and was run in turn with it.
+    pub beside: Option<String>,
 }
 
 /// One timed run.
@@ -152,10 +154,19 @@ impl Model {
 
     /// Returns the ratios of a column between two servers, for each round that has both.
     pub fn ratios(&self, scenario: &str, server: &str, base: &str, column: &str) -> Vec<f64> {
+        self.paired([scenario, server], [scenario, base], column)
+    }
+
+    /// Returns the ratios of a column of `server` between two scenarios, for each round that has both.
+    pub fn ratios_beside(&self, scenario: &str, other: &str, server: &str, column: &str) -> Vec<f64> {
+        self.paired([scenario, server], [other, server], column)
+    }
+
+    fn paired(&self, [scenario, server]: [&str; 2], base: [&str; 2], column: &str) -> Vec<f64> {
         let Some(place) = metric::place(column) else { return Vec::new() };
         self.records(scenario, server)
             .filter_map(|record| {
-                let other = self.records(scenario, base).find(|other| other.round == record.round)?;
+                let other = self.records(base[0], base[1]).find(|other| other.round == record.round)?;
                 let (ours, theirs) = (*record.figures.get(place)?, *other.figures.get(place)?);
                 (theirs > 0.0).then(|| ours / theirs)
             })
@@ -301,6 +312,7 @@ pub(super) mod tests {
                 about: "cache hits, 16 names".to_owned(),
                 load: "128 queries in flight over 8 clients".to_owned(),
                 saturates: true,
+                beside: None,
             }],
             records: records.collect(),
             failures: vec![],
@@ -320,6 +332,23 @@ pub(super) mod tests {
         assert_eq!(model.share_of_echo("cache-warm", "rival", "cpu_us_per_query"), Some(4.0));
         let comparison = model.comparison("cache-warm", "rival", &YARDSTICKS[0]).expect("both were timed");
         assert_eq!(comparison.verdict, Verdict::Ahead);
+    }
+
+    /// The example and, in turn with it, the same with a tenth more CPU time.
+    pub(in crate::report) fn beside() -> Model {
+        let mut model = example();
+        let cpu = metric::place("cpu_us_per_query").expect("a column");
+        for mut record in model.records.clone() {
+            record.scenario = "cache-edns".to_owned();
+            record.figures[cpu] *= 1.1;
+            model.records.push(record);
+        }
+        model.scenarios.push(ScenarioFacts {
+            name: "cache-edns".to_owned(),
+            beside: Some("cache-warm".to_owned()),
+            ..model.scenarios[0].clone()
+        });
+        model
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Scenario {
     pub events: &'static [Event],
     /// The rule set that the server loads.
     pub rules: Option<Shape>,
+    /// The row before this one, if the two differ in one thing only: they are run in turn, and the report compares them.
+    pub beside: Option<&'static str>,
     /// What Gannet has yet to learn for it; the rivals can be measured already.
     pub needs: Option<&'static str>,
 }
@@ -197,6 +199,16 @@ mod tests {
         let all = names.len();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_scenario_beside_another_follows_it_and_needs_the_same_upstreams() {
+        let besides: Vec<_> = SCENARIOS.windows(2).filter(|rows| rows[1].beside.is_some()).collect();
+        assert_eq!(besides.len(), SCENARIOS.iter().filter(|scenario| scenario.beside.is_some()).count());
+        for rows in besides {
+            assert_eq!(rows[1].beside, Some(rows[0].name));
+            assert!(rows.iter().all(|row| row.upstream_is.is_empty()), "{}", rows[1].name);
+        }
     }
 
     #[test]

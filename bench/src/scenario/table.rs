@@ -191,7 +191,10 @@ pub const SCENARIOS: &[Scenario] = &[
     forward("latency-fallback-4", "a second upstream on standby, four clients")
         .setting("fallback")
         .load(Load::Single(4)),
-    local("recorder", "hosts answers, every query recorded on disk", Questions::Local).setting("recorder"),
+    local("recorder-off", "hosts answers, none of which is recorded", Questions::Local),
+    local("recorder", "hosts answers, every query recorded on disk", Questions::Local)
+        .setting("recorder")
+        .beside("recorder-off"),
     // What waits for zones: erldns's page.
     zones(
         "erldns-mix",
@@ -268,6 +271,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
             "reload-cache",
             "reload-local",
             "reload-1m",
+            "recorder-off",
             "recorder",
             "rules-1m",
             "domain-answer",
@@ -342,6 +346,7 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
         rate: None,
         events: &[],
         rules: None,
+        beside: None,
         needs: None,
     }
 }
@@ -413,6 +418,10 @@ impl Scenario {
 
     const fn while_timed(self, events: &'static [Event], rate: Option<f64>) -> Self {
         Self { events, rate, ..self }
+    }
+
+    const fn beside(self, row_before: &'static str) -> Self {
+        Self { beside: Some(row_before), ..self }
     }
 
     const fn rules(self, shape: Shape) -> Self {

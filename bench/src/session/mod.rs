@@ -9,7 +9,7 @@ mod smoke;
 mod stubs;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::event::{Change, Done, Event, What};
@@ -183,43 +183,66 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
 
 fn timed(plans: &Plans, stubs: &Stubs<'_>, progress: &mut dyn FnMut(&str)) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    for scenario in &plans.scenarios {
-        progress(&format!("{}: {}", scenario.name, scenario.about));
-        let bench = Bench::new(plans, scenario, stubs)?;
+    // Scenarios that are compared with each other are run in turn, as servers are.
+    for group in plans.scenarios.chunk_by(|one, next| next.beside == Some(one.name)) {
+        let mut benches = Vec::with_capacity(group.len());
+        for scenario in group {
+            progress(&format!("{}: {}", scenario.name, scenario.about));
+            benches.push(Bench::new(plans, scenario, stubs)?);
+        }
         for round in 0..plans.runs {
             let mut turn: Vec<_> = plans.servers.iter().collect();
             if round % 2 == 1 {
                 turn.reverse();
+                benches.reverse();
             }
             for (rival, program) in turn {
-                let remark = |text| Remark { scenario: scenario.name, server: rival.name.clone(), text };
-                if let Some(reason) = inability(rival, scenario) {
-                    if round == 0 {
-                        findings.remarks.push(remark(format!("not run: {reason}")));
-                    }
-                    continue;
-                }
-                if findings.failures.iter().any(|f| f.scenario == scenario.name && f.server == rival.name) {
-                    continue;
-                }
-                match bench.measure(rival, program, round) {
-                    Ok((sample, judgement)) => {
-                        findings.remarks.extend(judgement.remarks.into_iter().map(remark));
-                        progress(&describe(&sample));
-                        findings.samples.push(sample);
-                    }
-                    Err(fault) => {
-                        progress(&format!("  {:14} {fault}", rival.name));
-                        findings.failures.push(remark(fault));
-                    }
+                for bench in &benches {
+                    measure(bench, rival, program, round, &mut findings, progress);
                 }
             }
+            if round % 2 == 1 {
+                benches.reverse();
+            }
         }
-        if !scenario.upstream_is.is_empty() {
+        if group.iter().any(|scenario| !scenario.upstream_is.is_empty()) {
             stubs.restore()?;
         }
     }
     Ok(findings)
+}
+
+/// Measures `rival` once, unless it cannot take part or failed before.
+fn measure(
+    bench: &Bench<'_>,
+    rival: &Rival,
+    program: &Path,
+    round: usize,
+    findings: &mut Findings,
+    progress: &mut dyn FnMut(&str),
+) {
+    let scenario = bench.scenario();
+    let remark = |text| Remark { scenario: scenario.name, server: rival.name.clone(), text };
+    if let Some(reason) = inability(rival, scenario) {
+        if round == 0 {
+            findings.remarks.push(remark(format!("not run: {reason}")));
+        }
+        return;
+    }
+    if findings.failures.iter().any(|f| f.scenario == scenario.name && f.server == rival.name) {
+        return;
+    }
+    match bench.measure(rival, program, round) {
+        Ok((sample, judgement)) => {
+            findings.remarks.extend(judgement.remarks.into_iter().map(remark));
+            progress(&describe(&sample));
+            findings.samples.push(sample);
+        }
+        Err(fault) => {
+            progress(&format!("  {:14} {fault}", rival.name));
+            findings.failures.push(remark(fault));
+        }
+    }
 }
 
 /// Returns why `rival` cannot take part in `scenario`, if it cannot.
@@ -236,8 +259,9 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
 fn describe(sample: &Sample) -> String {
     let tally = &sample.tally;
     format!(
-        "  {:14} run {}: {:6.2} µs CPU a query, {:3.0} % busy, {:8.0} q/s, lost {}, wrong {}, mean {:.1} µs, p99 {:.1} µs",
+        "  {:14} {} run {}: {:6.2} µs CPU a query, {:3.0} % busy, {:8.0} q/s, lost {}, wrong {}, mean {:.1} µs, p99 {:.1} µs",
         sample.server,
+        sample.scenario,
         sample.round + 1,
         sample.cpu_us,
         100.0 * sample.busy,
