@@ -233,3 +233,51 @@ fn mistakes_are_told_where_they_are() {
     let said = String::from_utf8_lossy(&said);
     assert!(!output.status.success() && said.contains("/nonexistent.pem\" cannot be read"), "{said}");
 }
+
+/// Returns a server in a group that is asked over QUIC.
+fn quic_at(stub: &Stub, more: &str) -> String {
+    at(stub, more).replace("tls://", "quic://")
+}
+
+#[test]
+fn queries_travel_over_quic() {
+    let authority = Authority::new();
+    let stub = Stub::start_quic(&authority.vouch(&[NAME]), Script::default());
+    let server = start(&authority, &quic_at(&stub, ""), "");
+    let client = UdpClient::connect(server.address());
+    for id in 0..300 {
+        client.send(&ask(&format!("n{id}.example.org")).id(id).bytes());
+    }
+    for _ in 0..300 {
+        assert_eq!(client.receive().answers().len(), 1);
+    }
+    stub.behave(Script::always(testkit::Answer::long_text(300, 40_000)));
+    let heard = server.ask_tcp(&Ask::new("long.example.org", Rtype::TXT).edns(1232));
+    assert!(heard.bytes().len() > 39_000, "{} octets", heard.bytes().len());
+}
+
+#[test]
+fn a_certificate_is_refused_over_quic_for_the_same_reasons() {
+    let authority = Authority::new();
+    let stub = Stub::start_quic(&authority.vouch_until_2020(&[NAME]), Script::default());
+    let mut server = start(&authority, &quic_at(&stub, ""), "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::SERVFAIL);
+    assert_eq!(stub.seen().len(), 0);
+    server.wait_for_log("the server's certificate expired");
+}
+
+#[test]
+fn an_upstream_over_quic_that_was_away_is_found_again() {
+    let authority = Authority::new();
+    let mut stub = Stub::start_quic(&authority.vouch(&[NAME]), Script::default());
+    let server = start(&authority, &quic_at(&stub, ""), "cache: {main: {failure-ttl: 1s}}");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    stub.die();
+    assert_eq!(server.ask(&ask("b.example.org")).rcode(), Rcode::SERVFAIL);
+    stub.revive();
+    let mut number = 0;
+    eventually("the upstream is used again", || {
+        number += 1;
+        server.ask(&ask(&format!("n{number}.example.org"))).rcode() == Rcode::NOERROR
+    });
+}

@@ -413,6 +413,8 @@ pub enum Scheme {
     Tls,
     /// HTTP/2 over TLS.
     Https,
+    /// QUIC.
+    Quic,
 }
 
 impl Scheme {
@@ -423,6 +425,7 @@ impl Scheme {
             "tcp" => Some(Self::Tcp),
             "tls" | "dot" => Some(Self::Tls),
             "https" | "doh" => Some(Self::Https),
+            "quic" | "doq" => Some(Self::Quic),
             _ => None,
         }
     }
@@ -431,7 +434,7 @@ impl Scheme {
     pub const fn port(self) -> u16 {
         match self {
             Self::Udp | Self::Tcp => 53,
-            Self::Tls => 853,
+            Self::Tls | Self::Quic => 853,
             Self::Https => 443,
         }
     }
@@ -440,14 +443,14 @@ impl Scheme {
     pub const fn is_secured(self) -> bool {
         match self {
             Self::Udp | Self::Tcp => false,
-            Self::Tls | Self::Https => true,
+            Self::Tls | Self::Https | Self::Quic => true,
         }
     }
 
     /// Returns the path if none is written; `None` where there are no paths.
     pub const fn path(self) -> Option<&'static str> {
         match self {
-            Self::Udp | Self::Tcp | Self::Tls => None,
+            Self::Udp | Self::Tcp | Self::Tls | Self::Quic => None,
             // RFC 8484 leaves the path to the server; this is what everybody chose.
             Self::Https => Some("/dns-query"),
         }

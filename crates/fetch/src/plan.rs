@@ -146,6 +146,8 @@ pub enum Protocol {
     Tls,
     /// HTTP/2 over TLS (RFC 8484).
     Https,
+    /// QUIC (RFC 9250).
+    Quic,
 }
 
 impl Protocol {
@@ -156,6 +158,7 @@ impl Protocol {
             Self::Tcp => "tcp://",
             Self::Tls => "tls://",
             Self::Https => "https://",
+            Self::Quic => "quic://",
         }
     }
 
@@ -165,6 +168,7 @@ impl Protocol {
             Self::Udp | Self::Tcp => Vec::new(),
             Self::Tls => vec![b"dot".to_vec()],
             Self::Https => vec![b"h2".to_vec()],
+            Self::Quic => vec![b"doq".to_vec()],
         }
     }
 

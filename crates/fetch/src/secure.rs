@@ -63,6 +63,7 @@ struct Parts {
     plan: SecurePlan,
     /// Remembers sessions, for all workers.
     config: Arc<ClientConfig>,
+    verifier: Arc<Verifier>,
     /// The trouble that was last told of each address.
     said: Mutex<BTreeMap<SocketAddr, String>>,
 }
@@ -103,15 +104,15 @@ impl Secure {
     /// Prepares what `plan` says.
     pub fn new(plan: SecurePlan) -> Result<Self, Unusable> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = Verifier::new(&plan.proof, Arc::clone(&provider))?;
+        let verifier = Arc::new(Verifier::new(&plan.proof, Arc::clone(&provider))?);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Unusable::Library(error.to_string()))?;
-        let mut config =
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+        let demand: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
+        let mut config = builder.dangerous().with_custom_certificate_verifier(demand).with_no_client_auth();
         config.alpn_protocols.clone_from(&plan.protocols);
         config.enable_early_data = plan.early_data;
-        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), said: Mutex::default() })))
+        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), verifier, said: Mutex::default() })))
     }
 
     /// Returns what the server must prove.
@@ -134,6 +135,11 @@ impl Secure {
         }
         said.insert(address, trouble.to_owned());
         true
+    }
+
+    /// Takes why a certificate was last refused, where the transport does not pass that on.
+    pub(crate) fn take_refusal(&self) -> Option<String> {
+        self.0.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Notes that `address` has proved what it must; returns whether that is news.
@@ -285,6 +291,8 @@ pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 struct Verifier {
     provider: Arc<CryptoProvider>,
     demand: Demand,
+    /// Why a certificate was last refused.
+    refusal: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -317,20 +325,12 @@ impl Verifier {
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
         };
-        Ok(Self { provider, demand })
+        Ok(Self { provider, demand, refusal: Mutex::default() })
     }
 }
 
-fn refused(cause: Refused) -> rustls::Error {
-    CertificateError::Other(OtherError(Arc::new(cause))).into()
-}
-
-fn bad_encoding() -> rustls::Error {
-    CertificateError::BadEncoding.into()
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
+impl Verifier {
+    fn check(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
@@ -364,6 +364,31 @@ impl ServerCertVerifier for Verifier {
                 })
             }
         }
+    }
+}
+
+fn refused(cause: Refused) -> rustls::Error {
+    CertificateError::Other(OtherError(Arc::new(cause))).into()
+}
+
+fn bad_encoding() -> rustls::Error {
+    CertificateError::BadEncoding.into()
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let checked = self.check(end_entity, intermediates, server_name, ocsp_response, now);
+        if let Err(error) = &checked {
+            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(explain_tls(error));
+        }
+        checked
     }
 
     fn verify_tls12_signature(

@@ -11,6 +11,7 @@ pub mod identity;
 pub mod lists;
 pub mod mikrotik;
 pub mod program;
+mod quic;
 pub mod stub;
 pub mod web;
 

@@ -242,6 +242,8 @@ struct Shared {
     connections: Mutex<usize>,
     /// What it shows who it is with, over TCP; without, nothing is encrypted.
     tls: Mutex<Option<Arc<ServerConfig>>>,
+    /// Whether UDP carries QUIC.
+    has_quic: bool,
     /// Handshakes that went on with a session from before.
     resumed: Mutex<usize>,
     random: Mutex<u64>,
@@ -311,7 +313,7 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start(script: Script) -> Self {
-        Self::start_as(None, script)
+        Self::start_as(None, script, false)
     }
 
     /// Starts a stub whose TCP is TLS, and who shows this identity.
@@ -320,10 +322,19 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start_secured(identity: &Identity, script: Script) -> Self {
-        Self::start_as(Some(identity), script)
+        Self::start_as(Some(identity), script, false)
     }
 
-    fn start_as(identity: Option<&Identity>, script: Script) -> Self {
+    /// The same whose UDP is QUIC, too; what comes so counts as if it had come over TCP.
+    ///
+    /// # Panics
+    ///
+    /// When loopback has no free port.
+    pub fn start_quic(identity: &Identity, script: Script) -> Self {
+        Self::start_as(Some(identity), script, true)
+    }
+
+    fn start_as(identity: Option<&Identity>, script: Script, has_quic: bool) -> Self {
         let (udp, tcp) = bind_both();
         let address = udp.local_addr().expect("a bound socket");
         let shared = Arc::new(Shared {
@@ -332,6 +343,7 @@ impl Stub {
             heard_more: Condvar::new(),
             connections: Mutex::new(0),
             tls: Mutex::new(identity.map(Identity::server)),
+            has_quic,
             resumed: Mutex::new(0),
             random: Mutex::new(1),
         });
@@ -450,7 +462,13 @@ fn run(udp: UdpSocket, tcp: TcpListener, shared: &Arc<Shared>) -> Running {
     let (udp_shared, udp_stop) = (Arc::clone(shared), Arc::clone(&stop));
     let (tcp_shared, tcp_stop) = (Arc::clone(shared), Arc::clone(&stop));
     let threads = vec![
-        std::thread::spawn(move || serve_udp(&udp, &udp_shared, &udp_stop)),
+        std::thread::spawn(move || {
+            let tls = locked(&udp_shared.tls).clone().filter(|_| udp_shared.has_quic);
+            let Some(tls) = tls else { return serve_udp(&udp, &udp_shared, &udp_stop) };
+            let shared = Arc::clone(&udp_shared);
+            let reply = move |query: &[u8], from| shared.replies(query, from, true);
+            crate::quic::serve(udp, &tls, Arc::new(reply), &udp_stop);
+        }),
         std::thread::spawn(move || accept_tcp(&tcp, &tcp_shared, &tcp_stop)),
     ];
     Running { stop, threads }

@@ -90,6 +90,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     Scheme::Tcp => Protocol::Tcp,
                     Scheme::Tls => Protocol::Tls,
                     Scheme::Https => Protocol::Https,
+                    Scheme::Quic => Protocol::Quic,
                 };
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();

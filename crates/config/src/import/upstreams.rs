@@ -199,7 +199,8 @@ impl<'a> Translator<'a> {
             "tcp" | "tcp+pipeline" => "tcp://",
             "tls" | "tls+pipeline" | "dot" => "tls://",
             "https" | "doh" => "https://",
-            "h3" | "quic" | "doq" => {
+            "quic" | "doq" => "quic://",
+            "h3" => {
                 self.wrong(address.span, format!("upstreams over \"{scheme}\" cannot be expressed yet"));
                 return None;
             }
@@ -208,7 +209,7 @@ impl<'a> Translator<'a> {
                 return None;
             }
         };
-        let is_secured = matches!(prefix, "tls://" | "https://");
+        let is_secured = matches!(prefix, "tls://" | "https://" | "quic://");
         let (host, path) = host.split_at(host.find('/').unwrap_or(host.len()));
         let with_port = |host: &str| match &port {
             Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{}", port.value),
@@ -268,6 +269,7 @@ impl<'a> Translator<'a> {
                 "tcp" | "tcp+pipeline" => servers.push(format!("tcp://{host}").into()),
                 "tls" | "tls+pipeline" | "dot" => servers.push(format!("tls://{host}").into()),
                 "https" | "doh" => servers.push(format!("https://{host}").into()),
+                "quic" | "doq" => servers.push(format!("quic://{host}").into()),
                 other => {
                     self.wrong(address.span, format!("upstreams over \"{other}\" cannot be expressed yet"));
                     return Vec::new();

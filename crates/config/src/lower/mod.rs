@@ -459,7 +459,7 @@ impl Lowering<'_> {
         if !is_secured {
             say(
                 &["tls-name", "pins", "roots", "verify", "early-data"],
-                "nothing is encrypted without \"tls://\" or \"https://\"",
+                "nothing is encrypted without \"tls://\", \"https://\" or \"quic://\"",
             );
         } else if item.entry("pins").is_some() {
             say(&["roots", "verify"], "\"pins\" says which keys count");

@@ -63,7 +63,7 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
 }
 
 /// URL schemes of transports that there will be.
-const LATER_SCHEMES: [&str; 4] = ["h3", "quic", "doq", "sdns"];
+const LATER_SCHEMES: [&str; 2] = ["h3", "sdns"];
 
 /// Reads an upstream server.
 pub(super) fn server(text: &str) -> Read<Server> {
@@ -301,6 +301,7 @@ mod tests {
         check_server("dns.quad9.net", quad9(Scheme::Udp, 53));
         check_server("tcp://dns.quad9.net:54", quad9(Scheme::Tcp, 54));
         check_server("tls://dns.quad9.net", quad9(Scheme::Tls, 853));
+        check_server("quic://dns.quad9.net", quad9(Scheme::Quic, 853));
         let named = |address: &str| {
             let host = Host::Address(address.parse().expect("an address"));
             let tls_name = Some("dns.quad9.net".to_owned());
@@ -318,7 +319,7 @@ mod tests {
         check_server("https://dns.quad9.net:8443/a/b{?dns}", web(8443, "/a/b"));
         check_server("https://dns.quad9.net/a b", Err("is not the path of a URL"));
         check_server("https://dns.quad9.net:0/", Err("is not a port"));
-        for scheme in ["quic", "sdns"] {
+        for scheme in ["h3", "sdns"] {
             check_server(&format!("{scheme}://dns.quad9.net"), Err("is not supported by this version yet"));
         }
         check_server("tcp://9.9.9.9#dns.quad9.net", Err("is for TLS"));

@@ -586,7 +586,8 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Socket { word, .. } => or("an address, with a port if it is not 53".to_owned(), word),
         Value::Prefix => format!("an address prefix, or one of {}", PREFIX_WORDS.join(", ")),
         Value::Server => {
-            "\"system\", an address, a host name, or either after \"udp://\", \"tcp://\" or \"tls://\""
+            "\"system\", an address, a host name, either after \"udp://\", \"tcp://\", \"tls://\" or \"quic://\", or an \
+             \"https://\" URL"
                 .to_owned()
         }
         Value::Pin => "\"sha256/\" and 44 letters of Base64".to_owned(),

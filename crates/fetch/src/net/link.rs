@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
-use super::{apply, https, source, stream};
+use super::{apply, https, quic, source, stream};
 use crate::desk::Desk;
 use crate::network::{LinkKey, Remote};
 use crate::plan::{Protocol, Secure};
@@ -22,7 +22,7 @@ use crate::secure;
 /// Time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for both sides to prove who they are.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Data that the peer does not acknowledge for this long ends the connection: it is gone.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(2);
 /// Octets queued on one connection: far more than its queries in flight can be.
@@ -110,13 +110,16 @@ pub(super) async fn run(desk: Weak<Desk>, key: LinkKey, remote: Remote, outbox: 
 
 /// Connects and goes on until the connection ends; an error says why there was none.
 async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
+    if let (Protocol::Quic, Some(secure)) = (remote.way.protocol, &remote.way.secure) {
+        return quic::carry(carrier, remote, secure, || opened(carrier, remote)).await;
+    }
     let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connect(remote)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(error.to_string()),
         Err(_) => return Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
     };
     match (remote.way.protocol, &remote.way.secure) {
-        (Protocol::Udp | Protocol::Tcp, _) | (_, None) => {
+        (Protocol::Udp | Protocol::Tcp | Protocol::Quic, _) | (_, None) => {
             opened(carrier, remote);
             stream::carry_plain(carrier, stream).await;
         }

@@ -4,6 +4,7 @@
 
 mod https;
 mod link;
+mod quic;
 mod stream;
 
 use std::io;
