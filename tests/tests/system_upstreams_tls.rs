@@ -239,11 +239,10 @@ fn quic_at(stub: &Stub, more: &str) -> String {
     at(stub, more).replace("tls://", "quic://")
 }
 
-#[test]
-fn queries_travel_over_quic() {
+fn check_travel(scheme: &str) {
     let authority = Authority::new();
     let stub = Stub::start_quic(&authority.vouch(&[NAME]), Script::default());
-    let server = start(&authority, &quic_at(&stub, ""), "");
+    let server = start(&authority, &at(&stub, "").replace("tls://", scheme), "");
     let client = UdpClient::connect(server.address());
     for id in 0..300 {
         client.send(&ask(&format!("n{id}.example.org")).id(id).bytes());
@@ -254,6 +253,16 @@ fn queries_travel_over_quic() {
     stub.behave(Script::always(testkit::Answer::long_text(300, 40_000)));
     let heard = server.ask_tcp(&Ask::new("long.example.org", Rtype::TXT).edns(1232));
     assert!(heard.bytes().len() > 39_000, "{} octets", heard.bytes().len());
+}
+
+#[test]
+fn queries_travel_over_quic() {
+    check_travel("quic://");
+}
+
+#[test]
+fn queries_travel_over_http3() {
+    check_travel("h3://");
 }
 
 #[test]

@@ -415,6 +415,8 @@ pub enum Scheme {
     Https,
     /// QUIC.
     Quic,
+    /// HTTP/3 over QUIC.
+    Https3,
 }
 
 impl Scheme {
@@ -426,6 +428,7 @@ impl Scheme {
             "tls" | "dot" => Some(Self::Tls),
             "https" | "doh" => Some(Self::Https),
             "quic" | "doq" => Some(Self::Quic),
+            "h3" => Some(Self::Https3),
             _ => None,
         }
     }
@@ -435,7 +438,7 @@ impl Scheme {
         match self {
             Self::Udp | Self::Tcp => 53,
             Self::Tls | Self::Quic => 853,
-            Self::Https => 443,
+            Self::Https | Self::Https3 => 443,
         }
     }
 
@@ -443,7 +446,7 @@ impl Scheme {
     pub const fn is_secured(self) -> bool {
         match self {
             Self::Udp | Self::Tcp => false,
-            Self::Tls | Self::Https | Self::Quic => true,
+            Self::Tls | Self::Https | Self::Quic | Self::Https3 => true,
         }
     }
 
@@ -452,7 +455,7 @@ impl Scheme {
         match self {
             Self::Udp | Self::Tcp | Self::Tls | Self::Quic => None,
             // RFC 8484 leaves the path to the server; this is what everybody chose.
-            Self::Https => Some("/dns-query"),
+            Self::Https | Self::Https3 => Some("/dns-query"),
         }
     }
 }

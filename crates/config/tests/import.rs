@@ -72,7 +72,7 @@ fn check_refused(dialect: Dialect, text: &str, expect: &[&str]) {
 fn what_cannot_be_expressed_is_an_error_at_its_line() {
     let text = "\
 plugins:
-  - {tag: f, type: forward, args: {upstreams: [{addr: 'h3://192.0.2.1'}], sise: 1}}
+  - {tag: f, type: forward, args: {upstreams: [{addr: 'ftp://192.0.2.1'}], sise: 1}}
   - tag: main
     type: sequence
     args:
@@ -88,7 +88,7 @@ plugins:
         text,
         &[
             "c.yaml:2:11: error: \"f\" has no upstreams",
-            "c.yaml:2:56: error: upstreams over \"h3\" cannot be expressed yet",
+            "c.yaml:2:56: error: unknown scheme \"ftp\"",
             "c.yaml:2:77: error: \"forward\" has no setting \"sise\"",
             "c.yaml:6:19: error: mosdns has no matcher \"no_such_matcher\"",
             "c.yaml:7:17: error: there is no plugin \"nobody\"",

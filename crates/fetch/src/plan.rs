@@ -148,6 +148,8 @@ pub enum Protocol {
     Https,
     /// QUIC (RFC 9250).
     Quic,
+    /// HTTP/3 over QUIC (RFC 8484).
+    Https3,
 }
 
 impl Protocol {
@@ -159,6 +161,7 @@ impl Protocol {
             Self::Tls => "tls://",
             Self::Https => "https://",
             Self::Quic => "quic://",
+            Self::Https3 => "h3://",
         }
     }
 
@@ -169,6 +172,7 @@ impl Protocol {
             Self::Tls => vec![b"dot".to_vec()],
             Self::Https => vec![b"h2".to_vec()],
             Self::Quic => vec![b"doq".to_vec()],
+            Self::Https3 => vec![b"h3".to_vec()],
         }
     }
 

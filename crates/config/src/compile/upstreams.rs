@@ -91,6 +91,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     Scheme::Tls => Protocol::Tls,
                     Scheme::Https => Protocol::Https,
                     Scheme::Quic => Protocol::Quic,
+                    Scheme::Https3 => Protocol::Https3,
                 };
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();

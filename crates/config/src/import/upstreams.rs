@@ -177,9 +177,6 @@ impl<'a> Translator<'a> {
         let is_unproved =
             args.flag("insecure_skip_verify", &mut self.problems).is_some_and(|flag| flag.value);
         let http3 = args.flag("enable_http3", &mut self.problems).filter(|flag| flag.value);
-        if let Some(flag) = http3 {
-            self.wrong(flag.span, "HTTP/3 cannot be expressed yet".to_owned());
-        }
         args.ignore(
             &["enable_pipeline", "bootstrap_version", "weight", "timeout"],
             "connections are looked after without it",
@@ -198,18 +195,16 @@ impl<'a> Translator<'a> {
             "udp" => "",
             "tcp" | "tcp+pipeline" => "tcp://",
             "tls" | "tls+pipeline" | "dot" => "tls://",
+            "https" | "doh" if http3.is_some() => "h3://",
             "https" | "doh" => "https://",
             "quic" | "doq" => "quic://",
-            "h3" => {
-                self.wrong(address.span, format!("upstreams over \"{scheme}\" cannot be expressed yet"));
-                return None;
-            }
+            "h3" => "h3://",
             other => {
                 self.wrong(address.span, format!("unknown scheme \"{other}\""));
                 return None;
             }
         };
-        let is_secured = matches!(prefix, "tls://" | "https://" | "quic://");
+        let is_secured = matches!(prefix, "tls://" | "https://" | "quic://" | "h3://");
         let (host, path) = host.split_at(host.find('/').unwrap_or(host.len()));
         let with_port = |host: &str| match &port {
             Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{}", port.value),
@@ -270,6 +265,7 @@ impl<'a> Translator<'a> {
                 "tls" | "tls+pipeline" | "dot" => servers.push(format!("tls://{host}").into()),
                 "https" | "doh" => servers.push(format!("https://{host}").into()),
                 "quic" | "doq" => servers.push(format!("quic://{host}").into()),
+                "h3" => servers.push(format!("h3://{host}").into()),
                 other => {
                     self.wrong(address.span, format!("upstreams over \"{other}\" cannot be expressed yet"));
                     return Vec::new();

@@ -1,27 +1,20 @@
 //! DNS over HTTP/2 (RFC 8484): each query is a POST on a stream of its own.
 
-use std::time::Duration;
-
 use bytes::{Bytes, BytesMut};
 use h2::client::SendRequest;
-use http::{Method, Request, StatusCode, Uri, Version, header};
-use tokio::task::JoinSet;
-use wire::{Flags, Header, Rcode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
+use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::link::{Carrier, Secured};
 use crate::plan::HttpPlan;
 
 /// The media type of a message.
 const MESSAGE: &str = "application/dns-message";
-/// Time for one exchange; whoever waited has long given up by then.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Octets of the largest message.
-const MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Octets that the server may send ahead on one stream, and on all of them.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Octets of the header fields of one response.
-const HEADERS_OCTETS_MAX: u32 = 16 << 10;
+pub(super) const HEADERS_OCTETS_MAX: u32 = 16 << 10;
 
 /// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection has ended; an error
 /// says why there was none.
@@ -34,9 +27,7 @@ pub(super) async fn carry(
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
         return Err("the server does not offer HTTP/2".to_owned());
     }
-    let uri: Uri = format!("https://{}{}", plan.authority, plan.path)
-        .parse()
-        .map_err(|error| format!("\"{}{}\" is not a URL: {error}", plan.authority, plan.path))?;
+    let uri = uri(plan)?;
     let mut builder = h2::client::Builder::new();
     builder
         .enable_push(false)
@@ -46,95 +37,60 @@ pub(super) async fn carry(
     let (sender, connection) =
         builder.handshake::<_, Bytes>(stream).await.map_err(|error| format!("HTTP/2: {error}"))?;
     opened();
-    let mut exchanges = JoinSet::new();
-    tokio::pin!(connection);
-    loop {
-        tokio::select! {
-            // It reads and writes for everybody; when it ends, so does the connection.
-            _ = &mut connection => return Ok(()),
-            queued = carrier.outbox.take() => begin(&mut exchanges, &sender, &uri, &queued),
-            Some(first) = exchanges.join_next(), if !exchanges.is_empty() => {
-                let mut replies = Vec::new();
-                let mut next = Some(first);
-                // Ends: as many as there are exchanges.
-                while let Some(ended) = next {
-                    if let Ok(Some(reply)) = ended {
-                        replies.extend_from_slice(&(reply.len() as u16).to_be_bytes());
-                        replies.extend_from_slice(&reply);
-                    }
-                    next = exchanges.try_join_next();
-                }
-                let Some(desk) = carrier.desk() else { return Ok(()) };
-                desk.messages(carrier.key, &replies);
-            }
-        }
-    }
+    // It reads and writes for all exchanges; when it ends, so does the connection.
+    let ended = async { drop(connection.await) };
+    exchange::carry(carrier, ended, |query| ask(sender.clone(), uri.clone(), query)).await;
+    Ok(())
 }
 
-/// Begins an exchange for each of the queries in `queued`.
-fn begin(exchanges: &mut JoinSet<Option<Vec<u8>>>, sender: &SendRequest<Bytes>, uri: &Uri, queued: &[u8]) {
-    for query in messages(queued) {
-        let (sender, uri, query) = (sender.clone(), uri.clone(), query.to_vec());
-        exchanges.spawn_local(async move {
-            tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(sender, uri, query)).await.ok().flatten()
-        });
-    }
+/// Returns where to send requests.
+pub(super) fn uri(plan: &HttpPlan) -> Result<Uri, String> {
+    let text = format!("https://{}{}", plan.authority, plan.path);
+    text.parse().map_err(|error| format!("\"{text}\" is not a URL: {error}"))
 }
 
-/// Walks messages that stand one after the other, each after its length.
-pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (&length, after) = bytes.split_first_chunk::<2>()?;
-        let (message, after) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))?;
-        bytes = after;
-        Some(message)
-    })
-}
-
-/// Asks one question; `None` if the connection failed under it.
-async fn exchange(sender: SendRequest<Bytes>, uri: Uri, mut query: Vec<u8>) -> Option<Vec<u8>> {
-    let id = *query.first_chunk::<2>()?;
-    // RFC 8484 §4.1: an ID of zero lets caches on the way recognise equal queries; the stream says whose reply it is.
-    query.first_chunk_mut::<2>()?.fill(0);
-    let request = Request::builder()
+/// Returns the head of a request with a query of so many octets.
+pub(super) fn request(uri: Uri, octets: usize) -> Option<Request<()>> {
+    Request::builder()
         .method(Method::POST)
-        .version(Version::HTTP_2)
         .uri(uri)
         .header(header::ACCEPT, MESSAGE)
         .header(header::CONTENT_TYPE, MESSAGE)
-        .header(header::CONTENT_LENGTH, query.len())
+        .header(header::CONTENT_LENGTH, octets)
         .body(())
-        .ok()?;
+        .ok()
+}
+
+/// Returns whether what follows is a message.
+pub(super) fn is_message<B>(response: &Response<B>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let kind = kind.and_then(|kind| kind.split(|&octet| octet == b';').next()).unwrap_or_default();
+    response.status() == StatusCode::OK && kind.trim_ascii().eq_ignore_ascii_case(MESSAGE.as_bytes())
+}
+
+/// Asks one question; `None` if the connection failed under it.
+async fn ask(sender: SendRequest<Bytes>, uri: Uri, query: Vec<u8>) -> Option<Said> {
+    let request = request(uri, query.len())?;
     // Waits while the server allows no more streams.
     let mut sender = sender.ready().await.ok()?;
     let (response, mut body) = sender.send_request(request, false).ok()?;
     body.send_data(query.into(), true).ok()?;
     let response = response.await.ok()?;
-    let is_message = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
-        kind.as_bytes().split(|&octet| octet == b';').next().is_some_and(|kind| kind == MESSAGE.as_bytes())
-    });
-    if response.status() != StatusCode::OK || !is_message {
-        return Some(refusal(id));
+    if !is_message(&response) {
+        return Some(Said::Refusal);
     }
     let mut body = response.into_body();
     let mut reply = BytesMut::new();
     while let Some(data) = body.data().await {
         let data = data.ok()?;
         if reply.len() + data.len() > MESSAGE_OCTETS_MAX {
-            return Some(refusal(id));
+            return Some(Said::Refusal);
         }
         reply.extend_from_slice(&data);
         // The window is larger than any message: nothing to do if that fails.
         let _ = body.flow_control().release_capacity(data.len());
     }
-    *reply.first_chunk_mut::<2>()? = id;
-    Some(reply.to_vec())
-}
-
-/// Returns a reply that says that the server failed: what HTTP says in its own way.
-pub(super) fn refusal(id: [u8; 2]) -> Vec<u8> {
-    let flags = Flags::QR.with_rcode(Rcode::SERVFAIL);
-    Header { id: u16::from_be_bytes(id), flags, ..Header::default() }.to_bytes().to_vec()
+    Some(Said::Message(reply.to_vec()))
 }
 
 #[cfg(test)]
@@ -142,17 +98,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queued_messages_are_told_apart() {
-        assert_eq!(messages(b"\0\x02ab\0\x01c").collect::<Vec<_>>(), [b"ab".as_slice(), b"c"]);
-        assert_eq!(messages(b"\0\x02a").count(), 0);
-        assert_eq!(messages(b"").count(), 0);
+    fn only_messages_that_are_said_to_be_ones_are_taken() {
+        let response = |status: u16, kind: &str| {
+            let response = Response::builder().status(status).header(header::CONTENT_TYPE, kind);
+            response.body(()).expect("a response")
+        };
+        assert!(is_message(&response(200, "application/dns-message")));
+        assert!(is_message(&response(200, "Application/DNS-Message; charset=x")));
+        assert!(!is_message(&response(200, "text/html")));
+        assert!(!is_message(&response(404, "application/dns-message")));
+        assert!(!is_message(&Response::new(())));
     }
 
     #[test]
-    fn a_refusal_is_an_error_without_a_question() {
-        let bytes = refusal([1, 2]);
-        let header = Header::parse(&bytes).expect("a header");
-        assert_eq!((header.id, header.flags.rcode(), header.questions), (258, Rcode::SERVFAIL, 0));
-        assert!(header.flags.has(Flags::QR));
+    fn requests_go_to_the_configured_path() {
+        let plan = HttpPlan { authority: "dns.example:8443".to_owned(), path: "/a?b=c".to_owned() };
+        let request = request(uri(&plan).expect("a URL"), 33).expect("a request");
+        assert_eq!(request.uri().to_string(), "https://dns.example:8443/a?b=c");
+        assert_eq!(
+            request.headers().get(header::CONTENT_LENGTH).map(HeaderValue::as_bytes),
+            Some(&b"33"[..])
+        );
     }
 }

@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
-use super::{apply, https, quic, source, stream};
+use super::{apply, https, https3, quic, source, stream};
 use crate::desk::Desk;
 use crate::network::{LinkKey, Remote};
 use crate::plan::{Protocol, Secure};
@@ -110,8 +110,15 @@ pub(super) async fn run(desk: Weak<Desk>, key: LinkKey, remote: Remote, outbox: 
 
 /// Connects and goes on until the connection ends; an error says why there was none.
 async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
-    if let (Protocol::Quic, Some(secure)) = (remote.way.protocol, &remote.way.secure) {
-        return quic::carry(carrier, remote, secure, || opened(carrier, remote)).await;
+    let way = &remote.way;
+    match (way.protocol, &way.secure, &way.http) {
+        (Protocol::Quic, Some(secure), _) => {
+            return quic::carry(carrier, remote, secure, || opened(carrier, remote)).await;
+        }
+        (Protocol::Https3, Some(secure), Some(http)) => {
+            return https3::carry(carrier, remote, (secure, http), || opened(carrier, remote)).await;
+        }
+        _ => (),
     }
     let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connect(remote)).await {
         Ok(Ok(stream)) => stream,
@@ -119,7 +126,7 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
         Err(_) => return Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
     };
     match (remote.way.protocol, &remote.way.secure) {
-        (Protocol::Udp | Protocol::Tcp | Protocol::Quic, _) | (_, None) => {
+        (Protocol::Udp | Protocol::Tcp | Protocol::Quic | Protocol::Https3, _) | (_, None) => {
             opened(carrier, remote);
             stream::carry_plain(carrier, stream).await;
         }

@@ -2,7 +2,9 @@
 //!
 //! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
 
+mod exchange;
 mod https;
+mod https3;
 mod link;
 mod quic;
 mod stream;

@@ -8,22 +8,17 @@ use std::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Socket, Type};
-use tokio::task::JoinSet;
 
-use super::https::messages;
+use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::link::{Carrier, HANDSHAKE_TIMEOUT};
 use super::{apply, source};
 use crate::network::Remote;
 use crate::plan::Secure;
 
-/// Time for one exchange; whoever waited has long given up by then.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Octets of the largest reply, with its length.
-const REPLY_OCTETS_MAX: usize = 2 + 65_535;
 /// Silence after which the connection is gone; the machine gives up sooner if queries are outstanding.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// RFC 9250 §4.3: the connection ends without an error, and the client has no interest in an answer any more.
-const NO_ERROR: VarInt = VarInt::from_u32(0);
+/// DOQ_PROTOCOL_ERROR (RFC 9250 §4.3).
+const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 
 /// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
 /// was none.
@@ -34,37 +29,15 @@ pub(super) async fn carry(
     opened: impl FnOnce(),
 ) -> Result<(), String> {
     let endpoint = endpoint(remote).map_err(|error| error.to_string())?;
-    let connection = connect(&endpoint, remote, secure).await?;
+    let connection = connect(&endpoint, remote, secure, 0).await?;
     opened();
-    let mut exchanges = JoinSet::new();
-    loop {
-        tokio::select! {
-            _ = connection.closed() => return Ok(()),
-            queued = carrier.outbox.take() => {
-                for query in messages(&queued) {
-                    let (connection, query) = (connection.clone(), query.to_vec());
-                    exchanges.spawn_local(async move {
-                        tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(connection, query)).await.ok().flatten()
-                    });
-                }
-            }
-            Some(first) = exchanges.join_next(), if !exchanges.is_empty() => {
-                let mut replies = Vec::new();
-                let mut next = Some(first);
-                // Ends: as many as there are exchanges.
-                while let Some(ended) = next {
-                    replies.extend(ended.ok().flatten().unwrap_or_default());
-                    next = exchanges.try_join_next();
-                }
-                let Some(desk) = carrier.desk() else { return Ok(()) };
-                desk.messages(carrier.key, &replies);
-            }
-        }
-    }
+    let ended = async { drop(connection.closed().await) };
+    exchange::carry(carrier, ended, |query| ask(connection.clone(), query)).await;
+    Ok(())
 }
 
 /// Makes a socket of the connection's own.
-fn endpoint(remote: &Remote) -> io::Result<Endpoint> {
+pub(super) fn endpoint(remote: &Remote) -> io::Result<Endpoint> {
     let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
     let bind = &remote.way.bind;
     apply(&socket, bind)?;
@@ -72,26 +45,32 @@ fn endpoint(remote: &Remote) -> io::Result<Endpoint> {
     Endpoint::new(EndpointConfig::default(), None, UdpSocket::from(socket), Arc::new(TokioRuntime))
 }
 
-/// Has the server prove who it is.
-async fn connect(endpoint: &Endpoint, remote: &Remote, secure: &Secure) -> Result<Connection, String> {
+/// Has the server prove who it is; it may open so many streams of its own.
+pub(super) async fn connect(
+    endpoint: &Endpoint,
+    remote: &Remote,
+    secure: &Secure,
+    server_streams_max: u32,
+) -> Result<Connection, String> {
     let plan = secure.plan();
     let crypto = QuicClientConfig::try_from(secure.config()).map_err(|error| error.to_string())?;
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     let mut transport = TransportConfig::default();
     transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
-    transport.max_concurrent_uni_streams(VarInt::from_u32(0));
+    transport.max_concurrent_uni_streams(VarInt::from_u32(server_streams_max));
     transport.max_idle_timeout(IDLE_MAX.try_into().ok());
     config.transport_config(Arc::new(transport));
     let connecting = endpoint
         .connect_with(config, remote.address, &plan.name.to_str())
         .map_err(|error| error.to_string())?;
-    let connecting = match plan.early_data {
+    let connecting = if plan.early_data {
         // Queries leave with the first packet if there is a session from before.
-        true => match connecting.into_0rtt() {
+        match connecting.into_0rtt() {
             Ok((connection, _)) => return Ok(connection),
             Err(connecting) => connecting,
-        },
-        false => connecting,
+        }
+    } else {
+        connecting
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, connecting).await {
         Ok(Ok(connection)) => Ok(connection),
@@ -109,22 +88,19 @@ fn explain(error: &ConnectionError, secure: &Secure) -> String {
 }
 
 /// Asks one question; `None` if there was no answer.
-async fn exchange(connection: Connection, mut query: Vec<u8>) -> Option<Vec<u8>> {
-    // RFC 9250 §4.2.1: the ID is zero on the way; the stream says whose reply it is.
-    let id = *query.first_chunk::<2>()?;
-    query.first_chunk_mut::<2>()?.fill(0);
+async fn ask(connection: Connection, query: Vec<u8>) -> Option<Said> {
     // Waits while the server allows no more streams.
     let (mut writer, mut reader) = connection.open_bi().await.ok()?;
     let length = u16::try_from(query.len()).ok()?.to_be_bytes();
-    writer.write_all(&[&length, query.as_slice()].concat()).await.ok()?;
+    writer.write_all(&[&length[..], query.as_slice()].concat()).await.ok()?;
     writer.finish().ok()?;
-    let mut reply = reader.read_to_end(REPLY_OCTETS_MAX).await.ok()?;
+    let mut reply = reader.read_to_end(2 + MESSAGE_OCTETS_MAX).await.ok()?;
     let length = usize::from(u16::from_be_bytes(*reply.first_chunk::<2>()?));
-    // One reply, whole, and nothing else.
     if reply.len() != 2 + length {
-        connection.close(NO_ERROR, b"");
+        // RFC 9250 §4.2: one reply, whole, and nothing else.
+        connection.close(PROTOCOL_ERROR, b"");
         return None;
     }
-    *reply.get_mut(2..)?.first_chunk_mut::<2>()? = id;
-    Some(reply)
+    reply.drain(..2);
+    Some(Said::Message(reply))
 }
