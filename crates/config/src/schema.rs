@@ -479,14 +479,14 @@ pub const ROWS: &[Row] = &[
         "upstreams.*.servers",
         Kind::Items,
         "The servers: `system` (those of /etc/resolv.conf), addresses or host names, perhaps after `udp://`, `tcp://`, \
-         `tls://` or `quic://`, or `https://` or `h3://` URLs.",
+         `tls://` or `quic://`, `https://` or `h3://` URLs, or DNS stamps (`sdns://`).",
     )
     .unbound(&["forward-addr", "forward-host"]),
     unset(
         "upstreams.*.servers[].address",
         Kind::One(Value::Server),
         "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `tls://dns.quad9.net`, \
-         `tls://9.9.9.9#dns.quad9.net`, `https://dns.quad9.net/dns-query`, `quic://dns.example`, `h3://dns.example/dns-query`, `dns.quad9.net` or `system`. Without a transport, UDP is used, and TCP for answers \
+         `tls://9.9.9.9#dns.quad9.net`, `https://dns.quad9.net/dns-query`, `quic://dns.example`, `h3://dns.example/dns-query`, a DNS stamp (`sdns://…`), `dns.quad9.net` or `system`. Without a transport, UDP is used, and TCP for answers \
          that do not fit. With `tls://` and `quic://` (port 853 if none is written), `https://` (HTTP/2, port 443) and `h3://` (HTTP/3) the server must have a certificate for the name or the \
          address written, or for the name after `#`; without one it is not asked anything.",
     ),

@@ -399,7 +399,18 @@ pub enum Server {
         tls_name: Option<String>,
         /// The path of its URL; empty where there are none.
         path: String,
+        /// What its stamp says besides, if it was given as one.
+        stamp: Option<Stamp>,
     },
+}
+
+/// What only a DNS stamp says of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The address to connect to.
+    pub dial: Option<IpAddr>,
+    /// SHA-256 of what is signed (TBSCertificate) of certificates of which one must vouch for the server.
+    pub certificates: Vec<[u8; 32]>,
 }
 
 /// What carries queries to an upstream server.

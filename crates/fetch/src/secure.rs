@@ -27,6 +27,9 @@ pub struct SecurePlan {
     pub name: ServerName<'static>,
     /// What counts as proof.
     pub proof: Proof,
+    /// If there are any, one certificate of a chain that proves it must be among these: SHA-256 of its TBSCertificate, as in
+    /// DNS stamps.
+    pub certificates: Vec<[u8; 32]>,
     /// The application protocols offered (ALPN).
     pub protocols: Vec<Vec<u8>>,
     /// Whether queries may leave before the server has answered (TLS 1.3 early data), which somebody on the way could send
@@ -104,7 +107,7 @@ impl Secure {
     /// Prepares what `plan` says.
     pub fn new(plan: SecurePlan) -> Result<Self, Unusable> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = Arc::new(Verifier::new(&plan.proof, Arc::clone(&provider))?);
+        let verifier = Arc::new(Verifier::new(&plan, Arc::clone(&provider))?);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Unusable::Library(error.to_string()))?;
@@ -217,6 +220,7 @@ fn span(later: u64, earlier: u64) -> String {
 enum Refused {
     SelfSigned,
     OtherKey([u8; 32]),
+    OtherChain,
 }
 
 impl fmt::Display for Refused {
@@ -227,6 +231,9 @@ impl fmt::Display for Refused {
             }
             Self::OtherKey(key) => {
                 write!(f, "the server has another key than those pinned: {}", pin_text(key))
+            }
+            Self::OtherChain => {
+                f.write_str("the server's certificate is not from an authority that its stamp names")
             }
         }
     }
@@ -291,6 +298,8 @@ pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 struct Verifier {
     provider: Arc<CryptoProvider>,
     demand: Demand,
+    /// Certificates of which a chain must have one, if there are any.
+    certificates: Vec<[u8; 32]>,
     /// Why a certificate was last refused.
     refusal: Mutex<Option<String>>,
 }
@@ -303,8 +312,8 @@ enum Demand {
 }
 
 impl Verifier {
-    fn new(proof: &Proof, provider: Arc<CryptoProvider>) -> Result<Self, Unusable> {
-        let demand = match proof {
+    fn new(plan: &SecurePlan, provider: Arc<CryptoProvider>) -> Result<Self, Unusable> {
+        let demand = match &plan.proof {
             Proof::Authorities(roots) => {
                 let mut store = RootCertStore::empty();
                 match roots {
@@ -325,7 +334,7 @@ impl Verifier {
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
         };
-        Ok(Self { provider, demand, refusal: Mutex::default() })
+        Ok(Self { provider, demand, certificates: plan.certificates.clone(), refusal: Mutex::default() })
     }
 }
 
@@ -342,11 +351,7 @@ impl Verifier {
             Demand::Nothing => Ok(ServerCertVerified::assertion()),
             Demand::Keys(keys) => {
                 let certificate = webpki::EndEntityCert::try_from(end_entity).map_err(|_| bad_encoding())?;
-                let digest = aws_lc_rs::digest::digest(
-                    &aws_lc_rs::digest::SHA256,
-                    &certificate.subject_public_key_info(),
-                );
-                let key = <[u8; 32]>::try_from(digest.as_ref()).map_err(|_| bad_encoding())?;
+                let key = sha256(&certificate.subject_public_key_info());
                 if keys.contains(&key) {
                     Ok(ServerCertVerified::assertion())
                 } else {
@@ -361,7 +366,17 @@ impl Verifier {
                         CertificateError::UnknownIssuer | CertificateError::BadSignature,
                     ) if is_self_signed(end_entity) => refused(Refused::SelfSigned),
                     other => other,
-                })
+                })?;
+                let mut shown = std::iter::once(end_entity).chain(intermediates);
+                let is_known = |certificate: &CertificateDer<'_>| {
+                    to_be_signed(certificate)
+                        .is_some_and(|signed| self.certificates.contains(&sha256(signed)))
+                };
+                if self.certificates.is_empty() || shown.any(is_known) {
+                    Ok(ServerCertVerified::assertion())
+                } else {
+                    Err(refused(Refused::OtherChain))
+                }
             }
         }
     }
@@ -416,6 +431,40 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    let mut hash = [0; 32];
+    for (to, from) in hash.iter_mut().zip(digest.as_ref()) {
+        *to = *from;
+    }
+    hash
+}
+
+/// Returns the part of a certificate that its issuer signs, the first of the sequence that it is (RFC 5280 §4.1).
+fn to_be_signed(certificate: &[u8]) -> Option<&[u8]> {
+    let (header, octets) = element(certificate)?;
+    let content = certificate.get(header..octets)?;
+    let (_, octets) = element(content)?;
+    content.get(..octets)
+}
+
+/// Reads the head of a DER sequence; returns the octets of the head, and of all.
+fn element(der: &[u8]) -> Option<(usize, usize)> {
+    const SEQUENCE: u8 = 0x30;
+    let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
+    if tag != SEQUENCE {
+        return None;
+    }
+    if first < 0x80 {
+        return Some((2, 2 + usize::from(first)));
+    }
+    // Longer ones say in how many octets the length follows; certificates are far below 16 MiB.
+    let count = usize::from(first & 0x7f);
+    let length = rest.get(..count).filter(|_| (1..=3).contains(&count))?;
+    let length = length.iter().fold(0, |length, &octet| length << 8 | usize::from(octet));
+    Some((2 + count, 2 + count + length))
+}
+
 /// Returns whether a certificate names itself as its issuer.
 fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
     webpki::EndEntityCert::try_from(certificate).is_ok_and(|it| it.issuer() == it.subject())
@@ -428,11 +477,21 @@ mod tests {
     #[test]
     fn a_key_is_written_as_it_is_read() {
         // The SHA-256 of nothing, from FIPS 180-4's examples.
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"");
-        let key = <[u8; 32]>::try_from(digest.as_ref()).expect("32 octets");
+        let key = sha256(b"");
         assert_eq!(pin_text(&key), "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
         assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="), Some(key));
         assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="), None, "bits are left over");
+    }
+
+    #[test]
+    fn what_is_signed_is_the_first_part_of_a_certificate() {
+        assert_eq!(to_be_signed(b"\x30\x05\x30\x01\x07\x05\x00"), Some(&b"\x30\x01\x07"[..]));
+        let long = [&b"\x30\x82\x01\x04\x30\x82\x01\x00"[..], &[7; 256]].concat();
+        assert_eq!(to_be_signed(&long), Some(&long[4..]));
+        for bad in [&b""[..], b"\x30", b"\x31\x00", b"\x30\x02\x30\x05", b"\x30\x84\0\0\0\0", b"\x30\x80\0\0"]
+        {
+            assert_eq!(to_be_signed(bad), None, "{bad:02x?}");
+        }
     }
 
     #[test]
@@ -448,6 +507,7 @@ mod tests {
         let plan = |proof, early_data| SecurePlan {
             name: ServerName::try_from("dns.example").expect("a name"),
             proof,
+            certificates: Vec::new(),
             protocols: vec![b"dot".to_vec()],
             early_data,
         };
@@ -466,6 +526,7 @@ mod tests {
         let secure = Secure::new(SecurePlan {
             name: ServerName::try_from("dns.example").expect("a name"),
             proof: Proof::None,
+            certificates: Vec::new(),
             protocols: Vec::new(),
             early_data: false,
         })

@@ -17,7 +17,7 @@ use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
-    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, TrustedRoots,
+    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, Stamp, TrustedRoots,
 };
 use crate::source::Span;
 
@@ -84,7 +84,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 servers
                     .extend(found.into_iter().map(|address| plan(Target::Address(address), Way::default())));
             }
-            Server::One { scheme, host, tls_name, path } => {
+            Server::One { scheme, host, tls_name, path, stamp } => {
                 let protocol = match scheme {
                     Scheme::Udp => Protocol::Udp,
                     Scheme::Tcp => Protocol::Tcp,
@@ -95,7 +95,9 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 };
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();
-                    let Some(secure) = secure(entry, host, name, protocol, machine.surroundings, problems)
+                    let stamp = stamp.as_ref();
+                    let Some(secure) =
+                        secure(entry, (host, name, stamp), protocol, machine.surroundings, problems)
                     else {
                         continue;
                     };
@@ -103,10 +105,9 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 } else {
                     None
                 };
-                let target = match (host, &entry.dial) {
-                    (Host::Name { port, .. }, Some(dial)) => {
-                        Target::Address(SocketAddr::new(dial.value, *port))
-                    }
+                let stamped = stamp.as_ref().and_then(|stamp| stamp.dial);
+                let target = match (host, stamped.or(entry.dial.as_ref().map(|dial| dial.value))) {
+                    (Host::Name { port, .. }, Some(dial)) => Target::Address(SocketAddr::new(dial, *port)),
                     (Host::Address(address), _) => Target::Address(*address),
                     (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
                 };
@@ -184,8 +185,7 @@ fn authority(host: &Host, scheme: Scheme) -> String {
 /// Prepares connections to a server that must prove who it is.
 fn secure(
     entry: &GroupServer,
-    host: &Host,
-    tls_name: Option<&str>,
+    (host, tls_name, stamp): (&Host, Option<&str>, Option<&Stamp>),
     protocol: Protocol,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
@@ -224,7 +224,9 @@ fn secure(
             }
         }
     };
-    let plan = SecurePlan { name, proof, protocols: protocol.alpn(), early_data: tls.early_data };
+    let certificates = stamp.map(|stamp| stamp.certificates.clone()).unwrap_or_default();
+    let plan =
+        SecurePlan { name, proof, certificates, protocols: protocol.alpn(), early_data: tls.early_data };
     Secure::new(plan)
         .map_err(|unusable| problems.push(Problem::error(tls.roots.span, unusable.to_string())))
         .ok()

@@ -6,6 +6,7 @@ mod jobs;
 mod notation;
 mod read;
 mod sets;
+mod stamp;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -438,14 +439,16 @@ impl Lowering<'_> {
     fn ignored_by(&mut self, server: &At<Server>, item: &Section<'_>) {
         let (is_secured, is_connected, has_name) = match &server.value {
             Server::System => (false, false, false),
-            Server::One { scheme, host, tls_name, .. } => {
+            Server::One { scheme, host, tls_name, stamp, .. } => {
                 if let (Some(_), Some(entry)) = (tls_name, item.entry("tls-name")) {
                     self.problems.push(
                         Problem::error(entry.key_span, "the name in the certificate is given twice")
                             .hint("it stands after \"#\" in \"address\" already"),
                     );
                 }
-                (scheme.is_secured(), *scheme != Scheme::Udp, matches!(host, Host::Name { .. }))
+                let is_elsewhere = stamp.as_ref().is_some_and(|stamp| stamp.dial.is_some());
+                let has_name = matches!(host, Host::Name { .. }) && !is_elsewhere;
+                (scheme.is_secured(), *scheme != Scheme::Udp, has_name)
             }
         };
         let mut ignored = Vec::new();
@@ -470,7 +473,7 @@ impl Lowering<'_> {
             say(&["connections-min"], "no connection is needed over UDP");
         }
         if !has_name {
-            say(&["dial"], "\"address\" has no host name");
+            say(&["dial"], "\"address\" has no host name that would have to be looked up");
         }
         self.problems.append(&mut ignored);
     }

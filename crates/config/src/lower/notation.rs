@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::expected_value;
+use super::{expected_value, stamp};
 use crate::schema::{PREFIX_WORDS, Value};
 use crate::settings::{Host, Pick, PickWord, RcodeTerm, Scheme, Server};
 use crate::suggest::nearest;
@@ -62,9 +62,6 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
     })
 }
 
-/// URL schemes of transports that there will be.
-const LATER_SCHEMES: [&str; 1] = ["sdns"];
-
 /// Reads an upstream server.
 pub(super) fn server(text: &str) -> Read<Server> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
@@ -76,18 +73,25 @@ pub(super) fn server(text: &str) -> Read<Server> {
     if text == "system" {
         return Ok(Server::System);
     }
+    if let Some(rest) = text.strip_prefix("sdns://") {
+        let bad = |why: &str| {
+            wrong(0..text.len(), format!("\"{text}\" is not a DNS stamp that can be used: {why}"))
+        };
+        let parsed = stamp::parse(rest).map_err(|why| bad(&why))?;
+        // Where it is wrong, what the stamp stands for is wrong: the stamp as a whole.
+        return match server(&parsed.text).map_err(|misread| bad(&misread.message))? {
+            Server::One { scheme, host, tls_name, path, .. } => {
+                Ok(Server::One { scheme, host, tls_name, path, stamp: Some(parsed.stamp) })
+            }
+            Server::System => Err(bad("it names no server")),
+        };
+    }
     let (scheme, rest) = match text.split_once("://") {
         // Unbound's notation for a server that is asked over TLS: `9.9.9.9@853#dns.quad9.net`.
         None if text.contains('#') => (Scheme::Tls, text),
         None => (Scheme::Udp, text),
         Some((scheme, rest)) => match Scheme::parse(scheme) {
             Some(known) => (known, rest),
-            None if LATER_SCHEMES.contains(&scheme) => {
-                return Err(wrong(
-                    0..scheme.len() + 3,
-                    format!("\"{scheme}://\" is not supported by this version yet"),
-                ));
-            }
             None => return Err(wrong(0..scheme.len() + 3, format!("unknown transport \"{scheme}://\""))),
         },
     };
@@ -126,7 +130,9 @@ pub(super) fn server(text: &str) -> Read<Server> {
         Ok(address) if address.port() == 0 => {
             return Err(wrong(start..end, format!("\"{rest}\" has port 0")));
         }
-        Ok(address) => return Ok(Server::One { scheme, host: Host::Address(address), tls_name, path }),
+        Ok(address) => {
+            return Ok(Server::One { scheme, host: Host::Address(address), tls_name, path, stamp: None });
+        }
         Err(misread) => misread,
     };
     let (name, port) = match rest.rsplit_once([':', '@']) {
@@ -153,7 +159,7 @@ pub(super) fn server(text: &str) -> Read<Server> {
         })?,
     };
     match values::name(name) {
-        Ok(name) => Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name, path }),
+        Ok(name) => Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name, path, stamp: None }),
         Err(misread) => Err(Misread { at: start + misread.at.start..start + misread.at.end, ..misread }),
     }
 }
@@ -269,6 +275,7 @@ pub(super) fn split_by_commas(node: &Node, after: &[Node]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Stamp;
 
     fn check_server(text: &str, expect: Result<Server, &str>) {
         match (server(text), expect) {
@@ -284,7 +291,7 @@ mod tests {
     fn upstream_servers_are_read_in_each_notation() {
         let at = |scheme: Scheme, address: &str| {
             let host = Host::Address(address.parse().expect("an address"));
-            Ok(Server::One { scheme, host, tls_name: None, path: String::new() })
+            Ok(Server::One { scheme, host, tls_name: None, path: String::new(), stamp: None })
         };
         check_server("system", Ok(Server::System));
         check_server("9.9.9.9", at(Scheme::Udp, "9.9.9.9:53"));
@@ -296,7 +303,13 @@ mod tests {
         check_server("dot://[2620:fe::fe]:8853", at(Scheme::Tls, "[2620:fe::fe]:8853"));
         let quad9 = |scheme: Scheme, port: u16| {
             let name = values::name("dns.quad9.net").expect("a name");
-            Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name: None, path: String::new() })
+            Ok(Server::One {
+                scheme,
+                host: Host::Name { name, port },
+                tls_name: None,
+                path: String::new(),
+                stamp: None,
+            })
         };
         check_server("dns.quad9.net", quad9(Scheme::Udp, 53));
         check_server("tcp://dns.quad9.net:54", quad9(Scheme::Tcp, 54));
@@ -305,14 +318,20 @@ mod tests {
         let named = |address: &str| {
             let host = Host::Address(address.parse().expect("an address"));
             let tls_name = Some("dns.quad9.net".to_owned());
-            Ok(Server::One { scheme: Scheme::Tls, host, tls_name, path: String::new() })
+            Ok(Server::One { scheme: Scheme::Tls, host, tls_name, path: String::new(), stamp: None })
         };
         check_server("tls://9.9.9.9#dns.quad9.net", named("9.9.9.9:853"));
         check_server("9.9.9.9@8853#dns.quad9.net", named("9.9.9.9:8853"));
         let web = |port: u16, path: &str| {
             let name = values::name("dns.quad9.net").expect("a name");
             let host = Host::Name { name, port };
-            Ok(Server::One { scheme: Scheme::Https, host, tls_name: None, path: path.to_owned() })
+            Ok(Server::One {
+                scheme: Scheme::Https,
+                host,
+                tls_name: None,
+                path: path.to_owned(),
+                stamp: None,
+            })
         };
         check_server("https://dns.quad9.net", web(443, "/dns-query"));
         check_server("https://dns.quad9.net/", web(443, "/"));
@@ -321,9 +340,20 @@ mod tests {
         check_server("https://dns.quad9.net:0/", Err("is not a port"));
         check_server("h3://dns.quad9.net/a", {
             let host = Host::Name { name: values::name("dns.quad9.net").expect("a name"), port: 443 };
-            Ok(Server::One { scheme: Scheme::Https3, host, tls_name: None, path: "/a".to_owned() })
+            Ok(Server::One {
+                scheme: Scheme::Https3,
+                host,
+                tls_name: None,
+                path: "/a".to_owned(),
+                stamp: None,
+            })
         });
-        check_server("sdns://dns.quad9.net", Err("is not supported by this version yet"));
+        check_server("sdns://AAcAAAAAAAAABzguOC44Ljg", {
+            let host = Host::Address("8.8.8.8:53".parse().expect("an address"));
+            let (tls_name, path, stamp) = (None, String::new(), Some(Stamp::default()));
+            Ok(Server::One { scheme: Scheme::Udp, host, tls_name, path, stamp })
+        });
+        check_server("sdns://AgcA", Err("is not a DNS stamp that can be used: it ends too early"));
         check_server("tcp://9.9.9.9#dns.quad9.net", Err("is for TLS"));
         check_server("tls://9.9.9.9#dns quad9", Err("is not a name that a certificate can be for"));
         check_server("ftp://9.9.9.9", Err("unknown transport"));

@@ -587,7 +587,7 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Prefix => format!("an address prefix, or one of {}", PREFIX_WORDS.join(", ")),
         Value::Server => {
             "\"system\", an address, a host name, either after \"udp://\", \"tcp://\", \"tls://\" or \"quic://\", or an \
-             \"https://\" or \"h3://\" URL"
+             \"https://\" or \"h3://\" URL, or a DNS stamp"
                 .to_owned()
         }
         Value::Pin => "\"sha256/\" and 44 letters of Base64".to_owned(),
