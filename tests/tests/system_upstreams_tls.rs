@@ -1,5 +1,9 @@
 //! The built program and upstreams over TLS: who is believed, who is not, and what is said about it.
 
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use testkit::{Ask, Authority, Identity, Script, Server, Stub, UdpClient, eventually, program};
 use wire::{Rcode, Rtype};
@@ -289,4 +293,81 @@ fn an_upstream_over_quic_that_was_away_is_found_again() {
         number += 1;
         server.ask(&ask(&format!("n{number}.example.org"))).rcode() == Rcode::NOERROR
     });
+}
+
+/// Starts a SOCKS5 proxy for the user "me" with the password "secret", or for everybody; returns where it is and what
+/// counts the connections that it made. It runs until the test ends.
+fn proxy() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+    let address = listener.local_addr().expect("a bound socket");
+    let made = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&made);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counter = Arc::clone(&counter);
+            std::thread::spawn(move || drop(relay(stream, &counter)));
+        }
+    });
+    (address, made)
+}
+
+fn relay(mut client: TcpStream, made: &AtomicUsize) -> io::Result<()> {
+    let mut greeting = [0; 3];
+    client.read_exact(&mut greeting)?;
+    client.write_all(&[5, greeting[2]])?;
+    if greeting[2] == 2 {
+        let mut login = [0; 11];
+        client.read_exact(&mut login)?;
+        let is_right = &login == b"\x01\x02me\x06secret";
+        client.write_all(&[1, u8::from(!is_right)])?;
+        if !is_right {
+            return Ok(());
+        }
+    }
+    let mut request = [0; 10];
+    client.read_exact(&mut request)?;
+    let [5, 1, 0, 1, a, b, c, d, p, q] = request else { return Ok(()) };
+    let to = SocketAddr::from((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p, q])));
+    let Ok(server) = TcpStream::connect(to) else { return client.write_all(&[5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) };
+    made.fetch_add(1, Ordering::Relaxed);
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
+    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    std::thread::spawn(move || io::copy(&mut from_client, &mut to_server));
+    let (mut from_server, mut to_client) = (server, client);
+    io::copy(&mut from_server, &mut to_client).map(drop)
+}
+
+#[test]
+fn a_proxy_connects_to_servers_over_tls_and_over_tcp_in_place_of_udp() {
+    let authority = Authority::new();
+    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+    let (address, made) = proxy();
+    let server = start(&authority, &at(&stub, &format!(", proxy: \"{address}\"")), "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+    let plain = Stub::start(Script::default());
+    let login = format!(
+        "{{address: \"{}\", proxy: \"{address}\", proxy-user: me, proxy-password: secret}}",
+        plain.address()
+    );
+    let server = start(&authority, &login, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    assert!(plain.seen().iter().all(|asked| asked.over_tcp));
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn what_a_proxy_refuses_is_shown() {
+    let authority = Authority::new();
+    let stub = Stub::start(Script::default());
+    let (address, made) = proxy();
+    let login = format!(
+        "{{address: \"tcp://{}\", proxy: \"{address}\", proxy-user: me, proxy-password: wronga}}",
+        stub.address()
+    );
+    let server = start(&authority, &login, "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::SERVFAIL);
+    assert_eq!((made.load(Ordering::Relaxed), stub.seen().len()), (0, 0));
+    let expect = "the SOCKS5 proxy";
+    eventually(expect, || String::from_utf8_lossy(&server.command(&["status"]).stdout).contains(expect));
 }

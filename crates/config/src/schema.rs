@@ -525,6 +525,18 @@ pub const ROWS: &[Row] = &[
          for the name all the same.",
     ),
     unset(
+        "upstreams.*.servers[].proxy",
+        Kind::One(Value::Socket { port: 1080, word: None }),
+        "A SOCKS5 proxy (RFC 1928) that connects to the server. What would be asked over UDP is asked over TCP then; \
+         `quic://` and `h3://` cannot pass.",
+    ),
+    unset("upstreams.*.servers[].proxy-user", text(), "The user that the proxy is told (RFC 1929)."),
+    unset(
+        "upstreams.*.servers[].proxy-password",
+        Kind::One(Value::Password),
+        "The user's password, or `file:` and a path.",
+    ),
+    unset(
         "upstreams.*.servers[].tls-name",
         text(),
         "The name in the server's certificate, where it is another than in `address`; the same as after `#`.",

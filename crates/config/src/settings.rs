@@ -341,6 +341,10 @@ pub struct GroupServer {
     pub mark: Option<u32>,
     /// The address to connect to, whatever the server's name stands for.
     pub dial: Option<At<IpAddr>>,
+    /// The SOCKS5 proxy that connects to it.
+    pub proxy: Option<At<SocketAddr>>,
+    /// The user and the password that the proxy is told.
+    pub proxy_login: Option<(String, Secret)>,
     /// What the server must prove, where connections are encrypted.
     pub tls: ServerTls,
     /// Connections kept open, at least.

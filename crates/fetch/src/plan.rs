@@ -1,5 +1,6 @@
 //! Whom to ask and how: plain data that `config` builds and every worker adopts.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -121,8 +122,34 @@ pub struct Way {
     pub secure: Option<Secure>,
     /// What is asked for; set if and only if the protocol is HTTP.
     pub http: Option<HttpPlan>,
+    /// The SOCKS5 proxy that connects us.
+    pub proxy: Option<Proxy>,
     /// How many connections are kept.
     pub connections: Connections,
+}
+
+/// A SOCKS5 proxy (RFC 1928).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// What it is told about us, if anything.
+    pub login: Option<Login>,
+}
+
+/// A user and a password, at most 255 octets each (RFC 1929).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// The password. Never printed.
+    pub password: Vec<u8>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// Where an HTTP server has its DNS.

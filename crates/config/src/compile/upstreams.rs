@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::PoolId;
 use fetch::plan::{
-    Bind, Connections, Hedge, HttpPlan, Limits, Pick, PoolPlan, Proof, Protocol, RcodeSet, Roots, Secure,
-    SecurePlan, ServerPlan, Target, Way,
+    Bind, Connections, Hedge, HttpPlan, Limits, Login, Pick, PoolPlan, Proof, Protocol, Proxy, RcodeSet,
+    Roots, Secure, SecurePlan, ServerPlan, Target, Way,
 };
 
 use wire::Rcode;
@@ -71,9 +71,16 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
             max: entry.connections_max,
             idle_ms: u32::try_from(entry.idle.as_millis()).unwrap_or(u32::MAX),
         };
+        let proxy = entry.proxy.as_ref().map(|proxy| Proxy {
+            address: proxy.value,
+            login: entry
+                .proxy_login
+                .as_ref()
+                .map(|(user, password)| Login { user: user.clone(), password: password.reveal().to_vec() }),
+        });
         let plan = |target: Target, way: Way| ServerPlan {
             target,
-            way: Arc::new(Way { bind: bind.clone(), connections, ..way }),
+            way: Arc::new(Way { bind: bind.clone(), connections, proxy: proxy.clone(), ..way }),
             weight: entry.weight,
             member: u8::try_from(number).unwrap_or(u8::MAX),
         };
@@ -81,11 +88,15 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
             Server::System => {
                 // resolv.conf may be written later than we are started: the group has no servers until a reload.
                 let found = machine.system(name, span, problems);
-                servers
-                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Way::default())));
+                servers.extend(found.into_iter().map(|address| {
+                    let protocol = if entry.proxy.is_some() { Protocol::Tcp } else { Protocol::Udp };
+                    plan(Target::Address(address), Way { protocol, ..Way::default() })
+                }));
             }
             Server::One { scheme, host, tls_name, path, stamp } => {
                 let protocol = match scheme {
+                    // A proxy connects: there are no datagrams.
+                    Scheme::Udp if entry.proxy.is_some() => Protocol::Tcp,
                     Scheme::Udp => Protocol::Udp,
                     Scheme::Tcp => Protocol::Tcp,
                     Scheme::Tls => Protocol::Tls,
@@ -93,6 +104,10 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     Scheme::Quic => Protocol::Quic,
                     Scheme::Https3 => Protocol::Https3,
                 };
+                if let (Scheme::Quic | Scheme::Https3, Some(proxy)) = (scheme, &entry.proxy) {
+                    let problem = Problem::error(proxy.span, "QUIC does not pass through a SOCKS5 proxy");
+                    problems.push(problem.hint("\"tls://\" and \"https://\" do"));
+                }
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();
                     let stamp = stamp.as_ref();

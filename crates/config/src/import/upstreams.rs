@@ -68,18 +68,13 @@ impl<'a> Translator<'a> {
                     mark: args.text("so_mark", &mut self.problems),
                     interface: args.text("bind_to_device", &mut self.problems),
                     bootstrap: args.text("bootstrap", &mut self.problems),
-                    has_socks5: args.node("socks5").is_some(),
+                    socks5: args.text("socks5", &mut self.problems),
                 };
                 args.ignore(&["bootstrap_version"], "both families are looked up", &mut self.problems);
                 defaults
             }
             Dialect::Oxidns => Defaults::default(),
         };
-        if defaults.has_socks5
-            && let Some(place) = args.place("socks5")
-        {
-            self.wrong(place, "SOCKS5 proxies cannot be expressed yet".to_owned());
-        }
         let selection = match self.dialect {
             Dialect::Mosdns => None,
             Dialect::Oxidns => {
@@ -164,13 +159,13 @@ impl<'a> Translator<'a> {
             args.text("bind_to_device", &mut self.problems).or_else(|| defaults.interface.clone());
         let own_bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
         let port = args.number("port", &mut self.problems);
-        for key in ["socks5", "outbound"] {
-            if args.node(key).is_some()
-                && let Some(place) = args.place(key)
-            {
-                self.wrong(place, format!("\"{key}\" cannot be expressed yet"));
-            }
+        if args.node("outbound").is_some()
+            && let Some(place) = args.place("outbound")
+        {
+            self.wrong(place, "\"outbound\" cannot be expressed yet".to_owned());
         }
+        let socks5 = args.text("socks5", &mut self.problems).or_else(|| defaults.socks5.clone());
+        let socks5 = socks5.filter(|socks5| !socks5.value.is_empty());
         let idle = args.number("idle_timeout", &mut self.problems).map(|seconds| seconds.value);
         let most = args.number("max_conns", &mut self.problems).map(|count| count.value);
         let least = args.number("min_conns", &mut self.problems).map(|count| count.value);
@@ -226,7 +221,8 @@ impl<'a> Translator<'a> {
         map.put("address", text.clone());
         let is_connected = !prefix.is_empty();
         let (idle, most, least) = if is_connected { (idle, most, least) } else { (None, None, None) };
-        let is_plain = tag.is_none() && mark.is_none() && interface.is_none() && dial.is_none();
+        let is_plain =
+            tag.is_none() && mark.is_none() && interface.is_none() && dial.is_none() && socks5.is_none();
         if is_plain
             && !(is_secured && is_unproved)
             && idle.or(most).or(least).is_none_or(|number| number == 0)
@@ -234,6 +230,18 @@ impl<'a> Translator<'a> {
             return Some(text.into());
         }
         map.put_some("dial", dial);
+        if let Some(socks5) = socks5 {
+            let place = socks5.value.trim_start_matches("socks5://").to_owned();
+            let (login, place) = match place.rsplit_once('@') {
+                Some((login, place)) => (Some(login.to_owned()), place.to_owned()),
+                None => (None, place),
+            };
+            map.put("proxy", place);
+            if let Some((user, password)) = login.as_deref().and_then(|login| login.split_once(':')) {
+                map.put("proxy-user", user.to_owned());
+                map.put("proxy-password", password.to_owned());
+            }
+        }
         if is_secured && is_unproved {
             map.put("verify", "false");
         }
@@ -388,7 +396,7 @@ struct Defaults {
     mark: Option<At<String>>,
     interface: Option<At<String>>,
     bootstrap: Option<At<String>>,
-    has_socks5: bool,
+    socks5: Option<At<String>>,
 }
 
 /// Returns whether a host is followed by a port.

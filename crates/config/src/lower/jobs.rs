@@ -234,7 +234,7 @@ impl Lowering<'_> {
         effects
     }
 
-    fn some_text(&mut self, section: &Section<'_>, key: &str) -> Option<String> {
+    pub(super) fn some_text(&mut self, section: &Section<'_>, key: &str) -> Option<String> {
         let read = |lowering: &mut Self, _, node: &_| lowering.read(node, "a text", any_text);
         self.optional(section, key, read).map(|at| at.value)
     }
@@ -401,7 +401,7 @@ impl Lowering<'_> {
     }
 
     /// Reads a secret text, or the file that holds it.
-    fn password(&mut self, section: &Section<'_>, key: &str) -> Option<Secret> {
+    pub(super) fn password(&mut self, section: &Section<'_>, key: &str) -> Option<Secret> {
         let text =
             self.optional(section, key, |lowering, _, node| lowering.read(node, "a text", any_text))?;
         let Some(name) = text.value.strip_prefix("file:") else {

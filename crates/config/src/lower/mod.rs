@@ -24,7 +24,7 @@ use crate::settings::{
     ServerTls, Settings, Startup, Tcp, TransportWord, TrustedRoots, View, Xdp, XdpExisting, XdpMode,
 };
 use crate::source::{At, FileId, Sources, Span};
-use crate::values;
+use crate::values::{self, Secret};
 use crate::yaml::{self, Entry, Node};
 use notation::{interface, path, pick, pin, rcode_term, server, split_by_commas, tls_name};
 use read::{Values as _, unreachable_kind};
@@ -324,6 +324,7 @@ impl Lowering<'_> {
                 let dial = self.optional(&item, "dial", |lowering, _, node| {
                     lowering.read(node, "an IP address", values::address)
                 });
+                let (proxy, proxy_login) = self.proxy(&item);
                 let tls = self.server_tls(&item);
                 let connections_min = self.whole(&item, "connections-min") as u8;
                 let connections_max = self.whole(&item, "connections-max") as u8;
@@ -359,6 +360,8 @@ impl Lowering<'_> {
                     interface: interface.map(|at| at.value),
                     mark: mark.map(|at| at.value),
                     dial,
+                    proxy,
+                    proxy_login,
                     tls,
                     connections_min,
                     connections_max,
@@ -403,6 +406,28 @@ impl Lowering<'_> {
             });
         }
         groups
+    }
+
+    /// Reads through whom one server is asked, and what he is told.
+    fn proxy(&mut self, item: &Section<'_>) -> (Option<At<SocketAddr>>, Option<(String, Secret)>) {
+        let address = self.optional(item, "proxy", |lowering, row, node| {
+            let Kind::One(Value::Socket { port, .. }) = row.kind else { unreachable_kind(&row.kind) };
+            lowering.read(node, &expected_kind(row.kind), |text| values::socket_address(text, port))
+        });
+        let user = self.some_text(item, "proxy-user");
+        let password = self.password(item, "proxy-password");
+        for key in ["proxy-user", "proxy-password"] {
+            if let (None, Some(entry)) = (item.entry("proxy"), item.entry(key)) {
+                let message = format!("\"{key}\" is ignored: there is no proxy");
+                self.problems.push(Problem::warning(entry.key_span, message).hint("set \"proxy\" beside it"));
+            }
+        }
+        let has_both = item.entry("proxy-user").is_some() == item.entry("proxy-password").is_some();
+        if let (false, Some(entry)) = (has_both, item.entry("proxy")) {
+            let problem = Problem::error(entry.key_span, "a proxy takes a user and a password, or neither");
+            self.problems.push(problem.expected("\"proxy-user\" and \"proxy-password\""));
+        }
+        (address, user.zip(password))
     }
 
     /// Reads what one server must prove.

@@ -583,7 +583,7 @@ pub(crate) fn expected_value(value: Value) -> String {
         Value::Path => "a path".to_owned(),
         Value::Glob => "a path, which may hold \"*\" and \"?\"".to_owned(),
         Value::Address => "an IP address".to_owned(),
-        Value::Socket { word, .. } => or("an address, with a port if it is not 53".to_owned(), word),
+        Value::Socket { port, word } => or(format!("an address, with a port if it is not {port}"), word),
         Value::Prefix => format!("an address prefix, or one of {}", PREFIX_WORDS.join(", ")),
         Value::Server => {
             "\"system\", an address, a host name, either after \"udp://\", \"tcp://\", \"tls://\" or \"quic://\", or an \

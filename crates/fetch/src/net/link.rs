@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
-use super::{apply, https, https3, quic, source, stream};
+use super::{apply, https, https3, quic, socks, source, stream};
 use crate::desk::Desk;
 use crate::network::{LinkKey, Remote};
 use crate::plan::{Protocol, Secure};
@@ -158,16 +158,22 @@ fn opened(carrier: &Carrier, remote: &Remote) {
 }
 
 async fn connect(remote: &Remote) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(remote.address), Type::STREAM.nonblocking(), None)?;
+    let proxy = remote.way.proxy.as_ref();
+    let next = proxy.map_or(remote.address, |proxy| proxy.address);
+    let socket = Socket::new(Domain::for_address(next), Type::STREAM.nonblocking(), None)?;
     let bind = &remote.way.bind;
     apply(&socket, bind)?;
     if bind.source.is_some() {
-        socket.bind(&source(bind, remote.address).into())?;
+        socket.bind(&source(bind, next).into())?;
     }
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(UNACKNOWLEDGED_MAX))?;
-    TcpSocket::from_std_stream(socket.into()).connect(remote.address).await
+    let mut stream = TcpSocket::from_std_stream(socket.into()).connect(next).await?;
+    if let Some(proxy) = proxy {
+        socks::pass(&mut stream, proxy.login.as_ref(), remote.address).await?;
+    }
+    Ok(stream)
 }
 
 /// Has the server prove who it is.

@@ -7,6 +7,7 @@ mod https;
 mod https3;
 mod link;
 mod quic;
+mod socks;
 mod stream;
 
 use std::io;
