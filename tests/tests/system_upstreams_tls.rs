@@ -84,7 +84,7 @@ fn a_name_can_be_dialled_at_an_address() {
 fn a_name_is_looked_up_at_the_bootstrap_resolver() {
     let authority = Authority::new();
     let bootstrap = Stub::start(Script::answering(|asked| match asked.qtype {
-        Rtype::A => testkit::Answer::a(60, std::net::Ipv4Addr::LOCALHOST),
+        Rtype::A => testkit::Answer::a(60, Ipv4Addr::LOCALHOST),
         _ => testkit::Answer::negative(Rcode::NOERROR, 60, 60),
     }));
     let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());

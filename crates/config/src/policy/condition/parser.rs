@@ -445,6 +445,7 @@ pub(super) mod tests {
     use crate::diagnostic::{Diagnostic, diagnostics};
     use crate::source::{FileId, Sources, Span};
     use std::path::Path;
+    use wire::Rtype;
 
     pub(in crate::policy::condition) fn read(text: &str) -> Result<Condition, Vec<String>> {
         let mut sources = Sources::default();
