@@ -24,6 +24,7 @@ pub mod source;
 mod suggest;
 pub mod values;
 mod yaml;
+pub mod zones;
 
 pub use compile::{
     CachePlan, Listening, Plans, compile, compile_again, devices, listening, watched, workers,

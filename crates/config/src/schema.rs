@@ -787,6 +787,18 @@ pub const ROWS: &[Row] = &[
     },
     unset("local.*", Kind::List(Value::Address), "The addresses of the name."),
     Row {
+        path: "zones",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Zones that are served with authority. What belongs to one of them is answered from it before any policy. A \
+               zone whose file has mistakes is not taken: the one that is being served stays, and all others are served.",
+        unbound: &[],
+    },
+    unset("zones[].name", Kind::One(Value::Text { word: None }), "The name of the zone, such as `example.org`."),
+    unset("zones[].file", Kind::One(Value::Path), "Its master file, as in RFC 1035."),
+    Row {
         path: "records",
         kind: Kind::Named("set of records"),
         default: Some("{}"),

@@ -155,6 +155,8 @@ pub struct Settings {
     pub hosts: Hosts,
     /// Names and their addresses.
     pub local: Vec<LocalName>,
+    /// Zones that are served, in the order of the file.
+    pub zones: Vec<ZoneSettings>,
     /// Sets of records.
     pub records: Vec<RecordSet>,
     /// What protects the server.
@@ -271,6 +273,15 @@ pub struct Listener {
     pub tcp: bool,
     /// Proxies that tell the client's address.
     pub proxy_protocol_from: Vec<Prefix>,
+}
+
+/// A zone that is served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneSettings {
+    /// Its apex.
+    pub name: At<NameBuf>,
+    /// Its master file.
+    pub file: At<PathBuf>,
 }
 
 /// A set of records that actions can name.

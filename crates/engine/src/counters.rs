@@ -58,6 +58,7 @@ counters! {
     limited: "Queries over the rate limit of their prefix.",
     cookies_valid: "Queries with a valid server cookie.",
     answers_local: "Queries answered from hosts and local names.",
+    answers_zone: "Queries answered from zones.",
     answers_fixed: "Queries answered by a rule with a fixed rcode.",
     cache_hits: "Queries answered from the cache.",
     cache_misses: "Cache look-ups that found nothing.",

@@ -196,8 +196,20 @@ pub(crate) fn header_only(header: Header, rcode: Rcode, reply: &mut Reply<'_>) {
     reply.set_len(if placed.is_some() { Header::LEN } else { 0 });
 }
 
+/// Returns how many octets an OPT without Extended DNS Error takes in a reply to this query, at most.
+pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
+    let Some(edns) = to.query.edns else { return 0 };
+    if edns.options_bytes().is_empty() {
+        return OPT_FIXED_OCTETS;
+    }
+    let mut room = [0; OPT_OCTETS_MAX];
+    let parts =
+        OptParts { edns, client: to.client, proof: to.proof, rcode: Rcode::NOERROR, ede: None, scope: None };
+    write_opt(snapshot, Now::default(), &parts, &mut room)
+}
+
 /// The most octets this client takes: RFC 6891 §6.2.3–6.2.5 for datagrams, else what the transport carries.
-fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
+pub(crate) fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
     let transport_limit = usize::from(to.client.reply_octets_max);
     match to.client.transport {
         Transport::Tcp => transport_limit,

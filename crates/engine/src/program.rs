@@ -42,6 +42,8 @@ pub enum Op {
     Mark(u8),
     /// Answers from local names, if the name is there.
     Local(Arc<crate::local::LocalData>),
+    /// Answers from the zones, if the name belongs to one of them.
+    Zone(Arc<zone::Zones>),
     /// Answers from the cache, or remembers to fill it with what the steps after it bring.
     Cache(CacheStep),
     /// Answers with an rcode and nothing else.
@@ -373,6 +375,7 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
             Op::Call(_)
             | Op::Mark(_)
             | Op::Local(_)
+            | Op::Zone(_)
             | Op::Cache(_)
             | Op::Forward(_)
             | Op::Ttl(_)

@@ -16,6 +16,7 @@ use crate::gate::cookie::Proof;
 use crate::local::{LocalAnswer, LocalData};
 use crate::matchers::Facts;
 use crate::names::Sought;
+use crate::ops;
 use crate::ops::answer::Built;
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
 use crate::ops::forward::own_subnet_bits;
@@ -157,6 +158,15 @@ impl Run<'_> {
                 Op::Local(local) => {
                     if let Some(answer) = self.look_up_local(local, work.message, body_at) {
                         counters.answers_local.bump();
+                        // What we know by ourselves is not kept in caches.
+                        self.fill = None;
+                        tracer.step(step as u16, StepOutcome::Answered);
+                        return End::Answer(answer);
+                    }
+                }
+                Op::Zone(zones) => {
+                    if let Some(answer) = ops::zone::answer(zones, self, snapshot, work.message) {
+                        counters.answers_zone.bump();
                         // What we know by ourselves is not kept in caches.
                         self.fill = None;
                         tracer.step(step as u16, StepOutcome::Answered);

@@ -11,6 +11,7 @@ mod block;
 mod build;
 mod canonical;
 mod check;
+mod compile;
 mod denial;
 mod load;
 mod nsec3;

@@ -35,6 +35,7 @@ use crate::sets::{Sets, UrlList, Workshop, url_lists};
 use crate::settings::{Settings, Startup};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
+use crate::zones::{self, ZonePlans};
 pub use devices::devices;
 
 /// The port when 53 may not be had and nobody said which.
@@ -63,6 +64,8 @@ pub struct Plans {
     pub guards: Arc<BTreeSet<usize>>,
     /// What it was written in.
     pub sources: Arc<Sources>,
+    /// Zones that are served.
+    pub zones: ZonePlans,
     /// Names and addresses that conditions compare with.
     pub sets: Sets,
     /// The lists of sets that come from web servers.
@@ -241,6 +244,16 @@ pub fn compile_again(
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
     }
+    let mut found_in_zones = Vec::new();
+    let zones = zones::compile(
+        settings,
+        keep.key,
+        previous.map(|previous| &previous.zones),
+        only.is_some(),
+        surroundings,
+        &mut problems,
+        &mut found_in_zones,
+    );
     let records = records::compile(settings, keep.key, surroundings, &mut problems);
     remembered(settings, &mut keep, surroundings, &mut problems);
     let state_directory = keep.state_directory.clone();
@@ -259,6 +272,7 @@ pub fn compile_again(
         pools: &keep.pools,
         caches: &caches,
         names: &own_names,
+        zones: zones.served.as_ref(),
         sets: &sets,
         jobs: &jobs,
         listeners: &keep.listeners,
@@ -269,7 +283,8 @@ pub fn compile_again(
     };
     let compiled = program::compile(&parts, &mut problems);
     let failed = problems.iter().any(Problem::is_error);
-    let found = diagnostics(problems, &loaded.sources);
+    let mut found = diagnostics(problems, &loaded.sources);
+    found.extend(found_in_zones);
     let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
     let program::Compiled { program, places, guards, connection_tests, rate_cells } = compiled;
     keep.rate_cells = rate_cells;
@@ -299,6 +314,7 @@ pub fn compile_again(
         fetch,
         caches,
         places: places.into(),
+        zones,
         guards: Arc::new(guards),
         sources,
         jobs,
@@ -368,6 +384,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
         .iter()
         .flat_map(|set| set.lists.iter().map(move |list| crate::sets::file_of(set, list, directory)));
     let mut files: Vec<PathBuf> = lists.collect();
+    files.extend(settings.zones.iter().map(|zone| zone.file.value.clone()));
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
     files.extend(settings.records.iter().flat_map(|set| set.files.iter().map(|file| file.value.clone())));
     if settings.hosts.system {

@@ -22,6 +22,7 @@ use crate::settings::{
     Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Host, Hosts, Limits, Listener,
     LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Scheme, Server,
     ServerTls, Settings, Startup, Tcp, TransportWord, TrustedRoots, View, Xdp, XdpExisting, XdpMode,
+    ZoneSettings,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::values::{self, Secret};
@@ -141,6 +142,7 @@ impl Lowering<'_> {
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
+        let zones = self.zones(&root);
         let records = self.records(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
@@ -170,6 +172,7 @@ impl Lowering<'_> {
             caches,
             hosts,
             local,
+            zones,
             records,
             limits,
             cookies,
@@ -600,6 +603,39 @@ impl Lowering<'_> {
         names
     }
 
+    fn zones(&mut self, root: &Section<'_>) -> Vec<ZoneSettings> {
+        let mut zones: Vec<ZoneSettings> = Vec::new();
+        for item in self.items(root, "zones") {
+            let name =
+                self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
+            let file = self.path(&item, "file");
+            for (key, is_there) in
+                [("name", item.entry("name").is_some()), ("file", item.entry("file").is_some())]
+            {
+                if !is_there {
+                    self.problems.push(
+                        Problem::error(item.span, format!("\"{key}\" is missing"))
+                            .expected("\"name:\" and \"file:\""),
+                    );
+                }
+            }
+            let (Some(name), Some(file)) = (name, file) else { continue };
+            if let Some(first) = zones.iter().find(|zone| zone.name.value == name.value) {
+                self.problems.push(
+                    Problem::error(name.span, format!("zone \"{}\" is there twice", name.value)).hint_at(
+                        "the first time is on ",
+                        first.name.span,
+                        "",
+                    ),
+                );
+                continue;
+            }
+            let file = At { value: self.beside(file.span.file, &file.value), span: file.span };
+            zones.push(ZoneSettings { name, file });
+        }
+        zones
+    }
+
     fn records(&mut self, root: &Section<'_>) -> Vec<RecordSet> {
         let mut sets = Vec::new();
         for (name, section) in self.named_sections(root, "records") {
@@ -931,7 +967,7 @@ mod tests {
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
-             schedules: [{at: 0 4 * * *, do: dump(caches)}]\n",
+             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzones: [{name: example.org, file: org.zone}]\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

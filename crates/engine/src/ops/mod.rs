@@ -14,3 +14,4 @@ pub mod quickest;
 pub mod rewrite;
 pub mod split;
 pub mod ttl;
+pub(crate) mod zone;

@@ -44,6 +44,8 @@ pub(super) struct Parts<'a> {
     pub(super) pools: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a [CachePlan],
     pub(super) names: &'a Names,
+    /// Zones that are answered from before any policy.
+    pub(super) zones: Option<&'a Arc<zone::Zones>>,
     /// What listeners are called, in the order in which they were opened.
     pub(super) listeners: &'a [Option<String>],
     /// What rates were counted in so far.
@@ -235,6 +237,10 @@ impl<'a> Emitter<'a> {
     fn all(&mut self) -> Result<BTreeMap<Routine<'a>, usize>, Span> {
         let settings = self.parts.settings;
         event::record_all(self);
+        if let Some(zones) = self.parts.zones {
+            let place = self.parts.settings.zones.first().map_or(Span::BUILT_IN, |zone| zone.name.span);
+            self.push(Op::Zone(Arc::clone(zones)), place);
+        }
         self.views()?;
         let mut starts = BTreeMap::new();
         let mut order = vec![Routine { view: 0, name: ENTRY }];
@@ -523,6 +529,7 @@ mod tests {
             Op::Drop => "drop".to_owned(),
             Op::Mark(mark) => format!("mark {mark}"),
             Op::Local(_) => "local".to_owned(),
+            Op::Zone(_) => "zones".to_owned(),
             Op::Cache(_) => "cache".to_owned(),
             Op::Reject(rcode, _) => format!("reject {rcode}"),
             Op::Forward(forward) => format!("forward {}", forward.pool.0),
