@@ -1,4 +1,5 @@
-//! What do the rules of a policy cost a query that they do not concern?
+//! What do the rules of a policy cost a query that they do not concern? What does a query cost that is compared with a
+//! million names, alone and in a batch?
 //!
 //! Two hundred rules: half of them compare the name with sets of ten suffixes, the others the client and the type. None
 //! fits; a last one answers. The difference to the policy that has only the last one is what the rules cost.
@@ -6,7 +7,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine::matchers::{Matcher, TypeSet};
 use engine::program::Op;
 use engine::{Engine, Reply, Verdict};
@@ -64,5 +65,66 @@ fn answer(engine: &mut Engine, query: &[u8], client: &engine::Client) {
     assert_eq!(reply.bytes().get(3).map(|flags| flags & 15), Some(3), "NXDOMAIN");
 }
 
-criterion_group!(benches, policies);
+/// Returns the name of one of a million rules, or of another.
+fn one_of_many(number: u32) -> String {
+    let top = ["com", "net", "org", "de"][number as usize % 4];
+    format!("n{}.{top}", number.wrapping_mul(0x9e37_79b1))
+}
+
+fn million(criterion: &mut Criterion) {
+    const MANY: u32 = 1_000_000;
+    const ASKED: usize = 1 << 15;
+    const BATCH: usize = 32;
+    let mut set = NameSetBuilder::new(&KEY);
+    for number in 0..MANY {
+        let name: NameBuf = one_of_many(number).parse().expect("a name");
+        set.name(name.as_name(), Reach::ItselfAndBelow, number + 1);
+    }
+    let set = Arc::new(set.compile());
+    let mut server = Server::with_cache(gate(), 1 << 20, |_| {
+        vec![
+            Op::SkipUnless(Matcher::Qname(Arc::clone(&set)), 1),
+            Op::Reject(Rcode::REFUSED, None),
+            Op::Reject(Rcode::NXDOMAIN, None),
+        ]
+    });
+    let client = server.client;
+    let mut group = criterion.benchmark_group("policy");
+    group.throughput(Throughput::Elements(BATCH as u64));
+    for (what, first, rcode) in [("in", 0, Rcode::REFUSED), ("not in", MANY, Rcode::NXDOMAIN)] {
+        // One behind the other, as a receive buffer holds them.
+        let mut octets = vec![];
+        let mut ends = vec![];
+        for number in 0..ASKED as u32 {
+            let name = one_of_many(first + number.wrapping_mul(0x45d9_f3b5) % MANY);
+            octets.extend(Ask::new(&format!("www.{name}"), Rtype::A).bytes());
+            ends.push(octets.len());
+        }
+        let query = |i: usize| &octets[if i == 0 { 0 } else { ends[i - 1] }..ends[i]];
+        for foresees in [false, true] {
+            let how = if foresees { "in batches" } else { "one by one" };
+            let mut at = 0;
+            group.bench_function(format!("a name {what} 1 M rules, {how}"), |bencher| {
+                bencher.iter(|| {
+                    at = (at + BATCH) % ASKED;
+                    if foresees {
+                        server.engine.foresee((at..at + BATCH).map(query));
+                    }
+                    for i in at..at + BATCH {
+                        let mut buffer = [0; 512];
+                        let mut reply = Reply::new(&mut buffer);
+                        assert!(matches!(
+                            server.engine.answer(query(i), &client, &mut reply),
+                            Verdict::Answered
+                        ));
+                        assert_eq!(reply.bytes().get(3).map(|flags| flags & 15), Some(rcode.0 as u8));
+                    }
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, policies, million);
 criterion_main!(benches);

@@ -2,37 +2,74 @@
 //!
 //! Looking ahead: a batch's waits for memory overlap when all its look-ups are announced before the first is made.
 
-use wire::Query;
+use std::sync::Arc;
+
+use sets::{Ahead, NameSet};
+use wire::{Folded, Query};
 
 use crate::Engine;
+use crate::names::Sought;
 use crate::ops::cache::{Asked, CacheStep};
 use crate::program::Op;
 
 /// Queries that are looked at ahead; a batch of more is announced in parts.
 pub const FORESEEN_MAX: usize = 64;
+/// Sets that are looked into ahead; others are waited for.
+pub(crate) const SETS_FORESEEN_MAX: usize = 4;
+/// Names whose rules are asked for together: about as many lines as a processor waits for at once.
+const NAMES_TOGETHER: usize = 16;
 /// Octets in use from which on a cache does not fit the processor's, so that looking ahead pays for itself.
 const LARGE_OCTETS_MIN: usize = 8 << 20;
 
 impl Engine {
     /// Announces queries that are about to be answered; at most [`FORESEEN_MAX`] of them count.
     ///
-    /// Changes nothing but the time that answering takes, and does nothing while the cache is small.
+    /// Changes nothing but the time that answering takes, and does nothing while the cache and all sets are small.
     pub fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
-        let Some(cache) = self.large_cache() else { return };
+        match (self.large_cache(), self.snapshot.program.large_sets()) {
+            (None, []) => {}
+            (cache, []) => self.announce::<0>(cache, &[], queries),
+            (cache, sets) => self.announce::<SETS_FORESEEN_MAX>(cache, sets, queries),
+        }
+    }
+
+    /// Announces queries to the cache and to as many sets.
+    fn announce<'q, const SETS: usize>(
+        &self,
+        cache: Option<&CacheStep>,
+        sets: &[Arc<NameSet>],
+        queries: impl Iterator<Item = &'q [u8]>,
+    ) {
         let mut hashes = [0; FORESEEN_MAX];
-        let mut count = 0;
-        let mut folded = wire::Folded::root();
+        let mut ahead = [const { Ahead::new() }; SETS];
+        let mut folded = Folded::root();
+        let (mut count, mut noted) = (0, 0);
         for query in queries.take(FORESEEN_MAX) {
             let Ok(query) = Query::parse(query) else { continue };
-            let Some(slot) = hashes.get_mut(count) else { break };
             let name_hash = self.snapshot.key.fold(query.question.qname, &mut folded);
-            let bits = Asked::own_bits(&query);
-            *slot = cache.hash(&Asked { query: &query, folded: &folded, name_hash, subnet: None, bits });
-            cache.cache.foresee_bucket(*slot);
-            count += 1;
+            if let (Some(cache), Some(hash)) = (cache, hashes.get_mut(count)) {
+                let bits = Asked::own_bits(&query);
+                let asked = Asked { query: &query, folded: &folded, name_hash, subnet: None, bits };
+                *hash = cache.hash(&asked);
+                cache.cache.foresee_bucket(*hash);
+                count += 1;
+            }
+            if SETS > 0 {
+                let sought = Sought::new(&folded, name_hash);
+                for (set, ahead) in sets.iter().zip(&mut ahead) {
+                    set.foresee_filter(&sought, ahead);
+                }
+                noted += 1;
+                if noted % NAMES_TOGETHER == 0 {
+                    ask_for_rules(sets, &mut ahead);
+                }
+            }
         }
-        for &hash in hashes.iter().take(count) {
-            cache.cache.foresee_entry(hash);
+        ask_for_rules(sets, &mut ahead);
+        if let Some(cache) = cache {
+            for &hash in hashes.iter().take(count) {
+                cache.cache.foresee_entry(hash);
+            }
         }
     }
 
@@ -57,5 +94,13 @@ impl Engine {
             .next()
             .filter(|(_, cache)| cache.cache.stats().octets >= LARGE_OCTETS_MIN)
             .map(|(step, _)| step);
+    }
+}
+
+/// Asks for what was noted of each set, and begins anew.
+fn ask_for_rules(sets: &[Arc<NameSet>], ahead: &mut [Ahead]) {
+    for (set, ahead) in sets.iter().zip(ahead) {
+        set.foresee_rules(ahead);
+        ahead.clear();
     }
 }

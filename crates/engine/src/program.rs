@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use sets::NameSet;
 use wire::{EdeCode, Rcode};
 
+use crate::foresee::SETS_FORESEEN_MAX;
 pub use crate::matchers::Matcher;
 use crate::ops::answer::Build;
 use crate::ops::cache::CacheStep;
@@ -177,6 +179,7 @@ pub struct Program {
     ops: Box<[Op]>,
     longest: u32,
     changes_answers: bool,
+    large_sets: Box<[Arc<NameSet>]>,
 }
 
 /// What is known about the longest way from a step to its end.
@@ -205,7 +208,13 @@ impl Program {
             Op::Edit(_) | Op::Answer(_) | Op::Split(_) | Op::Quickest(_) => true,
             _ => false,
         });
-        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers })
+        let large_sets = large_sets(&ops);
+        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers, large_sets })
+    }
+
+    /// Returns the first sets that names asked for are compared with and that are so large that looking ahead pays.
+    pub(crate) const fn large_sets(&self) -> &[Arc<NameSet>] {
+        &self.large_sets
     }
 
     /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however
@@ -338,6 +347,29 @@ fn measure_routine(
         *way = Way::Known { steps, depth };
     }
     Ok((steps, depth))
+}
+
+/// Finds the first large sets that names asked for are compared with.
+// Once per configuration.
+fn large_sets(ops: &[Op]) -> Box<[Arc<NameSet>]> {
+    let mut found: Vec<Arc<NameSet>> = std::vec![];
+    let mut add = |set: &Arc<NameSet>| {
+        if found.len() < SETS_FORESEEN_MAX && !found.iter().any(|known| Arc::ptr_eq(known, set)) {
+            found.push(Arc::clone(set));
+        }
+    };
+    for op in ops {
+        match op {
+            Op::SkipUnless(Matcher::Qname(set), _) | Op::SkipIf(Matcher::Qname(set), _) => {
+                set.each_large(&mut add);
+            }
+            Op::SkipUnless(Matcher::Listed(list), _) | Op::SkipIf(Matcher::Listed(list), _) => {
+                list.each_large(&mut add);
+            }
+            _ => {}
+        }
+    }
+    found.into_boxed_slice()
 }
 
 /// Tells the splits whose branches do nothing but ask a group each.

@@ -51,7 +51,8 @@ fn million(regexes: u32) -> NameSet {
     builder.compile()
 }
 
-/// Returns an expression such as lists hold: some begin, some end, some have classes and alternatives.
+/// Returns an expression such as lists hold: some begin, some end, some have classes and alternatives. Their words are
+/// those that the rules are made of, and most of them have a piece that many of the names asked for contain.
 fn regex(number: u32) -> String {
     let word = WORDS[scatter(number) as usize % WORDS.len()];
     match number % 5 {
@@ -188,6 +189,66 @@ fn look_ups(c: &mut Criterion) {
     group.finish();
 }
 
+/// Syllables that names and regular expressions of lists are made of.
+const SYLLABLES: [&str; 24] = [
+    "ba", "be", "bo", "da", "di", "do", "fa", "ga", "ho", "ji", "ka", "ko", "la", "lu", "ma", "mi", "no",
+    "pa", "ra", "ru", "sa", "shi", "ti", "vo",
+];
+
+/// Returns a word of so many syllables; each number has its own.
+fn word(number: u32, syllables: u32) -> String {
+    let parts = (0..syllables).map(|at| SYLLABLES[(scatter(number) >> (5 * at)) as usize % SYLLABLES.len()]);
+    parts.collect()
+}
+
+/// A list as published measurements used it: about 144,000 names of two labels, and 163 regular expressions that end in
+/// a top-level domain.
+fn published(c: &mut Criterion) {
+    const PUBLISHED: u32 = 143_840;
+    let top = |number: u32| {
+        if scatter(number) % 100 < 78 { "com" } else { ["cn", "net", "xyz"][number as usize % 3] }
+    };
+    let rule = |number: u32| format!("{}{number}.{}", word(number, 4), top(number));
+    let build = |regexes: u32| {
+        let mut builder = NameSetBuilder::new(&KEY);
+        for number in 0..PUBLISHED {
+            let name = NameBuf::from_text(&rule(number)).expect("a name");
+            builder.name(name.as_name(), Reach::ItselfAndBelow, number + 1);
+        }
+        for number in 0..regexes {
+            let (one, two, top) = (word(number, 2 + number % 3), word(number + 7, 2), top(number));
+            let regex = match number % 4 {
+                0 => format!(r"(^|\.){one}[0-9]+\.{two}\.{top}$"),
+                1 => format!(r".+\.{one}-[a-z]{{2,6}}\.{two}\.{top}$"),
+                2 => format!(r"(^|\.){one}(cdn|img|static)[0-9]*\.{top}$"),
+                _ => format!(r".+\.{one}{two}[a-z0-9]?\.{top}$"),
+            };
+            builder.regex(&regex, PUBLISHED + number + 1).expect("a regular expression");
+        }
+        builder.compile()
+    };
+    let (plain, with_regexes) = (build(0), build(163));
+    let (mut hits, mut misses) = (Names::default(), Names::default());
+    for number in 0..NAMES {
+        hits.add(&format!("www.{}", rule(scatter(number) % PUBLISHED)));
+        misses.add(&format!("www.{}", rule(PUBLISHED + number)));
+    }
+    for set in [&plain, &with_regexes] {
+        assert_eq!((count(set, &hits), count(set, &misses)), (NAMES as usize, 0));
+    }
+    let mut group = c.benchmark_group("a name in 143,840 rules");
+    group.throughput(Throughput::Elements(u64::from(NAMES)));
+    for (what, set, names) in [
+        ("hit", &plain, &hits),
+        ("miss", &plain, &misses),
+        ("hit, 163 regular expressions", &with_regexes, &hits),
+        ("miss, 163 regular expressions", &with_regexes, &misses),
+    ] {
+        group.bench_function(what, |b| b.iter(|| count(black_box(set), names)));
+    }
+    group.finish();
+}
+
 fn addresses(c: &mut Criterion) {
     let mut builder = AddressSetBuilder::new();
     for number in 0..10_000 {
@@ -216,5 +277,5 @@ fn addresses(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, look_ups, addresses);
+criterion_group!(benches, look_ups, published, addresses);
 criterion_main!(benches);

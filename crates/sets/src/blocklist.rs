@@ -167,8 +167,8 @@ pub(crate) struct Zone {
     pub(crate) source: Arc<str>,
     pub(crate) clients: PrefixRules,
     pub(crate) answers: PrefixRules,
-    pub(crate) itself: NameSet,
-    pub(crate) below: NameSet,
+    pub(crate) itself: Arc<NameSet>,
+    pub(crate) below: Arc<NameSet>,
     pub(crate) treatments: Box<[Option<Treatment>]>,
     /// The treatment of each rule by its number. None is an exception.
     pub(crate) of_itself: Box<[u16]>,
@@ -308,6 +308,21 @@ impl Blocklist {
                 .as_ref()
                 .is_some_and(|all| all.rules.iter().any(|rule| rule.treatment.is_alias()))
             || self.include.iter().any(|list| list.has_aliases())
+    }
+
+    /// Calls `f` with the sets behind the list whose rules no processor keeps in its own memory.
+    // Once per configuration.
+    pub fn each_large(&self, f: &mut impl FnMut(&Arc<NameSet>)) {
+        for zone in &self.zones {
+            zone.itself.each_large(f);
+            zone.below.each_large(f);
+        }
+        for names in self.plain.iter().chain(&self.except) {
+            names.each_large(f);
+        }
+        for list in &self.include {
+            list.each_large(f);
+        }
     }
 
     /// Returns how many rules there are.

@@ -287,10 +287,14 @@ impl Pieces {
     /// Notes that `literal` is required: by itself, or by a regular expression.
     fn require(&mut self, literal: &[u8], (regex, origin): (u32, u32)) {
         let Some((piece_at, piece, _)) = self.best(literal) else { return };
-        // From the piece on, if so much follows it; else what the literal ends in.
-        let glance_at = piece_at.min(literal.len().saturating_sub(GLANCE_OCTETS));
-        let octets = (literal.len() - glance_at).min(GLANCE_OCTETS);
-        let glanced = literal.get(glance_at..glance_at + octets).unwrap_or(&[]);
+        // What is beside the piece, on the side where there is more: the piece itself is known to be there.
+        let piece_end = piece_at + piece.len();
+        let glance_at = if piece_at >= literal.len() - piece_end {
+            piece_at.saturating_sub(GLANCE_OCTETS)
+        } else {
+            piece_end
+        };
+        let glanced = literal.get(glance_at..literal.len().min(glance_at + GLANCE_OCTETS)).unwrap_or(&[]);
         let mask: Vec<u8> = glanced.iter().map(|octet| if *octet == b'.' { 0 } else { 0xff }).collect();
         let glance_mask = glance_of(&mask);
         let trial = Trial {

@@ -215,13 +215,14 @@ pub(crate) fn rarest(literal: &[u8]) -> f64 {
 }
 
 /// Returns what labels begin with if a text contains the literal, each with its place in it: up to so many octets as a
-/// piece has, the dot behind the label included.
+/// piece has, the dot behind the label included if the number is even then.
 pub(crate) fn begins(literal: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let dots = literal.iter().enumerate().filter(|(_, octet)| **octet == b'.');
     dots.filter_map(|(dot, _)| {
         let rest = literal.get(dot + 1..)?;
         let len = rest.iter().position(|&octet| octet == b'.').map_or(rest.len(), |end| end + 1);
-        let piece = rest.get(..len.min(crate::patterns::BEGIN_OCTETS))?;
+        // An even number: each length in use is another look-up for each label.
+        let piece = rest.get(..len.min(crate::patterns::BEGIN_OCTETS) & !1)?;
         (!piece.is_empty()).then_some((dot + 1, piece))
     })
 }
@@ -238,9 +239,9 @@ pub(crate) fn begin_frequency(piece: &[u8]) -> f64 {
 }
 
 /// Pieces that a large part of all names contain.
-const COMMON: [&[u8]; 16] = [
+const COMMON: [&[u8]; 18] = [
     b".com", b"com", b"www.", b".net", b"net", b".org", b".cn", b".co", b"com.", b".ads", b"api.", b"cdn.",
-    b"goog", b"oogl", b"ogle", b"gle.",
+    b"goog", b"oogl", b"ogle", b"gle.", b"info", b"arpa",
 ];
 
 /// Returns how often a piece is in a name, by a rough guess.

@@ -11,7 +11,7 @@ use crate::sought::Sought;
 use crate::table::{Ahead, Table};
 
 /// Octets from which on a table does not stay in a processor's own memory.
-const LARGE_OCTETS_MIN: usize = 1 << 20;
+const LARGE_OCTETS_MIN: usize = 4 << 20;
 
 /// A set of names: names themselves, what lies below names, keywords and regular expressions; what other sets hold, and
 /// without what others hold.

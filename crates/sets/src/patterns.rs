@@ -117,6 +117,11 @@ impl Piece {
         if self.kind & Self::BEGINS == 0 { None } else { Some(self.kind & !Self::BEGINS) }
     }
 
+    /// Returns the number of octets.
+    pub(crate) const fn len(self) -> usize {
+        (self.kind & !Self::BEGINS) as usize
+    }
+
     /// Spreads it over 32 bits.
     #[inline]
     pub(crate) const fn mixed(self) -> u32 {

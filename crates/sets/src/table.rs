@@ -21,6 +21,8 @@ const FULL_SLOTS: usize = 8;
 const FILTER_BITS: usize = 12;
 /// Rules from which on a table has a filter: a smaller table is in the processor's own memory itself.
 const FILTER_RULES_MIN: usize = 16 << 10;
+/// Words of the filter of a smaller table.
+const MARKS: usize = 4;
 /// The part of a slot that says how far a rule reaches.
 const REACH: u64 = 0b11;
 
@@ -114,6 +116,8 @@ pub(crate) struct Table {
     /// The number of the rule in each slot.
     origins: Box<[u32]>,
     outline: Outline,
+    /// A filter of a few rules, for tables that have no other: most names do not get to see the buckets of a small set.
+    marks: [u64; MARKS],
     /// Buckets that finding a rule may take.
     probes_max: usize,
     len: usize,
@@ -143,6 +147,7 @@ impl Table {
             buckets,
             origins: std::vec![0; buckets * BUCKET].into_boxed_slice(),
             outline,
+            marks: [0; MARKS],
             probes_max: 1,
             len: 0,
         };
@@ -171,9 +176,12 @@ impl Table {
                     if let Some(origin) = self.origins.get_mut(at * BUCKET + place) {
                         *origin = entry.origin;
                     }
-                    if self.blocks > 0
-                        && let Some(block) = self.lines.word_mut(block_of(entry.place, self.blocks))
-                    {
+                    let block = if self.blocks == 0 {
+                        self.marks.get_mut(block_of(entry.place, MARKS))
+                    } else {
+                        self.lines.word_mut(block_of(entry.place, self.blocks))
+                    };
+                    if let Some(block) = block {
                         *block |= bits_of(entry.slot);
                     }
                     self.len += 1;
@@ -298,11 +306,13 @@ impl Table {
     /// Returns whether the filter lets a fingerprint pass.
     #[inline]
     fn may_hold(&self, fingerprint: Fingerprint) -> bool {
-        if self.blocks == 0 {
-            return true;
-        }
+        let block = if self.blocks == 0 {
+            self.marks.get(block_of(fingerprint.place, MARKS))
+        } else {
+            self.lines.word(block_of(fingerprint.place, self.blocks))
+        };
         let bits = bits_of(fingerprint.check);
-        self.lines.word(block_of(fingerprint.place, self.blocks)).is_some_and(|block| block & bits == bits)
+        block.is_some_and(|block| block & bits == bits)
     }
 
     /// Finds the rule on a name; returns its place if it reaches where it must.
