@@ -31,5 +31,5 @@ pub use compile::{
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, import};
-pub use load::{Loaded, Surroundings, System, built_in, load, load_in, load_text};
+pub use load::{Loaded, Surroundings, System, Telling, built_in, load, load_in, load_text};
 pub use settings::{NeedsRestart, Settings, diff};

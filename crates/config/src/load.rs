@@ -9,6 +9,7 @@ use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::link;
 use crate::lower::{Lowering, io_text};
 use crate::schema::{self, Kind};
+use crate::sets::SetProgress;
 use crate::settings::Settings;
 use crate::source::{FileId, Sources, Span};
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
@@ -37,6 +38,11 @@ pub trait Surroundings {
         let mut hasher = DefaultHasher::new();
         self.read(path)?.hash(&mut hasher);
         Ok(hasher.finish())
+    }
+
+    /// Hears how far a large set is: again and again while it is made.
+    fn hear(&self, progress: &SetProgress<'_>) {
+        let _ = progress;
     }
 
     /// Returns the names in a directory, in any order.
@@ -109,6 +115,51 @@ impl Surroundings for System {
 
     fn random(&self, octets: &mut [u8]) {
         getrandom::fill(octets).expect("the kernel has a random number generator");
+    }
+}
+
+/// The machine we run on, for somebody who wants to hear how far large sets are.
+pub struct Telling<F>(pub F);
+
+impl<F: Fn(&SetProgress<'_>)> Surroundings for Telling<F> {
+    fn hear(&self, progress: &SetProgress<'_>) {
+        self.0(progress);
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        System.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        System.read(path)
+    }
+
+    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
+        System.read_list(path, octets_max)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<u64> {
+        System.stamp(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        System.list(directory)
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        System.resolv_conf()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        System.hosts_file()
+    }
+
+    fn processors(&self) -> usize {
+        System.processors()
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        System.random(octets);
     }
 }
 
@@ -402,6 +453,7 @@ fn merge(into: &mut Vec<Entry>, from: Vec<Entry>, path: &str, problems: &mut Vec
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::cell::RefCell;
     use std::collections::HashMap;
 
     /// Files and variables that a test makes up.
@@ -409,6 +461,8 @@ pub(crate) mod tests {
     pub(crate) struct Memory {
         pub(crate) files: HashMap<PathBuf, Vec<u8>>,
         pub(crate) variables: HashMap<String, String>,
+        /// What was heard about large sets, if anybody listens.
+        pub(crate) heard: Option<RefCell<Vec<String>>>,
     }
 
     impl Memory {
@@ -420,6 +474,13 @@ pub(crate) mod tests {
     }
 
     impl Surroundings for Memory {
+        fn hear(&self, progress: &SetProgress<'_>) {
+            let SetProgress { set, list, count } = progress;
+            if let Some(heard) = &self.heard {
+                heard.borrow_mut().push(format!("{set}: {count} of {}", list.unwrap_or("all")));
+            }
+        }
+
         fn variable(&self, name: &str) -> Option<String> {
             self.variables.get(name).cloned()
         }

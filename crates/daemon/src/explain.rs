@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use config::{Plans, System};
+use config::Plans;
 use control::api::{self, Request, Response};
 use engine::explain::{Recorder, Trace};
 use engine::{Client, Engine, ListenerId, Now, Reply, SnapshotCell, Transport, Verdict};
@@ -15,7 +15,7 @@ use wire::{Class, Flags, Message, NameBuf, Question, Rcode, Rtype, Section, Writ
 use crate::cli::ExplainArgs;
 use crate::inspect::{self, Origin};
 use crate::lookup::{Words, extended_errors, flag_names, section};
-use crate::{out, remote};
+use crate::{out, progress, remote};
 
 /// Octets of the largest reply over UDP that the query says it takes (DNS flag day 2020).
 const UDP_OCTETS_MAX: u16 = 1232;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
 fn follow(origin: &Origin, asked: &api::Explain) -> Result<api::Explained, String> {
     let mistakes = |found: Vec<config::Diagnostic>| inspect::human(origin, &found).trim_end().to_owned();
     let loaded = origin.load().map_err(mistakes)?;
-    let plans = config::compile(&loaded, &[], None, &System).map_err(mistakes)?;
+    let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine)).map_err(mistakes)?;
     let prepared = Prepared::new(asked, plans.listeners())?;
     let (reclaim, _) = std::sync::mpsc::channel();
     let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use config::graph::Language;
-use config::{Diagnostic, Loaded, Severity, System};
+use config::{Diagnostic, Loaded, Severity};
 use control::api;
 
 use crate::cli::{CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs};
-use crate::out;
+use crate::{out, progress};
 
 /// Where the configuration is if nobody says otherwise.
 const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
@@ -69,7 +69,7 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
         None => Origin::find(&args.config),
     };
     let compiled = origin.load().and_then(|loaded| {
-        let plans = config::compile(&loaded, &[], None, &System)?;
+        let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine))?;
         let drawing = args.graph.map(|language| {
             config::graph::graph(
                 &loaded,

@@ -13,6 +13,7 @@ mod lookup;
 mod out;
 mod port_taken;
 mod privileges;
+mod progress;
 mod record;
 mod remote;
 mod run;

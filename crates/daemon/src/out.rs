@@ -1,6 +1,6 @@
 //! What commands print.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 
 /// Everything went well.
@@ -26,6 +26,14 @@ pub(crate) fn print(text: &str) {
 pub(crate) fn complain(text: &str) {
     let mut out = io::stderr().lock();
     let _ = writeln!(out, "gannet: {text}");
+}
+
+/// Writes over the last line of a terminal that standard error leads to; an empty text takes that line away.
+pub(crate) fn overwrite(text: &str) {
+    let mut err = io::stderr().lock();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[2K{text}").and_then(|()| err.flush());
+    }
 }
 
 /// Returns `text` with control characters written out, so that what a stranger chose cannot drive a terminal.

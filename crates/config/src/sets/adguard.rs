@@ -17,7 +17,7 @@ use sets::{
 };
 use wire::{Name, NameBuf, Rcode, Rtype};
 
-use super::reading::{Reading, lines, name_of, shown};
+use super::reading::{Ear, Reading, lines, name_of, shown};
 use super::text::is_usual_host;
 use crate::values;
 
@@ -31,7 +31,7 @@ struct Rule<'a> {
 /// Returns the rules that rules with `badfilter` take back, as [`canonical`] writes them.
 pub(super) fn revoked(octets: &[u8], all: &mut HashSet<String>) {
     const MARK: &[u8] = b"badfilter";
-    for (_, line) in lines(octets) {
+    for (_, line) in lines(octets, Ear::default()) {
         if line.windows(MARK.len()).any(|part| part == MARK)
             && let Ok(text) = std::str::from_utf8(line)
             && let Some(mut rule) = cut(text)
@@ -53,7 +53,7 @@ fn canonical(rule: &Rule<'_>) -> String {
 
 /// Reads a list.
 pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets) {
+    for (number, line) in lines(octets, to.ear) {
         if line.is_empty() || line.starts_with(b"!") || line.starts_with(b"[") {
             continue;
         }

@@ -23,7 +23,7 @@ use wire::HashKey;
 pub use dynamic::{Dynamic, DynamicHandle};
 pub(crate) use pattern::name_pattern;
 pub(crate) use reading::address_range;
-use reading::{Mistakes, Reading};
+use reading::{Ear, Mistakes, Reading};
 
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
@@ -60,6 +60,17 @@ pub struct CompiledSet {
     pub octets: usize,
     /// How long compiling it took.
     pub took: Duration,
+}
+
+/// How far a large set is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetProgress<'a> {
+    /// The set.
+    pub set: &'a str,
+    /// The list that is read; none when all are, and the set is put together.
+    pub list: Option<&'a str>,
+    /// Lines or entries of the list that are read, or rules of the set.
+    pub count: usize,
 }
 
 /// What was wrong with one list.
@@ -149,6 +160,7 @@ pub fn check_list(list: &SetList, octets: Vec<u8>) -> Result<usize, String> {
 struct Compiler<'a> {
     key: HashKey,
     set: Option<&'a Set>,
+    ear: Ear<'a>,
     names: NameSetBuilder,
     addresses: AddressSetBuilder,
     without: AddressSetBuilder,
@@ -160,6 +172,7 @@ impl<'a> Compiler<'a> {
         Self {
             key,
             set,
+            ear: Ear::default(),
             names: NameSetBuilder::new(&key),
             addresses: AddressSetBuilder::new(),
             without: AddressSetBuilder::new(),
@@ -176,6 +189,7 @@ impl<'a> Compiler<'a> {
             self.names.reserve(octets.len() / 24);
         }
         let mut reading = Reading {
+            ear: Ear { list: Some(label), ..self.ear },
             key: &self.key,
             names: &mut self.names,
             addresses: &mut self.addresses,
@@ -291,6 +305,7 @@ impl Sets {
     ) -> CompiledSet {
         let begin = Instant::now();
         let mut compiler = Compiler::new(self.key, Some(set));
+        compiler.ear.who = Some((workshop.surroundings, &set.name.value));
         compiler.names.source(format!("set {}", set.name.value));
         for (line, pattern) in (1..).zip(&set.names) {
             add(&mut compiler.names, pattern, line);
@@ -327,6 +342,7 @@ impl Sets {
             let known = known.and_then(|known| known.dynamic.as_ref());
             Dynamic::new(&set.name.value, wanted, known, workshop)
         });
+        compiler.ear.tell(compiler.rules());
         let Compiler { mut names, mut addresses, without, list, .. } = compiler;
         match dynamic.as_ref().map(|dynamic| &dynamic.handle) {
             Some(DynamicHandle::Names(live)) => names.live(Arc::clone(live)),
@@ -705,6 +721,8 @@ mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+
     use crate::load::load_text;
     use crate::load::tests::Memory;
     use sets::Sought;
@@ -763,6 +781,25 @@ mod tests {
         assert_eq!(third.fresh().map(|(name, _)| name).collect::<Vec<_>>(), ["b", "both"]);
         assert!(holds(&third, "both", "c.example") && !holds(&third, "both", "b.example"));
         assert!(Arc::ptr_eq(&third.all["a"], &first.all["a"]));
+    }
+
+    #[test]
+    fn how_far_a_large_list_is_can_be_heard() {
+        let mut memory = Memory::new(&[("/etc/a.txt", &"a.example\n".repeat(200_000))]);
+        memory.heard = Some(RefCell::default());
+        let text = "sets: {ads: {lists: \"names:a.txt\"}}\n";
+        compile(text, &memory, None);
+        let heard = memory.heard.expect("somebody hears").into_inner();
+        let list = "of /etc/a.txt";
+        assert_eq!(
+            heard,
+            [
+                format!("ads: 65536 {list}"),
+                format!("ads: 131072 {list}"),
+                format!("ads: 196608 {list}"),
+                "ads: 200000 of all".to_owned(),
+            ]
+        );
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::net::IpAddr;
 use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
 use wire::{HashKey, NameBuf};
 
+use crate::load::Surroundings;
 use crate::settings::ListFormat;
 use crate::source::At;
 use crate::values::{self, Prefix, Read};
 
-use super::{adguard, mmdb, rpz, text, v2ray};
+use super::{SetProgress, adguard, mmdb, rpz, text, v2ray};
 
 /// Mistakes of a list of others that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
@@ -62,8 +63,36 @@ fn at_line(line: u32, what: &str) -> String {
     if line == 0 { what.to_owned() } else { format!("line {line}: {what}") }
 }
 
+/// Entries of a list between two words about how far it is.
+const ENTRIES_UNTOLD: u32 = 1 << 16;
+
+/// Whom to tell how far a set is, if anybody wants to hear it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ear<'a> {
+    /// Who hears it, and the name of the set.
+    pub(crate) who: Option<(&'a dyn Surroundings, &'a str)>,
+    /// The list that is read.
+    pub(crate) list: Option<&'a str>,
+}
+
+impl Ear<'_> {
+    /// Tells it every so many entries.
+    pub(crate) fn at(self, entry: u32) {
+        if entry.is_multiple_of(ENTRIES_UNTOLD) {
+            self.tell(entry as usize);
+        }
+    }
+
+    pub(crate) fn tell(self, count: usize) {
+        if let Some((who, set)) = self.who {
+            who.hear(&SetProgress { set, list: self.list, count });
+        }
+    }
+}
+
 /// A list that is being read.
 pub(crate) struct Reading<'a> {
+    pub(crate) ear: Ear<'a>,
     pub(crate) key: &'a HashKey,
     /// Rules on names that say no more than that the set holds them.
     pub(crate) names: &'a mut NameSetBuilder,
@@ -120,8 +149,11 @@ impl Reading<'_> {
 }
 
 /// Walks the lines of a text with their numbers from 1, without what ends them.
-pub(super) fn lines(octets: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
-    (1..).zip(octets.split(|&octet| octet == b'\n')).map(|(number, line)| (number, line.trim_ascii()))
+pub(super) fn lines<'o>(octets: &'o [u8], ear: Ear<'_>) -> impl Iterator<Item = (u32, &'o [u8])> {
+    (1..).zip(octets.split(|&octet| octet == b'\n')).map(move |(number, line)| {
+        ear.at(number);
+        (number, line.trim_ascii())
+    })
 }
 
 /// Shows a part of a list, in bounds.

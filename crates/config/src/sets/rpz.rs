@@ -67,6 +67,7 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
     };
     let (mut at, mut line) = (0, 1);
     while at < text.len() {
+        to.ear.at(line);
         let rest = &text[at..];
         let mut tokens = Tokens::new(rest);
         let result = entry(to, &mut zone, rest, &mut tokens, line);

@@ -8,7 +8,7 @@ use super::reading::{Reading, address_range, lines, shown};
 
 /// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what is below them too.
 pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets) {
+    for (number, line) in lines(octets, to.ear) {
         let line = without_comment(line);
         if line.is_empty() {
             continue;
@@ -55,7 +55,7 @@ fn rule(to: &mut Reading<'_>, line: &[u8], number: u32) {
 
 /// Reads addresses, prefixes and ranges. What follows a blank is a comment.
 pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets) {
+    for (number, line) in lines(octets, to.ear) {
         let line = without_comment(line);
         let Some(word) = line.split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty()) else {
             continue;
@@ -70,7 +70,7 @@ pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
 
 /// Reads the names of a hosts file (hosts(5)). The names that every such file has are left out.
 pub(super) fn hosts(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets) {
+    for (number, line) in lines(octets, to.ear) {
         let mut words = without_comment(line).split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(first) = words.next() else { continue };
         let address = std::str::from_utf8(first).ok().and_then(|text| {
@@ -113,7 +113,7 @@ pub(super) fn is_usual_host(name: &[u8]) -> bool {
 /// alike. `/#/`, all names, is not a rule about one.
 pub(super) fn dnsmasq(to: &mut Reading<'_>, octets: &[u8]) {
     const KEYS: [&[u8]; 5] = [b"address", b"server", b"local", b"ipset", b"nftset"];
-    for (number, line) in lines(octets) {
+    for (number, line) in lines(octets, to.ear) {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }

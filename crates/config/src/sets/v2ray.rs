@@ -146,6 +146,7 @@ pub(super) fn geosite(to: &mut Reading<'_>, octets: &[u8]) {
                 }
                 Some((2, Field::Octets(message))) => {
                     number += 1;
+                    to.ear.at(number);
                     let Some(domain) = domain(message) else { return damaged(to) };
                     let is_wanted = selectors.is_empty()
                         || fits.iter().any(|&at| {

@@ -38,7 +38,7 @@ use crate::cli::{RunArgs, SocketArgs};
 use crate::inspect::Origin;
 use crate::privileges::{self, Become};
 use crate::sys::Kept;
-use crate::{inspect, log, out, remote, sys, systemd};
+use crate::{inspect, log, out, progress, remote, sys, systemd};
 use beat::Doctor;
 use operator::{Parts, Running, Which};
 use signals::{Order, Signals};
@@ -123,7 +123,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
-    let plans = config::compile(&loaded, &addresses, None, &System)
+    let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());

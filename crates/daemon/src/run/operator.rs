@@ -28,7 +28,7 @@ use super::log_level;
 use super::worker::{Explaining, Face, Upstreams};
 use crate::explain::Prepared;
 use crate::inspect::Origin;
-use crate::{log, systemd};
+use crate::{log, progress, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
@@ -221,7 +221,7 @@ impl Running {
     /// Returns the warnings and the settings that need a restart, or every mistake.
     fn try_reload(&self, work: &mut Work) -> Result<(Vec<Diagnostic>, Vec<String>), Vec<Diagnostic>> {
         let loaded = self.origin.load()?;
-        let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &System)?;
+        let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &progress::logged())?;
         self.put(work, plans);
         self.knob.turn(log_level(loaded.settings.log_level));
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
@@ -258,7 +258,13 @@ impl Running {
             return Err(format!("there is no set \"{name}\""));
         }
         let begin = Instant::now();
-        let compiled = config::compile_again(&work.loaded, &self.addresses, Some(&work.plans), &System, only);
+        let compiled = config::compile_again(
+            &work.loaded,
+            &self.addresses,
+            Some(&work.plans),
+            &progress::logged(),
+            only,
+        );
         let is_adopted = compiled.is_ok();
         let found = match compiled {
             Ok(plans) => {
