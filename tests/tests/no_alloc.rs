@@ -209,7 +209,7 @@ fn telling_about_queries_is_free() {
 /// Returns an engine that runs a configuration.
 fn configured(text: &str) -> Engine {
     let loaded = config::load_text(std::path::Path::new("x"), text, &config::System)
-        .unwrap_or_else(|found| panic!("{}", found[0].line()));
+        .unwrap_or_else(|found| panic!("{}\n{text}", found[0].line()));
     let plans = config::compile(&loaded, &[], None, &config::System)
         .unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
@@ -219,40 +219,231 @@ fn configured(text: &str) -> Engine {
     engine
 }
 
+/// Conditions that look at each thing that conditions can look at.
+const CONDITIONS: &[&str] = &[
+    "qname in suffix:a.example|exact:b.example|keyword:ads|\"regex:^ad[0-9]+x\"",
+    "qname in some",
+    "qname in listed or qname in zone or qname in seen",
+    "qname starts-with www or qname contains mid or qname matches \"^[a-z]+[0-9]+$\"",
+    "qtype in [AAAA, TYPE65280] or rd and cd or ad and do",
+    "qclass == IN and opcode == query",
+    "edns and edns-option in nsid|65001 or edns-size < 600",
+    "client in some or client in seen-addresses or client starts-with \"10.\"",
+    "client-mac == 00:00:5e:00:53:01 or client-id matches \"^a+$\"",
+    "transport == tcp or listener == home",
+    "sni == dns.example or path is empty or header(user-agent) contains curl",
+    "now in hours(\"mon-fri 21:00-07:00\", \"day 1-7\", \"Europe/Berlin\")",
+    "random < 50%",
+    "rate(client/24/48, qname/2, qtype, listener) > 5/s burst 3",
+    "mark in [2, 3] or mark == 1 or env(HOME) or env(NO_SUCH_VARIABLE) == berlin",
+    "answer and answered and rcode == nxdomain and answer has A",
+    "answer-address in some or answer-cname in some or answer-address is empty",
+    "answer-address in 192.0.2.0/24 and answer-cname in suffix:c.example",
+    "ptr-address in 10.0.0.0/8",
+];
+
+/// What the policies of these tests name.
+struct World {
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::TempDir::new().expect("a temporary directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).expect("a file is written");
+        };
+        write(
+            "adguard",
+            "||ads.example^\n@@||good.ads.example^\n||txt.example^$dnstype=TXT\n||mine.example^$client=127.0.0.1\n\
+             ||alias.example^$dnsrewrite=www.c.example\n/^ad[0-9]+x/\n",
+        );
+        write(
+            "rpz",
+            "$TTL 60\n@ SOA a.example. b.example. 1 2 3 4 5\n nodata.example *.\nown.example A 192.0.2.3\n\
+             32.66.2.0.192.rpz-ip CNAME .\n",
+        );
+        write("map", "old.example www.c.example\n");
+        write("hosts", "192.0.2.8 here.example\n");
+        Self { directory }
+    }
+
+    /// Returns an engine with this policy, which tells a ring that nobody reads, and that ring.
+    fn engine(&self, rules: &str) -> (Engine, engine::events::EventReader) {
+        let directory = self.directory.path().display();
+        let text = format!(
+            "upstreams: {{default: {{servers: 192.0.2.1}}}}\n\
+             listen: [{{at: \"127.0.0.1:0\", name: home}}]\n\
+             trusted-peers: 127.0.0.0/8\n\
+             recorder: {{file: queries.db, queries: chosen}}\n\
+             hosts: {{files: \"{directory}/hosts\"}}\n\
+             local: {{nas.example: [192.0.2.9]}}\n\
+             cache: {{main: {{}}}}\n\
+             records: {{own: {{text: \"www.own.example. 60 A 192.0.2.4\"}}}}\n\
+             effects:\n  tell: {{type: script, command: \"true\"}}\n\
+             sets:\n  some: {{names: [suffix:c.example], addresses: [10.0.0.0/8]}}\n  \
+             listed: {{lists: \"adguard:{directory}/adguard\"}}\n  zone: {{lists: \"rpz:{directory}/rpz\"}}\n  \
+             seen: {{dynamic: {{holds: names}}}}\n  seen-addresses: {{dynamic: {{holds: addresses}}}}\n\
+             policy:\n  \
+             one: [respond(answer \"@ 60 A 192.0.2.1\")]\n  \
+             bad: [reject(servfail)]\n  \
+             marked: [mark(7)]\n  \
+             main:\n{}",
+            rules.replace("MAP", &format!("{directory}/map"))
+        );
+        let (writer, reader) = engine::events::ring(0, Arc::default());
+        (configured(&text).telling(writer), reader)
+    }
+}
+
 #[test]
 fn conditions_are_free() {
-    for condition in [
-        "qname in suffix:a.example|exact:b.example|keyword:ads|\"regex:^ad[0-9]+x\"",
-        "qname in some",
-        "qname starts-with www or qname contains mid or qname matches \"^[a-z]+[0-9]+$\"",
-        "qtype in [AAAA, TYPE65280] or rd and cd or ad and do",
-        "edns and edns-option in nsid|65001 or edns-size < 600",
-        "client in some or client starts-with \"10.\"",
-        "client-mac == 00:00:5e:00:53:01 or client-id matches \"^a+$\"",
-        "transport == tcp or listener == home",
-        "sni == dns.example or path is empty",
-        "now in hours(\"mon-fri 21:00-07:00\", \"day 1-7\", \"Europe/Berlin\")",
-        "random < 50%",
-        "rate(client/24/48, qname/2, qtype, listener) > 5/s burst 3",
-        "mark in [2, 3] or mark == 1",
-        "answer and answered and rcode == nxdomain and answer has A",
-        "answer-address in some or answer-cname in some or answer-address is empty",
-        "ptr-address in 10.0.0.0/8",
-    ] {
-        let mut engine = configured(&format!(
-            "upstreams: {{default: {{servers: 192.0.2.1}}}}\nlisten: [{{at: \"127.0.0.1:0\", name: home}}]\ntrusted-peers: 127.0.0.0/8\nsets: {{some: {{names: [suffix:c.example], addresses: [10.0.0.0/8]}}}}\npolicy:\n  main:\n    - if: {condition}\n      do: mark(1)\n    - reject(nxdomain)\n"
+    let world = World::new();
+    for condition in CONDITIONS {
+        // Once without an answer, and once with one.
+        let (mut engine, _) = world.engine(&format!(
+            "    - if: {condition}\n      do: mark(1)\n\
+             \x20   - respond(answer \"@ 60 CNAME x.c.example.\"|\"x.c.example. 60 A 192.0.2.1\", continue)\n\
+             \x20   - if: {condition}\n      do: mark(2)\n    - reject(nxdomain)\n"
         ));
         for transport in [Transport::Udp, Transport::Tcp] {
             for ask in [
                 Ask::new("www.c.example", Rtype::A),
+                Ask::new("x.ads.example", Rtype::TXT),
                 Ask::new("4.3.2.10.in-addr.arpa", Rtype::PTR).edns(1232),
                 Ask::new("a17.example", Rtype::AAAA).option(OptionCode(65001), b"\x00\x00\x5e\x00\x53\x01"),
                 Ask::new("x.example", Rtype::A).option(OptionCode(65074), b"aaa").dnssec(),
+                Ask::new(&"deep.".repeat(12), Rtype::A),
             ] {
                 let heard = answer(&mut engine, condition, &ask.bytes(), &client(transport));
                 assert_eq!(heard.map(|heard| heard.rcode()), Some(Rcode::NXDOMAIN), "{condition}");
             }
         }
+    }
+    for field in config::policy::condition::FIELDS {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let words = || CONDITIONS.iter().flat_map(|condition| condition.split(|c| !is_part(c)));
+        assert!(words().any(|word| word == field.word), "no condition here looks at `{}`", field.word);
+    }
+}
+
+/// Actions that wait, for another server or for time to pass.
+const WAITING: [&str; 2] = ["forward", "sleep"];
+
+/// An action, the rules around it where `…` stands for an answer with two addresses, the question, and what is answered.
+type Case = (&'static str, &'static str, (&'static str, Rtype), (Rcode, usize));
+
+/// Every action that does not wait.
+#[rustfmt::skip]
+const ACTIONS: &[Case] = &[
+    ("hosts", "- hosts", ("here.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("local", "- local", ("nas.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("records", "- records(own)", ("www.own.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("block", "- block", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("block", "- block(nxdomain, ede filtered, text \"no\")", ("x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
+    ("block", "- block(192.0.2.1, continue)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("respond", "- respond(answer \"@ 60 CNAME cdn\"|\"cdn 60 A 192.0.2.1\")", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("remember", "- …\n- remember", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("reverse", "- if: qtype == PTR\n  do: reverse\n- …\n- remember", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("reject", "- reject(notimp)", ("x.example", Rtype::A), (Rcode::NOTIMP, 0)),
+    ("drop", "- if: qtype == MX\n  do: drop\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("cache", "- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("cache", "- cache(main, continue)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("fallback", "- fallback(bad, one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("race", "- race(bad, one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("redirect", "- redirect(*.old.example, www.own.example)\n- records(own)", ("x.old.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("redirect", "- redirect(map MAP)\n- …", ("old.example", Rtype::A), (Rcode::NOERROR, 3)),
+    ("rewrite", "- rewrite(www.own.example)\n- records(own)", ("x.old.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("prefer-ipv4", "- prefer-ipv4\n- …", ("x.example", Rtype::AAAA), (Rcode::NOERROR, 0)),
+    ("prefer-ipv6", "- prefer-ipv6\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("dns64", "- dns64\n- …", ("x.example", Rtype::AAAA), (Rcode::NOERROR, 2)),
+    ("quickest", "- …\n- quickest", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("forget", "- …\n- forget\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
+    ("truncate", "- …\n- truncate", ("x.example", Rtype::A), (Rcode::NOERROR, 0)),
+    ("accept", "- …\n- accept\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("mark", "- mark(1)\n- if: mark == 1\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("call", "- call(marked)\n- if: mark == 7\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("goto", "- goto(one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("return", "- …\n- return", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("ttl", "- …\n- ttl(min 1h, max 2h)\n- ttl(jitter 10%)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("remove", "- …\n- remove(address 10.0.0.0/8|some)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("remove", "- …\n- remove(A)", ("x.example", Rtype::A), (Rcode::NOERROR, 0)),
+    ("keep", "- …\n- keep(address 10.0.0.0/8)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("flatten", "- respond(answer \"@ 60 CNAME cdn\"|\"cdn 60 A 192.0.2.1\", continue)\n- flatten", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("strip", "- respond(answer \"@ 60 HTTPS 1 . alpn=h2 ech=AAAA\", continue)\n- strip(ech, hints)", ("x.example", Rtype::HTTPS), (Rcode::NOERROR, 1)),
+    ("sort", "- …\n- sort(10.0.0.0/8)\n- sort(client)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("shuffle", "- …\n- shuffle", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("limit", "- …\n- limit(1)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("rebind", "- …\n- rebind(filter)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("ede", "- …\n- ede(4, \"changed\")", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("effect", "- effect(tell)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("nftset", "- nftset(\"inet fw4 video4\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("ipset", "- ipset(set4 video, timeout 1h)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("record", "- record\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("log", "- log(\"seen\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("label", "- label(seen)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("learn", "- learn(seen)\n- learn(seen-addresses, addresses)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("blocklist", "- blocklist(listed)", ("x.ads.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("blocklist", "- blocklist(listed, nxdomain)\n- …", ("txt.example", Rtype::TXT), (Rcode::NXDOMAIN, 0)),
+    ("blocklist", "- blocklist(listed, refused)\n- …", ("mine.example", Rtype::A), (Rcode::REFUSED, 0)),
+    ("blocklist", "- blocklist(listed, nxdomain)\n- …", ("ad7x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
+    ("blocklist", "- blocklist(listed, nxdomain)\n- …", ("good.ads.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("blocklist", "- blocklist(zone)", ("own.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("ecs", "- ecs(client, ipv4 24, ipv6 56)\n- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("options", "- options(65001 0a0b, 65002 forward)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("outgoing", "- outgoing(dnssec on, case keep)\n- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+];
+
+#[test]
+fn every_action_that_does_not_wait_is_free() {
+    const TWO: &str = "respond(answer \"@ 60 A 192.0.2.1\"|\"@ 60 A 10.0.0.1\", continue)";
+    let world = World::new();
+    let mut wrong = Vec::new();
+    for (word, rules, (name, qtype), expected) in ACTIONS {
+        let rules: String = rules.lines().map(|line| format!("    {}\n", line.replace('…', TWO))).collect();
+        let (mut engine, _reader) = world.engine(&rules);
+        let udp = client(Transport::Udp);
+        let query = Ask::new(name, *qtype).edns(1232).bytes();
+        if *word == "quickest" {
+            // The first answer with an address makes room for distances, once in a worker's life.
+            let mut buffer = [0; 1232];
+            assert!(matches!(engine.answer(&query, &udp, &mut Reply::new(&mut buffer)), Verdict::Answered));
+        }
+        // Until the ring of what is told is full, and when it is.
+        for _ in 0..300 {
+            let heard = answer(&mut engine, &rules, &query, &udp).expect("a reply");
+            if (heard.rcode(), heard.answers().len()) != *expected {
+                wrong.push(format!("{rules}{heard:?}"));
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for row in config::policy::action::rows() {
+        let is_here = ACTIONS.iter().any(|(word, ..)| *word == row.word);
+        assert_eq!(is_here, !WAITING.contains(&row.word), "`{}`", row.word);
+    }
+}
+
+#[test]
+fn what_is_learned_is_found_without_allocation() {
+    let names = sets::DynamicNames::new(&KEY, 100, Some(60));
+    names.add(testkit::name("learned.example").as_name(), 0, None);
+    names.add_alone(testkit::name("alone.example").as_name(), 0, None);
+    let mut builder = sets::NameSetBuilder::new(&KEY);
+    builder.live(Arc::new(names));
+    let in_set = Op::SkipUnless(Matcher::Qname(Arc::new(builder.compile())), 1);
+    let mut engine =
+        engine_of(None, vec![in_set, Op::Reject(Rcode::NXDOMAIN, None), Op::Reject(Rcode::NOTIMP, None)]);
+    for (name, rcode) in [
+        ("www.learned.example", Rcode::NXDOMAIN),
+        ("alone.example", Rcode::NXDOMAIN),
+        ("www.alone.example", Rcode::NOTIMP),
+        ("a.b.c.d.e.f.g.h.i.j.learned.example", Rcode::NXDOMAIN),
+    ] {
+        let query = Ask::new(name, Rtype::A).bytes();
+        let heard = answer(&mut engine, name, &query, &client(Transport::Udp)).expect("a reply");
+        assert_eq!(heard.rcode(), rcode, "{name}");
     }
 }
 
