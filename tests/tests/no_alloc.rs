@@ -360,7 +360,7 @@ const ACTIONS: &[Case] = &[
     ("quickest", "- …\n- quickest", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("forget", "- …\n- forget\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
     ("truncate", "- …\n- truncate", ("x.example", Rtype::A), (Rcode::NOERROR, 0)),
-    ("accept", "- …\n- accept\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("accept", "- …\n- {if: qtype == A, do: accept}\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("mark", "- mark(1)\n- if: mark == 1\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("call", "- call(marked)\n- if: mark == 7\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("goto", "- goto(one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
