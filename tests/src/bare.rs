@@ -52,9 +52,9 @@ pub fn client(transport: Transport) -> Client {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 4711,
         transport,
-        verified: transport == Transport::Tcp,
-        reply_octets_max: if transport == Transport::Tcp { u16::MAX } else { 1232 },
-        keepalive: (transport == Transport::Tcp).then_some(100),
+        verified: transport != Transport::Udp,
+        reply_octets_max: if transport == Transport::Udp { 1232 } else { u16::MAX },
+        keepalive: matches!(transport, Transport::Tcp | Transport::Tls).then_some(100),
         listener: ListenerId::default(),
         connection: 0,
     }

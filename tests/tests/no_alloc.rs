@@ -89,7 +89,7 @@ fn the_counter_counts() {
 #[test]
 fn the_corpus_is_answered_without_allocation() {
     let mut engine = warm(CacheRules::default());
-    for transport in [Transport::Udp, Transport::Tcp] {
+    for transport in Transport::ALL {
         let mut replies = 0;
         let cases = cases();
         for case in &cases {

@@ -4,13 +4,14 @@ use crate::run::{is_installed, output, run};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 6] = [
+const TOOLS: [(&str, &str); 7] = [
     ("dig", "bind9-dnsutils"),
     ("kdig", "knot-dnsutils"),
     ("dnsperf", "dnsperf"),
     ("valgrind", "valgrind"),
     ("dnsdist", "dnsdist"),
     ("unbound", "unbound"),
+    ("curl", "curl"),
 ];
 
 /// Installs what is missing, if it may; otherwise the error says what to install.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::link;
@@ -59,6 +60,18 @@ pub trait Surroundings {
 
     /// Fills `octets` with what nobody can guess.
     fn random(&self, octets: &mut [u8]);
+
+    /// Returns whether every user of the machine may read a file.
+    fn is_open_to_all(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// Returns the seconds since 1970.
+    fn unix_seconds(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.ok().and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(0)
+    }
 }
 
 /// The machine we run on.
@@ -107,6 +120,13 @@ impl Surroundings for System {
 
     fn hosts_file(&self) -> PathBuf {
         PathBuf::from("/etc/hosts")
+    }
+
+    fn is_open_to_all(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        /// "Others may read."
+        const OTHERS_READ: u32 = 0o004;
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & OTHERS_READ != 0)
     }
 
     fn processors(&self) -> usize {

@@ -3,7 +3,9 @@
 //! The checker, the manual page, the commented default file and the JSON Schema for editors all read this table.
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
-use crate::settings::{ClientSubnetUse, LogFormat, LogLevel, TransportWord, XdpExisting, XdpMode};
+use crate::settings::{
+    ClientSubnetUse, LogFormat, LogLevel, TlsVersionWord, TransportWord, XdpExisting, XdpMode,
+};
 
 /// When a changed setting takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,7 +357,10 @@ pub const ROWS: &[Row] = &[
         Kind::List(Value::Word(TransportWord::WORDS)),
         "[udp, tcp]",
         "RFC 7766: a DNS server speaks both",
-        "What to speak there.",
+        "What to speak there: `udp`, `tcp`, `tls` (DNS over TLS, RFC 7858), `https` (DNS over HTTPS, RFC 8484), `h3` (the same \
+         over HTTP/3; beside `https` clients are told of it), `http` (the same without TLS, for a proxy that speaks it), `quic` \
+         (DNS over QUIC, RFC 9250). What is encrypted takes a certificate, see `tls`. Where no port is written it is 53, 853 \
+         for `tls` and `quic`, 443 for `https` and `h3`, 80 for `http`.",
     )
     .restart()
     .unbound(&["do-udp", "do-tcp"]),
@@ -369,8 +374,75 @@ pub const ROWS: &[Row] = &[
     )
     .restart()
     .unbound(&["proxy-protocol-port"]),
+    row(
+        "listen[].paths",
+        Kind::List(Value::Text { word: None }),
+        "[/dns-query]",
+        "what clients use",
+        "Paths at which HTTP requests are answered; conditions and `views` can look at the path.",
+    )
+    .restart()
+    .unbound(&["http-endpoint"]),
+    row(
+        "listen[].forwarded-from",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a client could claim any address",
+        "Proxies that are believed when the header `X-Forwarded-For` or `Forwarded` of an HTTP request says for whom they ask: \
+         the last address in it that is not among these.",
+    )
+    .restart(),
     unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
         .restart(),
+    section(
+        "tls",
+        "Who the server is over TLS. The files are read again by a reload, and within a few seconds of a change; connections \
+         stay open. The user that the server becomes must be able to read them.",
+    ),
+    unset(
+        "tls.certificates",
+        Kind::Items,
+        "Certificates with their keys. A client gets the one for the server name it sends; the first if it sends none, or one \
+         that no certificate has. `gannet certificate` makes one to try things with.",
+    )
+    .unbound(&["tls-service-pem", "tls-service-key"]),
+    unset(
+        "tls.certificates[].certificate",
+        Kind::One(Value::Path),
+        "The certificate in PEM form, followed by those that lead to a root.",
+    )
+    .unbound(&["tls-service-pem"]),
+    unset(
+        "tls.certificates[].key",
+        Kind::One(Value::Path),
+        "The certificate's private key in PEM form; in the certificate's own file if not set. Nobody else should be able to \
+         read it.",
+    )
+    .unbound(&["tls-service-key"]),
+    row(
+        "tls.min-version",
+        word(TlsVersionWord::WORDS),
+        "1.2",
+        "some devices in use speak nothing newer",
+        "The oldest version of TLS that is spoken.",
+    ),
+    row(
+        "tls.discovery",
+        Kind::One(Value::Bool),
+        "true",
+        "devices then encrypt without being told to",
+        "Whether clients of plain DNS that ask for `_dns.resolver.arpa` are told of the encrypted listeners (RFC 9462). They are \
+         called as the first certificate says; a client believes it only if that certificate also has the address that it \
+         asked.",
+    ),
+    row(
+        "tls.client-ca",
+        Kind::List(Value::Path),
+        "[]",
+        "stub resolvers have no certificates",
+        "Files with certificates of authorities. If there are any, only clients with a certificate that one of them signed are \
+         served over TLS; `allow` holds as well.",
+    ),
     section(
         "xdp",
         "Takes queries over UDP from network interfaces past the kernel's network stack (AF_XDP; see xdp.md). The addresses are \
@@ -917,6 +989,31 @@ pub const ROWS: &[Row] = &[
         "256",
         "more than a client needs, and no client can fill the table of waiting queries",
         "Queries of one connection that may wait for replies at once; more are read later.",
+    )
+    .restart(),
+    section("limits.tls", "Handshakes of TLS: what costs most of all that a stranger can ask for."),
+    row(
+        "limits.tls.handshakes-per-second",
+        whole(1, 16_000),
+        "1000",
+        "about as many as one processor can do; established connections and other transports go on meanwhile",
+        "TLS connections that may begin in a second, of all clients together. Further ones are closed at once.",
+    )
+    .restart(),
+    row(
+        "limits.tls.handshakes-per-client",
+        whole(1, 16_000),
+        "50",
+        "a client needs one connection",
+        "TLS connections that one client (as under `limits.tcp`) may begin in a second.",
+    )
+    .restart(),
+    row(
+        "limits.tls.handshake-timeout",
+        duration(100, MINUTE),
+        "5s",
+        "three slow round trips",
+        "How long after connecting the handshake must be done.",
     )
     .restart(),
     row(

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::Transport;
 use sets::Reach;
 use wire::{NameBuf, Rcode};
 
@@ -47,6 +48,76 @@ words! {
         Udp = "udp",
         /// Connections.
         Tcp = "tcp",
+        /// DNS over TLS.
+        Tls = "tls",
+        /// DNS over HTTPS.
+        Https = "https",
+        /// DNS over HTTP, for a proxy that speaks TLS.
+        Http = "http",
+        /// DNS over QUIC.
+        Quic = "quic",
+        /// DNS over HTTP/3.
+        H3 = "h3",
+    }
+}
+
+impl TransportWord {
+    /// Returns what queries come over.
+    pub const fn transport(self) -> Transport {
+        match self {
+            Self::Udp => Transport::Udp,
+            Self::Tcp => Transport::Tcp,
+            Self::Tls => Transport::Tls,
+            Self::Https | Self::Http => Transport::Https,
+            Self::Quic => Transport::Quic,
+            Self::H3 => Transport::H3,
+        }
+    }
+
+    /// Returns the port that clients expect it on.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => 53,
+            Self::Tls | Self::Quic => 853,
+            Self::Https | Self::H3 => 443,
+            Self::Http => 80,
+        }
+    }
+
+    /// Returns whether both can be spoken at one address and port.
+    pub const fn goes_with(self, other: Self) -> bool {
+        let are_both_quic = matches!((self, other), (Self::Quic, Self::H3) | (Self::H3, Self::Quic));
+        self.is_datagrams() != other.is_datagrams() || are_both_quic
+    }
+
+    const fn is_datagrams(self) -> bool {
+        match self {
+            Self::Udp | Self::Quic | Self::H3 => true,
+            Self::Tcp | Self::Tls | Self::Https | Self::Http => false,
+        }
+    }
+
+    /// Returns whether it is HTTP.
+    pub const fn is_http(self) -> bool {
+        matches!(self, Self::Https | Self::Http | Self::H3)
+    }
+
+    /// Returns whether it takes a certificate.
+    pub const fn is_secure(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp | Self::Http => false,
+            Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
+        }
+    }
+}
+
+words! {
+    /// The oldest version of TLS that is spoken.
+    TlsVersionWord {
+        /// TLS 1.2.
+        V12 = "1.2",
+        /// TLS 1.3.
+        V13 = "1.3",
     }
 }
 
@@ -159,6 +230,8 @@ pub struct Settings {
     pub zones: Vec<ZoneSettings>,
     /// Sets of records.
     pub records: Vec<RecordSet>,
+    /// Who the server is over TLS.
+    pub tls: Tls,
     /// What protects the server.
     pub limits: Limits,
     /// DNS cookies.
@@ -233,6 +306,8 @@ pub struct Startup {
     pub log_format: LogFormat,
     /// Limits of connections.
     pub tcp: Tcp,
+    /// Limits of handshakes.
+    pub tls: Handshakes,
     /// The memory of each cache, in octets.
     pub cache_sizes: Vec<(String, u64)>,
 }
@@ -267,12 +342,36 @@ pub struct Listener {
     pub at: At<SocketAddr>,
     /// What conditions call it.
     pub name: Option<At<String>>,
-    /// Datagrams.
-    pub udp: bool,
-    /// Connections.
-    pub tcp: bool,
+    /// What is spoken there.
+    pub speaks: Vec<TransportWord>,
     /// Proxies that tell the client's address.
     pub proxy_protocol_from: Vec<Prefix>,
+    /// Paths at which HTTP requests are answered.
+    pub paths: Vec<String>,
+    /// Proxies that tell the client's address in a header of HTTP.
+    pub forwarded_from: Vec<Prefix>,
+}
+
+/// Who the server is over TLS, and whom it lets in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// Certificates; the first is for clients that name no server, or one that no certificate has.
+    pub certificates: Vec<Certificate>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersionWord,
+    /// Whether clients of plain DNS are told of encrypted listeners.
+    pub discovery: bool,
+    /// Files with the certificates of those who sign for clients; if there are any, clients must have one.
+    pub client_ca: Vec<At<PathBuf>>,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificate {
+    /// The file with the chain, the server's own first.
+    pub chain: At<PathBuf>,
+    /// The file with the private key; may be the same.
+    pub key: At<PathBuf>,
 }
 
 /// A zone that is served.
@@ -642,6 +741,17 @@ pub struct Tcp {
     pub pipeline: u32,
 }
 
+/// Limits of TLS handshakes, which cost more than anything else that a stranger can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshakes {
+    /// Of all clients together, in a second.
+    pub handshakes_per_second: u32,
+    /// Of one client, in a second.
+    pub handshakes_per_client: u32,
+    /// How long one may take.
+    pub handshake_timeout: Duration,
+}
+
 /// DNS cookies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cookies {
@@ -857,15 +967,25 @@ impl Startup {
     /// Returns each setting and its value as text.
     fn values(&self) -> Vec<(String, String)> {
         let listener = |listener: &Listener| {
-            let transports = match (listener.udp, listener.tcp) {
-                (true, false) => " (udp)",
-                (false, true) => " (tcp)",
-                (true, true) | (false, false) => "",
+            let words: Vec<&str> = listener.speaks.iter().map(|word| word.word()).collect();
+            let transports = match words.join(", ") {
+                usual if usual == "udp, tcp" => String::new(),
+                other => format!(" ({other})"),
             };
             let proxies: Vec<String> = listener.proxy_protocol_from.iter().map(ToString::to_string).collect();
             let proxies =
                 if proxies.is_empty() { String::new() } else { format!(" (proxies {})", proxies.join(", ")) };
-            format!("{}{transports}{proxies}", listener.at.value)
+            let paths = match listener.paths.join(", ") {
+                usual if usual == listen::ListenerPlan::PATH => String::new(),
+                other => format!(" (paths {other})"),
+            };
+            let forwarders: Vec<String> = listener.forwarded_from.iter().map(ToString::to_string).collect();
+            let forwarders = if forwarders.is_empty() {
+                String::new()
+            } else {
+                format!(" (forwarded from {})", forwarders.join(", "))
+            };
+            format!("{}{transports}{proxies}{paths}{forwarders}", listener.at.value)
         };
         let listen = self.listen.as_ref().map_or_else(
             || "auto".to_owned(),
@@ -902,6 +1022,9 @@ impl Startup {
             ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),
             ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
             ("limits.tcp.pipeline".to_owned(), self.tcp.pipeline.to_string()),
+            ("limits.tls.handshakes-per-second".to_owned(), self.tls.handshakes_per_second.to_string()),
+            ("limits.tls.handshakes-per-client".to_owned(), self.tls.handshakes_per_client.to_string()),
+            ("limits.tls.handshake-timeout".to_owned(), duration_text(self.tls.handshake_timeout)),
         ];
         values.extend(
             self.cache_sizes.iter().map(|(name, size)| (format!("cache.{name}.size"), size_text(*size))),

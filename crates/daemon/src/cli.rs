@@ -86,6 +86,12 @@ pub(crate) enum Command {
     /// Look into what this machine can do with AF_XDP.
     #[command(subcommand)]
     Xdp(XdpCommand),
+    /// Make a key and a certificate that nobody else has signed, to try TLS with.
+    ///
+    /// Writes certificate.pem and key.pem and prints the settings that use them. Clients have to be told to trust it.
+    Certificate(CertificateArgs),
+    /// Print a profile that makes Apple devices use DNS over HTTPS or TLS.
+    Mobileconfig(MobileconfigArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
@@ -227,6 +233,49 @@ pub(crate) enum Top {
     Names,
     /// Clients.
     Clients,
+}
+
+/// Arguments of `certificate`.
+#[derive(Args, Debug)]
+pub(crate) struct CertificateArgs {
+    /// Names and addresses that it is for [default: localhost, 127.0.0.1 and ::1].
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// The folder for the files.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) to: PathBuf,
+    /// How long it holds.
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub(crate) days: u32,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Arguments of `mobileconfig`.
+#[derive(Args, Debug)]
+pub(crate) struct MobileconfigArgs {
+    /// The server's name, as its certificate has it.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// What devices are to speak.
+    #[arg(long, value_enum, value_name = "PROTOCOL", default_value_t = EncryptedProtocol::Https)]
+    pub(crate) protocol: EncryptedProtocol,
+    /// The path of requests over HTTPS.
+    #[arg(long, value_name = "PATH", default_value = "/dns-query")]
+    pub(crate) path: String,
+    /// The server's address, so that it need not be looked up; can be repeated.
+    #[arg(long = "address", value_name = "ADDRESS")]
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// What a profile makes devices speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncryptedProtocol {
+    /// DNS over HTTPS.
+    Https,
+    /// DNS over TLS.
+    Tls,
 }
 
 /// Arguments of `jobs`.

@@ -4,12 +4,14 @@
 
 #![deny(unsafe_code)]
 
+mod certificate;
 mod cli;
 mod explain;
 mod import;
 mod inspect;
 mod log;
 mod lookup;
+mod mobileconfig;
 mod out;
 mod port_taken;
 mod privileges;
@@ -50,6 +52,8 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Cache(CacheCommand::Flush(args)) => remote::cache_flush(args),
         Command::Cache(CacheCommand::Dump(args)) => remote::cache_dump(args),
         Command::Cache(CacheCommand::Stats(args)) => remote::cache_stats(args),
+        Command::Certificate(args) => certificate::run(args),
+        Command::Mobileconfig(args) => mobileconfig::run(args),
         Command::Completions(args) => completions(args),
         Command::Man(args) => manual(args),
         Command::Version(args) => version(*args),

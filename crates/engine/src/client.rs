@@ -15,6 +15,63 @@ pub enum Transport {
     Udp,
     /// A connection: the source address is proven.
     Tcp,
+    /// A connection with TLS (RFC 7858).
+    Tls,
+    /// HTTP over TLS, or behind a proxy that speaks it (RFC 8484).
+    Https,
+    /// QUIC (RFC 9250).
+    Quic,
+    /// HTTP/3 (RFC 9114).
+    H3,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Udp, Self::Tcp, Self::Tls, Self::Https, Self::Quic, Self::H3];
+
+    /// Returns the word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Https => "https",
+            Self::Quic => "quic",
+            Self::H3 => "h3",
+        }
+    }
+
+    /// Returns whether nobody on the way can read what is sent, so that lengths are worth hiding.
+    pub const fn is_encrypted(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp => false,
+            Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
+        }
+    }
+
+    /// Returns the number that stands for it where it has to be short; below 16.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Udp => 0,
+            Self::Tcp => 1,
+            Self::Tls => 2,
+            Self::Https => 3,
+            Self::Quic => 4,
+            Self::H3 => 5,
+        }
+    }
+
+    /// Returns what a number stands for.
+    pub(crate) const fn of_number(number: u8) -> Self {
+        match number {
+            0 => Self::Udp,
+            2 => Self::Tls,
+            3 => Self::Https,
+            4 => Self::Quic,
+            5 => Self::H3,
+            _ => Self::Tcp,
+        }
+    }
 }
 
 /// The number of a listener: its place in the plan that `listen` runs on.

@@ -52,6 +52,10 @@ macro_rules! counters {
 
 counters! {
     queries_udp: "Queries that came over UDP.",
+    queries_tls: "Queries over TLS.",
+    queries_https: "Queries over HTTPS.",
+    queries_quic: "Queries over QUIC.",
+    queries_h3: "Queries over HTTP/3.",
     queries_tcp: "Queries that came over TCP.",
     malformed: "Messages that were not queries we can read.",
     denied: "Queries refused by the access list.",

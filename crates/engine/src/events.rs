@@ -477,10 +477,7 @@ impl EventWriter {
                 return;
             }
         }
-        let transport = match event.transport {
-            Transport::Udp => 0_u64,
-            Transport::Tcp => 1,
-        };
+        let transport = u64::from(event.transport.number());
         let at = self.tail as usize & capacity.wrapping_sub(1);
         let Some((begin, end)) = self.ring.words.split_at_checked(at) else { return };
         let mut slots = Slots(end.iter().chain(begin));
@@ -743,7 +740,7 @@ impl<'a> EventView<'a> {
 
     /// Returns over what the query came.
     pub fn transport(self) -> Transport {
-        if self.word(0) >> bits::TRANSPORT & 0xf == 0 { Transport::Udp } else { Transport::Tcp }
+        Transport::of_number((self.word(0) >> bits::TRANSPORT & 0xf) as u8)
     }
 
     /// Returns the type asked for.

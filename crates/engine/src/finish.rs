@@ -85,6 +85,10 @@ pub(crate) struct To<'a> {
 const OPT_OCTETS_MAX: usize = 224;
 /// Octets of an OPT without options.
 const OPT_FIXED_OCTETS: usize = 11;
+/// Octets of the code and the length of an option.
+const OPTION_HEAD_OCTETS: usize = 4;
+/// Replies to clients that pad are a multiple of this long (RFC 8467 §4.1).
+const PADDING_BLOCK_OCTETS: usize = 468;
 /// Octets of text in an EDE or NSID option.
 const TEXT_OCTETS_MAX: usize = 64;
 
@@ -157,7 +161,35 @@ pub(crate) fn finish(
         .and_then(|()| put(buffer, end + opt_len, carried));
     // A buffer too small for a question and an OPT is a mistake of the caller's; it gets no reply.
     reply.set_len(if placed.is_some() { end + opt_len + carried.len() } else { 0 });
+    if to.client.transport.is_encrypted()
+        && let Some(edns) = to.query.edns
+        && edns.option(OptionCode::PADDING).is_some()
+    {
+        pad(reply, end, limit);
+    }
     is_cut
+}
+
+/// Fills a reply up, so that its length tells little about what was asked (RFC 8467 §4.1). Its OPT begins at `opt_at` and
+/// is the last record.
+#[inline(never)]
+fn pad(reply: &mut Reply<'_>, opt_at: usize, limit: usize) {
+    let len = reply.len();
+    let start = len + OPTION_HEAD_OCTETS;
+    let padded = start.next_multiple_of(PADDING_BLOCK_OCTETS).min(limit);
+    let Some(padding) = padded.checked_sub(start) else { return };
+    let opt_octets = padded.saturating_sub(opt_at + OPT_FIXED_OCTETS);
+    let buffer = reply.buffer();
+    let Some(room) = buffer.get_mut(len..padded) else { return };
+    let Some((head, zeros)) = room.split_at_mut_checked(OPTION_HEAD_OCTETS) else { return };
+    let ([c0, c1], [l0, l1]) = (OptionCode::PADDING.0.to_be_bytes(), (padding as u16).to_be_bytes());
+    head.copy_from_slice(&[c0, c1, l0, l1]);
+    zeros.fill(0);
+    let length_at = opt_at + OPT_FIXED_OCTETS - 2;
+    // An OPT without options and with a root owner begins with eleven fixed octets, of which the last two are its length.
+    if put(buffer, length_at, &(opt_octets as u16).to_be_bytes()).is_some() {
+        reply.set_len(padded);
+    }
 }
 
 /// Returns the options of an upstream that still fit behind our own, and counts them in the OPT's length.
@@ -212,7 +244,9 @@ pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
 pub(crate) fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
     let transport_limit = usize::from(to.client.reply_octets_max);
     match to.client.transport {
-        Transport::Tcp => transport_limit,
+        Transport::Tcp | Transport::Tls | Transport::Https | Transport::Quic | Transport::H3 => {
+            transport_limit
+        }
         Transport::Udp => {
             let told = to.query.edns.map_or(512, |edns| edns.udp_size.max(512).min(snapshot.udp_octets_max));
             transport_limit.min(usize::from(told))

@@ -43,7 +43,7 @@ pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
 pub use resume::{Share, Suspended};
-pub use snapshot::{Snapshot, SnapshotCell};
+pub use snapshot::{ConnectionText, Snapshot, SnapshotCell};
 pub use vigil::Vigil;
 pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
@@ -132,6 +132,11 @@ impl Engine {
         }
     }
 
+    /// Returns the bits for [`Client::connection`], as of the snapshot in use; see [`Snapshot::connection_bits`].
+    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+        self.snapshot.connection_bits(say)
+    }
+
     #[cold]
     fn adopt(&mut self) {
         let (snapshot, generation) = self.cell.load();
@@ -195,6 +200,10 @@ impl Engine {
         match client.transport {
             Transport::Udp => self.counters.queries_udp.bump(),
             Transport::Tcp => self.counters.queries_tcp.bump(),
+            Transport::Tls => self.counters.queries_tls.bump(),
+            Transport::Https => self.counters.queries_https.bump(),
+            Transport::Quic => self.counters.queries_quic.bump(),
+            Transport::H3 => self.counters.queries_h3.bump(),
         }
         let query = match Query::parse(query) {
             Ok(query) => query,

@@ -13,7 +13,7 @@ use engine::events::{Doorbell, EventReader, EventRecord, EventView};
 use tracing::info;
 
 use crate::clock::Clock;
-use crate::effects::{Count, Occurrence, Runner, template};
+use crate::effects::{Count, Occurrence, Runner};
 use crate::limiter::Limiter;
 use crate::names::name_text;
 use crate::recorder::Recorder;
@@ -226,7 +226,7 @@ impl Reading {
             r#type = %occurrence.qtype,
             rcode = %occurrence.rcode.map_or_else(|| "none".to_owned(), |rcode| rcode.to_string()),
             addresses = %addresses.join(","),
-            transport = template::transport(occurrence.transport),
+            transport = occurrence.transport.word(),
             waited_ms = occurrence.waited_ms,
             unlogged,
             "{text}"

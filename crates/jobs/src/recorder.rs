@@ -29,7 +29,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, param
 use tracing::{error, info, warn};
 
 use crate::clock::{Clock, unix_ms_now};
-use crate::effects::{Count, template};
+use crate::effects::Count;
 use crate::names::name_text;
 
 /// The version of the schema.
@@ -304,7 +304,7 @@ impl Writer {
             event.waited_ms(),
             client,
             event.port(),
-            template::transport(event.transport()),
+            event.transport().word(),
             name,
             event.qtype().0,
             event.qclass().0,

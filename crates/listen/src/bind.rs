@@ -7,12 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use engine::ListenerId;
+use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::holder::{self, Holder};
-use crate::plan::{ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
+use crate::plan::{Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
 use crate::sys::{self, Activated, Kind};
 use crate::tcp::Places;
+use crate::tls::{Handshakes, TlsCell};
 
 /// Ports tried when the system chooses one (port 0) and another transport has it already.
 const PORT_ATTEMPTS_MAX: u32 = 16;
@@ -42,7 +44,13 @@ pub struct Bound {
 pub struct WorkerSockets {
     pub(crate) udp: Vec<Opened<OwnedFd>>,
     pub(crate) tcp: Vec<Opened<TcpListener>>,
+    pub(crate) quic: Vec<Opened<OwnedFd>>,
+    /// With the same keys for all workers.
+    pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
+    pub(crate) handshakes: Arc<Handshakes>,
+    /// How TLS is spoken; nowhere, unless [`WorkerSockets::secured_by`] says so.
+    pub(crate) tls: Arc<TlsCell>,
     pub(crate) udp_plan: UdpPlan,
     pub(crate) tcp_plan: TcpPlan,
     /// This worker's share of the memory for connections.
@@ -64,6 +72,24 @@ pub(crate) struct Entrance {
     pub(crate) listener: ListenerId,
     /// Peers that begin with a PROXY header.
     pub(crate) proxies: Box<[Prefix]>,
+    /// What is spoken over connections.
+    pub(crate) connections: Connections,
+    /// What is spoken over datagrams.
+    pub(crate) datagrams: Option<Datagrams>,
+    /// Where the same is spoken over HTTP/3 (RFC 7838).
+    pub(crate) alt_svc: Option<HeaderValue>,
+    /// Paths at which HTTP requests are answered.
+    pub(crate) paths: Box<[String]>,
+    /// Peers that are believed when an HTTP header says for whom they ask.
+    pub(crate) forwarders: Box<[Prefix]>,
+}
+
+impl WorkerSockets {
+    /// Speaks TLS as `cell` says.
+    #[must_use]
+    pub fn secured_by(self, cell: &Arc<TlsCell>) -> Self {
+        Self { tls: Arc::clone(cell), ..self }
+    }
 }
 
 impl Sockets {
@@ -148,11 +174,18 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let workers = workers.max(1);
     let listeners = if plan.listeners.is_empty() { listeners_of(&activated) } else { plan.listeners.clone() };
     let places = Places::new(&plan.tcp);
+    let handshakes = Arc::new(Handshakes::new(&plan.tcp));
+    let tls = Arc::new(TlsCell::default());
+    let quic_config = quinn::EndpointConfig::default();
     let mut sockets: Vec<_> = (0..workers)
         .map(|_| WorkerSockets {
             udp: Vec::new(),
             tcp: Vec::new(),
+            quic: Vec::new(),
+            quic_config: quic_config.clone(),
             places: Arc::clone(&places),
+            handshakes: Arc::clone(&handshakes),
+            tls: Arc::clone(&tls),
             udp_plan: plan.udp,
             tcp_plan: plan.tcp,
             buffered_octets_max: plan.tcp.buffered_octets_max / workers,
@@ -170,6 +203,11 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
         let entrance = Entrance {
             listener: ListenerId(u16::try_from(number).unwrap_or(u16::MAX)),
             proxies: listener.proxies.as_slice().into(),
+            connections: listener.transports.connections.unwrap_or(Connections::Dns),
+            datagrams: listener.transports.datagrams,
+            alt_svc: alt_svc(listener, opening.address.port()),
+            paths: listener.paths.as_slice().into(),
+            forwarders: listener.forwarders.as_slice().into(),
         };
         opening.finish(listener, &Arc::new(entrance), plan, &mut sockets)?;
     }
@@ -181,16 +219,28 @@ fn listeners_of(activated: &[Activated]) -> Vec<ListenerPlan> {
     let mut listeners: Vec<ListenerPlan> = Vec::new();
     for socket in activated {
         let transports = match socket.kind {
-            Kind::Datagrams => Transports::Udp,
-            Kind::Connections => Transports::Tcp,
+            Kind::Datagrams => Transports::UDP,
+            Kind::Connections => Transports::TCP,
         };
         match listeners.iter_mut().find(|listener| listener.address == socket.address) {
             Some(listener) if listener.transports == transports => {}
-            Some(listener) => listener.transports = Transports::UdpAndTcp,
+            Some(listener) => listener.transports = Transports::UDP_AND_TCP,
             None => listeners.push(ListenerPlan { transports, ..ListenerPlan::new(socket.address) }),
         }
     }
     listeners
+}
+
+/// Returns the header that says where HTTP/3 is spoken, if it is.
+fn alt_svc(listener: &ListenerPlan, port: u16) -> Option<HeaderValue> {
+    /// How long a client may remember it, in seconds: a day, as is usual (RFC 7838 §3.1).
+    const MAX_AGE: u32 = 86_400;
+    match listener.transports.datagrams {
+        Some(Datagrams::Quic { h3: true, .. }) => {
+            HeaderValue::try_from(format!("h3=\":{port}\"; ma={MAX_AGE}")).ok()
+        }
+        Some(Datagrams::Quic { .. } | Datagrams::Dns) | None => None,
+    }
 }
 
 /// One listener, with its port known to be free.
@@ -207,13 +257,13 @@ impl Opening {
             let fits = |socket: &Activated| socket.kind == kind && socket.address == listener.address;
             activated.iter().position(fits).map(|at| activated.remove(at))
         };
-        let udp = if listener.transports.udp() { take(Kind::Datagrams) } else { None };
-        let tcp = if listener.transports.tcp() { take(Kind::Connections) } else { None };
+        let udp = if listener.transports.datagrams.is_some() { take(Kind::Datagrams) } else { None };
+        let tcp = if listener.transports.connections.is_some() { take(Kind::Connections) } else { None };
         let mut kinds = Vec::new();
-        if listener.transports.udp() && udp.is_none() {
+        if listener.transports.datagrams.is_some() && udp.is_none() {
             kinds.push(Kind::Datagrams);
         }
-        if listener.transports.tcp() && tcp.is_none() {
+        if listener.transports.connections.is_some() && tcp.is_none() {
             kinds.push(Kind::Connections);
         }
         Ok(Self { address: probe(listener.address, &kinds)?, udp, tcp })
@@ -229,7 +279,7 @@ impl Opening {
     ) -> Result<(), BindError> {
         let Self { address, udp, tcp } = self;
         let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
-        if listener.transports.udp() {
+        if listener.transports.datagrams.is_some() {
             let fail = |error| BindError::new(listener.address, Kind::Datagrams, error);
             for (socket, worker) in open_all(address, Kind::Datagrams, udp, workers.len())
                 .map_err(fail)?
@@ -237,11 +287,14 @@ impl Opening {
                 .zip(&mut *workers)
             {
                 sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
-                worker.udp.push(opened(OwnedFd::from(socket)));
+                match listener.transports.datagrams {
+                    Some(Datagrams::Quic { .. }) => worker.quic.push(opened(OwnedFd::from(socket))),
+                    Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
+                }
             }
         }
         let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
-        if listener.transports.tcp() {
+        if listener.transports.connections.is_some() {
             let fail = |error| BindError::new(listener.address, Kind::Connections, error);
             for (socket, worker) in open_all(address, Kind::Connections, tcp, workers.len())
                 .map_err(fail)?

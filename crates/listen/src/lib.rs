@@ -1,18 +1,22 @@
-//! Clients' sockets: UDP and TCP.
+//! Clients' sockets: UDP, TCP, TLS, HTTPS and QUIC.
 //!
 //! Never decides anything about an answer: what a client's bytes mean is the engine's business.
 
 #![deny(unsafe_code)]
 
+mod ask;
 mod bind;
 mod counters;
 mod holder;
+mod http;
 mod plan;
 pub mod proxy;
+mod quic;
 mod serve;
 mod service;
 mod sys;
 mod tcp;
+mod tls;
 mod udp;
 mod vigil;
 mod xdp;
@@ -21,7 +25,8 @@ pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use counters::Counters;
 pub use holder::Holder;
-pub use plan::{Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
+pub use plan::{Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
 pub use serve::{Stop, Stopper, serve, stop};
 pub use service::{Answer, Answered, Local, Service};
 pub use sys::{Activated, Kind, activation, interface_index};
+pub use tls::{Identity, IdentityError, TicketKeys, Tls, TlsCell, TlsPlan};

@@ -14,28 +14,56 @@ pub struct Plan {
     pub tcp: TcpPlan,
 }
 
+/// What is spoken over datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datagrams {
+    /// DNS as it is.
+    Dns,
+    /// QUIC.
+    Quic {
+        /// Whether DNS over QUIC is spoken (RFC 9250).
+        doq: bool,
+        /// Whether HTTP/3 is spoken.
+        h3: bool,
+    },
+}
+
+/// What is spoken over connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// DNS as it is.
+    Dns,
+    /// DNS over TLS (RFC 7858).
+    Tls,
+    /// DNS over HTTPS (RFC 8484), HTTP/1.1 and HTTP/2.
+    Https,
+    /// The same without TLS, for a proxy that speaks it.
+    Http,
+}
+
 /// Which transports a listener offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transports {
-    /// Both, as RFC 7766 §5 requires of a server.
-    #[default]
-    UdpAndTcp,
-    /// Datagrams only.
-    Udp,
-    /// Connections only.
-    Tcp,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transports {
+    /// Over datagrams.
+    pub datagrams: Option<Datagrams>,
+    /// Over connections.
+    pub connections: Option<Connections>,
 }
 
 impl Transports {
-    /// Returns whether datagrams are among them.
-    pub const fn udp(self) -> bool {
-        matches!(self, Self::UdpAndTcp | Self::Udp)
-    }
-
-    /// Returns whether connections are among them.
-    pub const fn tcp(self) -> bool {
-        matches!(self, Self::UdpAndTcp | Self::Tcp)
-    }
+    /// Both, as RFC 7766 §5 requires of a server.
+    pub const UDP_AND_TCP: Self =
+        Self { datagrams: Some(Datagrams::Dns), connections: Some(Connections::Dns) };
+    /// Datagrams only.
+    pub const UDP: Self = Self { datagrams: Some(Datagrams::Dns), connections: None };
+    /// Connections only.
+    pub const TCP: Self = Self { datagrams: None, connections: Some(Connections::Dns) };
+    /// Connections with TLS only.
+    pub const TLS: Self = Self { datagrams: None, connections: Some(Connections::Tls) };
+    /// HTTPS only.
+    pub const HTTPS: Self = Self { datagrams: None, connections: Some(Connections::Https) };
+    /// HTTP without TLS only.
+    pub const HTTP: Self = Self { datagrams: None, connections: Some(Connections::Http) };
 }
 
 /// One address to listen on.
@@ -48,12 +76,25 @@ pub struct ListenerPlan {
     pub transports: Transports,
     /// Peers that must begin with a PROXY protocol header (version 2). What others send is DNS.
     pub proxies: Vec<Prefix>,
+    /// Paths at which HTTP requests are answered.
+    pub paths: Vec<String>,
+    /// Peers that are believed when an HTTP header says for whom they ask.
+    pub forwarders: Vec<Prefix>,
 }
 
 impl ListenerPlan {
+    /// The path that everybody uses (RFC 8484 has it in its examples).
+    pub const PATH: &'static str = "/dns-query";
+
     /// Returns a listener for UDP and TCP without proxies.
-    pub const fn new(address: SocketAddr) -> Self {
-        Self { address, transports: Transports::UdpAndTcp, proxies: Vec::new() }
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            transports: Transports::UDP_AND_TCP,
+            proxies: Vec::new(),
+            paths: vec![Self::PATH.to_owned()],
+            forwarders: Vec::new(),
+        }
     }
 }
 
@@ -172,6 +213,12 @@ pub struct TcpPlan {
     pub buffered_octets_max: usize,
     /// Connections the kernel may hold before we accept them.
     pub backlog: i32,
+    /// Handshakes of TLS that may begin in a second, of all clients together.
+    pub handshakes_per_second: u32,
+    /// Handshakes of TLS that one client may begin in a second.
+    pub handshakes_per_client: u32,
+    /// How long a handshake may take, from the connection's begin.
+    pub handshake_timeout: Duration,
 }
 
 impl TcpPlan {
@@ -201,6 +248,12 @@ impl TcpPlan {
     pub const BUFFERED_OCTETS_MAX: usize = 64 << 20;
     /// The kernel's own default bound (`somaxconn`).
     pub const BACKLOG: i32 = 4096;
+    /// About as many as one processor can do.
+    pub const HANDSHAKES_PER_SECOND: u32 = 1000;
+    /// A client needs one connection.
+    pub const HANDSHAKES_PER_CLIENT: u32 = 50;
+    /// Three slow round trips.
+    pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 }
 
 impl Default for TcpPlan {
@@ -220,6 +273,9 @@ impl Default for TcpPlan {
             output_octets_max: Self::OUTPUT_OCTETS_MAX,
             buffered_octets_max: Self::BUFFERED_OCTETS_MAX,
             backlog: Self::BACKLOG,
+            handshakes_per_second: Self::HANDSHAKES_PER_SECOND,
+            handshakes_per_client: Self::HANDSHAKES_PER_CLIENT,
+            handshake_timeout: Self::HANDSHAKE_TIMEOUT,
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::bind::WorkerSockets;
 use crate::counters::Counters;
+use crate::quic;
 use crate::service::Service;
 use crate::sys;
 use crate::tcp;
@@ -85,12 +86,18 @@ pub async fn serve<S: Service + 'static>(
         sockets.tcp_plan,
         sockets.buffered_octets_max,
         sockets.places,
+        (sockets.handshakes, sockets.tls),
         Arc::clone(&counters),
     );
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;
         tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance));
+    }
+
+    for opened in sockets.quic {
+        let config = sockets.quic_config.clone();
+        tasks.spawn_local(quic::accept(Rc::clone(&connections), opened.socket, config, opened.entrance));
     }
 
     let deadline = tokio::select! {

@@ -6,7 +6,7 @@ use std::cell::RefMut;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use engine::{Client, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Vigil, Worker};
+use engine::{Client, ConnectionText, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Vigil, Worker};
 
 /// Answers from memory.
 pub trait Answer {
@@ -26,6 +26,17 @@ pub trait Answer {
 
     /// Returns the next piece of work that no client waits for.
     fn next_errand(&mut self) -> Option<Self::Deferred>;
+
+    /// Returns a number that changes when [`Answer::connection_bits`] may say something else.
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    /// Returns what policy wants to know of a connection: the bits for [`Client::connection`].
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+        let _ = say;
+        0
+    }
 }
 
 /// What became of a query.
@@ -88,6 +99,14 @@ impl Answer for Engine {
 
     fn next_errand(&mut self) -> Option<Box<Suspended>> {
         Self::next_errand(self)
+    }
+
+    fn generation(&self) -> u64 {
+        Self::generation(self)
+    }
+
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+        Self::connection_bits(self, say)
     }
 }
 

@@ -48,7 +48,7 @@ fn the_child_of_the_service_manager() {
 
     // Without listeners of our own they are the listeners.
     let sockets = listen::bind(&Plan::default(), 2, activated).expect("they are open already");
-    let both = [Bound { address: expected, transports: Transports::UdpAndTcp }];
+    let both = [Bound { address: expected, transports: Transports::UDP_AND_TCP }];
     assert_eq!(sockets.addresses(), both);
     assert_eq!(sockets.into_workers().len(), 2);
 

@@ -2,7 +2,7 @@
 
 use crate::DEADLINE;
 use crate::ask::{Ask, Heard, octets};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 
@@ -113,12 +113,7 @@ impl TcpClient {
 
     /// Sends queries in one write, each with its length in front.
     pub fn send<'a>(&mut self, queries: impl IntoIterator<Item = &'a [u8]>) {
-        let mut bytes = Vec::new();
-        for query in queries {
-            bytes.extend(octets(query.len()));
-            bytes.extend(query);
-        }
-        self.send_raw(&bytes);
+        self.send_raw(&framed(queries));
     }
 
     /// Receives the next reply; `None` when the server closed the connection.
@@ -127,19 +122,7 @@ impl TcpClient {
     ///
     /// When neither happens before the deadline.
     pub fn receive(&mut self) -> Option<Heard> {
-        let mut length = [0; 2];
-        match self.0.read_exact(&mut length) {
-            Ok(()) => {}
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) =>
-            {
-                return None;
-            }
-            Err(error) => panic!("no reply over TCP: {error}"),
-        }
-        let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
-        self.0.read_exact(&mut bytes).expect("a whole reply");
-        Some(Heard::new(bytes))
+        read_reply(&mut self.0)
     }
 
     /// Asks and waits for the reply.
@@ -151,6 +134,33 @@ impl TcpClient {
         self.send([ask.bytes().as_slice()]);
         self.receive().expect("a reply")
     }
+}
+
+/// Returns queries with their lengths in front.
+pub(crate) fn framed<'a>(queries: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for query in queries {
+        bytes.extend(octets(query.len()));
+        bytes.extend(query);
+    }
+    bytes
+}
+
+/// Reads a reply behind its length; `None` when the server closed the connection.
+pub(crate) fn read_reply(stream: &mut impl io::Read) -> Option<Heard> {
+    let mut length = [0; 2];
+    match stream.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) =>
+        {
+            return None;
+        }
+        Err(error) => panic!("no reply over a connection: {error}"),
+    }
+    let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut bytes).expect("a whole reply");
+    Some(Heard::new(bytes))
 }
 
 /// Runs `dig` and returns what it printed.

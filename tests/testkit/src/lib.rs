@@ -13,6 +13,7 @@ pub mod mikrotik;
 pub mod program;
 mod quic;
 pub mod stub;
+pub mod tls;
 pub mod web;
 
 pub use ask::{Ask, Heard, name};
@@ -20,6 +21,7 @@ pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
 pub use identity::{Authority, Identity};
 pub use program::{Server, forwarding, program};
 pub use stub::{Answer, Asked, Lie, Script, Stub};
+pub use tls::{TlsClient, certificate};
 pub use web::{Page, Web};
 
 use std::time::{Duration, Instant};

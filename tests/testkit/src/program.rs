@@ -149,6 +149,21 @@ impl Server {
         self.another
     }
 
+    /// Returns the port of the listener that speaks `transport`, as the running program tells it.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn port(&self, transport: &str) -> u16 {
+        let output = self.command(&["status"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|line| line.split_whitespace().any(|word| word == transport));
+        let port = line.and_then(|line| {
+            line.split_whitespace().find_map(|word| word.parse::<SocketAddr>().ok()).map(|at| at.port())
+        });
+        port.unwrap_or_else(|| panic!("no listener for {transport} in:\n{text}"))
+    }
+
     /// Returns the test's directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()

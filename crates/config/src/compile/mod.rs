@@ -1,10 +1,13 @@
 //! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
 
+mod certificate;
+mod designated;
 mod devices;
 mod names;
 mod program;
 mod records;
 mod resolv;
+mod tls;
 mod upstreams;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +26,8 @@ use engine::gate::{self, Gate};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::reverse::ReverseTable;
-use listen::{ListenerPlan, TcpPlan, Transports, UdpPlan};
-use wire::{HashKey, Ttl};
+use listen::{Connections, Datagrams, ListenerPlan, TcpPlan, Tls, Transports, UdpPlan};
+use wire::{HashKey, NameBuf, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::jobs::{Jobs, Learned};
@@ -32,7 +35,7 @@ use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{Sets, UrlList, Workshop, url_lists};
-use crate::settings::{Settings, Startup};
+use crate::settings::{Settings, Startup, TransportWord};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
@@ -52,6 +55,8 @@ pub struct Plans {
     pub snapshot: Arc<Snapshot>,
     /// For fetchers.
     pub fetch: Arc<fetch::Plan>,
+    /// For listeners that speak TLS.
+    pub tls: Option<Arc<Tls>>,
     /// The caches, in the order of the file.
     pub caches: Vec<CachePlan>,
     /// Where each step of the program was written.
@@ -107,6 +112,10 @@ struct Keep {
     cookie_secret: [u8; 16],
     /// The names of addresses in answers, once a policy remembered any.
     reverse: Option<Arc<ReverseTable>>,
+    /// The keys of TLS session tickets, once there were any.
+    tickets: Option<tls::Tickets>,
+    /// The name of this server in its first certificate.
+    server_name: Option<NameBuf>,
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
     /// What rates in conditions are counted in.
@@ -136,6 +145,8 @@ impl Keep {
             pools: BTreeMap::new(),
             cookie_secret,
             reverse: None,
+            tickets: None,
+            server_name: None,
             rate_table: None,
             numbers: program::event::Numbers::default(),
             snapshots: 0,
@@ -172,6 +183,9 @@ pub fn listening(startup: &Startup) -> Listening {
             waiting_max: startup.tcp.pipeline,
             idle_timeout: startup.tcp.idle_timeout,
             first_timeout: startup.tcp.first_query_timeout,
+            handshakes_per_second: startup.tls.handshakes_per_second,
+            handshakes_per_client: startup.tls.handshakes_per_client,
+            handshake_timeout: startup.tls.handshake_timeout,
             ..TcpPlan::default()
         },
     };
@@ -184,18 +198,41 @@ pub fn listening(startup: &Startup) -> Listening {
     };
     let listeners = listeners.iter().map(|listener| ListenerPlan {
         address: listener.at.value,
-        transports: match (listener.udp, listener.tcp) {
-            (true, false) => Transports::Udp,
-            (false, true) => Transports::Tcp,
-            (true, true) | (false, false) => Transports::UdpAndTcp,
-        },
+        transports: transports(&listener.speaks),
         proxies: listener
             .proxy_protocol_from
             .iter()
             .map(|prefix| listen::Prefix::new(prefix.address(), prefix.bits()))
             .collect(),
+        paths: listener.paths.clone(),
+        forwarders: listener
+            .forwarded_from
+            .iter()
+            .map(|prefix| listen::Prefix::new(prefix.address(), prefix.bits()))
+            .collect(),
     });
     Listening { plan: plan(listeners.collect()), otherwise: None }
+}
+
+/// Returns what a listener has to speak.
+fn transports(words: &[TransportWord]) -> Transports {
+    let mut transports = Transports { datagrams: None, connections: None };
+    for word in words {
+        match word {
+            TransportWord::Udp => transports.datagrams = Some(Datagrams::Dns),
+            TransportWord::Tcp => transports.connections = Some(Connections::Dns),
+            TransportWord::Tls => transports.connections = Some(Connections::Tls),
+            TransportWord::Https => transports.connections = Some(Connections::Https),
+            TransportWord::Http => transports.connections = Some(Connections::Http),
+            TransportWord::Quic | TransportWord::H3 => {
+                transports.datagrams = Some(Datagrams::Quic {
+                    doq: words.contains(&TransportWord::Quic),
+                    h3: words.contains(&TransportWord::H3),
+                });
+            }
+        }
+    }
+    transports
 }
 
 /// Returns how many workers there are to be.
@@ -237,8 +274,16 @@ pub fn compile_again(
     }
     let caches = caches(settings, previous, &keep);
     let gate = gate(settings, &mut keep, surroundings);
+    let tls = match (only, previous) {
+        (Some(_), Some(previous)) => previous.tls.clone(),
+        _ => {
+            let keep = (&mut keep.tickets, &mut keep.server_name);
+            tls::compile(settings, keep, surroundings, &mut problems)
+        }
+    };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
-    let own_names = names::compile(settings, keep.key, surroundings, &mut problems);
+    let own_names =
+        names::compile(settings, keep.key, (keep.server_name.as_ref(), own), surroundings, &mut problems);
     let mut jobs = keep.numbers.extend(settings, &mut problems);
     keep.snapshots += 1;
     if let Some(recorder) = &mut jobs.recorder {
@@ -312,6 +357,7 @@ pub fn compile_again(
     Ok(Plans {
         snapshot,
         fetch,
+        tls,
         caches,
         places: places.into(),
         zones,
@@ -385,6 +431,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
         .flat_map(|set| set.lists.iter().map(move |list| crate::sets::file_of(set, list, directory)));
     let mut files: Vec<PathBuf> = lists.collect();
     files.extend(settings.zones.iter().map(|zone| zone.file.value.clone()));
+    files.extend(tls::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
     files.extend(settings.records.iter().flat_map(|set| set.files.iter().map(|file| file.value.clone())));
     if settings.hosts.system {
@@ -580,7 +627,7 @@ mod tests {
         let text = "listen: [{at: 0.0.0.0, transport: tcp, proxy-protocol-from: 192.0.2.0/24}]\n";
         let found = listening(&load(text).settings.startup);
         assert_eq!(addresses(&found.plan), ["0.0.0.0:53"]);
-        assert_eq!(found.plan.listeners[0].transports, Transports::Tcp);
+        assert_eq!(found.plan.listeners[0].transports, Transports::TCP);
         assert!(found.plan.listeners[0].proxies[0].contains("192.0.2.9".parse().expect("an address")));
         assert!(found.otherwise.is_none());
     }

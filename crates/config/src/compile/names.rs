@@ -1,14 +1,14 @@
 //! Hosts files and names of our own.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use engine::local::{LocalBuilder, LocalData};
 use engine::special;
-use wire::HashKey;
+use wire::{HashKey, NameBuf};
 
-use super::ttl;
+use super::{designated, ttl};
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
@@ -27,6 +27,7 @@ pub(super) struct Names {
 pub(super) fn compile(
     settings: &Settings,
     key: HashKey,
+    (server_name, own): (Option<&NameBuf>, &[SocketAddr]),
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Names {
@@ -44,6 +45,11 @@ pub(super) fn compile(
             local.address(entry.name.value.as_name(), address, time);
             local.pointer(address, entry.name.value.as_name(), time);
         }
+    }
+    if let (Some(name), Some(listeners), true) =
+        (server_name, &settings.startup.listen, settings.tls.discovery)
+    {
+        designated::add(&mut local, listeners, own, name);
     }
     special::add(&mut local);
     Names {

@@ -19,15 +19,16 @@ use crate::policy::{Condition, Rule, Test, action, condition};
 use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
-    Bootstrap, CacheSettings, ClientSubnetUse, Cookies, Group, GroupServer, Host, Hosts, Limits, Listener,
-    LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, Scheme, Server,
-    ServerTls, Settings, Startup, Tcp, TransportWord, TrustedRoots, View, Xdp, XdpExisting, XdpMode,
-    ZoneSettings,
+    Bootstrap, CacheSettings, Certificate, ClientSubnetUse, Cookies, Group, GroupServer, Handshakes, Host,
+    Hosts, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate,
+    RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord,
+    TrustedRoots, View, Xdp, XdpExisting, XdpMode, ZoneSettings,
 };
 use crate::source::{At, FileId, Sources, Span};
+use crate::suggest::one_of;
 use crate::values::{self, Secret};
 use crate::yaml::{self, Entry, Node};
-use notation::{interface, path, pick, pin, rcode_term, server, split_by_commas, tls_name};
+use notation::{http_path, interface, path, pick, pin, rcode_term, server, split_by_commas, tls_name};
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
@@ -118,7 +119,7 @@ impl Lowering<'_> {
 
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
-        let (limits, tcp) = self.limits(&root);
+        let (limits, tcp, handshakes) = self.limits(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
             stay_awake: self.boolean(&server, "stay-awake"),
@@ -129,6 +130,7 @@ impl Lowering<'_> {
             xdp: self.xdp(&root),
             log_format: LogFormat::Auto,
             tcp,
+            tls: handshakes,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
         };
         let presentation = Presentation {
@@ -136,6 +138,8 @@ impl Lowering<'_> {
             hostname: self.text_or(&server, "hostname"),
             identity: self.text_or(&server, "identity"),
         };
+        let tls = self.tls(&root);
+        self.check_secure(startup.listen.as_deref(), &tls);
         let allow = self.prefixes(&root, "allow");
         let trusted_peers = self.prefixes(&root, "trusted-peers");
         let resolvers = self.resolvers(&server);
@@ -174,6 +178,7 @@ impl Lowering<'_> {
             local,
             zones,
             records,
+            tls,
             limits,
             cookies,
             udp_size,
@@ -216,25 +221,32 @@ impl Lowering<'_> {
                 other => unreachable_kind(other),
             });
             let from = self.prefixes(&item, "proxy-protocol-from");
+            let forwarded = self.prefixes(&item, "forwarded-from");
+            let paths = self.list(&item, "paths", |_, _, scalar| http_path(&scalar.text)).values();
             let name = self.optional(&item, "name", |lowering, _, node| {
                 lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
             });
-            match self.socket_or(&item, "at") {
+            let port = transports.first().map_or(53, |at| at.value.port());
+            match self.socket_or(&item, "at", port) {
                 Some(At { value: Some(address), span }) => {
+                    self.check_transports(&item, &transports);
+                    let speaks_http = transports.iter().any(|at| at.value.is_http());
+                    for key in ["paths", "forwarded-from"] {
+                        if let (false, Some(entry)) = (speaks_http, self.said(&item, key)) {
+                            self.problems.push(Problem::warning(
+                                entry.key_span,
+                                format!("\"{key}\" is ignored: this listener does not speak HTTP"),
+                            ));
+                        }
+                    }
                     let listener = Listener {
                         at: At { value: address, span },
                         name,
-                        udp: transports.iter().any(|at| at.value == TransportWord::Udp),
-                        tcp: transports.iter().any(|at| at.value == TransportWord::Tcp),
+                        speaks: transports.values(),
                         proxy_protocol_from: from,
+                        paths,
+                        forwarded_from: forwarded,
                     };
-                    if transports.is_empty() {
-                        let span = item.entry("transport").map_or(item.span, |entry| entry.node.head());
-                        self.problems.push(
-                            Problem::error(span, "this address is to speak nothing")
-                                .expected("udp, tcp or both"),
-                        );
-                    }
                     // Port 0 asks the system for any free port: two of those are two sockets.
                     match listeners.iter().find(|other| other.at == listener.at && address.port() != 0) {
                         Some(first) => self.problems.push(
@@ -284,6 +296,87 @@ impl Lowering<'_> {
             huge_pages: self.boolean(&section, "huge-pages"),
             busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),
             busy_poll_budget: self.whole(&section, "busy-poll-budget") as u32,
+        }
+    }
+
+    /// Checks that what is to be spoken at an address goes together.
+    fn check_transports(&mut self, item: &Section<'_>, transports: &[At<TransportWord>]) {
+        if transports.is_empty() {
+            let span = item.entry("transport").map_or(item.span, |entry| entry.node.head());
+            self.problems.push(
+                Problem::error(span, "this address is to speak nothing")
+                    .expected(format!("one or more of {}", one_of(TransportWord::WORDS))),
+            );
+        }
+        for (number, one) in transports.iter().enumerate() {
+            let before = transports.get(..number).unwrap_or(&[]);
+            let Some(other) = before.iter().find(|other| !other.value.goes_with(one.value)) else { continue };
+            let (one_word, other_word) = (one.value.word(), other.value.word());
+            let message = if one_word == other_word {
+                format!("\"{one_word}\" stands here twice")
+            } else {
+                format!("\"{one_word}\" and \"{other_word}\" cannot share a port")
+            };
+            self.problems.push(Problem::error(one.span, message).expected("a listener of its own for each"));
+        }
+    }
+
+    fn tls(&mut self, root: &Section<'_>) -> Tls {
+        let section = self.section(root, "tls");
+        let mut certificates = Vec::new();
+        for item in self.items(&section, "certificates") {
+            let chain = self.path(&item, "certificate");
+            let key = self.path(&item, "key");
+            let Some(chain) = chain else {
+                if item.entry("certificate").is_none() {
+                    self.problems
+                        .push(Problem::error(item.span, "\"certificate\" is missing").expected("a file"));
+                }
+                continue;
+            };
+            let place = |at: At<std::path::PathBuf>| At {
+                value: self.beside(at.span.file, &at.value),
+                span: at.span,
+            };
+            let chain = place(chain);
+            let key = key.map_or_else(|| chain.clone(), place);
+            certificates.push(Certificate { chain, key });
+        }
+        let client_ca = self.list(&section, "client-ca", |_, _, scalar| path(&scalar.text));
+        let client_ca = client_ca
+            .into_iter()
+            .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
+            .collect();
+        Tls {
+            certificates,
+            min_version: self.word(&section, "min-version", TlsVersionWord::parse),
+            discovery: self.boolean(&section, "discovery"),
+            client_ca,
+        }
+    }
+
+    /// Checks that listeners that take a certificate have one.
+    fn check_secure(&mut self, listeners: Option<&[Listener]>, tls: &Tls) {
+        let secure = |listener: &&Listener| listener.speaks.iter().any(|word| word.is_secure());
+        let first = listeners.into_iter().flatten().find(secure);
+        match first {
+            Some(listener) if tls.certificates.is_empty() => self.problems.push(
+                Problem::error(listener.at.span, "there is no certificate for this listener")
+                    .expected("one under \"tls: certificates:\"")
+                    .hint("\"gannet certificate\" makes one to try things with"),
+            ),
+            Some(_) => {}
+            None => {
+                if let Some(certificate) = tls.certificates.first() {
+                    self.problems.push(
+                        Problem::warning(
+                            certificate.chain.span,
+                            "certificates are not used: no listener speaks TLS",
+                        )
+                        .hint("see \"transport\" under \"listen\""),
+                    );
+                }
+            }
         }
     }
 
@@ -671,7 +764,7 @@ impl Lowering<'_> {
         sets
     }
 
-    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp) {
+    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes) {
         let limits = self.section(root, "limits");
         let rate = self.section(&limits, "rate");
         let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
@@ -705,7 +798,13 @@ impl Lowering<'_> {
             ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
             exempt: self.prefixes(&rate, "exempt"),
         };
-        (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp)
+        let tls = self.section(&limits, "tls");
+        let handshakes = Handshakes {
+            handshakes_per_second: self.whole(&tls, "handshakes-per-second") as u32,
+            handshakes_per_client: self.whole(&tls, "handshakes-per-client") as u32,
+            handshake_timeout: self.duration(&tls, "handshake-timeout"),
+        };
+        (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp, handshakes)
     }
 
     fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {
@@ -962,7 +1061,8 @@ mod tests {
     #[test]
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
-            "local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
+            "listen: [{at: 192.0.2.1, transport: tls}]\ntls: {certificates: [{certificate: a.pem}]}\n\
+             local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
              effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\

@@ -272,6 +272,23 @@ pub(super) fn split_by_commas(node: &Node, after: &[Node]) -> Option<usize> {
     None
 }
 
+/// Reads the path of a request.
+pub(super) fn http_path(text: &str) -> Read<String> {
+    const EXPECTED: &str = "a path such as /dns-query";
+    let is_path = text.starts_with('/')
+        && text.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'?' | b'#' | b'%' | b'"'));
+    if is_path {
+        Ok(text.to_owned())
+    } else {
+        Err(Misread {
+            at: 0..text.len(),
+            message: format!("\"{text}\" is not the path of a request"),
+            expected: Some(EXPECTED.to_owned()),
+            hint: None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

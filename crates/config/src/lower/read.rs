@@ -380,7 +380,13 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn socket_or(&mut self, section: &Section<'_>, key: &str) -> Option<At<Option<SocketAddr>>> {
+    /// Reads an address and port, which is `port` if none is written.
+    pub(super) fn socket_or(
+        &mut self,
+        section: &Section<'_>,
+        key: &str,
+        port: u16,
+    ) -> Option<At<Option<SocketAddr>>> {
         let row = self.row(section, key);
         if section.entry(key).is_none() {
             self.problems.push(
@@ -389,7 +395,7 @@ impl Lowering<'_> {
             );
         }
         self.optional(section, key, |lowering, row, node| {
-            let Kind::One(Value::Socket { port, word }) = row.kind else { unreachable_kind(&row.kind) };
+            let Kind::One(Value::Socket { word, .. }) = row.kind else { unreachable_kind(&row.kind) };
             lowering.read(node, &expected_kind(row.kind), |text| match word {
                 Some(word) if word == text => Ok(None),
                 _ => values::socket_address(text, port).map(Some),

@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::policy::action::answer::{Block, BlockWith};
 use config::policy::action::{Answer, Core};
-use config::policy::condition::{TextOperator, TextSource, TransportTerm};
+use config::policy::condition::{TextOperator, TextSource};
 use config::policy::{Action, AddressTerm, Condition, NameTerm, Test};
 use config::settings::{NamePattern, Settings};
+use engine::Transport;
 use sets::Reach;
 use wire::{Class, Flags, OptionCode, Rcode, Rtype};
 
@@ -173,11 +174,10 @@ impl Reader<'_> {
                 (*min..=*max).contains(&edns.map_or(512, |(size, ..)| (*size).max(512)))
             }
             Test::Client(terms) => terms.iter().any(|term| self.address(&term.value, asked.client)),
-            Test::Transport(terms) => terms.iter().any(|term| match term.value {
-                TransportTerm::Udp => !asked.is_tcp,
-                TransportTerm::Tcp => asked.is_tcp,
-                TransportTerm::Encrypted => false,
-            }),
+            Test::Transport(terms) => {
+                let transport = if asked.is_tcp { Transport::Tcp } else { Transport::Udp };
+                terms.iter().any(|term| term.value == transport)
+            }
             Test::Mark(marks) => marks.iter().any(|mark| self.marks >> mark & 1 == 1),
             Test::PtrAddress(terms) => {
                 let address = match asked.text().as_str() {

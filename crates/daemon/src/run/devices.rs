@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use config::settings::Startup;
 use engine::ListenerId;
-use listen::{Bound, XdpQueue};
+use listen::{Bound, Datagrams, XdpQueue};
 use tracing::{debug, info, warn};
 use xdp::{Device, DevicePlan, Mode};
 
@@ -88,7 +88,7 @@ fn wanted(startup: &Startup, bound: &[Bound]) -> Arc<[(SocketAddr, ListenerId)]>
         .iter()
         .enumerate()
         // Peers that send a PROXY header are left to the kernel's sockets, which read it.
-        .filter(|(index, bound)| bound.transports.udp() && !has_proxies(*index))
+        .filter(|(index, bound)| bound.transports.datagrams == Some(Datagrams::Dns) && !has_proxies(*index))
         .map(|(index, bound)| (bound.address, ListenerId(u16::try_from(index).unwrap_or(u16::MAX))))
         .collect();
     wanted.sort_by_key(|(address, _)| address.ip().is_unspecified());

@@ -28,7 +28,7 @@ use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
 use engine::{Snapshot, SnapshotCell, Vigil};
 use fetch::plan::Target;
-use listen::Stopper;
+use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Interval;
 use tracing::level_filters::LevelFilter;
@@ -135,6 +135,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let (upstreams, watched) = watch::channel(Upstreams { plan: Arc::clone(&plans.fetch), adopted });
     let (stopper, stop) = listen::stop();
+    let tls = Arc::new(listen::TlsCell::new(plans.tls.clone()));
     let (ended, all_ended) = mpsc::channel(1);
     let began = Instant::now();
     let stays_awake = loaded.settings.startup.stay_awake;
@@ -161,7 +162,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
             started: began,
             cell,
             upstreams,
-            sockets,
+            sockets: sockets.secured_by(&tls),
             queues,
             vigil,
             face,
@@ -199,6 +200,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         listeners: shown(&listeners),
         faces,
         cell,
+        tls,
         upstreams,
         knob,
         explaining,
@@ -414,11 +416,24 @@ fn shown(listeners: &[listen::Bound]) -> Vec<api::Listener> {
         let mut show = |transport: &str| {
             shown.push(api::Listener { at: bound.address.to_string(), transport: transport.to_owned() });
         };
-        if bound.transports.udp() {
-            show("udp");
+        match bound.transports.datagrams {
+            Some(Datagrams::Dns) => show("udp"),
+            Some(Datagrams::Quic { doq, h3 }) => {
+                if doq {
+                    show("quic");
+                }
+                if h3 {
+                    show("h3");
+                }
+            }
+            None => {}
         }
-        if bound.transports.tcp() {
-            show("tcp");
+        match bound.transports.connections {
+            Some(Connections::Dns) => show("tcp"),
+            Some(Connections::Tls) => show("tls"),
+            Some(Connections::Https) => show("https"),
+            Some(Connections::Http) => show("http"),
+            None => {}
         }
     }
     shown

@@ -17,6 +17,7 @@ use engine::SnapshotCell;
 use engine::explain::Recorder;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
+use listen::TlsCell;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wire::{NameBuf, Rtype};
@@ -50,6 +51,8 @@ pub(crate) struct Running {
     listeners: Vec<api::Listener>,
     faces: Vec<Face>,
     cell: Arc<SnapshotCell>,
+    /// How listeners speak TLS.
+    tls: Arc<TlsCell>,
     upstreams: watch::Sender<Upstreams>,
     knob: log::LevelKnob,
     jobs: Jobs,
@@ -103,6 +106,7 @@ pub(crate) struct Parts {
     pub(crate) listeners: Vec<api::Listener>,
     pub(crate) faces: Vec<Face>,
     pub(crate) cell: Arc<SnapshotCell>,
+    pub(crate) tls: Arc<TlsCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
     pub(crate) knob: log::LevelKnob,
     pub(crate) explaining: mpsc::Sender<Explaining>,
@@ -130,6 +134,7 @@ impl Running {
             listeners,
             faces,
             cell,
+            tls,
             upstreams,
             knob,
             explaining,
@@ -158,6 +163,7 @@ impl Running {
             listeners,
             faces,
             cell,
+            tls,
             upstreams,
             knob,
             jobs,
@@ -243,6 +249,7 @@ impl Running {
         self.orders.adopt(&self.jobs, &plans);
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)));
         self.cell.publish(Arc::clone(&plans.snapshot));
+        self.tls.publish(plans.tls.clone());
         self.adopt(Arc::clone(&plans.fetch));
         work.plans = plans;
         work.kept = kept;

@@ -1,7 +1,6 @@
 //! Templates filled in with what a query brought.
 
 use config::jobs::{Field, Part, Template};
-use engine::Transport;
 
 use super::Occurrence;
 
@@ -41,7 +40,7 @@ fn value(field: Field, effect: &str, occurrence: &Occurrence) -> String {
         Field::Class => occurrence.qclass.to_string(),
         Field::Client => occurrence.client.to_string(),
         Field::Port => occurrence.port.to_string(),
-        Field::Transport => transport(occurrence.transport).to_owned(),
+        Field::Transport => occurrence.transport.word().to_owned(),
         Field::Rcode => occurrence.rcode.map(|rcode| rcode.to_string()).unwrap_or_default(),
         Field::Answers => occurrence.answers.to_string(),
         Field::Addresses => {
@@ -60,14 +59,6 @@ fn value(field: Field, effect: &str, occurrence: &Occurrence) -> String {
         Field::Waited => occurrence.waited_ms.to_string(),
         Field::Time => occurrence.unix_ms.to_string(),
         Field::Effect => effect.to_owned(),
-    }
-}
-
-/// Returns the word for a transport.
-pub(crate) const fn transport(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
     }
 }
 

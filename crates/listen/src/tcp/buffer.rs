@@ -90,6 +90,11 @@ impl Buffer {
         self.bytes.get(self.consumed..).unwrap_or(&[])
     }
 
+    /// Returns what was appended and not consumed, to be worked on in place.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.consumed..).unwrap_or(&mut [])
+    }
+
     /// Returns whether there is nothing.
     pub(crate) const fn is_empty(&self) -> bool {
         self.bytes.len() == self.consumed

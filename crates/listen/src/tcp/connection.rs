@@ -11,9 +11,29 @@ use engine::{Address, Outlet};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
+use super::Guest;
 use super::buffer::{Buffer, Pool};
 use super::places::Place;
 use crate::counters::Counters;
+use crate::tls::Session;
+
+/// What a connection with TLS has besides.
+pub(super) struct Secure {
+    pub(super) session: Session,
+    /// Part of a record, or of a message in several records.
+    pub(super) record: Buffer,
+    /// Late replies that are not encrypted yet.
+    late: Buffer,
+    /// Where text is encrypted; all connections of the worker share it.
+    sealed: Rc<RefCell<Box<[u8]>>>,
+}
+
+impl Secure {
+    pub(super) fn new(session: Session, pool: Rc<Pool>, sealed: Rc<RefCell<Box<[u8]>>>) -> Box<Self> {
+        let record = Buffer::new(Rc::clone(&pool));
+        Box::new(Self { session, record, late: Buffer::new(pool), sealed })
+    }
+}
 
 /// How far late replies may go over the limit of waiting output. They cannot be held back as queries can, so a client
 /// that asks much and takes nothing is cut off here.
@@ -47,11 +67,17 @@ pub(crate) enum Ending {
     Finished,
     /// The server stops.
     Stopping,
+    /// The TLS handshake took too long.
+    SlowHandshake,
+    /// What came is not TLS as we speak it.
+    Tls,
+    /// There were too many handshakes.
+    HandshakesFull,
 }
 
 impl Ending {
     /// Counts it.
-    pub(super) fn count(self, counters: &Counters) {
+    pub(crate) fn count(self, counters: &Counters) {
         let counter = match self {
             Self::Client => &counters.tcp_closed_client,
             Self::Error => &counters.tcp_closed_error,
@@ -64,6 +90,9 @@ impl Ending {
             Self::ClientFull => &counters.tcp_refused_client,
             Self::Finished => &counters.tcp_closed_finished,
             Self::Stopping => &counters.tcp_closed_stopping,
+            Self::SlowHandshake => &counters.tls_slow,
+            Self::Tls => &counters.tls_failed,
+            Self::HandshakesFull => &counters.tls_refused,
         };
         counter.bump();
     }
@@ -73,6 +102,7 @@ impl Ending {
 pub(crate) struct Connection {
     pub(super) socket: AsyncFd<TcpStream>,
     output: RefCell<Buffer>,
+    pub(super) secure: Option<RefCell<Box<Secure>>>,
     output_octets_max: usize,
     /// Since when the client has taken nothing, while there is something to take.
     stalled_since: Cell<Option<Instant>>,
@@ -85,9 +115,22 @@ pub(crate) struct Connection {
     pub(super) counters: Arc<Counters>,
 }
 
+impl Guest for Connection {
+    fn evict(&self) {
+        drop(self.place.take());
+        self.end(Ending::Evicted);
+    }
+
+    fn stop(&self) {
+        self.is_stopping.set(true);
+        self.wake();
+    }
+}
+
 impl Connection {
     pub(super) fn new(
         socket: AsyncFd<TcpStream>,
+        secure: Option<Box<Secure>>,
         pool: Rc<Pool>,
         output_octets_max: usize,
         place: Place,
@@ -96,6 +139,7 @@ impl Connection {
         Self {
             socket,
             output: RefCell::new(Buffer::new(pool)),
+            secure: secure.map(RefCell::new),
             output_octets_max,
             stalled_since: Cell::new(None),
             waiting: Cell::new(0),
@@ -120,21 +164,9 @@ impl Connection {
         self.wake();
     }
 
-    /// Ends it and gives its place to another at once.
-    pub(super) fn evict(&self) {
-        drop(self.place.take());
-        self.end(Ending::Evicted);
-    }
-
     /// Runs `f` on the place; `None` when it was given away.
     pub(super) fn with_place<T>(&self, f: impl FnOnce(&mut Place) -> T) -> Option<T> {
         self.place.borrow_mut().as_mut().map(f)
-    }
-
-    /// Asks it to end when nothing waits any more.
-    pub(super) fn stop(&self) {
-        self.is_stopping.set(true);
-        self.wake();
     }
 
     /// Returns whether it was asked to end when nothing waits any more.
@@ -149,7 +181,18 @@ impl Connection {
 
     /// Returns how many octets wait to be taken by the client.
     pub(super) fn output_octets(&self) -> usize {
-        self.output.borrow().len()
+        let late = self.secure.as_ref().map_or(0, |secure| secure.borrow().late.len());
+        self.output.borrow().len() + late
+    }
+
+    /// Returns whether part of a TLS record is there.
+    pub(super) fn has_part_of_record(&self) -> bool {
+        self.secure.as_ref().is_some_and(|secure| !secure.borrow().record.is_empty())
+    }
+
+    /// Returns whether a TLS handshake is still to be done.
+    pub(super) fn is_shaking_hands(&self) -> bool {
+        self.secure.as_ref().is_some_and(|secure| !secure.borrow().session.is_established())
     }
 
     /// Returns since when the client has taken nothing; `None` when there is nothing to take.
@@ -178,8 +221,46 @@ impl Connection {
         Rc::new(Ticket { connection: Rc::downgrade(self) })
     }
 
-    /// Sends `bytes` after what is already waiting; keeps what the client does not take now.
+    /// Sends `bytes` after what is already waiting, encrypted if that is how the client speaks.
     pub(super) fn send(&self, bytes: &[u8]) {
+        let Some(secure) = &self.secure else { return self.send_raw(bytes) };
+        let Secure { session, record, sealed, .. } = &mut **secure.borrow_mut();
+        let mut sealed = sealed.borrow_mut();
+        match session.seal(record.bytes_mut(), bytes, &mut sealed).and_then(|octets| sealed.get(..octets)) {
+            Some(octets) => self.send_raw(octets),
+            None => self.end(Ending::Tls),
+        }
+    }
+
+    /// Encrypts the late replies and puts them behind what is already waiting.
+    fn seal_late(&self) {
+        let Some(secure) = &self.secure else { return };
+        let Secure { session, record, late, sealed } = &mut **secure.borrow_mut();
+        if late.is_empty() {
+            return;
+        }
+        let mut sealed = sealed.borrow_mut();
+        let octets = session.seal(record.bytes_mut(), late.bytes(), &mut sealed);
+        late.clear();
+        match octets.and_then(|octets| sealed.get(..octets)) {
+            Some(octets) => self.send_raw(octets),
+            None => self.end(Ending::Tls),
+        }
+    }
+
+    /// Says that nothing more will be said, if there is room to say so.
+    pub(super) fn say_goodbye(&self) {
+        let Some(secure) = &self.secure else { return };
+        let Secure { session, record, sealed, .. } = &mut **secure.borrow_mut();
+        if self.output.borrow().is_empty() {
+            let mut sealed = sealed.borrow_mut();
+            let octets = session.close(record.bytes_mut(), &mut sealed);
+            self.write(sealed.get(..octets).unwrap_or(&[]));
+        }
+    }
+
+    /// Sends `bytes` after what is already waiting; keeps what the client does not take now.
+    pub(super) fn send_raw(&self, bytes: &[u8]) {
         let mut output = self.output.borrow_mut();
         let sent = if output.is_empty() { self.write(bytes) } else { 0 };
         let rest = bytes.get(sent..).unwrap_or(&[]);
@@ -214,6 +295,7 @@ impl Connection {
 
     /// Sends what waits and asks to be woken when the client takes more.
     pub(super) fn poll_send(&self, context: &mut Context<'_>) {
+        self.seal_late();
         let mut output = self.output.borrow_mut();
         while !output.is_empty() && self.ending.get().is_none() {
             let Poll::Ready(ready) = self.socket.poll_write_ready(context) else { return };
@@ -244,12 +326,27 @@ impl Connection {
         if self.ending.get().is_some() {
             return;
         }
-        let mut output = self.output.borrow_mut();
-        if output.append(&len.to_be_bytes()).and_then(|()| output.append(reply)).is_err() {
+        let len = len.to_be_bytes();
+        let kept = match &self.secure {
+            None => {
+                let mut output = self.output.borrow_mut();
+                output.append(&len).and_then(|()| output.append(reply))
+            }
+            Some(secure) => {
+                let late = &mut secure.borrow_mut().late;
+                late.append(&len).and_then(|()| late.append(reply))
+            }
+        };
+        if kept.is_err() {
             self.end(Ending::SlowReader);
             return;
         }
         self.counters.tcp_replies.bump();
+        if self.secure.as_ref().is_some_and(|secure| secure.borrow().late.len() > MESSAGE_OCTETS_MAX) {
+            // Another reply of any size still fits where they are encrypted.
+            self.seal_late();
+        }
+        let mut output = self.output.borrow_mut();
         if output.len() > self.output_octets_max {
             self.send_waiting(&mut output);
             if output.len() > self.output_octets_max.saturating_mul(LATE_OUTPUT_FACTOR) {
@@ -263,6 +360,7 @@ impl Connection {
         if self.ending.get().is_some() {
             return;
         }
+        self.seal_late();
         let mut output = self.output.borrow_mut();
         if !output.is_empty() {
             self.send_waiting(&mut output);
@@ -278,6 +376,11 @@ impl Connection {
             self.ending.set(Some(Ending::Error));
         }
         self.output.borrow_mut().clear();
+        if let Some(secure) = &self.secure {
+            let mut secure = secure.borrow_mut();
+            secure.late.clear();
+            secure.record.clear();
+        }
         drop(self.place.take());
         drop(self.waker.take());
     }

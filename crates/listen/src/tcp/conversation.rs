@@ -2,26 +2,31 @@
 //!
 //! The life of a connection: read, answer, write, rest.
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ListenerId, ReplyTo, Transport};
+use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Transport};
 use tokio::time::{Instant, Sleep};
 
 use super::Shared;
 use super::buffer::Buffer;
-use super::connection::{Connection, Ending, MESSAGE_OCTETS_MAX};
+use super::connection::{Connection, Ending, MESSAGE_OCTETS_MAX, Secure};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
+use crate::tls::SEALED_OCTETS_MAX;
 
 /// Octets read at once.
 pub(super) const INPUT_OCTETS: usize = 16 << 10;
 
 /// Octets of replies to one read that are written at once: at least two of any size.
-pub(super) const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
+pub(crate) const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
+
+/// Octets of text that one read of a TLS connection can come to: with an incomplete record of before.
+const PLAIN_OCTETS: usize = 2 * INPUT_OCTETS + (2 << 10);
 
 /// Queries of one connection answered before others get their turn.
 const QUERIES_PER_TURN_MAX: u32 = 64;
@@ -40,6 +45,10 @@ pub(super) struct Scratch<D> {
     pub(super) input: Box<[u8]>,
     pub(super) output: Box<[u8]>,
     pub(super) late: Vec<D>,
+    /// Text of TLS connections, decrypted.
+    pub(super) plain: Box<[u8]>,
+    /// Where text is encrypted.
+    pub(super) sealed: Rc<RefCell<Box<[u8]>>>,
 }
 
 // Once per worker.
@@ -49,6 +58,17 @@ impl<D> Scratch<D> {
             input: vec![0; INPUT_OCTETS].into_boxed_slice(),
             output: vec![0; OUTPUT_OCTETS].into_boxed_slice(),
             late: Vec::with_capacity(LATE_MAX),
+            plain: Box::default(),
+            sealed: Rc::default(),
+        }
+    }
+
+    /// Makes room for TLS, at the first connection that speaks it.
+    #[cold]
+    pub(super) fn prepare_tls(&mut self) {
+        if self.plain.is_empty() {
+            self.plain = vec![0; PLAIN_OCTETS].into_boxed_slice();
+            *self.sealed.borrow_mut() = vec![0; SEALED_OCTETS_MAX].into_boxed_slice();
         }
     }
 }
@@ -79,6 +99,10 @@ pub(super) struct Conversation<S: Service> {
     opening: Opening,
     /// What was read and not answered: part of a query, or queries that have to wait for their turn.
     input: Buffer,
+    /// When the connection was taken in.
+    opened_at: Instant,
+    /// Of which snapshot it is that `client.connection` speaks.
+    recognised: Option<u64>,
     /// When the first octet of an incomplete query came.
     input_since: Option<Instant>,
     /// When something was last done.
@@ -100,10 +124,11 @@ impl<S: Service> Conversation<S> {
     ) -> Self {
         let (address, port) = peer;
         let input = Buffer::new(Rc::clone(&shared.pool));
+        let transport = if connection.secure.is_some() { Transport::Tls } else { Transport::Tcp };
         let client = Client {
             address,
             port,
-            transport: Transport::Tcp,
+            transport,
             verified: true,
             reply_octets_max: u16::MAX,
             keepalive: None,
@@ -117,6 +142,8 @@ impl<S: Service> Conversation<S> {
             client,
             opening,
             input,
+            opened_at: Instant::now(),
+            recognised: None,
             input_since: None,
             active_at: Instant::now(),
             is_eof: false,
@@ -167,7 +194,12 @@ impl<S: Service> Conversation<S> {
                     // The queue is empty; what comes next wakes us again.
                     guard.clear_ready();
                 }
-                self.take_in(&mut scratch, octets)?;
+                self.active_at = Instant::now();
+                if connection.secure.is_some() {
+                    self.take_in_sealed(&mut scratch, octets)?;
+                } else {
+                    self.take_in_input(&mut scratch, octets)?;
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -188,28 +220,103 @@ impl<S: Service> Conversation<S> {
         self.connection.is_stopping() || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max)
     }
 
-    /// Works on `octets` new octets.
-    fn take_in(&mut self, scratch: &mut Scratch<Deferred<S>>, octets: usize) -> Result<(), Ending> {
-        self.active_at = Instant::now();
+    /// Works on `octets` new octets in the input.
+    fn take_in_input(&mut self, scratch: &mut Scratch<Deferred<S>>, octets: usize) -> Result<(), Ending> {
+        let input = std::mem::take(&mut scratch.input);
+        let done = self.take_in(scratch, input.get(..octets).unwrap_or(&[]));
+        scratch.input = input;
+        done
+    }
+
+    /// Works on `octets` new octets in the input, which are records of TLS.
+    fn take_in_sealed(&mut self, scratch: &mut Scratch<Deferred<S>>, octets: usize) -> Result<(), Ending> {
+        let mut input = std::mem::take(&mut scratch.input);
+        let mut plain = std::mem::take(&mut scratch.plain);
+        let came = input.get_mut(..octets).unwrap_or(&mut []);
+        let done = self.open_sealed(scratch, came, &mut plain);
+        let done = done.and_then(|octets| match plain.get(..octets) {
+            Some(text) if !text.is_empty() => self.take_in(scratch, text),
+            _ => {
+                self.note_input(0);
+                Ok(())
+            }
+        });
+        scratch.input = input;
+        scratch.plain = plain;
+        done
+    }
+
+    /// Decrypts what came into `plain`; returns how many octets that are.
+    fn open_sealed(
+        &mut self,
+        scratch: &Scratch<Deferred<S>>,
+        mut came: &mut [u8],
+        plain: &mut [u8],
+    ) -> Result<usize, Ending> {
+        let connection = Rc::clone(&self.connection);
+        let Some(secure) = &connection.secure else { return Ok(0) };
+        let Secure { session, record, .. } = &mut **secure.borrow_mut();
+        if self.opening == Opening::Header {
+            // A proxy says for whom it speaks before the client does.
+            record.append(came).map_err(|_| Ending::SlowWriter)?;
+            let octets = match proxy::parse(record.bytes()) {
+                Ok((source, after)) => {
+                    self.opening = Opening::Queries;
+                    let octets = record.len() - after.len();
+                    self.speaks_for(source)?;
+                    octets
+                }
+                Err(Unread::Incomplete) => return Ok(0),
+                Err(Unread::Malformed) => return Err(Ending::MalformedProxy),
+            };
+            record.consume(octets);
+            let now = self.shared.service.now();
+            if !self.shared.handshakes.admit(self.client.address, now.monotonic_ms) {
+                return Err(Ending::HandshakesFull);
+            }
+            came = &mut [];
+        }
+        let was_shaking_hands = !session.is_established();
+        let is_kept = !record.is_empty();
+        if is_kept {
+            record.append(came).map_err(|_| Ending::SlowWriter)?;
+        }
+        let mut sealed = scratch.sealed.borrow_mut();
+        let records = if is_kept { record.bytes_mut() } else { &mut *came };
+        let advance = session.advance(records, plain, &mut sealed);
+        if is_kept {
+            record.consume(advance.consumed);
+        } else if let Some(rest) = came.get(advance.consumed..).filter(|rest| !rest.is_empty()) {
+            record.append(rest).map_err(|_| Ending::SlowWriter)?;
+        }
+        if let Some(outgoing) = sealed.get(..advance.outgoing).filter(|outgoing| !outgoing.is_empty()) {
+            connection.send_raw(outgoing);
+        }
+        if advance.is_broken {
+            return Err(Ending::Tls);
+        }
+        if was_shaking_hands && session.is_established() {
+            connection.counters.tls_handshakes.bump();
+        }
+        self.is_eof |= advance.is_closed;
+        Ok(advance.plain)
+    }
+
+    /// Works on new octets.
+    fn take_in(&mut self, scratch: &mut Scratch<Deferred<S>>, new: &[u8]) -> Result<(), Ending> {
         if !self.input.is_empty() {
-            let new = scratch.input.get(..octets).unwrap_or(&[]);
             // A client that fills all our memory with half queries is a slow writer.
             self.input.append(new).map_err(|_| Ending::SlowWriter)?;
             return self.work_on_input(scratch);
         }
         // The common case: whole queries, answered where they were read.
-        let input = std::mem::take(&mut scratch.input);
-        let new = input.get(..octets).unwrap_or(&[]);
-        let done = self.work(scratch, new).and_then(|consumed| {
-            let rest = new.get(consumed..).unwrap_or(&[]);
-            if !rest.is_empty() {
-                self.input.append(rest).map_err(|_| Ending::SlowWriter)?;
-            }
-            self.note_input(consumed);
-            Ok(())
-        });
-        scratch.input = input;
-        done
+        let consumed = self.work(scratch, new)?;
+        let rest = new.get(consumed..).unwrap_or(&[]);
+        if !rest.is_empty() {
+            self.input.append(rest).map_err(|_| Ending::SlowWriter)?;
+        }
+        self.note_input(consumed);
+        Ok(())
     }
 
     /// Works on what was put aside.
@@ -227,7 +334,7 @@ impl<S: Service> Conversation<S> {
 
     /// Notes since when there is part of a query.
     fn note_input(&mut self, consumed: usize) {
-        if self.input.is_empty() {
+        if self.input.is_empty() && !self.connection.has_part_of_record() {
             self.input_since = None;
         } else if consumed > 0 || self.input_since.is_none() {
             self.input_since = Some(self.active_at);
@@ -257,6 +364,11 @@ impl<S: Service> Conversation<S> {
             let now = self.shared.service.now();
             let mut engine = self.shared.service.engine();
             engine.begin(now);
+            if self.client.transport == Transport::Tls && self.recognised != Some(engine.generation()) {
+                let generation = engine.generation();
+                self.client.connection = recognise(&self.connection, &*engine);
+                self.recognised = Some(generation);
+            }
             loop {
                 let waiting = self.connection.waiting() as usize + late.len();
                 let is_over = queries >= QUERIES_PER_TURN_MAX
@@ -345,7 +457,9 @@ impl<S: Service> Conversation<S> {
         }
         self.was_busy = is_busy;
         let mut table = self.shared.table.borrow_mut();
-        if is_busy || !self.input.is_empty() {
+        // A handshake gives way to others as a quiet connection does.
+        let has_part = self.connection.has_part_of_record() && !self.connection.is_shaking_hands();
+        if is_busy || !self.input.is_empty() || has_part {
             table.busy(self.key);
         } else {
             table.quiet(self.key);
@@ -371,6 +485,9 @@ impl<S: Service> Conversation<S> {
     /// Returns until when something has to happen, and why the connection ends if it does not.
     fn deadline(&self, is_busy: bool) -> Option<(Instant, Ending)> {
         let plan = &self.shared.plan;
+        if self.connection.is_shaking_hands() {
+            return Some((self.opened_at + plan.handshake_timeout, Ending::SlowHandshake));
+        }
         let output =
             self.connection.stalled_since().map(|since| (since + plan.write_timeout, Ending::SlowReader));
         let input = match self.input_since {
@@ -393,6 +510,18 @@ impl<S: Service> Drop for Conversation<S> {
         self.connection.close();
         drop(self.shared.table.borrow_mut().remove(self.key));
     }
+}
+
+/// Finds out what policy wants to know about a connection.
+#[cold]
+fn recognise<E: Answer>(connection: &Connection, engine: &E) -> u64 {
+    let Some(secure) = &connection.secure else { return 0 };
+    let secure = secure.borrow();
+    let name = secure.session.server_name().map(str::as_bytes);
+    engine.connection_bits(|text| match text {
+        ConnectionText::ServerName => name,
+        ConnectionText::Path | ConnectionText::Header(_) => None,
+    })
 }
 
 /// What waits for an upstream.

@@ -13,28 +13,33 @@ mod table;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::buffer::Pool;
-use self::connection::{Connection, Ending};
+pub(crate) use self::connection::Ending;
+use self::connection::{Connection, MESSAGE_OCTETS_MAX, Secure};
+pub(crate) use self::conversation::OUTPUT_OCTETS;
 use self::conversation::{Conversation, Deferred, Opening, Scratch};
-use self::places::Place;
-pub(crate) use self::places::Places;
+pub(crate) use self::places::{Place, Places};
 use self::table::Table;
 use crate::bind::Entrance;
 use crate::counters::Counters;
-use crate::plan::TcpPlan;
+use crate::http;
+use crate::plan::{Connections, TcpPlan};
 use crate::service::Service;
 use crate::sys;
+use crate::tls::{Doorman, Handshakes, Tls, TlsCell};
 use crate::udp::is_proxy;
 
 /// How long to wait when the system has no descriptor or memory for another connection. The listening socket stays
@@ -50,15 +55,27 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Octets read and thrown away meanwhile.
 const LINGER_OCTETS_MAX: usize = 64 << 10;
 
+/// An open connection, whatever it speaks.
+pub(crate) trait Guest {
+    /// Ends it and gives its place to another at once.
+    fn evict(&self);
+
+    /// Asks it to end when nothing waits any more.
+    fn stop(&self);
+}
+
 /// What one worker's connections share.
 pub(crate) struct Shared<S: Service> {
     service: Rc<S>,
     plan: TcpPlan,
     counters: Arc<Counters>,
     places: Arc<Places>,
+    handshakes: Arc<Handshakes>,
+    doorman: RefCell<Doorman>,
     pool: Rc<Pool>,
     scratch: RefCell<Scratch<Deferred<S>>>,
-    table: RefCell<Table<Rc<Connection>>>,
+    http: http::Builder,
+    table: RefCell<Table<Rc<dyn Guest>>>,
     tasks: RefCell<JoinSet<()>>,
 }
 
@@ -68,6 +85,7 @@ impl<S: Service + 'static> Shared<S> {
         plan: TcpPlan,
         buffered_octets_max: usize,
         places: Arc<Places>,
+        (handshakes, tls): (Arc<Handshakes>, Arc<TlsCell>),
         counters: Arc<Counters>,
     ) -> Rc<Self> {
         Rc::new(Self {
@@ -75,8 +93,11 @@ impl<S: Service + 'static> Shared<S> {
             plan,
             counters,
             places,
+            handshakes,
+            doorman: RefCell::new(Doorman::new(tls)),
             pool: Pool::new(buffered_octets_max),
             scratch: RefCell::new(Scratch::new()),
+            http: http::builder(&plan),
             table: RefCell::new(Table::new()),
             tasks: RefCell::new(JoinSet::new()),
         })
@@ -111,7 +132,7 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Takes a new connection in, if there is a place.
-    fn open(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, entrance: &Entrance) {
+    fn open(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, entrance: &Arc<Entrance>) {
         let peer = (peer.ip().to_canonical(), peer.port());
         let opening = if is_proxy(&entrance.proxies, peer.0) { Opening::Header } else { Opening::Queries };
         let Some(mut place) = self.find_place() else {
@@ -123,6 +144,20 @@ impl<S: Service + 'static> Shared<S> {
             self.counters.tcp_refused_client.bump();
             return;
         }
+        let secure = match entrance.connections {
+            Connections::Https | Connections::Http => {
+                self.open_http((stream, peer), entrance, place, opening);
+                return;
+            }
+            Connections::Dns => None,
+            Connections::Tls => {
+                let Some(secure) = self.secure(peer.0, opening) else {
+                    self.counters.tls_refused.bump();
+                    return;
+                };
+                Some(secure)
+            }
+        };
         let Ok(socket) = prepare(stream) else {
             self.counters.tcp_accept_errors.bump();
             return;
@@ -130,20 +165,135 @@ impl<S: Service + 'static> Shared<S> {
         self.counters.tcp_accepted.bump();
         let connection = Rc::new(Connection::new(
             socket,
+            secure,
             Rc::clone(&self.pool),
             self.plan.output_octets_max,
             place,
             Arc::clone(&self.counters),
         ));
-        let key = self.table.borrow_mut().insert(Rc::clone(&connection));
+        let key = self.table.borrow_mut().insert(Rc::clone(&connection) as Rc<dyn Guest>);
         let conversation =
             Conversation::new(Rc::clone(self), connection, key, peer, entrance.listener, opening);
-        let mut tasks = self.tasks.borrow_mut();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn_local(run(conversation));
+        self.spawn(run(conversation));
     }
 
-    fn find_place(&self) -> Option<Place> {
+    /// Takes in a new connection that speaks HTTP.
+    fn open_http(
+        self: &Rc<Self>,
+        (stream, peer): (TcpStream, (IpAddr, u16)),
+        entrance: &Arc<Entrance>,
+        place: Place,
+        opening: Opening,
+    ) {
+        let has_header = opening == Opening::Header;
+        if entrance.connections == Connections::Https && !has_header && !self.admits_handshake(peer.0) {
+            self.counters.tls_refused.bump();
+            return;
+        }
+        if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
+            self.counters.tcp_accept_errors.bump();
+            return;
+        }
+        self.counters.tcp_accepted.bump();
+        let handle = http::Handle::new(place);
+        let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn Guest>);
+        let entrance = Arc::clone(entrance);
+        let accepted = http::Accepted { stream, peer, entrance, handle, key, has_header };
+        self.spawn(http::run(Rc::clone(self), accepted));
+    }
+
+    /// Runs a connection; it ends with the worker.
+    pub(crate) fn spawn(&self, connection: impl Future<Output = ()> + 'static) {
+        let mut tasks = self.tasks.borrow_mut();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_local(connection);
+    }
+
+    /// Returns the limits.
+    pub(crate) const fn plan(&self) -> &TcpPlan {
+        &self.plan
+    }
+
+    /// Returns the counters.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Returns who answers.
+    pub(crate) const fn service(&self) -> &Rc<S> {
+        &self.service
+    }
+
+    /// Returns how HTTP is spoken.
+    pub(crate) const fn http(&self) -> &http::Builder {
+        &self.http
+    }
+
+    /// Returns how to speak TLS with clients that speak HTTP; `None` when there is no certificate.
+    pub(crate) fn https_config(&self) -> Option<Arc<ServerConfig>> {
+        self.doorman.borrow_mut().https()
+    }
+
+    /// Returns how to speak TLS in QUIC; `None` when there is no certificate.
+    pub(crate) fn quic_config(&self, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
+        self.doorman.borrow().quic(protocols)
+    }
+
+    /// Returns what tells that TLS is spoken in another way.
+    pub(crate) fn tls_changes(&self) -> watch::Receiver<Option<Arc<Tls>>> {
+        self.doorman.borrow().changes()
+    }
+
+    /// Takes a connection into the table; returns its key.
+    pub(crate) fn insert(&self, guest: Rc<dyn Guest>) -> usize {
+        self.table.borrow_mut().insert(guest)
+    }
+
+    /// Returns how many connections are open, of all workers together.
+    pub(crate) fn taken(&self) -> usize {
+        self.places.taken()
+    }
+
+    /// Takes a handshake from what a client may have.
+    pub(crate) fn admits_handshake(&self, client: IpAddr) -> bool {
+        self.handshakes.admit(client, self.service.now().monotonic_ms)
+    }
+
+    /// Notes that a connection has something to do.
+    pub(crate) fn busy(&self, key: usize) {
+        self.table.borrow_mut().busy(key);
+    }
+
+    /// Notes that a connection is quiet from here on.
+    pub(crate) fn quiet(&self, key: usize) {
+        self.table.borrow_mut().quiet(key);
+    }
+
+    /// Returns what takes a connection out of the table when it is dropped.
+    pub(crate) fn entry(self: &Rc<Self>, key: usize) -> Entry<S> {
+        Entry { shared: Rc::clone(self), key }
+    }
+
+    /// Lends out room for a reply of any size.
+    pub(crate) fn with_room<T>(&self, work: impl FnOnce(&S, &mut [u8]) -> T) -> T {
+        let mut scratch = self.scratch.borrow_mut();
+        let room = scratch.output.get_mut(..MESSAGE_OCTETS_MAX).unwrap_or(&mut []);
+        work(&self.service, room)
+    }
+
+    /// Begins a TLS session; `None` when there may be none now.
+    fn secure(&self, client: IpAddr, opening: Opening) -> Option<Box<Secure>> {
+        if opening == Opening::Queries && !self.admits_handshake(client) {
+            return None;
+        }
+        let session = self.doorman.borrow_mut().begin()?;
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.prepare_tls();
+        Some(Secure::new(session, Rc::clone(&self.pool), Rc::clone(&scratch.sealed)))
+    }
+
+    /// Finds a place, if need be by ending the connection that has been quiet for longest.
+    pub(crate) fn find_place(&self) -> Option<Place> {
         self.places.take().or_else(|| {
             self.evict();
             self.places.take()
@@ -172,20 +322,35 @@ impl<S: Service + 'static> Shared<S> {
     }
 }
 
+/// A connection's place in the table.
+pub(crate) struct Entry<S: Service> {
+    shared: Rc<Shared<S>>,
+    key: usize,
+}
+
+impl<S: Service> Drop for Entry<S> {
+    fn drop(&mut self) {
+        drop(self.shared.table.borrow_mut().remove(self.key));
+    }
+}
+
 /// Serves one connection until it ends.
 async fn run<S: Service>(mut conversation: Conversation<S>) {
-    let mut timer = pin!(sleep_until(Instant::now() + conversation.shared.plan.first_timeout));
+    let plan = &conversation.shared.plan;
+    let mut timer = pin!(sleep_until(Instant::now() + plan.first_timeout.min(plan.handshake_timeout)));
     let ending = poll_fn(|context| conversation.poll(context, timer.as_mut())).await;
     ending.count(&conversation.connection.counters);
     match ending {
-        Ending::Finished | Ending::Stopping => {
+        // Broken TLS: so that the alert arrives.
+        Ending::Finished | Ending::Stopping | Ending::Tls => {
+            conversation.connection.say_goodbye();
             // It does not matter which of the two comes first.
             let _ = timeout(LINGER_TIMEOUT, linger(&conversation)).await;
         }
-        Ending::Client
-        | Ending::Error
-        | Ending::Idle
-        | Ending::Evicted
+        Ending::Client | Ending::Idle | Ending::Evicted => conversation.connection.say_goodbye(),
+        Ending::Error
+        | Ending::SlowHandshake
+        | Ending::HandshakesFull
         | Ending::SlowWriter
         | Ending::SlowReader
         | Ending::Malformed

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Client, Now, ReplyTo};
-use listen::{Answer, Answered, Counters, ListenerPlan, Plan, Service, Stopper};
+use engine::{Client, ConnectionText, Now, ReplyTo};
+use listen::{Answer, Answered, Counters, ListenerPlan, Plan, Service, Stopper, TlsCell};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::Instant;
 
@@ -50,6 +50,11 @@ impl Answer for Script {
 
     fn next_errand(&mut self) -> Option<Vec<u8>> {
         None
+    }
+
+    /// The policy of this server asks for one name.
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+        u64::from(say(&ConnectionText::ServerName) == Some(b"b.example.org"))
     }
 }
 
@@ -157,12 +162,17 @@ impl Running {
 
 /// Starts a worker on `address` with the plan that `change` makes of the default one.
 pub fn start(address: &str, change: impl FnOnce(&mut Plan)) -> Running {
+    start_with(address, &Arc::default(), change)
+}
+
+/// Starts a worker that speaks TLS as `tls` says.
+pub fn start_with(address: &str, tls: &Arc<TlsCell>, change: impl FnOnce(&mut Plan)) -> Running {
     let listener = ListenerPlan::new(address.parse().expect("an address"));
     let mut plan = Plan { listeners: vec![listener], ..Plan::default() };
     change(&mut plan);
     let sockets = listen::bind(&plan, 1, Vec::new()).expect("loopback has free ports");
     let address = sockets.addresses()[0].address;
-    let worker = sockets.into_workers().pop().expect("one worker");
+    let worker = sockets.into_workers().pop().expect("one worker").secured_by(tls);
     let (service, counters) = (Rc::new(Scripted::default()), Arc::new(Counters::default()));
     let (stopper, stop) = listen::stop();
     let serving = spawn_local(listen::serve(Rc::clone(&service), worker, Arc::clone(&counters), stop));

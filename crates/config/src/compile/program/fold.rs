@@ -1,10 +1,11 @@
 //! Conditions as they are tested: named ones put in place, and what is known when the file is loaded worked out.
 
+use engine::Transport;
 use wire::{Class, Opcode, Rcode, Rtype};
 
 use super::text_test;
 use crate::diagnostic::Problem;
-use crate::policy::condition::{MARKS, TextSource, TextTest, TransportTerm};
+use crate::policy::condition::{MARKS, TextSource, TextTest};
 use crate::policy::{Condition, Test};
 use crate::settings::Settings;
 use crate::source::Span;
@@ -103,15 +104,25 @@ impl<'a> Folder<'a> {
                 types.iter().all(|rtype| is_no_data(rtype.value)).then_some(false)
             }
             Test::Transport(transports) => {
-                let encrypted = |term: &TransportTerm| *term == TransportTerm::Encrypted;
-                if let Some(term) = transports.iter().find(|term| encrypted(&term.value)) {
-                    self.not_yet(term.span);
+                for term in transports {
+                    if !self.is_spoken(&[term.value]) {
+                        self.is_never_spoken(term.span, term.value.word());
+                    }
                 }
-                transports.iter().all(|term| encrypted(&term.value)).then_some(false)
+                None
             }
             Test::Text(source, test) => match &source.value {
-                TextSource::ServerName | TextSource::Path | TextSource::Header(_) => {
-                    self.not_yet(source.span);
+                TextSource::ServerName => {
+                    use Transport::{H3, Https, Quic, Tls};
+                    if !self.is_spoken(&[Tls, Https, Quic, H3]) {
+                        self.is_never_spoken(source.span, "TLS");
+                    }
+                    None
+                }
+                TextSource::Path | TextSource::Header(_) => {
+                    if !self.is_spoken(&[Transport::Https, Transport::H3]) {
+                        self.is_never_spoken(source.span, "HTTP");
+                    }
                     None
                 }
                 TextSource::Env(name) => {
@@ -159,10 +170,20 @@ impl<'a> Folder<'a> {
         );
     }
 
-    fn not_yet(&mut self, place: Span) {
+    /// Returns whether a listener speaks one of these.
+    fn is_spoken(&self, wanted: &[Transport]) -> bool {
+        match &self.settings.startup.listen {
+            Some(listeners) => {
+                listeners.iter().flat_map(|at| &at.speaks).any(|word| wanted.contains(&word.transport()))
+            }
+            None => wanted.iter().any(|wanted| matches!(wanted, Transport::Udp | Transport::Tcp)),
+        }
+    }
+
+    fn is_never_spoken(&mut self, place: Span, what: &str) {
         self.problems.push(
-            Problem::warning(place, "this is never so: no listener speaks TLS, HTTPS or QUIC")
-                .hint("this version has listeners for UDP and TCP only"),
+            Problem::warning(place, format!("this is never so: no listener speaks {what}"))
+                .hint("see \"transport\" under \"listen\""),
         );
     }
 

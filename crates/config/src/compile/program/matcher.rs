@@ -15,7 +15,7 @@ use wire::Rtype;
 use super::Emitter;
 use crate::diagnostic::Problem;
 use crate::policy::Test;
-use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest, TransportTerm};
+use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
 use crate::sets::Term;
 use crate::source::{At, Span};
 
@@ -35,14 +35,7 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         Test::Client(terms) => Matcher::Client(addresses(emitter, terms)),
         Test::ClientMac(macs) => Matcher::ClientMac(Macs::new(macs.clone())),
         Test::Listener(names) => Matcher::Listener(listeners(emitter, names)),
-        Test::Transport(terms) => {
-            let transports = terms.iter().filter_map(|term| match term.value {
-                TransportTerm::Udp => Some(engine::Transport::Udp),
-                TransportTerm::Tcp => Some(engine::Transport::Tcp),
-                TransportTerm::Encrypted => None,
-            });
-            Matcher::Transport(transports.collect())
-        }
+        Test::Transport(terms) => Matcher::Transport(terms.iter().map(|term| term.value).collect()),
         Test::Now(hours) => Matcher::Now(Box::new(Hours::new(hours.windows.clone(), hours.offsets()))),
         Test::Random(share) => Matcher::Random(*share),
         Test::Rate(rate) => {

@@ -18,6 +18,7 @@ mod implies;
 mod parser;
 mod values;
 
+use engine::Transport;
 use engine::matchers::identity::Mac;
 use engine::matchers::rate::Subject;
 use wire::{Class, Flags, Opcode, OptionCode, Rcode, Rtype};
@@ -83,7 +84,7 @@ pub enum Test {
     /// The query came to one of these listeners.
     Listener(Vec<At<String>>),
     /// The query came over one of these transports.
-    Transport(Vec<At<TransportTerm>>),
+    Transport(Vec<At<Transport>>),
     /// The time is within these hours.
     Now(Hours),
     /// One of so many: a share of 2³².
@@ -128,17 +129,6 @@ pub enum AddressTerm {
     Prefixes(Vec<Prefix>),
     /// The addresses of a set.
     Set(String),
-}
-
-/// A transport, also one that this version does not listen on yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportTerm {
-    /// Datagrams.
-    Udp,
-    /// Connections.
-    Tcp,
-    /// TLS, HTTPS, QUIC or HTTP/3.
-    Encrypted,
 }
 
 /// Where a text comes from.

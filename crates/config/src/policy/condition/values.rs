@@ -1,11 +1,12 @@
 //! The values that conditions compare with.
 
+use engine::Transport;
 use engine::matchers::identity::{Mac, parse_mac};
 use engine::matchers::rate::Subject;
 use engine::matchers::text::Regex;
 use wire::Rcode;
 
-use super::{AddressTerm, MARKS, NameTerm, TransportTerm};
+use super::{AddressTerm, MARKS, NameTerm};
 use crate::schema::PREFIX_WORDS;
 use crate::sets::name_pattern;
 use crate::values::{self, Misread, Read};
@@ -76,13 +77,9 @@ pub(super) fn mac(text: &str) -> Read<Mac> {
 }
 
 /// Reads a transport.
-pub(super) fn transport(text: &str) -> Read<TransportTerm> {
-    match text {
-        "udp" => Ok(TransportTerm::Udp),
-        "tcp" => Ok(TransportTerm::Tcp),
-        "tls" | "https" | "quic" | "h3" => Ok(TransportTerm::Encrypted),
-        other => Err(values::unknown_word(other, "transport", &["udp", "tcp", "tls", "https", "quic", "h3"])),
-    }
+pub(super) fn transport(text: &str) -> Read<Transport> {
+    let found = Transport::ALL.into_iter().find(|transport| transport.word() == text);
+    found.ok_or_else(|| values::unknown_word(text, "transport", &Transport::ALL.map(Transport::word)))
 }
 
 /// Reads a response code that an answer can have: also those that cannot be sent by `reject`.

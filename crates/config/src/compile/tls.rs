@@ -1,0 +1,247 @@
+//! Files with certificates and keys to what speaks TLS.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use listen::{Identity, IdentityError, TicketKeys, Tls, TlsPlan};
+use rustls::pki_types::pem::{PemObject as _, SectionKind};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use wire::NameBuf;
+
+use super::certificate::{self, Facts};
+use crate::diagnostic::Problem;
+use crate::load::Surroundings;
+use crate::lower::io_text;
+use crate::settings::{Certificate, Settings, TlsVersionWord};
+use crate::source::{At, Span};
+
+/// The keys of session tickets, and for which authorities of clients they were made: who resumes is not asked for a
+/// certificate again, so other authorities take other keys.
+#[derive(Clone, Debug)]
+pub(super) struct Tickets {
+    keys: TicketKeys,
+    roots: Vec<CertificateDer<'static>>,
+}
+
+/// Compiles what the configuration says about TLS; `None` if there is no certificate, or a mistake. Notes the server's name
+/// in its first certificate.
+pub(super) fn compile(
+    settings: &Settings,
+    (tickets, server_name): (&mut Option<Tickets>, &mut Option<NameBuf>),
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Tls>> {
+    let tls = &settings.tls;
+    *server_name = None;
+    if tls.certificates.is_empty() {
+        return None;
+    }
+    let files = Files { surroundings };
+    let mut identities = Vec::new();
+    for certificate in &tls.certificates {
+        match files.identity(certificate, problems) {
+            Ok((identity, name)) => {
+                if identities.is_empty() {
+                    *server_name = name;
+                }
+                identities.push(identity);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut client_roots = Vec::new();
+    for file in &tls.client_ca {
+        match files.chain(file) {
+            Ok(roots) => client_roots.extend(roots),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if identities.len() < tls.certificates.len() {
+        return None;
+    }
+    let place = tls.certificates.first().map_or(Span::BUILT_IN, |certificate| certificate.chain.span);
+    let keys = match tickets {
+        Some(tickets) if tickets.roots == client_roots => Ok(tickets.keys.clone()),
+        _ => TicketKeys::new(),
+    };
+    let made = keys.and_then(|keys| {
+        *tickets = Some(Tickets { keys: keys.clone(), roots: client_roots.clone() });
+        let speaks_tls12 = tls.min_version == TlsVersionWord::V12;
+        Tls::new(TlsPlan { identities, tickets: keys, speaks_tls12, client_roots })
+    });
+    match made {
+        Ok(made) => Some(Arc::new(made)),
+        Err(error) => {
+            problems.push(Problem::error(place, format!("TLS cannot be spoken: {error}")));
+            None
+        }
+    }
+}
+
+/// Returns the files that it is made of.
+pub(super) fn files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
+    let certificates = settings.tls.certificates.iter();
+    let pairs = certificates.flat_map(|certificate| [&certificate.chain.value, &certificate.key.value]);
+    pairs.chain(settings.tls.client_ca.iter().map(|file| &file.value))
+}
+
+/// A file in PEM form, taken apart.
+struct Pem {
+    sections: Vec<(SectionKind, Vec<u8>)>,
+    has_locked_key: bool,
+}
+
+impl Pem {
+    /// Returns what is in it, for a person.
+    fn content(&self) -> String {
+        let count =
+            |kind: &dyn Fn(&SectionKind) -> bool| self.sections.iter().filter(|(it, _)| kind(it)).count();
+        let certificates = count(&|kind| *kind == SectionKind::Certificate);
+        let keys = count(&is_key);
+        match (certificates, keys) {
+            (0, 0) => "holds neither certificates nor keys in PEM form".to_owned(),
+            (0, _) => "holds a private key only".to_owned(),
+            (1, 0) => "holds a certificate only".to_owned(),
+            (_, 0) => format!("holds {certificates} certificates only"),
+            (_, _) => "holds both".to_owned(),
+        }
+    }
+}
+
+fn is_key(kind: &SectionKind) -> bool {
+    matches!(kind, SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey)
+}
+
+struct Files<'a> {
+    surroundings: &'a dyn Surroundings,
+}
+
+impl Files<'_> {
+    fn pem(&self, file: &At<PathBuf>) -> Result<Pem, Problem> {
+        let path = &file.value;
+        let octets = self.surroundings.read(path).map_err(|error| {
+            let problem = wrong(file, format!("cannot read it: {}", io_text(&error)));
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    problem.hint("the user that the server runs as (\"server.user\") must be able to read it")
+                }
+                _ => problem,
+            }
+        })?;
+        let mut sections = Vec::new();
+        let mut iterator = <(SectionKind, Vec<u8>)>::pem_slice_iter(&octets);
+        loop {
+            let at = octets.len() - iterator.remainder().len();
+            match iterator.next() {
+                Some(Ok(section)) => sections.push(section),
+                Some(Err(_)) => {
+                    let before = octets.get(..at).unwrap_or(&[]);
+                    let line = before.iter().filter(|&&octet| octet == b'\n').count() + 1;
+                    return Err(wrong(file, format!("what begins after line {line} is not PEM")));
+                }
+                None => break,
+            }
+        }
+        let has_locked_key = octets.windows(9).any(|text| text == b"ENCRYPTED");
+        Ok(Pem { sections, has_locked_key })
+    }
+
+    fn chain(&self, file: &At<PathBuf>) -> Result<Vec<CertificateDer<'static>>, Problem> {
+        let pem = self.pem(file)?;
+        let content = pem.content();
+        let certificates = pem.sections.into_iter().filter(|(kind, _)| *kind == SectionKind::Certificate);
+        let chain: Vec<_> = certificates.map(|(_, der)| CertificateDer::from(der)).collect();
+        if chain.is_empty() {
+            return Err(wrong(file, content).expected("a file with a certificate in PEM form"));
+        }
+        Ok(chain)
+    }
+
+    fn key(&self, file: &At<PathBuf>) -> Result<PrivateKeyDer<'static>, Problem> {
+        let pem = self.pem(file)?;
+        let content = pem.content();
+        let key = pem.sections.into_iter().find(|(kind, _)| is_key(kind));
+        key.and_then(|(kind, der)| PrivateKeyDer::from_pem(kind, der)).ok_or_else(|| {
+            if pem.has_locked_key {
+                wrong(file, "the private key is locked with a password".to_owned())
+                    .hint("\"openssl pkey -in FILE -out FILE\" writes it without one")
+            } else {
+                wrong(file, content).expected("a file with a private key in PEM form")
+            }
+        })
+    }
+
+    /// Returns who the server is by a certificate, and the first name in it that is one server's.
+    fn identity(
+        &self,
+        certificate: &Certificate,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(Identity, Option<NameBuf>), Problem> {
+        let Certificate { chain: chain_file, key: key_file } = certificate;
+        let chain = self.chain(chain_file)?;
+        let facts = chain.first().and_then(|first| certificate::read(first));
+        let facts = facts
+            .ok_or_else(|| wrong(chain_file, "it does not begin with an X.509 certificate".to_owned()))?;
+        let key = self.key(key_file)?;
+        if self.surroundings.is_open_to_all(&key_file.value) {
+            problems.push(
+                Problem::warning(
+                    key_file.span,
+                    format!(
+                        "every user of this machine can read the private key in \"{}\"",
+                        shown(&key_file.value)
+                    ),
+                )
+                .hint("\"chmod o-rwx\" keeps it to those who need it"),
+            );
+        }
+        self.check_time(chain_file, &facts, problems);
+        let is_name = |name: &&String| name.parse::<IpAddr>().is_err() && !name.starts_with('*');
+        let name = facts.names.iter().find(is_name).and_then(|name| name.parse().ok());
+        let identity = Identity::new(chain, &key, facts.names).map_err(|error| match error {
+            IdentityError::Mismatch => {
+                let chain = shown(&chain_file.value);
+                wrong(key_file, format!("the key is not that of the certificate in \"{chain}\""))
+            }
+            IdentityError::Key(why) => wrong(key_file, format!("this kind of key cannot be used: {why}"))
+                .expected("an ECDSA (P-256, P-384, P-521), Ed25519 or RSA (2048 bits or more) key"),
+            IdentityError::Certificate(why) => {
+                wrong(chain_file, format!("the certificate cannot be used: {why}"))
+            }
+        })?;
+        Ok((identity, name))
+    }
+
+    /// Warns about a certificate that clients will refuse now. The server runs all the same: its other listeners need none.
+    fn check_time(&self, file: &At<PathBuf>, facts: &Facts, problems: &mut Vec<Problem>) {
+        const DAY: i64 = 86_400;
+        let now = self.surroundings.unix_seconds();
+        let days = |seconds: i64| match seconds / DAY {
+            0 => "today".to_owned(),
+            1 => "a day ago".to_owned(),
+            days => format!("{days} days ago"),
+        };
+        let warning = if now >= facts.ends {
+            Some(format!("the certificate expired {}; clients will refuse it", days(now - facts.ends)))
+        } else if now < facts.begins {
+            Some(
+                "the certificate is not valid yet, by this machine's clock; clients may refuse it".to_owned(),
+            )
+        } else {
+            None
+        };
+        if let Some(message) = warning {
+            let message = format!("\"{}\": {message}", shown(&file.value));
+            problems.push(Problem::warning(file.span, message));
+        }
+    }
+}
+
+fn shown(path: &Path) -> std::path::Display<'_> {
+    path.display()
+}
+
+fn wrong(file: &At<PathBuf>, what: String) -> Problem {
+    Problem::error(file.span, format!("\"{}\": {what}", shown(&file.value)))
+}

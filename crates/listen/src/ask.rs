@@ -1,0 +1,147 @@
+//! One query of a transport whose requests are futures: answered now, or waited for.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use engine::{Address, Client, ConnectionText, Outlet, ReplyTo};
+use hyper::body::Bytes;
+
+use crate::service::{self, Answer as _, Answered, Service};
+use crate::tcp::Shared;
+
+/// The most octets of a message.
+pub(crate) const MESSAGE_OCTETS_MAX: usize = 65_535;
+
+/// As many queries of the connection wait as may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+/// What became of a query, its reply copied out of the room it was written in.
+enum Outcome<D> {
+    Reply(Bytes),
+    Nothing,
+    Deferred(D),
+}
+
+/// Asks the engine for one connection.
+pub(crate) struct Asker<S: Service> {
+    shared: Rc<Shared<S>>,
+    /// Queries that wait for an upstream, also those whose stream is gone.
+    waiting: Rc<Cell<u32>>,
+}
+
+impl<S: Service + 'static> Asker<S> {
+    pub(crate) fn new(shared: Rc<Shared<S>>) -> Self {
+        Self { shared, waiting: Rc::default() }
+    }
+
+    pub(crate) const fn shared(&self) -> &Rc<Shared<S>> {
+        &self.shared
+    }
+
+    /// Returns the reply to `query`, or `None` if it gets none. `say` tells policy about the connection.
+    pub(crate) async fn ask<'t>(
+        &self,
+        query: &[u8],
+        client: Client,
+        say: impl Fn(&ConnectionText) -> Option<&'t [u8]>,
+    ) -> Result<Option<Bytes>, TooMany> {
+        if self.waiting.get() >= self.shared.plan().waiting_max.max(1) {
+            // Streams that were reset still wait: whoever opens more in their place has to slow down.
+            return Err(TooMany);
+        }
+        let answered = self.shared.with_room(|service, room| {
+            let now = service.now();
+            let mut engine = service.engine();
+            engine.begin(now);
+            let connection = engine.connection_bits(say);
+            match engine.answer(query, &Client { connection, ..client }, room) {
+                Answered::Reply(len) => {
+                    Outcome::Reply(Bytes::copy_from_slice(room.get(..len).unwrap_or(&[])))
+                }
+                Answered::Nothing => Outcome::Nothing,
+                Answered::Deferred(deferred) => Outcome::Deferred(deferred),
+            }
+        });
+        let service = self.shared.service();
+        Ok(match answered {
+            Outcome::Reply(reply) => {
+                service::finish(&**service, 1);
+                Some(reply)
+            }
+            Outcome::Nothing => None,
+            Outcome::Deferred(deferred) => {
+                let pigeonhole = Rc::new(Pigeonhole::default());
+                let ticket = Ticket::new(&pigeonhole, &self.waiting);
+                let address = Address { peer: (client.address, client.port).into(), local: None, stream: 0 };
+                service.take(deferred, ReplyTo { outlet: Rc::new(ticket), address });
+                service::finish(&**service, 1);
+                poll_fn(|context| pigeonhole.poll(context)).await
+            }
+        })
+    }
+}
+
+/// Where the late reply to one request is put.
+#[derive(Default)]
+struct Pigeonhole {
+    reply: RefCell<Option<Bytes>>,
+    /// Whether there will be no (other) reply.
+    is_over: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Pigeonhole {
+    fn poll(&self, context: &Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(reply) = self.reply.take() {
+            return Poll::Ready(Some(reply));
+        }
+        if self.is_over.get() {
+            return Poll::Ready(None);
+        }
+        *self.waker.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Takes the reply to a query that waits. Dropping it means that none will come (any more).
+struct Ticket {
+    pigeonhole: Rc<Pigeonhole>,
+    waiting: Rc<Cell<u32>>,
+}
+
+impl Ticket {
+    fn new(pigeonhole: &Rc<Pigeonhole>, waiting: &Rc<Cell<u32>>) -> Self {
+        waiting.set(waiting.get() + 1);
+        Self { pigeonhole: Rc::clone(pigeonhole), waiting: Rc::clone(waiting) }
+    }
+}
+
+impl Outlet for Ticket {
+    fn deliver(&self, _: &Address, reply: &[u8]) {
+        *self.pigeonhole.reply.borrow_mut() = Some(Bytes::copy_from_slice(reply));
+        self.pigeonhole.wake();
+    }
+
+    fn flush(&self) {}
+
+    fn reply_octets_max(&self) -> usize {
+        MESSAGE_OCTETS_MAX
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.waiting.set(self.waiting.get().saturating_sub(1));
+        self.pigeonhole.is_over.set(true);
+        self.pigeonhole.wake();
+    }
+}

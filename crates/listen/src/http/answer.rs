@@ -1,0 +1,332 @@
+//! One request and its response.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use engine::{Client, ConnectionText, Transport};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, Response, StatusCode};
+use tokio::time::timeout;
+use wire::message::Section;
+use wire::{Flags, Header, Message, Rcode, Rtype};
+
+use super::request::{self, Asked, JSON, MESSAGE, Refusal};
+use super::{Handle, Working, forwarded, json};
+use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
+use crate::bind::Entrance;
+use crate::plan::TcpPlan;
+use crate::service::Service;
+use crate::tcp::Shared;
+use crate::udp::is_proxy;
+
+/// Who speaks HTTP with us, over one connection.
+pub(crate) struct Visit<S: Service> {
+    asker: Asker<S>,
+    handle: Rc<Handle>,
+    /// The connection's place in the worker's table.
+    key: usize,
+    entrance: Arc<Entrance>,
+    client: Client,
+    /// The name of the server that the client wants to speak with.
+    server_name: Option<Box<str>>,
+}
+
+impl<S: Service + 'static> Visit<S> {
+    pub(crate) fn new(
+        shared: Rc<Shared<S>>,
+        (handle, key): (Rc<Handle>, usize),
+        entrance: Arc<Entrance>,
+        (address, port): (IpAddr, u16),
+        transport: Transport,
+    ) -> Self {
+        let client = Client {
+            address,
+            port,
+            transport,
+            verified: true,
+            reply_octets_max: u16::MAX,
+            keepalive: None,
+            listener: entrance.listener,
+            connection: 0,
+        };
+        Self { asker: Asker::new(shared), handle, key, entrance, client, server_name: None }
+    }
+
+    /// Returns the same visit, by a client whose address a proxy has not seen proven.
+    pub(super) fn unproven(self) -> Self {
+        Self { client: Client { verified: false, ..self.client }, ..self }
+    }
+
+    /// Returns the same visit, with the name that the client has for us.
+    pub(crate) fn named(self, server_name: Option<&str>) -> Self {
+        Self { server_name: server_name.map(Into::into), ..self }
+    }
+
+    pub(super) fn plan(&self) -> &TcpPlan {
+        self.asker.shared().plan()
+    }
+
+    pub(super) const fn handle(&self) -> &Rc<Handle> {
+        &self.handle
+    }
+}
+
+/// The body of a response: one piece, sent once.
+pub(crate) struct Once(pub(super) Option<Bytes>);
+
+impl Body for Once {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// A request that is being worked on: until it is done, or given up, its connection is not quiet.
+struct Busy<S: Service + 'static> {
+    visit: Rc<Visit<S>>,
+    _working: Working,
+}
+
+impl<S: Service + 'static> Busy<S> {
+    fn new(visit: &Rc<Visit<S>>) -> Self {
+        visit.asker.shared().busy(visit.key);
+        Self { visit: Rc::clone(visit), _working: visit.handle.working() }
+    }
+}
+
+impl<S: Service + 'static> Drop for Busy<S> {
+    fn drop(&mut self) {
+        // The place of a connection that has ended may be another's by now.
+        if self.visit.handle.is_last() && !self.visit.handle.is_evicted() {
+            self.visit.asker.shared().quiet(self.visit.key);
+        }
+    }
+}
+
+/// Answers one request over HTTP/1.1 or HTTP/2.
+pub(super) async fn answer<S: Service + 'static>(
+    visit: Rc<Visit<S>>,
+    request: Request<Incoming>,
+) -> Result<Response<Once>, Infallible> {
+    let _busy = Busy::new(&visit);
+    let (head, body) = request.into_parts();
+    Ok(respond(&visit, &head, read_body(body)).await)
+}
+
+/// Returns the response to a request, whose body is read only if it holds the question.
+pub(super) async fn respond<S: Service + 'static>(
+    visit: &Visit<S>,
+    head: &Parts,
+    body: impl Future<Output = Result<Vec<u8>, Refusal>>,
+) -> Response<Once> {
+    let counters = visit.asker.shared().counters();
+    counters.http_requests.bump();
+    match try_respond(visit, head, body).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            counters.http_refused.bump();
+            refuse(refusal)
+        }
+    }
+}
+
+async fn try_respond<S: Service + 'static>(
+    visit: &Visit<S>,
+    head: &Parts,
+    body: impl Future<Output = Result<Vec<u8>, Refusal>>,
+) -> Result<Response<Once>, Refusal> {
+    let asked = request::read(&head.method, &head.uri, &head.headers, &visit.entrance.paths)?;
+    let (query, is_json) = match asked {
+        Asked::Message(query) => (query, false),
+        Asked::Body => {
+            let patience = visit.asker.shared().plan().query_timeout;
+            let read = timeout(patience, body).await;
+            let slow = Refusal { status: StatusCode::REQUEST_TIMEOUT, text: "the body took too long\n" };
+            (read.map_err(|_| slow)??, false)
+        }
+        Asked::Json(parameters) => {
+            let query = json::query(&parameters);
+            (query.map_err(|text| Refusal { status: StatusCode::BAD_REQUEST, text })?, true)
+        }
+    };
+    let reply = visit.ask(head, &query).await?;
+    let max_age = max_age(&reply);
+    let (kind, body) = if is_json {
+        let text = json::reply(&reply);
+        let text = text.ok_or(Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, text: "" })?;
+        (JSON, Bytes::from(text))
+    } else {
+        (MESSAGE, reply)
+    };
+    let mut response = Response::new(Once(Some(body)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Ok(value) = HeaderValue::try_from(format!("max-age={max_age}")) {
+        headers.insert(CACHE_CONTROL, value);
+    }
+    if let (Some(elsewhere), Transport::Https) = (&visit.entrance.alt_svc, visit.client.transport) {
+        headers.insert(ALT_SVC, elsewhere.clone());
+    }
+    Ok(response)
+}
+
+fn refuse(refusal: Refusal) -> Response<Once> {
+    let mut response = Response::new(Once(Some(Bytes::from_static(refusal.text.as_bytes()))));
+    *response.status_mut() = refusal.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
+    }
+    response
+}
+
+/// Reads a body that is one message.
+async fn read_body(body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let too_large = Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, text: "larger than a message can be\n" };
+    if body.size_hint().lower() > MESSAGE_OCTETS_MAX as u64 {
+        return Err(too_large);
+    }
+    let mut body = pin!(body);
+    let mut octets = Vec::new();
+    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+        let broken = Refusal { status: StatusCode::BAD_REQUEST, text: "the body is broken\n" };
+        let frame = frame.map_err(|_| broken)?;
+        let Some(data) = frame.data_ref() else { continue };
+        if octets.len() + data.len() > MESSAGE_OCTETS_MAX {
+            return Err(too_large);
+        }
+        octets.extend_from_slice(data);
+    }
+    Ok(octets)
+}
+
+impl<S: Service + 'static> Visit<S> {
+    /// Returns who asks: the peer, or the one that a trusted proxy says it asks for.
+    fn client(&self, head: &Parts) -> Client {
+        let trusted = &self.entrance.forwarders;
+        if !is_proxy(trusted, self.client.address) {
+            return self.client;
+        }
+        match forwarded::client(&head.headers, trusted) {
+            Some(address) => Client { address, port: 0, ..self.client },
+            None => self.client,
+        }
+    }
+
+    /// Has the engine answer, and waits if it must.
+    async fn ask(&self, head: &Parts, query: &[u8]) -> Result<Bytes, Refusal> {
+        self.asker.shared().counters().http_queries.bump();
+        let say = |text: &ConnectionText| match text {
+            ConnectionText::ServerName => self.server_name.as_deref().map(str::as_bytes),
+            ConnectionText::Path => Some(head.uri.path().as_bytes()),
+            ConnectionText::Header(name) => head.headers.get(&**name).map(HeaderValue::as_bytes),
+        };
+        match self.asker.ask(query, self.client(head), say).await {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => Err(unanswered(query)),
+            Err(TooMany) => {
+                let text = "too many queries of this connection wait\n";
+                Err(Refusal { status: StatusCode::TOO_MANY_REQUESTS, text })
+            }
+        }
+    }
+}
+
+/// Says why a query has no reply, in words of HTTP.
+fn unanswered(query: &[u8]) -> Refusal {
+    let is_query = Header::parse(query).is_some_and(|header| !header.flags.has(Flags::QR));
+    if is_query {
+        Refusal { status: StatusCode::FORBIDDEN, text: "this query gets no answer\n" }
+    } else {
+        Refusal { status: StatusCode::BAD_REQUEST, text: "this is not a DNS query\n" }
+    }
+}
+
+/// Returns how many seconds a reply may be kept: not longer than any record in its answer, or than the SOA of a negative
+/// one says (RFC 8484 §5.1).
+fn max_age(reply: &[u8]) -> u32 {
+    let Ok(message) = Message::parse(reply) else { return 0 };
+    if !matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) || message.header.flags.has(Flags::TC) {
+        return 0;
+    }
+    let answers = message.records().filter(|record| record.section == Section::Answer);
+    if let Some(least) = answers.map(|record| record.ttl().seconds()).min() {
+        return least;
+    }
+    let soa =
+        message.records().find(|record| record.section == Section::Authority && record.rtype == Rtype::SOA);
+    let negative = soa.and_then(|record| {
+        let minimum = record.rdata.last_chunk::<4>()?;
+        // RFC 2308 §5: the smaller of the SOA's own TTL and its MINIMUM.
+        Some(record.ttl().seconds().min(u32::from_be_bytes(*minimum)))
+    });
+    negative.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{Class, NameBuf, Ttl, Writer};
+
+    use super::*;
+
+    fn reply(rcode: Rcode, records: &[(Section, Rtype, u32, &[u8])]) -> Vec<u8> {
+        let mut buffer = vec![0; 512];
+        let flags = Flags::QR.with_rcode(rcode);
+        let mut writer = Writer::new(&mut buffer, 512, 0, flags);
+        let name: NameBuf = "example.org".parse().expect("a name");
+        for &(section, rtype, ttl, rdata) in records {
+            let ttl = Ttl::new(ttl);
+            let written =
+                writer.record(section, name.as_name(), rtype, Class::IN, ttl, |out| out.bytes(rdata));
+            written.expect("room");
+        }
+        let len = writer.finish();
+        buffer.truncate(len);
+        buffer
+    }
+
+    #[test]
+    fn replies_are_kept_no_longer_than_their_records() {
+        let soa = [&[0, 0][..], &[0; 16], &60_u32.to_be_bytes()].concat();
+        let a = [192, 0, 2, 1];
+        for (rcode, records, expect) in [
+            (
+                Rcode::NOERROR,
+                vec![(Section::Answer, Rtype::A, 300, &a[..]), (Section::Answer, Rtype::A, 20, &a)],
+                20,
+            ),
+            (
+                Rcode::NOERROR,
+                vec![(Section::Answer, Rtype::A, 300, &a[..]), (Section::Authority, Rtype::A, 20, &a)],
+                300,
+            ),
+            (Rcode::NXDOMAIN, vec![(Section::Authority, Rtype::SOA, 900, &soa[..])], 60),
+            (Rcode::NOERROR, vec![(Section::Authority, Rtype::SOA, 30, &soa[..])], 30),
+            (Rcode::NOERROR, Vec::new(), 0),
+            (Rcode::SERVFAIL, vec![(Section::Answer, Rtype::A, 300, &a[..])], 0),
+        ] {
+            assert_eq!(max_age(&reply(rcode, &records)), expect, "{rcode:?} {records:?}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it.
+//!
+//! `hyper` reads requests; the answer comes from the same engine, in the worker's own thread. What a stranger can make grow is
+//! bounded: connections and handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
+//! that are opened and reset, and the time that each of these may take.
+
+mod answer;
+mod forwarded;
+mod h3;
+mod json;
+mod request;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Transport;
+use hyper::rt::Executor;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+
+pub(crate) use self::answer::Visit;
+pub(crate) use self::h3::talk_h3;
+use crate::bind::Entrance;
+use crate::plan::{Connections, TcpPlan};
+use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
+use crate::service::Service;
+use crate::tcp::{Ending, Guest, Place, Shared};
+
+/// Octets of the head of a request.
+const HEAD_OCTETS_MAX: usize = 16 << 10;
+/// Fields in the head of a request.
+const HEAD_FIELDS_MAX: usize = 64;
+/// Streams of an HTTP/2 connection that may be open at once.
+const STREAMS_MAX: u32 = 128;
+/// Streams that a client may reset before we have looked at them (CVE-2023-44487); one more ends the connection.
+const RESETS_MAX: usize = 32;
+/// Streams with mistakes in them that we reset before the connection ends.
+const MISTAKES_MAX: usize = 64;
+/// Octets that a client may send on a stream before we take them: the largest message.
+const STREAM_WINDOW_OCTETS: u32 = 64 << 10;
+/// Octets that it may send on a connection.
+const CONNECTION_WINDOW_OCTETS: u32 = 256 << 10;
+/// Octets of replies that a stream keeps until the client takes them.
+const SEND_OCTETS_MAX: usize = 64 << 10;
+/// How long a connection that is told to end may take to do so.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Runs what `hyper` wants to run beside a connection, on this thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Here;
+
+impl<F: Future + 'static> Executor<F> for Here
+where
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        // A stream of HTTP/2: it ends with the reply it waits for, and the desk sees to it that there is one in time.
+        drop(tokio::task::spawn_local(future));
+    }
+}
+
+/// How HTTP is spoken.
+pub(crate) type Builder = auto::Builder<Here>;
+
+/// Returns how HTTP is spoken within the limits of `plan`.
+pub(crate) fn builder(plan: &TcpPlan) -> Builder {
+    let mut builder = auto::Builder::new(Here);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // Our own clock for quiet connections rings before; this one is for when it does not.
+        .header_read_timeout(plan.idle_timeout + plan.query_timeout)
+        .max_headers(HEAD_FIELDS_MAX)
+        .max_buf_size(HEAD_OCTETS_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX.min(plan.waiting_max))
+        .max_header_list_size(HEAD_OCTETS_MAX as u32)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(MISTAKES_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_OCTETS)
+        .initial_connection_window_size(CONNECTION_WINDOW_OCTETS)
+        .max_send_buf_size(SEND_OCTETS_MAX);
+    builder
+}
+
+/// One connection as the outside sees it.
+pub(crate) struct Handle {
+    place: RefCell<Option<Place>>,
+    evicted: Cell<bool>,
+    is_stopping: Cell<bool>,
+    changed: Notify,
+    /// Requests that are being worked on.
+    working: Cell<u32>,
+    /// When something was last done.
+    active_at: Cell<Instant>,
+    requests: Cell<u64>,
+}
+
+impl Guest for Handle {
+    fn evict(&self) {
+        drop(self.place.take());
+        self.evicted.set(true);
+        self.changed.notify_one();
+    }
+
+    fn stop(&self) {
+        self.is_stopping.set(true);
+        self.changed.notify_one();
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(place: Place) -> Rc<Self> {
+        Rc::new(Self {
+            place: RefCell::new(Some(place)),
+            evicted: Cell::new(false),
+            is_stopping: Cell::new(false),
+            changed: Notify::new(),
+            working: Cell::new(0),
+            active_at: Cell::new(Instant::now()),
+            requests: Cell::new(0),
+        })
+    }
+
+    /// Notes for as long as the result lives that a request is being worked on.
+    pub(crate) fn working(self: &Rc<Self>) -> Working {
+        self.working.set(self.working.get() + 1);
+        self.requests.set(self.requests.get() + 1);
+        self.touch();
+        Working(Rc::clone(self))
+    }
+
+    /// Notes that the connection has ended, whatever of its requests is still under way.
+    fn leave(&self) {
+        drop(self.place.take());
+        self.evicted.set(true);
+    }
+
+    /// Returns whether one request is being worked on and no other.
+    pub(super) const fn is_last(&self) -> bool {
+        self.working.get() == 1
+    }
+
+    /// Notes that something was done.
+    pub(crate) fn touch(&self) {
+        self.active_at.set(Instant::now());
+    }
+
+    /// Waits for the next change from outside.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns whether its place was given to another.
+    pub(crate) const fn is_evicted(&self) -> bool {
+        self.evicted.get()
+    }
+
+    /// Returns whether it was asked to end when nothing waits any more.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.is_stopping.get()
+    }
+
+    /// Waits for `work`, unless the connection has to end before it is done.
+    pub(crate) async fn unless_evicted<T>(&self, work: impl Future<Output = T>) -> Result<T, Ending> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = self.changed() => {
+                    if self.is_evicted() {
+                        return Err(Ending::Evicted);
+                    }
+                    if self.is_stopping() {
+                        return Err(Ending::Stopping);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A request that is being worked on.
+pub(crate) struct Working(Rc<Handle>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.working.set(self.0.working.get().saturating_sub(1));
+        self.0.touch();
+    }
+}
+
+/// A connection that was accepted.
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: (IpAddr, u16),
+    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) handle: Rc<Handle>,
+    /// Its place in the worker's table.
+    pub(crate) key: usize,
+    /// Whether it begins with a PROXY header.
+    pub(crate) has_header: bool,
+}
+
+/// Serves one connection until it ends.
+pub(crate) async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
+    let key = accepted.key;
+    // However this ends, also by being dropped, the worker forgets the connection.
+    let _entry = shared.entry(key);
+    let handle = Rc::clone(&accepted.handle);
+    let ending = match serve(&shared, accepted).await {
+        Ok(()) => Ending::Client,
+        Err(ending) => ending,
+    };
+    ending.count(shared.counters());
+    handle.leave();
+}
+
+async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted) -> Result<(), Ending> {
+    let Accepted { stream, mut peer, entrance, handle, key, has_header } = accepted;
+    let plan = *shared.plan();
+    let mut stream = tokio::net::TcpStream::from_std(stream).map_err(|_| Ending::Error)?;
+    let mut verified = true;
+    if has_header {
+        let source = timeout(plan.query_timeout, read_header(&mut stream));
+        let source = handle.unless_evicted(source).await?.map_err(|_| Ending::SlowWriter)??;
+        if let Source::Client { address, port, stream } = source {
+            (peer, verified) = ((address, port), stream);
+            let is_admitted =
+                handle.place.borrow_mut().as_mut().map(|place| place.charge(plan.client(address)));
+            match is_admitted {
+                Some(true) => {}
+                Some(false) => return Err(Ending::ClientFull),
+                None => return Err(Ending::Evicted),
+            }
+        }
+    }
+    let visit = Visit::new(
+        Rc::clone(shared),
+        (Rc::clone(&handle), key),
+        Arc::clone(&entrance),
+        peer,
+        Transport::Https,
+    );
+    let visit = if verified { visit } else { visit.unproven() };
+    if entrance.connections == Connections::Http {
+        return talk(shared, Rc::new(visit), stream).await;
+    }
+    if has_header && !shared.admits_handshake(peer.0) {
+        return Err(Ending::HandshakesFull);
+    }
+    let config = shared.https_config().ok_or(Ending::HandshakesFull)?;
+    let handshake = timeout(plan.handshake_timeout, TlsAcceptor::from(config).accept(stream));
+    let stream = handle.unless_evicted(handshake).await?.map_err(|_| Ending::SlowHandshake)?;
+    let stream = stream.map_err(|_| Ending::Tls)?;
+    shared.counters().tls_handshakes.bump();
+    handle.touch();
+    let visit = visit.named(stream.get_ref().1.server_name());
+    talk(shared, Rc::new(visit), stream).await
+}
+
+/// Reads a PROXY header and not an octet more.
+async fn read_header(stream: &mut tokio::net::TcpStream) -> Result<Source, Ending> {
+    let mut bytes = [0; HEADER_OCTETS_MAX];
+    let mut known = 0;
+    loop {
+        let seen = stream.peek(&mut bytes).await.map_err(|_| Ending::Error)?;
+        let came = bytes.get(..seen).unwrap_or(&[]);
+        match proxy::parse(came) {
+            Ok((source, after)) => {
+                let len = seen - after.len();
+                let header = bytes.get_mut(..len).unwrap_or(&mut []);
+                stream.read_exact(header).await.map_err(|_| Ending::Error)?;
+                return Ok(source);
+            }
+            Err(Unread::Malformed) => return Err(Ending::MalformedProxy),
+            Err(Unread::Incomplete) if seen == 0 => return Err(Ending::Client),
+            Err(Unread::Incomplete) => {
+                // What was seen stays readable, so asking again at once would spin.
+                if seen == known {
+                    tokio::time::sleep(HEADER_PAUSE).await;
+                }
+                known = seen;
+            }
+        }
+    }
+}
+
+/// How long to wait for the rest of a PROXY header before looking again.
+const HEADER_PAUSE: Duration = Duration::from_millis(10);
+
+/// Speaks HTTP until the connection ends.
+async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static>(
+    shared: &Rc<Shared<S>>,
+    visit: Rc<Visit<S>>,
+    stream: IO,
+) -> Result<(), Ending> {
+    let plan = *shared.plan();
+    let handle = Rc::clone(visit.handle());
+    let service = service_fn(move |request| answer::answer(Rc::clone(&visit), request));
+    let builder = shared.http();
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut goodbye: Option<(Instant, Ending)> = None;
+    loop {
+        let is_busy = handle.working.get() > 0;
+        let quiet =
+            if handle.requests.get() == 0 { plan.first_timeout } else { plan.idle_timeout(shared.taken()) };
+        let idle_at =
+            if is_busy { Instant::now() + plan.idle_timeout } else { handle.active_at.get() + quiet };
+        let deadline = goodbye.map_or(idle_at, |(at, _)| at);
+        tokio::select! {
+            biased;
+            done = connection.as_mut() => return match (done, goodbye) {
+                (_, Some((_, ending))) => Err(ending),
+                (Ok(()), None) => Ok(()),
+                (Err(error), None) => Err(ending(&*error)),
+            },
+            () = handle.changed() => {
+                if handle.is_evicted() {
+                    return Err(Ending::Evicted);
+                }
+                if handle.is_stopping() && goodbye.is_none() {
+                    connection.as_mut().graceful_shutdown();
+                    // The worker's own deadline comes first, if it is sooner.
+                    goodbye = Some((Instant::now() + plan.idle_timeout, Ending::Stopping));
+                }
+            }
+            () = sleep_until(deadline) => {
+                if let Some((_, ending)) = goodbye {
+                    return Err(ending);
+                }
+                if handle.working.get() == 0 && handle.active_at.get() + quiet <= Instant::now() {
+                    connection.as_mut().graceful_shutdown();
+                    goodbye = Some((Instant::now() + GOODBYE_TIMEOUT, Ending::Idle));
+                }
+            }
+        }
+    }
+}
+
+/// Returns why `hyper` ended a connection.
+fn ending(error: &(dyn std::error::Error + 'static)) -> Ending {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            if error.is_timeout() {
+                return Ending::SlowWriter;
+            }
+            if error.is_parse() {
+                return Ending::Malformed;
+            }
+            if error.is_incomplete_message() {
+                return Ending::Client;
+            }
+        }
+        if error.downcast_ref::<io::Error>().is_some() {
+            return Ending::Error;
+        }
+        cause = error.source();
+    }
+    Ending::Malformed
+}

@@ -1,0 +1,66 @@
+//! How many handshakes there may be: each costs as much as a hundred answers.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{IpAddr, Ipv4Addr};
+
+use engine::gate::prefixes::PrefixSet;
+use engine::gate::rate::{RateRule, RateTable};
+
+use crate::plan::TcpPlan;
+
+/// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at once are not limited one by
+/// one, but together.
+const CLIENT_CELLS: usize = 1 << 14;
+
+/// Counts handshakes, for all workers.
+#[derive(Debug)]
+pub(crate) struct Handshakes {
+    all: (RateTable, RateRule),
+    clients: (RateTable, RateRule),
+}
+
+impl Handshakes {
+    pub(crate) fn new(plan: &TcpPlan) -> Self {
+        let seed = || RandomState::new().hash_one(0_u8);
+        let rule = |per_second: u32| RateRule {
+            per_second,
+            burst: per_second,
+            slip: 0,
+            ipv4_prefix: plan.client_bits_v4,
+            ipv6_prefix: plan.client_bits_v6,
+            exempt: PrefixSet::default(),
+        };
+        Self {
+            all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second)),
+            clients: (RateTable::new(CLIENT_CELLS, seed()), rule(plan.handshakes_per_client)),
+        }
+    }
+
+    /// Takes one; false when the client, or all together, had as many as they may.
+    pub(crate) fn admit(&self, client: IpAddr, now_ms: u64) -> bool {
+        // One cell counts for everybody.
+        const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let (clients, rule) = &self.clients;
+        let (all, of_all) = &self.all;
+        clients.admit(rule, client, now_ms) && all.admit(of_all, EVERYBODY, now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshakes_are_limited_per_client_and_in_all() {
+        let plan = TcpPlan { handshakes_per_second: 30, handshakes_per_client: 20, ..TcpPlan::default() };
+        let handshakes = Handshakes::new(&plan);
+        let admitted = |last: u8, now_ms| {
+            let client = IpAddr::from([192, 0, 2, last]);
+            (0..100).filter(|_| handshakes.admit(client, now_ms)).count()
+        };
+        assert_eq!(admitted(1, 5000), 20);
+        assert_eq!(admitted(2, 5000), 10, "what is left of all");
+        assert_eq!(admitted(3, 5000), 0);
+        assert!(admitted(3, 6000) >= 20, "a second later");
+    }
+}

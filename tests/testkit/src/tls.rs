@@ -1,0 +1,117 @@
+//! Clients that speak TLS, and certificates for the server they speak with.
+
+use crate::DEADLINE;
+use crate::ask::{Ask, Heard};
+use crate::client::{framed, read_reply};
+use crate::program::program;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name that certificates of tests are for.
+pub const NAME: &str = "dns.example.org";
+
+/// Makes `certificate.pem` and `key.pem` in `directory`, as an operator would.
+///
+/// # Panics
+///
+/// When the program does not.
+pub fn certificate(directory: &Path, names: &[&str]) {
+    let mut command = program(directory);
+    let output = command.args(["certificate", "--force"]).args(names).output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A connection with TLS to one server.
+pub struct TlsClient(StreamOwned<ClientConnection, TcpStream>);
+
+impl TlsClient {
+    /// Opens a connection to the server called [`NAME`] that shows the certificate in a file.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens, or it is another certificate.
+    pub fn try_connect(server: SocketAddr, trusted: &Path, protocol: &str) -> io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_file(trusted).map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let mut config =
+            builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let stream = TcpStream::connect_timeout(&server, DEADLINE)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
+        let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        let mut stream = StreamOwned::new(session, stream);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(Self(stream))
+    }
+
+    /// Opens a connection that speaks DNS, as [`TlsClient::try_connect`] does.
+    ///
+    /// # Panics
+    ///
+    /// When that fails.
+    pub fn connect(server: SocketAddr, trusted: &Path) -> Self {
+        Self::try_connect(server, trusted, "dot").expect("a connection")
+    }
+
+    /// Returns the server's certificate.
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        self.0.conn.peer_certificates().and_then(|all| all.first()).map(|first| first.to_vec())
+    }
+
+    /// Sends queries in one write, each with its length in front.
+    ///
+    /// # Panics
+    ///
+    /// When the connection is gone.
+    pub fn send<'a>(&mut self, queries: impl IntoIterator<Item = &'a [u8]>) {
+        self.0.write_all(&framed(queries)).expect("an open connection");
+    }
+
+    /// Receives the next reply; `None` when the server closed the connection.
+    pub fn receive(&mut self) -> Option<Heard> {
+        read_reply(&mut self.0)
+    }
+
+    /// Asks and waits for the reply.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn ask(&mut self, ask: &Ask) -> Heard {
+        self.send([ask.bytes().as_slice()]);
+        self.receive().expect("a reply")
+    }
+}
+
+/// Sends a message to `/dns-query` in a request of HTTP/1.1; returns the status and the body.
+///
+/// # Panics
+///
+/// When the server cannot be reached or its response cannot be read.
+pub fn post(server: SocketAddr, trusted: &Path, message: &[u8]) -> (u16, Vec<u8>) {
+    let TlsClient(mut stream) = TlsClient::try_connect(server, trusted, "http/1.1").expect("a connection");
+    let head = format!(
+        "POST /dns-query HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/dns-message\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        message.len()
+    );
+    stream.write_all(&[head.as_bytes(), message].concat()).expect("an open connection");
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).expect("a whole response");
+    let end = response.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+    let status =
+        String::from_utf8_lossy(&response[..end]).split(' ').nth(1).and_then(|text| text.parse().ok());
+    (status.expect("a status"), response.split_off(end + 4))
+}

@@ -1,0 +1,333 @@
+//! The built program and clients that encrypt: `kdig`, and our own where a test needs the octets.
+
+use std::fs::Permissions;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+use testkit::tls::NAME;
+use testkit::{Answer, Ask, Script, Server, Stub, TlsClient, certificate, eventually, forwarding};
+use wire::{OptionCode, Rcode, Rtype};
+
+const TLS: &str = "tls: {certificates: [{certificate: certificate.pem, key: key.pem}]}";
+
+const LISTEN: &str = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}, \
+    {at: \"127.0.0.1:0\", transport: [https, h3], paths: [/dns-query, /kids]}, \
+    {at: \"127.0.0.1:0\", transport: http, forwarded-from: 127.0.0.1}, \
+    {at: \"127.0.0.1:0\", transport: quic}]";
+
+/// Returns a configuration with a listener for each transport.
+fn config(stub: &Stub, more: &str) -> String {
+    forwarding(&[stub], more).replace("listen: [\"@ADDRESS@\"]", LISTEN)
+}
+
+fn start(stub: &Stub, more: &str) -> Server {
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME, "127.0.0.1"]);
+    Server::start_in(directory, &config(stub, &format!("{TLS}\n{more}")))
+}
+
+#[track_caller]
+fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "expected {part:?} in:\n{text}");
+}
+
+#[test]
+fn kdig_asks_over_tls_and_checks_the_certificate() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let trusted = format!("+tls-ca={}", server.directory().join("certificate.pem").display());
+    let name = format!("+tls-hostname={NAME}");
+    let printed = testkit::kdig(server.another(), &["+tls", &trusted, &name, "example.org", "A"]);
+    contains(&printed, ";; TLS session (TLS1.3)");
+    contains(&printed, "status: NOERROR");
+    contains(&printed, "192.0.2.1");
+    let printed =
+        testkit::kdig(server.another(), &["+tls", "+keepopen", "example.org", "A", "example.org", "AAAA"]);
+    assert_eq!(printed.matches("status: NOERROR").count(), 2, "{printed}");
+}
+
+#[test]
+fn replies_are_padded_if_the_query_was() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let mut client = TlsClient::connect(server.another(), &server.directory().join("certificate.pem"));
+    let plain = client.ask(&Ask::new("example.org", Rtype::A).edns(1232));
+    assert_eq!(plain.option(OptionCode::PADDING), None);
+    let asks = [
+        Ask::new("example.org", Rtype::A).edns(1232).option(OptionCode::PADDING, &[0; 3]),
+        Ask::new("example.org", Rtype::A)
+            .option(OptionCode::COOKIE, &[1; 8])
+            .option(OptionCode::PADDING, &[]),
+        Ask::new("nothing.invalid", Rtype::TXT).option(OptionCode::PADDING, &[0; 100]),
+    ];
+    for ask in &asks {
+        let heard = client.ask(ask);
+        assert_eq!(heard.bytes().len(), 468, "{heard:?}");
+        assert!(heard.option(OptionCode::PADDING).expect("padding").iter().all(|&octet| octet == 0));
+    }
+    // Over UDP the length is everybody's to see anyway.
+    assert_eq!(server.ask(&asks[0]).option(OptionCode::PADDING), None);
+    let heard = client.ask(&Ask::new("example.org", Rtype::A).option(OptionCode::TCP_KEEPALIVE, &[]));
+    assert_eq!(heard.option(OptionCode::TCP_KEEPALIVE), Some(100_u16.to_be_bytes().to_vec()));
+}
+
+#[test]
+fn policies_tell_clients_by_transport_and_server_name() {
+    let stub = Stub::start(Script::default());
+    let more = "views: [{server-names: dns.example.org, policy: named}]\n\
+                policy:\n  \
+                  named: [{if: transport == tls and qname == tls.example.org, do: respond(answer \"@ 60 A 192.0.2.53\")}, forward(default)]\n  \
+                  main: [forward(default)]";
+    let server = start(&stub, more);
+    let ask = Ask::new("tls.example.org", Rtype::A);
+    let mut client = TlsClient::connect(server.another(), &server.directory().join("certificate.pem"));
+    contains(&client.ask(&ask).answers().join(" "), "192.0.2.53");
+    contains(&server.ask(&ask).answers().join(" "), "192.0.2.1");
+    let printed = testkit::kdig(server.another(), &["+tls", "+tls-sni=other.example.org", "tls.example.org"]);
+    contains(&printed, "192.0.2.1");
+}
+
+#[test]
+fn a_certificate_is_replaced_under_load_without_a_failed_query() {
+    let stub = Stub::start(Script::always(Answer::a(86_400, Ipv4Addr::new(192, 0, 2, 1))));
+    let server = start(&stub, "limits: {tls: {handshakes-per-client: 10000, handshakes-per-second: 10000}}");
+    let (first, second) = (server.directory().join("first.pem"), server.directory().join("certificate.pem"));
+    std::fs::rename(&second, &first).expect("a certificate");
+    std::fs::copy(&first, &second).expect("a certificate");
+    let ask = |client: &mut TlsClient| {
+        let heard = client.ask(&Ask::new("example.org", Rtype::A));
+        assert_eq!((heard.rcode(), heard.answers().len()), (Rcode::NOERROR, 1));
+    };
+    let mut before = TlsClient::connect(server.another(), &first);
+    let old = before.certificate();
+    ask(&mut before);
+    let at = server.another();
+    let (first, second) = (&first, &second);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let lasting = scope.spawn(|| {
+            let mut client = TlsClient::connect(at, first);
+            let mut asked = 0_u32;
+            while !done.load(Ordering::Relaxed) {
+                ask(&mut client);
+                asked += 1;
+            }
+            asked
+        });
+        let fresh = scope.spawn(|| {
+            let mut opened = 0_u32;
+            while !done.load(Ordering::Relaxed) {
+                // Whichever of the two is shown, the handshake and the query succeed.
+                let client = TlsClient::try_connect(at, first, "dot");
+                let mut client =
+                    client.or_else(|_| TlsClient::try_connect(at, second, "dot")).expect("either");
+                ask(&mut client);
+                opened += 1;
+            }
+            opened
+        });
+        certificate(server.directory(), &[NAME]);
+        server.signal("HUP");
+        eventually("the new certificate is in use", || {
+            TlsClient::try_connect(at, second, "dot").is_ok_and(|client| client.certificate() != old)
+        });
+        done.store(true, Ordering::Relaxed);
+        assert!(lasting.join().expect("no query failed") > 10);
+        assert!(fresh.join().expect("no connection failed") > 2);
+    });
+    // The connection of before the change goes on.
+    ask(&mut before);
+}
+
+#[test]
+fn a_changed_certificate_is_noticed_without_being_told() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let file = server.directory().join("certificate.pem");
+    let old = TlsClient::connect(server.another(), &file).certificate();
+    certificate(server.directory(), &[NAME]);
+    eventually("the new certificate is in use", || {
+        TlsClient::try_connect(server.another(), &file, "dot").is_ok_and(|client| client.certificate() != old)
+    });
+}
+
+#[test]
+fn mistakes_with_certificates_are_explained() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let check = |settings: &str| {
+        std::fs::write(directory.path().join("gannet.yaml"), settings).expect("a writable directory");
+        let output =
+            testkit::program(directory.path()).args(["check", "gannet.yaml", "--format", "line"]).output();
+        let output = output.expect("the program starts");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let listen = "listen: [{at: 127.0.0.1, transport: tls}]\n";
+    contains(&check(listen), "gannet.yaml:1:15: error: there is no certificate for this listener");
+    certificate(directory.path(), &[NAME]);
+    std::fs::rename(directory.path().join("key.pem"), directory.path().join("other.pem")).expect("a key");
+    certificate(directory.path(), &[NAME]);
+    let with = |files: &str| check(&format!("{listen}tls:\n  certificates: [{{{files}}}]\n"));
+    let good = with("certificate: certificate.pem, key: key.pem");
+    assert!(!good.contains("error") && !good.contains("warning"), "{good}");
+    let found = with("certificate: certificate.pem, key: other.pem");
+    contains(
+        &found,
+        "gannet.yaml:3:54: error: \"other.pem\": the key is not that of the certificate in \"certificate.pem\"",
+    );
+    contains(&with("certificate: key.pem"), "\"key.pem\": holds a private key only");
+    contains(&with("certificate: certificate.pem"), "\"certificate.pem\": holds a certificate only");
+    contains(&with("certificate: gannet.yaml"), "holds neither certificates nor keys in PEM form");
+    contains(&with("certificate: missing.pem"), "\"missing.pem\": cannot read it");
+    let key = directory.path().join("key.pem");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("our own file");
+    let found = with("certificate: certificate.pem, key: key.pem");
+    contains(&found, "warning: every user of this machine can read the private key in \"key.pem\"");
+    assert!(!found.contains("BEGIN"), "no key is printed: {found}");
+    let found = check("listen: [{at: 127.0.0.1, transport: [tcp, tls]}]\n");
+    contains(&found, "\"tls\" and \"tcp\" cannot share a port");
+}
+
+/// Runs `curl` against the listener for HTTPS; `path` is what stands after the port.
+fn curl(server: &Server, path: &str, arguments: &[&str]) -> String {
+    let trusted = server.directory().join("certificate.pem");
+    let url = format!("https://{NAME}:{}{path}", server.port("https"));
+    let resolve = format!("{NAME}:{}:127.0.0.1", server.port("https"));
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--show-error", "--max-time", "20", "--resolve", &resolve, "--cacert"]);
+    let output =
+        command.arg(trusted).args(arguments).arg(url).output().expect("`cargo xtask test` installs curl");
+    assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn kdig_asks_over_https() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let at = (server.address().ip(), server.port("https")).into();
+    let trusted = format!("+tls-ca={}", server.directory().join("certificate.pem").display());
+    let name = format!("+tls-hostname={NAME}");
+    for method in ["+https", "+https-get"] {
+        let printed = testkit::kdig(at, &["+https", method, &trusted, &name, "example.org", "A"]);
+        contains(&printed, "HTTP/2");
+        contains(&printed, "status: NOERROR");
+        contains(&printed, "192.0.2.1");
+    }
+}
+
+#[test]
+fn curl_gets_answers_in_both_versions_of_http() {
+    let stub = Stub::start(Script::always(Answer::a(300, Ipv4Addr::new(192, 0, 2, 1))));
+    let server = start(&stub, "");
+    for (version, told) in [("--http1.1", "HTTP/1.1 200"), ("--http2", "HTTP/2 200")] {
+        // www.example.com, A: the example of RFC 8484 §4.1.1.
+        let path = "/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
+        let head = curl(&server, path, &[version, "--dump-header", "-", "--output", "/dev/null"]);
+        let head = head.to_lowercase();
+        contains(&head, &told.to_lowercase());
+        contains(&head, "content-type: application/dns-message");
+        contains(&head, "cache-control: max-age=");
+        let json = curl(&server, "/dns-query?name=json.example.org&type=A", &[version]);
+        contains(&json, "\"Status\":0");
+        contains(&json, "\"Question\":[{\"name\":\"json.example.org.\",\"type\":1}]");
+        contains(&json, "\"data\":\"192.0.2.1\"");
+        let status = ["--output", "/dev/null", "--write-out", "%{http_code}"];
+        let of = |path: &str, more: &[&str]| curl(&server, path, &[&[version][..], &status, more].concat());
+        assert_eq!(of("/elsewhere", &[]), "404");
+        assert_eq!(of("/dns-query", &[]), "400");
+        assert_eq!(of("/dns-query", &["--request", "DELETE"]), "405");
+        assert_eq!(of("/dns-query", &["--data", "x"]), "415");
+    }
+}
+
+#[test]
+fn curl_resolves_names_through_the_server() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "local: {web.example.org: 127.0.0.1}");
+    let web = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let port = web.local_addr().expect("bound").port();
+    let page = std::thread::spawn(move || {
+        let (mut client, _) = web.accept().expect("a client");
+        client.set_read_timeout(Some(testkit::DEADLINE)).expect("a timeout");
+        let mut request = [0; 1024];
+        let _ = client.read(&mut request).expect("a request");
+        client
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfound")
+            .expect("sent");
+    });
+    let doh = format!("https://127.0.0.1:{}/dns-query", server.port("https"));
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "20", "--doh-insecure", "--doh-url", &doh])
+        .arg(format!("http://web.example.org:{port}/"))
+        .output()
+        .expect("`cargo xtask test` installs curl");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(printed, "found", "{}", String::from_utf8_lossy(&output.stderr));
+    page.join().expect("served");
+}
+
+#[test]
+fn policies_see_paths_headers_and_clients_behind_proxies() {
+    let stub = Stub::start(Script::default());
+    let more = "views: [{paths: /kids, policy: kids}]\n\
+                policy:\n  \
+                  kids: [respond(answer \"@ 60 A 192.0.2.66\")]\n  \
+                  main:\n    \
+                  - {if: header(user-agent) contains robot, do: respond(answer \"@ 60 A 192.0.2.77\")}\n    \
+                  - {if: transport == https and client == 192.0.2.200, do: respond(answer \"@ 60 A 192.0.2.88\")}\n    \
+                  - forward(default)\n\
+                allow: [loopback, 192.0.2.200]";
+    let server = start(&stub, more);
+    let query = "?name=view.example.org";
+    contains(&curl(&server, &format!("/kids{query}"), &[]), "192.0.2.66");
+    let path = format!("/dns-query{query}");
+    contains(&curl(&server, &path, &[]), "192.0.2.1\"");
+    contains(&curl(&server, &path, &["--user-agent", "a robot"]), "192.0.2.77");
+    let plain = |header: &str| {
+        let url = format!("http://127.0.0.1:{}{path}", server.port("http"));
+        let output =
+            Command::new("curl").args(["--silent", "--max-time", "20", "--header", header, &url]).output();
+        String::from_utf8_lossy(&output.expect("curl").stdout).into_owned()
+    };
+    contains(&plain("X-Forwarded-For: 198.51.100.1, 192.0.2.200"), "192.0.2.88");
+    // The access list holds for whom the proxy speaks.
+    contains(&plain("X-Forwarded-For: 198.51.100.1"), "\"Status\":5");
+}
+
+#[test]
+fn clients_of_plain_dns_hear_of_the_encrypted_listeners() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let told = server.dig(&["+noall", "+answer", "_dns.resolver.arpa", "SVCB"]);
+    for (alpn, port) in
+        [("dot", server.another().port()), ("h3,h2", server.port("https")), ("doq", server.port("quic"))]
+    {
+        contains(&told, &format!("{NAME}. alpn=\"{alpn}\" port={port} ipv4hint=127.0.0.1"));
+    }
+    contains(&told, "/dns-query{?dns}");
+    let silent = Server::start_in(
+        {
+            let directory = TempDir::new().expect("a temporary directory");
+            certificate(directory.path(), &[NAME]);
+            directory
+        },
+        &config(&stub, &TLS.replace("tls: {", "tls: {discovery: false, ")),
+    );
+    assert!(silent.ask(&Ask::new("_dns.resolver.arpa", Rtype::SVCB)).answers().is_empty());
+}
+
+#[test]
+fn kdig_asks_over_quic() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "");
+    let at = (server.address().ip(), server.port("quic")).into();
+    for _ in 0..2 {
+        let printed = testkit::kdig(at, &["+quic", "example.org", "A"]);
+        contains(&printed, "QUIC session");
+        contains(&printed, "status: NOERROR");
+        contains(&printed, "192.0.2.1");
+    }
+}
