@@ -140,9 +140,9 @@ impl Secure {
         true
     }
 
-    /// Takes why a certificate was last refused, where the transport does not pass that on.
-    pub(crate) fn take_refusal(&self) -> Option<String> {
-        self.0.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Returns why a certificate was last refused, where the transport does not pass that on.
+    pub(crate) fn last_refusal(&self) -> Option<String> {
+        self.0.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes that `address` has proved what it must; returns whether that is news.

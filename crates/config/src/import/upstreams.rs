@@ -19,6 +19,8 @@ const CACHE_OCTETS_MIN: u64 = 1 << 20;
 const CONNECTIONS_MAX: u64 = fetch::plan::CONNECTIONS_MAX as u64;
 /// As long as upstreams are tried at all: until every one of them has ended.
 const WAIT_FOR_ALL: &str = "5s";
+/// Most connections to one server if nothing is said.
+const CONNECTIONS_USUAL: u64 = 4;
 /// Most upstreams that mosdns asks at once.
 const MOSDNS_CONCURRENT_MAX: u64 = 3;
 
@@ -246,6 +248,7 @@ impl<'a> Translator<'a> {
             map.put("verify", "false");
         }
         let bounded = |number: u64| number.min(CONNECTIONS_MAX).to_string();
+        let least = least.map(|least| least.min(most.filter(|&most| most > 0).unwrap_or(CONNECTIONS_USUAL)));
         map.put_some("connections-min", least.filter(|&least| least > 0).map(bounded));
         map.put_some("connections-max", most.filter(|&most| most > 0).map(bounded));
         map.put_some("idle", idle.filter(|&idle| idle > 0).map(|idle| format!("{}s", idle.min(3600))));

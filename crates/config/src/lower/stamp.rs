@@ -147,7 +147,7 @@ mod tests {
     }
 
     fn with_length(text: &str) -> Vec<u8> {
-        [&[text.len() as u8], text.as_bytes()].concat()
+        [&[text.len() as u8][..], text.as_bytes()].concat()
     }
 
     fn stamp(protocol: u8, address: &str, hashes: &[&[u8]], rest: &[&str]) -> String {

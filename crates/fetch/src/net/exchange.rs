@@ -49,14 +49,16 @@ where
     tokio::pin!(ended);
     loop {
         tokio::select! {
+            // First: what fails because the connection has ended is not refused, but asked again over another one.
+            biased;
             () = &mut ended => return,
             queued = carrier.outbox.take() => {
                 for query in messages(&queued) {
                     let Some((&id, rest)) = query.split_first_chunk::<2>() else { continue };
                     let exchange = ask([&[0, 0][..], rest].concat());
                     exchanges.spawn_local(async move {
-                        let said = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.ok().flatten()?;
-                        said.under(id)
+                        let said = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.ok().flatten();
+                        said.unwrap_or(Said::Refusal).under(id)
                     });
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use crate::plan::Secure;
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// DOQ_PROTOCOL_ERROR (RFC 9250 §4.3).
 const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
+
+/// The codes of errors that stand for TLS alerts (RFC 9000 §20.1).
+const TLS_ALERTS: RangeInclusive<u64> = 0x100..=0x1ff;
 
 /// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
 /// was none.
@@ -82,17 +86,28 @@ pub(super) async fn connect(
 /// Says why there is no connection, for a person.
 fn explain(error: &ConnectionError, secure: &Secure) -> String {
     match error {
-        ConnectionError::TransportError(_) => secure.take_refusal().unwrap_or_else(|| error.to_string()),
+        ConnectionError::TransportError(cause) if TLS_ALERTS.contains(&u64::from(cause.code)) => {
+            secure.last_refusal().unwrap_or_else(|| error.to_string())
+        }
         other => other.to_string(),
     }
 }
 
 /// Asks one question; `None` if there was no answer.
 async fn ask(connection: Connection, query: Vec<u8>) -> Option<Said> {
+    match exchange(&connection, &query).await {
+        Some(said) => Some(said),
+        // What left as early data may have been refused as such; the connection itself goes on.
+        None if connection.close_reason().is_none() => exchange(&connection, &query).await,
+        None => None,
+    }
+}
+
+async fn exchange(connection: &Connection, query: &[u8]) -> Option<Said> {
     // Waits while the server allows no more streams.
     let (mut writer, mut reader) = connection.open_bi().await.ok()?;
     let length = u16::try_from(query.len()).ok()?.to_be_bytes();
-    writer.write_all(&[&length[..], query.as_slice()].concat()).await.ok()?;
+    writer.write_all(&[&length[..], query].concat()).await.ok()?;
     writer.finish().ok()?;
     let mut reply = reader.read_to_end(2 + MESSAGE_OCTETS_MAX).await.ok()?;
     let length = usize::from(u16::from_be_bytes(*reply.first_chunk::<2>()?));
