@@ -702,6 +702,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             recursion_desired: !fetch.query.no_recursion && pool.is_none_or(|plan| plan.recursion_desired),
             edns: (!how.plain && now >= upstream.plain_until)
                 .then(|| pool.map_or(1232, |plan| plan.udp_size)),
+            // To hide its length is of use only where its content is hidden.
+            pads: upstream.is_secured,
             // Over TCP there is nothing to guess.
             case: (wants_case && !over_stream && now >= upstream.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),

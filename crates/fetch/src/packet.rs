@@ -7,8 +7,11 @@ use engine::ops::outgoing::OPTIONS_OCTETS_MAX;
 use wire::name::NAME_OCTETS_MAX;
 use wire::{Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 
-/// Octets of the largest query: header, name, type, class, OPT, client subnet, other options.
-pub(crate) const QUERY_OCTETS_MAX: usize = Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX;
+/// Encrypted queries are filled up to a multiple of this, so that their length says little about the name (RFC 8467 §4.1).
+const BLOCK_OCTETS: usize = 128;
+/// Octets of the largest query: header, name, type, class, OPT, client subnet, other options, padding.
+pub(crate) const QUERY_OCTETS_MAX: usize =
+    Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX + 4 + BLOCK_OCTETS;
 
 /// What a query carries besides its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub(crate) struct Dress {
     pub(crate) recursion_desired: bool,
     /// The UDP payload size in our OPT; `None` leaves the OPT away.
     pub(crate) edns: Option<u16>,
+    /// Whether the query is filled up, which takes EDNS.
+    pub(crate) pads: bool,
     /// Where the letter case comes from; `None` keeps the asker's.
     pub(crate) case: Option<CaseSeed>,
 }
@@ -70,6 +75,11 @@ pub(crate) fn write(out: &mut [u8; QUERY_OCTETS_MAX], id: u16, query: &OutQuery,
             subnet.address.get(..octets).unwrap_or(&subnet.address)
         });
         let length = options.len() + address.map_or(0, |address| 8 + address.len());
+        let padding = dress.pads.then(|| {
+            let octets = pen.at + 2 + length + 4;
+            octets.next_multiple_of(BLOCK_OCTETS) - octets
+        });
+        let length = length + padding.map_or(0, |padding| 4 + padding);
         pen.put(&(length as u16).to_be_bytes());
         if let (Some(subnet), Some(address)) = (query.client_subnet, address) {
             pen.put(&OptionCode::CLIENT_SUBNET.0.to_be_bytes());
@@ -77,6 +87,11 @@ pub(crate) fn write(out: &mut [u8; QUERY_OCTETS_MAX], id: u16, query: &OutQuery,
             pen.put(address);
         }
         pen.put(options);
+        if let Some(padding) = padding {
+            pen.put(&OptionCode::PADDING.0.to_be_bytes());
+            pen.put(&(padding as u16).to_be_bytes());
+            pen.put([0; BLOCK_OCTETS].get(..padding).unwrap_or(&[]));
+        }
     }
     pen.at
 }
@@ -184,7 +199,7 @@ mod tests {
         }
     }
 
-    const PLAIN: Dress = Dress { recursion_desired: true, edns: Some(1232), case: None };
+    const PLAIN: Dress = Dress { recursion_desired: true, edns: Some(1232), pads: false, case: None };
 
     #[test]
     fn what_we_send_says_what_was_wanted() {
@@ -202,6 +217,26 @@ mod tests {
         assert_eq!(edns.udp_size, 1232);
         assert!(edns.wants_dnssec());
         assert_eq!(edns.option(OptionCode::CLIENT_SUBNET), Some(&[0, 1, 24, 0, 192, 0, 2][..]));
+    }
+
+    #[test]
+    fn what_is_encrypted_is_filled_up() {
+        let mut lengths = Vec::new();
+        for letters in 1..=63 {
+            let mut name = vec![letters as u8];
+            name.extend(vec![b'a'; letters]);
+            name.push(0);
+            let mut out = [0xff; QUERY_OCTETS_MAX];
+            let len = write(&mut out, 1, &query(&name), Dress { pads: true, ..PLAIN });
+            let read = Query::parse(&out[..len]).expect("well formed");
+            let padding = read.edns.expect("an OPT").option(OptionCode::PADDING).expect("padding");
+            assert!(padding.iter().all(|&octet| octet == 0));
+            lengths.push(len);
+        }
+        assert!(lengths.iter().all(|len| len % BLOCK_OCTETS == 0), "{lengths:?}");
+        let len =
+            write(&mut [0; QUERY_OCTETS_MAX], 1, &query(b"\0"), Dress { pads: true, edns: None, ..PLAIN });
+        assert_eq!(len, 17, "there is no OPT to put it into");
     }
 
     #[test]
@@ -224,8 +259,10 @@ mod tests {
         let mut wanted = query(&name);
         wanted.client_subnet = Some(ClientSubnet { family: 2, prefix: 128, address: [1; 16] });
         let mut out = [0; QUERY_OCTETS_MAX];
-        let len = write(&mut out, 1, &wanted, PLAIN);
-        assert!(Query::parse(&out[..len]).is_ok_and(|query| query.edns.is_some()));
+        for pads in [false, true] {
+            let len = write(&mut out, 1, &wanted, Dress { pads, ..PLAIN });
+            assert!(Query::parse(&out[..len]).is_ok_and(|query| query.edns.is_some()));
+        }
     }
 
     #[test]

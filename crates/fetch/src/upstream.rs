@@ -37,6 +37,8 @@ pub(crate) struct Upstream {
     pub(crate) remote: Remote,
     /// Whether connections are all that is used.
     pub(crate) is_connected: bool,
+    /// Whether what is sent is encrypted.
+    pub(crate) is_secured: bool,
     pub(crate) rtt: Rtt,
     pub(crate) health: Health,
     pub(crate) sockets: [Option<SocketKey>; SOCKETS_MAX],
@@ -81,6 +83,7 @@ impl Upstream {
     pub(crate) fn new(remote: Remote) -> Self {
         Self {
             is_connected: remote.way.protocol.is_connected(),
+            is_secured: remote.way.secure.is_some(),
             remote,
             rtt: Rtt::default(),
             health: Health::default(),

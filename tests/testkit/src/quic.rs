@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 const QUERY_OCTETS_MAX: usize = 65_537;
 
 /// Serves until it is told to stop.
-pub(crate) fn serve(udp: UdpSocket, tls: &ServerConfig, reply: Reply, stop: &AtomicBool) {
+pub(crate) fn serve(udp: UdpSocket, tls: &ServerConfig, reply: &Reply, stop: &AtomicBool) {
     let mut tls = tls.clone();
     tls.alpn_protocols = vec![b"doq".to_vec(), b"h3".to_vec()];
     let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 and AES-128");
@@ -30,7 +30,7 @@ pub(crate) fn serve(udp: UdpSocket, tls: &ServerConfig, reply: Reply, stop: &Ato
             .expect("an endpoint");
         while !stop.load(Ordering::Relaxed) {
             if let Ok(Some(incoming)) = tokio::time::timeout(LOOK_EVERY, endpoint.accept()).await {
-                tokio::spawn(converse(incoming, Arc::clone(&reply)));
+                tokio::spawn(converse(incoming, Arc::clone(reply)));
             }
         }
     });

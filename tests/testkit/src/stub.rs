@@ -466,8 +466,8 @@ fn run(udp: UdpSocket, tcp: TcpListener, shared: &Arc<Shared>) -> Running {
             let tls = locked(&udp_shared.tls).clone().filter(|_| udp_shared.has_quic);
             let Some(tls) = tls else { return serve_udp(&udp, &udp_shared, &udp_stop) };
             let shared = Arc::clone(&udp_shared);
-            let reply = move |query: &[u8], from| shared.replies(query, from, true);
-            crate::quic::serve(udp, &tls, Arc::new(reply), &udp_stop);
+            let reply: crate::quic::Reply = Arc::new(move |query, from| shared.replies(query, from, true));
+            crate::quic::serve(udp, &tls, &reply, &udp_stop);
         }),
         std::thread::spawn(move || accept_tcp(&tcp, &tcp_shared, &tcp_stop)),
     ];
