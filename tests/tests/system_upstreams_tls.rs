@@ -295,6 +295,22 @@ fn an_upstream_over_quic_that_was_away_is_found_again() {
     });
 }
 
+#[test]
+fn a_stamp_says_where_a_server_is_and_which_certificate_vouches_for_it() {
+    let authority = Authority::new();
+    let identity = authority.vouch(&[NAME]);
+    let stub = Stub::start_secured(&identity, Script::default());
+    let stamp = |is_right| {
+        format!("{{address: \"{}\", roots: \"AUTHORITY\"}}", identity.stamp(stub.address(), NAME, is_right))
+    };
+    let server = start(&authority, &stamp(true), "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    let mut server = start(&authority, &stamp(false), "");
+    assert_eq!(server.ask(&ask("b.example.org")).rcode(), Rcode::SERVFAIL);
+    assert_eq!(stub.count("b.example.org."), 0);
+    server.wait_for_log("not from an authority that its stamp names");
+}
+
 /// Starts a SOCKS5 proxy for the user "me" with the password "secret", or for everybody; returns where it is and what
 /// counts the connections that it made. It runs until the test ends.
 fn proxy() -> (SocketAddr, Arc<AtomicUsize>) {

@@ -3,6 +3,7 @@
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, PublicKeyData as _, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// An authority that vouches for servers, and that nobody knows but the tests.
@@ -90,9 +91,29 @@ impl Identity {
 
     /// Returns the hash of its key as settings have it (RFC 7858 §4.2).
     pub fn pin(&self) -> String {
-        let digest =
-            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &self.key.subject_public_key_info());
-        format!("sha256/{}", base64(digest.as_ref()))
+        format!("sha256/{}", base64(&sha256(&self.key.subject_public_key_info())))
+    }
+
+    /// Returns a DNS stamp of a DoT server at `address` called `name` that shows this certificate, or one whose hash says
+    /// something else.
+    pub fn stamp(&self, address: SocketAddr, name: &str, is_right: bool) -> String {
+        let der = &self.chain[0];
+        // What its issuer signed is the first part of the sequence, after a head of four octets.
+        let length = match der[5] {
+            0x82 => 4 + usize::from(u16::from_be_bytes([der[6], der[7]])),
+            0x81 => 3 + usize::from(der[6]),
+            short => 2 + usize::from(short),
+        };
+        let mut hash = sha256(&der[4..4 + length]);
+        hash[0] ^= u8::from(!is_right);
+        let address = address.to_string();
+        let mut bytes = vec![3, 0, 0, 0, 0, 0, 0, 0, 0];
+        for part in [address.as_bytes(), &hash, name.as_bytes()] {
+            bytes.push(part.len() as u8);
+            bytes.extend(part);
+        }
+        let text = base64(&bytes).replace('+', "-").replace('/', "_");
+        format!("sdns://{}", text.trim_end_matches('='))
     }
 
     /// Returns the certificate and its key, as PEM.
@@ -131,6 +152,10 @@ fn pem(label: &str, der: &[u8]) -> String {
     let lines: Vec<&str> =
         text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+fn sha256(bytes: &[u8]) -> Vec<u8> {
+    aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref().to_vec()
 }
 
 fn base64(bytes: &[u8]) -> String {
