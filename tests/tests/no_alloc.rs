@@ -624,3 +624,41 @@ fn asking_in_several_ways_is_free_as_long_as_memory_answers() {
     answer(&mut engine, "reverse", &Ask::new(&reverse, Rtype::PTR).bytes(), &client(Transport::Udp))
         .expect("a reply");
 }
+
+/// A zone with all that answers are made of; the chain of proofs covers what it says, whether or not that is so.
+const ZONE: &str = "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ RRSIG SOA 13 2 60 20300101000000 20200101000000 1 @ AAAA\n\
+    @ NS ns\n@ MX 1 ns\nns A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n*.w TXT x\nc CNAME d.w\nold DNAME w\nloop CNAME loop\n";
+
+#[test]
+fn zones_are_answered_without_allocation() {
+    let name = wire::NameBuf::from_text("zone.example").expect("a name");
+    let nsec = "@ NSEC *.w NS SOA\n*.w NSEC @ TXT\n";
+    let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
+    let nsec3 = format!("@ NSEC3PARAM 1 0 3 ab\n{hash} NSEC3 1 1 3 ab {hash} A\n");
+    for proofs in ["", nsec, nsec3.as_str()] {
+        let text = format!("{ZONE}{proofs}");
+        let loaded = zone::load(name.as_name(), "zone", text.as_bytes(), &mut zone::master::NoIncludes, KEY);
+        let loaded = loaded.zone.unwrap_or_else(|| panic!("{:?}", loaded.findings));
+        let zones = Arc::new(zone::Zones::new(KEY, vec![Arc::new(loaded)]));
+        let mut engine = engine_of(None, vec![Op::Zone(zones)]);
+        let udp = client(Transport::Udp);
+        for (qname, qtype, rcode) in [
+            ("ns.zone.example", Rtype::A, Rcode::NOERROR),
+            ("zone.example", Rtype::MX, Rcode::NOERROR),
+            ("a.w.zone.example", Rtype::TXT, Rcode::NOERROR),
+            ("a.w.zone.example", Rtype::A, Rcode::NOERROR),
+            ("no.zone.example", Rtype::A, Rcode::NXDOMAIN),
+            ("w.zone.example", Rtype::A, Rcode::NOERROR),
+            ("x.sub.zone.example", Rtype::A, Rcode::NOERROR),
+            ("c.zone.example", Rtype::TXT, Rcode::NOERROR),
+            ("a.old.zone.example", Rtype::TXT, Rcode::NOERROR),
+            ("loop.zone.example", Rtype::A, Rcode::NOERROR),
+            ("other.example", Rtype::A, Rcode::REFUSED),
+        ] {
+            for ask in [Ask::new(qname, qtype), Ask::new(qname, qtype).edns(1232).dnssec()] {
+                let heard = answer(&mut engine, qname, &ask.bytes(), &udp).expect("a reply");
+                assert_eq!(heard.rcode(), rcode, "{qname} {qtype}");
+            }
+        }
+    }
+}

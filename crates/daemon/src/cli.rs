@@ -78,6 +78,9 @@ pub(crate) enum Command {
     /// Print configurations: the one in force, the defaults, or what can be set.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look at zones in files.
+    #[command(subcommand)]
+    Zone(ZoneCommand),
     /// Turn another program's configuration into one of gannet's.
     ///
     /// Prints the new file; what behaves otherwise has a comment beside it. What cannot be expressed is an error at
@@ -98,6 +101,36 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print the version.
     Version(OutputArgs),
+}
+
+/// What to do with a zone.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZoneCommand {
+    /// Check a zone's file and print every mistake at once.
+    Check(ZoneCheckArgs),
+    /// Print a zone as it is served: every record on a line of its own, in canonical order.
+    Print(ZoneFileArgs),
+}
+
+/// Which zone.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneFileArgs {
+    /// The master file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The name of the zone [default: what the file is called, without `.zone`, `.db`, `.txt` or `db.`].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// How to check a zone.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneCheckArgs {
+    #[command(flatten)]
+    pub(crate) zone: ZoneFileArgs,
+    /// Take warnings for errors.
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// How results are printed.

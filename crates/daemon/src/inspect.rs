@@ -100,6 +100,11 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
 
 /// Returns every finding with its source line, and a summary.
 pub(crate) fn human(origin: &Origin, found: &[Diagnostic]) -> String {
+    human_of(&origin.name(), found)
+}
+
+/// Returns every finding about what is called `name` with its source line, and a summary.
+pub(crate) fn human_of(name: &str, found: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in found {
         let _ = writeln!(text, "{}", diagnostic.human());
@@ -107,8 +112,7 @@ pub(crate) fn human(origin: &Origin, found: &[Diagnostic]) -> String {
     let count = |severity| found.iter().filter(|found| found.severity == severity).count();
     let _ = writeln!(
         text,
-        "{}: {}",
-        origin.name(),
+        "{name}: {}",
         match (count(Severity::Error), count(Severity::Warning)) {
             (0, 0) => "no mistakes found".into(),
             (0, warnings) => number_of(warnings, "warning"),

@@ -23,6 +23,7 @@ mod run;
 mod sys;
 mod systemd;
 mod xdp_check;
+mod zone;
 
 use std::io;
 use std::path::Path;
@@ -59,6 +60,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Version(args) => version(*args),
         Command::Log(args) => record::show(args),
         Command::Jobs(args) => remote::jobs(args),
+        Command::Zone(command) => zone::run(command),
         Command::Import(args) => import::run(args),
         Command::Xdp(XdpCommand::Check(args)) => xdp_check::run(args),
         Command::Query(args) => lookup::run(args),

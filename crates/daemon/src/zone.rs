@@ -1,0 +1,105 @@
+//! `gannet zone`: zones in files, looked at without a server.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use config::{Severity, System, zones};
+use wire::{HashKey, NameBuf};
+
+use crate::cli::{ZoneCheckArgs, ZoneCommand, ZoneFileArgs};
+use crate::inspect::human_of;
+use crate::out;
+
+/// Runs `gannet zone …`.
+pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
+    match command {
+        ZoneCommand::Check(args) => check(args),
+        ZoneCommand::Print(args) => print(args),
+    }
+}
+
+/// Reads the zone; prints why it cannot be read.
+fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
+    let file = &args.file;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => name_of(file),
+    };
+    let apex = match NameBuf::from_text(&name) {
+        Ok(apex) => apex,
+        Err(error) => {
+            out::complain(&format!("\"{name}\" is no name of a zone: {error}; say it with --name"));
+            return None;
+        }
+    };
+    // What names are hashed with matters to a server that strangers ask; nobody asks this one.
+    match zones::check(apex.as_name(), file, HashKey::new([0, 0]), &System) {
+        Ok(checked) => Some((apex, checked)),
+        Err(why) => {
+            out::complain(&format!("cannot read \"{}\": {why}", file.display()));
+            None
+        }
+    }
+}
+
+/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
+fn name_of(file: &Path) -> String {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.strip_prefix("db.").unwrap_or(&name);
+    let name = [".zone", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    name.to_owned()
+}
+
+fn check(args: &ZoneCheckArgs) -> ExitCode {
+    let Some((apex, checked)) = read(&args.zone) else { return out::negative() };
+    let mut text = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
+    if let Some(zone) = &checked.zone {
+        let facts = zone.facts();
+        let proof = match facts.proof {
+            zone::Proof::None => "not signed",
+            zone::Proof::Nsec => "signed, with NSEC",
+            zone::Proof::Nsec3 => "signed, with NSEC3",
+        };
+        let _ = writeln!(
+            text,
+            "zone {apex}: serial {}, {} names, {} records, {} zone cuts, {proof}",
+            facts.serial, facts.names, facts.records, facts.cuts
+        );
+    }
+    out::print(&text);
+    let has_warnings = checked.diagnostics.iter().any(|found| found.severity == Severity::Warning);
+    if checked.zone.is_none() || (args.strict && has_warnings) { out::negative() } else { out::FINE }
+}
+
+fn print(args: &ZoneFileArgs) -> ExitCode {
+    let Some((_, checked)) = read(args) else { return out::negative() };
+    let Some(zone) = checked.zone else {
+        out::complain(human_of(&args.file.display().to_string(), &checked.diagnostics).trim_end());
+        return out::negative();
+    };
+    let mut text = String::new();
+    zone.for_each_record(|owner, rtype, ttl, rdata| {
+        let data = wire::rdata::display(rtype, rdata, 0..rdata.len());
+        let _ = writeln!(text, "{owner} {ttl} IN {rtype} {data}");
+    });
+    out::print(&text);
+    out::FINE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_after_their_zones() {
+        for (file, name) in [
+            ("/etc/zones/example.org.zone", "example.org"),
+            ("db.example.org", "example.org"),
+            ("example.org.db", "example.org"),
+            ("example.org", "example.org"),
+        ] {
+            assert_eq!(name_of(Path::new(file)), name);
+        }
+    }
+}
