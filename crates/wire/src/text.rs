@@ -104,6 +104,16 @@ impl<'a> Tokens<'a> {
         self.at
     }
 
+    /// Returns where the next word begins, if that is plain to see: no parenthesis, comment, line end or escape is there.
+    pub(crate) fn plain_word_at(&self) -> Option<usize> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blanks = rest.iter().take_while(|&&octet| matches!(octet, b' ' | b'\t')).count();
+        match rest.get(blanks)? {
+            b'(' | b')' | b';' | b'\r' | b'\n' | b'\\' | b'"' => None,
+            _ => Some(self.at + blanks),
+        }
+    }
+
     /// Returns the next word; `None` at the end of the entry.
     pub fn next_token(&mut self) -> Result<Option<Token<'a>>, TextError> {
         let bytes = self.text.as_bytes();
@@ -346,9 +356,28 @@ pub(crate) fn name_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Re
         _ => {}
     }
     let mut name = NameBuf::root();
+    let is_absolute = if text.contains(&b'\\') {
+        push_escaped(&mut name, token)?
+    } else {
+        let absolute = text.strip_suffix(b".");
+        for label in absolute.unwrap_or(text).split(|&octet| octet == b'.') {
+            name.push_label(label).map_err(|_| token.expected(A_NAME))?;
+        }
+        absolute.is_some()
+    };
+    if !is_absolute {
+        let origin = origin.ok_or_else(|| token.expected(RELATIVE))?.as_bytes();
+        // The row that the writer of names takes has no root label.
+        name.push_row(&origin[..origin.len() - 1]).map_err(|_| token.expected(A_NAME))?;
+    }
+    Ok(name)
+}
+
+/// Reads the labels of a name with escapes; returns whether it ends in a dot.
+fn push_escaped(name: &mut NameBuf, token: &Token<'_>) -> Result<bool, TextError> {
     let mut label = [0; LABEL_OCTETS_MAX];
     let mut len = 0;
-    let mut rest = text;
+    let mut rest = token.text.as_bytes();
     let mut is_absolute = false;
     while let Some((octet, is_escaped, after)) = unescape(rest).map_err(|Escape| token.expected(A_NAME))? {
         rest = after;
@@ -361,14 +390,10 @@ pub(crate) fn name_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Re
             len += 1;
         }
     }
-    if is_absolute {
-        return Ok(name);
+    if !is_absolute {
+        name.push_label(&label[..len]).map_err(|_| token.expected(A_NAME))?;
     }
-    name.push_label(&label[..len]).map_err(|_| token.expected(A_NAME))?;
-    let origin = origin.ok_or_else(|| token.expected(RELATIVE))?.as_bytes();
-    // The row that the writer of names takes has no root label.
-    name.push_row(&origin[..origin.len() - 1]).map_err(|_| token.expected(A_NAME))?;
-    Ok(name)
+    Ok(is_absolute)
 }
 
 /// Reads seconds, plain or with the units `s`, `m`, `h`, `d`, `w` (`1h30m`).

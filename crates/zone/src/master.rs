@@ -297,7 +297,9 @@ impl Reader<'_, '_> {
                         return Err(Wrong::new(&next, "a class or a type: there is a TTL already"));
                     }
                 }
-            } else if let (None, Ok(found)) = (class, next.text.parse::<Class>()) {
+            } else if class.is_none()
+                && let Ok(found) = next.text.parse::<Class>()
+            {
                 if found != Class::IN {
                     return Err(Wrong::new(&next, "class IN, the only one that is served"));
                 }

@@ -36,32 +36,45 @@ pub fn parse_tokens(
     out: &mut Vec<u8>,
 ) -> Result<(), TextError> {
     let start = out.len();
-    let begin = tokens.clone();
-    let first = tokens.next_token()?;
-    let at = first.map_or(tokens.at(), |token| token.at);
-    let malformed = |expected| TextError { at, what: rtype.to_string(), expected };
-    if first.is_some_and(|token| !token.is_quoted && token.text == "\\#") {
-        let octets = generic(tokens)?;
-        check(rtype, &octets, 0..octets.len()).map_err(|_| malformed("octets that are data of this type"))?;
-        out.extend_from_slice(&octets);
-        return Ok(());
-    }
-    let Some(fields) = rtypes::describe(rtype).and_then(|known| known.fields) else {
-        return Err(match first {
-            Some(token) => token.expected("\\# and octets: this type has no other form"),
-            None => TextError { at, what: String::new(), expected: "\\# and octets" },
-        });
+    let fields = rtypes::describe(rtype).and_then(|known| known.fields);
+    let at = match (tokens.plain_word_at(), fields) {
+        // What most records are: nothing needs to be looked at twice.
+        (Some(at), Some(_)) => at,
+        _ => {
+            let mut ahead = tokens.clone();
+            let first = ahead.next_token()?;
+            let at = first.map_or(ahead.at(), |token| token.at);
+            if first.is_some_and(|token| !token.is_quoted && token.text == "\\#") {
+                *tokens = ahead;
+                let octets = generic(tokens)?;
+                check(rtype, &octets, 0..octets.len())
+                    .map_err(|_| malformed(rtype, at, "octets that are data of this type"))?;
+                out.extend_from_slice(&octets);
+                return Ok(());
+            }
+            if fields.is_none() {
+                return Err(match first {
+                    Some(token) => token.expected("\\# and octets: this type has no other form"),
+                    None => TextError { at, what: String::new(), expected: "\\# and octets" },
+                });
+            }
+            at
+        }
     };
-    *tokens = begin;
+    let fields = fields.unwrap_or(&[]);
     for &field in fields {
         read(field, tokens, origin, out)?;
     }
     if out.len() - start > DATA_OCTETS_MAX {
-        return Err(malformed("at most 65535 octets of data"));
+        return Err(malformed(rtype, at, "at most 65535 octets of data"));
     }
     // What one field cannot know: order and presence of parameters.
     let data = out.get(start..).unwrap_or(&[]);
-    check(rtype, data, 0..data.len()).map_err(|_| malformed("data that is complete and in order"))
+    check(rtype, data, 0..data.len()).map_err(|_| malformed(rtype, at, "data that is complete and in order"))
+}
+
+fn malformed(rtype: Rtype, at: usize, expected: &'static str) -> TextError {
+    TextError { at, what: rtype.to_string(), expected }
 }
 
 /// Reads what follows `\#` (RFC 3597 §5).
