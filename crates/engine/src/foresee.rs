@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use sets::{Ahead, NameSet};
-use wire::{Folded, Query};
+use wire::{Folded, Header, Name, Query};
+use zone::Zones;
 
 use crate::Engine;
 use crate::names::Sought;
@@ -24,8 +25,12 @@ const LARGE_OCTETS_MIN: usize = 8 << 20;
 impl Engine {
     /// Announces queries that are about to be answered; at most [`FORESEEN_MAX`] of them count.
     ///
-    /// Changes nothing but the time that answering takes, and does nothing while the cache and all sets are small.
+    /// Changes nothing but the time that answering takes, and does nothing while zones, the cache and all sets are small.
     pub fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
+        if let Some(zones) = self.large_zones() {
+            let names = queries.filter_map(|query| Name::parse(query.get(Header::LEN..)?).ok());
+            return zones.foresee(names.map(|(name, _)| name));
+        }
         match (self.large_cache(), self.snapshot.program.large_sets()) {
             (None, []) => {}
             (cache, []) => self.announce::<0>(cache, &[], queries),
@@ -71,6 +76,16 @@ impl Engine {
                 cache.cache.foresee_entry(hash);
             }
         }
+    }
+
+    /// Returns the zones that are asked before anything else, if they are large.
+    fn large_zones(&self) -> Option<&Zones> {
+        // Only a note for the recorder may come before them.
+        let zones = self.snapshot.program.ops().iter().take(2).find_map(|op| match op {
+            Op::Zone(zones) => Some(zones.as_ref()),
+            _ => None,
+        });
+        zones.filter(|zones| zones.are_large())
     }
 
     /// Returns the first cache step if its cache is large.

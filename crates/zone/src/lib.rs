@@ -26,4 +26,4 @@ pub use check::{Finding, Level, Problem};
 pub use load::{Loaded, load};
 pub use nsec3::ITERATIONS_MAX;
 pub use zone::{Facts, Proof, Zone};
-pub use zones::Zones;
+pub use zones::{FORESEEN_MAX, Zones};

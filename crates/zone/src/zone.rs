@@ -156,6 +156,12 @@ impl Zone {
         find(&self.blocks, &self.index, self.relative(name), hash)
     }
 
+    /// Returns where the names with such hashes begin.
+    pub(crate) fn begin_of_bucket(&self, hash: u64) -> u32 {
+        let at = bucket(hash, self.index.len().saturating_sub(1));
+        self.index.get(at).copied().unwrap_or(0)
+    }
+
     /// Returns the owner of a block.
     pub(crate) fn owner(&self, block: Block<'_>) -> NameBuf {
         NameBuf::below(block.labels(), self.apex()).unwrap_or(NameBuf::root())

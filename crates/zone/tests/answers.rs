@@ -401,3 +401,14 @@ fn a_zone_that_is_not_loaded_fails_and_the_others_answer() {
     check(&zones, "ns.example.org", Rtype::A, false, OK, &["an ns.example.org. A 192.0.2.1"]);
     assert_eq!(zones.all().count(), 1);
 }
+
+#[test]
+fn looking_ahead_takes_any_names() {
+    let zones = both();
+    let names: Vec<wire::NameBuf> =
+        (0..200).map(|i| support::name(&format!("n{i}.example.{}", ["org", "net", "com"][i % 3]))).collect();
+    zones.foresee(names.iter().map(wire::NameBuf::as_name));
+    zones.foresee(std::iter::empty());
+    assert!(!zones.are_large());
+    zone::Zones::new(support::KEY, vec![]).foresee(names.iter().map(wire::NameBuf::as_name));
+}
