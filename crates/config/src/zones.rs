@@ -177,9 +177,14 @@ pub(crate) fn compile(
 ) -> ZonePlans {
     let mut kept = Vec::with_capacity(settings.zones.len());
     let mut is_same = previous.is_some_and(|previous| previous.kept.len() == settings.zones.len());
+    let folded = |apex: &NameBuf| apex.as_name().to_folded().as_bytes().to_vec();
+    let before: BTreeMap<Vec<u8>, &Kept> = previous
+        .into_iter()
+        .flat_map(|previous| &previous.kept)
+        .map(|old| (folded(&old.apex), old))
+        .collect();
     for zone in &settings.zones {
-        let apex = zone.name.value;
-        let old = previous.and_then(|previous| previous.kept.iter().find(|old| old.apex == apex));
+        let old = before.get(&folded(&zone.name.value)).copied();
         let is_current = |old: &&Kept| {
             let is_unchanged = !old.files.is_empty()
                 && old.file == zone.file.value

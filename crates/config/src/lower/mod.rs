@@ -698,6 +698,7 @@ impl Lowering<'_> {
 
     fn zones(&mut self, root: &Section<'_>) -> Vec<ZoneSettings> {
         let mut zones: Vec<ZoneSettings> = Vec::new();
+        let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
         for item in self.items(root, "zones") {
             let name =
                 self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
@@ -713,16 +714,18 @@ impl Lowering<'_> {
                 }
             }
             let (Some(name), Some(file)) = (name, file) else { continue };
-            if let Some(first) = zones.iter().find(|zone| zone.name.value == name.value) {
+            let folded = name.value.as_name().to_folded().as_bytes().to_vec();
+            if let Some(&first) = seen.get(&folded) {
                 self.problems.push(
                     Problem::error(name.span, format!("zone \"{}\" is there twice", name.value)).hint_at(
                         "the first time is on ",
-                        first.name.span,
+                        first,
                         "",
                     ),
                 );
                 continue;
             }
+            seen.insert(folded, name.span);
             let file = At { value: self.beside(file.span.file, &file.value), span: file.span };
             zones.push(ZoneSettings { name, file });
         }
