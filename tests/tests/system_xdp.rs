@@ -4,6 +4,7 @@
 //! Skipped, with the reason, where namespaces or AF_XDP are not to be had.
 #![expect(clippy::print_stdout, reason = "says why it is skipped")]
 
+use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -149,6 +150,8 @@ fn role() {
     match role.as_str() {
         "serve" => serve(folder, "native"),
         "serve-generic" => serve(folder, "generic"),
+        "serve-and-die" => serve_and_die(folder),
+        "load" => load(folder),
         "record" => {
             for (family, server) in ["4", "6"].iter().zip(SERVER) {
                 let replies = record(SocketAddr::new(server.parse().expect("an address"), 53));
@@ -157,7 +160,49 @@ fn role() {
         }
         "miss" => miss(),
         "bystander" => bystander(),
+        "is-dropped" => is_dropped(),
         other => panic!("no role {other}"),
+    }
+}
+
+/// Starts the program three times, and kills it each time that it is known to answer.
+fn serve_and_die(folder: &Path) {
+    let mut directory = tempfile::TempDir::new().expect("a temporary directory");
+    for life in 0..3 {
+        let mut server = Server::start_in(
+            directory,
+            &format!(
+                "server: {{workers: 2, state-directory: \"@DIRECTORY@\", user: root}}\n\
+                 listen: [\"@ADDRESS@\", \"0.0.0.0:53\"]\n\
+                 xdp: {{interfaces: s0, mode: native}}\n\
+                 local: {{{LOCAL}: [192.168.1.10]}}\n"
+            ),
+        );
+        server.wait_for_log("queries are taken past the kernel's network stack");
+        tell(folder, &format!("up-{life}"), b"");
+        wait_for(folder, &format!("asked-{life}"), || false);
+        let stats = server.command(&["stats"]);
+        let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+        assert!(counter(&stats, "listen", "xdp_replies") >= 200, "{stats}");
+        let (status, _, kept) = server.stop_by("KILL");
+        assert!(!status.success());
+        directory = kept;
+        let link = ip("-d link show s0").expect("the interface");
+        assert!(!link.contains("prog/xdp"), "{link}");
+    }
+}
+
+/// Asks all the time, answered or not, until told to end.
+fn load(folder: &Path) {
+    let socket = socket_to(SocketAddr::new(SERVER[0].parse().expect("an address"), 53));
+    socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    let query = Ask::new(LOCAL, Rtype::A).bytes();
+    while folder.exists() && !folder.join("end").exists() {
+        for _ in 0..16 {
+            // Refused while nobody is there.
+            let _ = socket.send(&query);
+        }
+        while socket.recv(&mut [0; 512]).is_ok() {}
     }
 }
 
@@ -185,12 +230,32 @@ fn serve(folder: &Path, mode: &str) {
     tell(folder, "kernel", &record(server.address()));
     tell(folder, "ready", b"");
     wait_for(folder, "end", || false);
+    be_dropped_and_let_in_again(folder, &server);
     let stats = server.command(&["stats"]);
     tell(folder, "stats", &stats.stdout);
     let (status, log, _) = server.stop();
     assert!(status.success(), "{}", log.join("\n"));
     let link = ip("-d link show s0").expect("the interface");
     assert!(!link.contains("prog/xdp"), "{link}");
+}
+
+/// Drops the client's queries by a reload, and takes them again by another.
+fn be_dropped_and_let_in_again(folder: &Path, server: &Server) {
+    let config = server.directory().join("gannet.yaml");
+    let text = std::fs::read_to_string(&config).expect("the configuration");
+    let reload = |text: &str| {
+        std::fs::write(&config, text).expect("a writable directory");
+        let output = server.command(&["reload"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let dropping = text.replace("interfaces: s0", "interfaces: s0, drop: [10.77.0.0/28, \"fd77::1\"]");
+    assert_ne!(dropping, text);
+    reload(&dropping);
+    tell(folder, "dropping", b"");
+    wait_for(folder, "was-dropped", || false);
+    reload(&text);
+    tell(folder, "not-dropping", b"");
+    wait_for(folder, "was-let-in", || false);
 }
 
 /// Returns a socket on the interface's own address, or on loopback for a server there.
@@ -268,6 +333,23 @@ fn bystander() {
     }
 }
 
+/// Asks once over each family, and must hear nothing; a query that comes in by TCP is answered all the same.
+fn is_dropped() {
+    for server in SERVER {
+        let server = SocketAddr::new(server.parse().expect("an address"), 53);
+        let socket = socket_to(server);
+        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        socket.send(&Ask::new(LOCAL, Rtype::A).bytes()).expect("sent");
+        assert!(socket.recv(&mut [0; 512]).is_err(), "{server} answers");
+        let mut connection = std::net::TcpStream::connect(server).expect("a connection");
+        let query = Ask::new(LOCAL, Rtype::A).bytes();
+        let framed = [&(query.len() as u16).to_be_bytes()[..], &query].concat();
+        connection.write_all(&framed).expect("sent");
+        connection.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        connection.read_exact(&mut [0; 14]).expect("a reply");
+    }
+}
+
 /// Returns a counter of `gannet stats`.
 fn counter(stats: &str, group: &str, name: &str) -> u64 {
     let number = stats.lines().find_map(|line| line.strip_prefix(&format!("{group}.{name} "))?.parse().ok());
@@ -282,6 +364,12 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     topology.client("miss");
     topology.client("bystander");
     topology.tell("end");
+    topology.wait_for("dropping", &mut server);
+    topology.client("is-dropped");
+    topology.tell("was-dropped");
+    topology.wait_for("not-dropping", &mut server);
+    topology.client("bystander");
+    topology.tell("was-let-in");
     topology.wait_for("stats", &mut server);
     Topology::end(role, server);
     let text = |note: &str| String::from_utf8(topology.read(note)).expect("text");
@@ -297,9 +385,10 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     let stats = text("stats");
     let taken = counter(&stats, "listen", "xdp_datagrams");
     // Of the corpus some pass: a reply, and what is less than a header. Each case has a marker behind it.
-    let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 200;
+    let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 2 * 200;
     assert!(taken >= least, "{taken} of {least}\n{stats}");
     assert!(counter(&stats, "xdp.s0", "taken") >= least, "{stats}");
+    assert_eq!(counter(&stats, "xdp.s0", "dropped"), 2, "{stats}");
     assert_eq!(counter(&stats, "listen", "xdp_unsent"), 0, "{stats}");
     assert_eq!(counter(&stats, "listen", "xdp_lost"), 0, "{stats}");
 }
@@ -312,6 +401,21 @@ fn af_xdp_and_the_kernel_give_the_same_bytes() {
 #[test]
 fn so_does_af_xdp_in_generic_mode_on_two_queues() {
     gives_the_same_bytes("serve-generic", 2);
+}
+
+#[test]
+fn killed_under_load_it_comes_back() {
+    let Some(topology) = Topology::new(1) else { return };
+    let load = topology.start(&topology.client, "load");
+    let mut server = topology.start(&topology.server, "serve-and-die");
+    for life in 0..3 {
+        topology.wait_for(&format!("up-{life}"), &mut server);
+        topology.client("bystander");
+        topology.tell(&format!("asked-{life}"));
+    }
+    Topology::end("serve-and-die", server);
+    topology.tell("end");
+    Topology::end("load", load);
 }
 
 /// Returns what the program says in the server's namespace, without any capability.

@@ -482,6 +482,14 @@ pub const ROWS: &[Row] = &[
     )
     .restart(),
     row(
+        "xdp.drop",
+        Kind::List(Value::Prefix),
+        "[]",
+        "nobody is suspected",
+        "Clients whose queries are dropped before anything is done with them, and counted. Meant for sources of a flood: what \
+         reaches the kernel's sockets (TCP, fragments) is not dropped, only `allow` decides about that.",
+    ),
+    row(
         "xdp.queues",
         whole_or(1, 1024, "all"),
         "all",

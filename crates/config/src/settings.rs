@@ -212,6 +212,8 @@ pub struct Settings {
     pub startup: Startup,
     /// What the server says about itself.
     pub presentation: Presentation,
+    /// Clients whose queries are dropped by the program on the interfaces of `xdp`.
+    pub xdp_drop: Vec<Prefix>,
     /// Clients that may ask.
     pub allow: Vec<Prefix>,
     /// Peers that are believed when they say for whom they ask.

@@ -2,6 +2,7 @@
 //!
 //! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
 
+mod devices;
 mod jobs;
 mod notation;
 mod read;
@@ -22,7 +23,7 @@ use crate::settings::{
     Bootstrap, CacheSettings, Certificate, ClientSubnetUse, Cookies, Group, GroupServer, Handshakes, Host,
     Hosts, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate,
     RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord,
-    TrustedRoots, View, Xdp, XdpExisting, XdpMode, ZoneSettings,
+    TrustedRoots, View, ZoneSettings,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
@@ -120,6 +121,7 @@ impl Lowering<'_> {
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
         let (limits, tcp, handshakes) = self.limits(&root);
+        let (xdp, xdp_drop) = self.xdp(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
             stay_awake: self.boolean(&server, "stay-awake"),
@@ -127,7 +129,7 @@ impl Lowering<'_> {
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             shutdown_timeout: self.duration(&server, "shutdown-timeout"),
             listen: self.listeners(&root),
-            xdp: self.xdp(&root),
+            xdp,
             log_format: LogFormat::Auto,
             tcp,
             tls: handshakes,
@@ -169,6 +171,7 @@ impl Lowering<'_> {
         Settings {
             startup: Startup { log_format, ..startup },
             presentation,
+            xdp_drop,
             allow,
             trusted_peers,
             resolvers,
@@ -275,28 +278,6 @@ impl Lowering<'_> {
                 .push(Problem::error(span, "nothing is listened on").expected("at least one address"));
         }
         (!is_auto).then_some(listeners)
-    }
-
-    fn xdp(&mut self, root: &Section<'_>) -> Xdp {
-        let section = self.section(root, "xdp");
-        let interfaces = self.list(&section, "interfaces", |_, _, scalar| interface(&scalar.text));
-        for (index, at) in interfaces.iter().enumerate() {
-            if interfaces.iter().take(index).any(|other| other.value == at.value) {
-                let message = format!("the interface \"{}\" is listed twice", at.value);
-                self.problems.push(Problem::error(at.span, message));
-            }
-        }
-        Xdp {
-            interfaces,
-            mode: self.word(&section, "mode", XdpMode::parse),
-            existing: self.word(&section, "existing", XdpExisting::parse),
-            map: self.path(&section, "map").map(|at| at.value),
-            queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
-            ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
-            huge_pages: self.boolean(&section, "huge-pages"),
-            busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),
-            busy_poll_budget: self.whole(&section, "busy-poll-budget") as u32,
-        }
     }
 
     /// Checks that what is to be spoken at an address goes together.

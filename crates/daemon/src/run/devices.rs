@@ -5,10 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::settings::Startup;
+use config::values::Prefix;
 use engine::ListenerId;
 use listen::{Bound, Datagrams, XdpQueue};
 use tracing::{debug, info, warn};
-use xdp::{Device, DevicePlan, Mode};
+use xdp::{Action, Device, DevicePlan, Mode};
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Devices {
     wanted: Arc<[(SocketAddr, ListenerId)]>,
     /// What each interface takes at present.
     taken: Mutex<Vec<BTreeSet<SocketAddr>>>,
+    /// Prefixes whose queries the programs drop at present.
+    dropped: Mutex<BTreeSet<(IpAddr, u8)>>,
 }
 
 /// The interfaces, and what each worker gets of them.
@@ -149,6 +152,33 @@ impl Devices {
             }
             *taken = wanted;
         }
+    }
+
+    /// Has the programs drop queries from these prefixes, and from no others.
+    pub(crate) fn drop_from(&self, prefixes: &[Prefix]) {
+        let wanted: BTreeSet<_> = prefixes.iter().map(|prefix| (prefix.address(), prefix.bits())).collect();
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        for device in &self.devices {
+            let Some(filter) = device.filter() else { continue };
+            let interface = &device.interface().name;
+            for (address, bits) in wanted.difference(&dropped) {
+                if let Err(error) = filter.block(*address, *bits, Action::Drop) {
+                    warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "cannot be dropped");
+                }
+            }
+            for (address, bits) in dropped.difference(&wanted) {
+                match filter.unblock(*address, *bits) {
+                    Ok(hits) => {
+                        let hits = hits.unwrap_or(0);
+                        info!(interface, prefix = %format_args!("{address}/{bits}"), hits, "not dropped any more");
+                    }
+                    Err(error) => {
+                        warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "is still dropped");
+                    }
+                }
+            }
+        }
+        *dropped = wanted;
     }
 
     /// Tells what the programs counted: interface, mode, and each verdict with its number.

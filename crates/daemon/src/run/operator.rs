@@ -230,6 +230,7 @@ impl Running {
         let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &progress::logged())?;
         self.put(work, plans);
         self.knob.turn(log_level(loaded.settings.log_level));
+        self.devices.drop_from(&loaded.settings.xdp_drop);
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
         let warnings = [loaded.warnings.clone(), work.plans.warnings.clone()].concat();
         work.loaded = loaded;
