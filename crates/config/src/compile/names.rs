@@ -130,7 +130,7 @@ mod tests {
         let text = "hosts: {files: /etc/hosts}\nlocal: {nas.home.arpa: [192.0.2.9, \"2001:db8::9\"]}\n";
         let loaded = load_text(Path::new("x"), text, &memory).expect("no mistakes");
         let mut problems = Vec::new();
-        let names = compile(&loaded.settings, KEY, &memory, &mut problems);
+        let names = compile(&loaded.settings, KEY, (None, &[]), &memory, &mut problems);
         assert_eq!(problems.len(), 1, "the line that is none is reported");
         let qname = values::name(name).expect("a name");
         let count = |data: &LocalData| {
