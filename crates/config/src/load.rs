@@ -174,6 +174,10 @@ impl<F: Fn(&SetProgress<'_>)> Surroundings for Telling<F> {
         System.hosts_file()
     }
 
+    fn is_open_to_all(&self, path: &Path) -> bool {
+        System.is_open_to_all(path)
+    }
+
     fn processors(&self) -> usize {
         System.processors()
     }
