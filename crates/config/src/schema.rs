@@ -506,15 +506,6 @@ pub const ROWS: &[Row] = &[
     )
     .restart(),
     row(
-        "xdp.check-routes",
-        Kind::One(Value::Bool),
-        "false",
-        "replies usually leave the way that queries come",
-        "Whether only those queries are taken whose replies the kernel would send by the same interface to the same station; \
-         others go to the kernel's sockets. Needs `net.ipv4.conf.lo.forwarding` and `net.ipv6.conf.lo.forwarding`.",
-    )
-    .restart(),
-    row(
         "xdp.huge-pages",
         Kind::One(Value::Bool),
         "false",

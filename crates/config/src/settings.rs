@@ -329,8 +329,6 @@ pub struct Xdp {
     pub queues: Option<u32>,
     /// Entries of each ring, a power of two.
     pub ring: u32,
-    /// Whether the way back is checked.
-    pub check_routes: bool,
     /// Whether frames are in huge pages.
     pub huge_pages: bool,
     /// Microseconds of busy polling.
@@ -1014,7 +1012,6 @@ impl Startup {
                 self.xdp.queues.map_or_else(|| "all".to_owned(), |queues| queues.to_string()),
             ),
             ("xdp.ring".to_owned(), self.xdp.ring.to_string()),
-            ("xdp.check-routes".to_owned(), self.xdp.check_routes.to_string()),
             ("xdp.huge-pages".to_owned(), self.xdp.huge_pages.to_string()),
             (
                 "xdp.busy-poll".to_owned(),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::attach::{AttachError, Attachment, Existing};
-use crate::filter::{Filter, FilterPlan, LoadError, Routes, SocketMap, Taking};
+use crate::filter::{Filter, FilterPlan, LoadError, SocketMap, Taking};
 use crate::interface::{Interface, Way};
 use crate::socket::{self, BusyPoll, Copying, HEADROOM_OCTETS, OpenError, Socket};
 
@@ -84,8 +84,6 @@ pub struct DevicePlan {
     pub busy_poll: Option<BusyPoll>,
     /// Which datagrams are taken.
     pub taking: Taking,
-    /// Whether the way back is checked.
-    pub routes: Routes,
     /// The most blocked prefixes of each family.
     pub blocks_max: u32,
 }
@@ -103,7 +101,6 @@ impl DevicePlan {
             huge_pages: false,
             busy_poll: None,
             taking: Taking::Queries,
-            routes: Routes::Trust,
             blocks_max: FilterPlan::new().blocks_max,
         }
     }
@@ -223,7 +220,6 @@ impl Device {
             queues_max: interface.queues.receive.max(1),
             frame_octets_max: frame_octets - HEADROOM_OCTETS,
             taking: plan.taking,
-            routes: plan.routes,
             blocks_max: plan.blocks_max,
             takes_fragments: is_large && attempt.way == Way::Native,
             ..FilterPlan::new()

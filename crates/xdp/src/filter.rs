@@ -29,8 +29,6 @@ pub struct FilterPlan {
     pub destinations_max: u32,
     /// The most blocked prefixes of each family. Takes memory only for what there is.
     pub blocks_max: u32,
-    /// Whether the way back is checked.
-    pub routes: Routes,
     /// Whether packets of several buffers are let through to the program, which a large MTU needs (Linux 5.18).
     pub takes_fragments: bool,
 }
@@ -44,7 +42,6 @@ impl FilterPlan {
             taking: Taking::Queries,
             destinations_max: 256,
             blocks_max: 65_536,
-            routes: Routes::Trust,
             takes_fragments: false,
         }
     }
@@ -63,17 +60,6 @@ pub enum Taking {
     Queries,
     /// All.
     All,
-}
-
-/// Where replies go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Routes {
-    /// To the station that the query came from.
-    #[default]
-    Trust,
-    /// The same, but only if the kernel would send them there, too; other queries pass to it. Costs a look-up for each query,
-    /// and works only while the loopback interface forwards (`net.ipv4.conf.lo.forwarding`, `net.ipv6.conf.lo.forwarding`).
-    Check,
 }
 
 /// What is done with queries from a blocked prefix.
@@ -116,8 +102,6 @@ pub struct Verdicts {
     pub unfit: u64,
     /// Passed: no UDP.
     pub other: u64,
-    /// Passed: the kernel would send the reply elsewhere, or we cannot know.
-    pub misrouted: u64,
 }
 
 impl Verdicts {
@@ -125,7 +109,7 @@ impl Verdicts {
     const OCTETS: usize = 8;
 
     /// Returns all, with their names.
-    pub const fn named(&self) -> [(&'static str, u64); 9] {
+    pub const fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("taken", self.taken),
             ("no-socket", self.no_socket),
@@ -135,7 +119,6 @@ impl Verdicts {
             ("elsewhere", self.elsewhere),
             ("unfit", self.unfit),
             ("other", self.other),
-            ("misrouted", self.misrouted),
         ]
     }
 }
@@ -279,8 +262,7 @@ impl Filter {
     fn set(&self, has_blocks: [u32; 2]) -> io::Result<()> {
         let [v4, v6] = has_blocks;
         let queries_only = u32::from(self.plan.taking == Taking::Queries);
-        let checks_routes = u32::from(self.plan.routes == Routes::Check);
-        let words = [self.plan.frame_octets_max, queries_only, v4, v6, checks_routes];
+        let words = [self.plan.frame_octets_max, queries_only, v4, v6];
         self.settings.set(&0u32.to_ne_bytes(), words.map(u32::to_ne_bytes).as_flattened())
     }
 
@@ -363,7 +345,6 @@ impl Filter {
             elsewhere: count(5)?,
             unfit: count(6)?,
             other: count(7)?,
-            misrouted: count(8)?,
         })
     }
 
@@ -539,16 +520,6 @@ mod tests {
             check(&filter, &Frame { payload: Vec::new(), ..plain.clone() }, "no-socket");
             check(&filter, &Frame { payload: vec![0xff; 30], ..plain }, "no-socket");
         }
-    }
-
-    #[test]
-    fn what_has_no_way_back_passes() {
-        let Some(filter) = filter(&FilterPlan { routes: Routes::Check, ..FilterPlan::new() }) else { return };
-        // Nobody has routes to documentation addresses, and no interface is in play here.
-        check(&filter, &frames::query_v4(), "misrouted");
-        check(&filter, &frames::query_v6(), "misrouted");
-        // What would not be taken anyway is judged by the rest.
-        check(&filter, &Frame { ihl: 6, ..frames::query_v4() }, "unfit");
     }
 
     #[test]

@@ -37,6 +37,6 @@ mod frames;
 pub use attach::{AttachError, Attachment, Existing};
 pub use device::{Device, DeviceError, DevicePlan, Mode, Program, Reached};
 pub use facts::{Fact, Standing, facts, is_usable};
-pub use filter::{Action, Filter, FilterPlan, LoadError, Routes, SocketMap, Taking, Verdict, Verdicts};
-pub use interface::{Attached, Features, Interface, Queues, Way, addresses, loopback_forwards};
+pub use filter::{Action, Filter, FilterPlan, LoadError, SocketMap, Taking, Verdict, Verdicts};
+pub use interface::{Attached, Features, Interface, Queues, Way, addresses};
 pub use socket::{BusyPoll, Copying, Packet, Socket};

@@ -177,9 +177,6 @@ pub struct Socket {
     zero_copy: bool,
     busy_poll: bool,
     transmit_budget: u32,
-    /// Frames that are not given away to receive into, so that a driver that holds many does not leave us without one to
-    /// answer in.
-    reserve: u32,
     counts: Counts,
 }
 
@@ -276,7 +273,6 @@ impl Socket {
             queue_number: plan.queue,
             busy_poll: plan.busy_poll.is_some(),
             transmit_budget,
-            reserve: entries,
             counts: Counts::default(),
         })
     }
@@ -369,7 +365,7 @@ impl Socket {
     pub fn finish(&mut self) -> u32 {
         self.queue.rings.receive.release();
         let left = self.send();
-        let refilled = self.queue.refill(self.reserve);
+        let refilled = self.queue.refill(0);
         if self.busy_poll || (refilled > 0 && self.queue.rings.fill.needs_wakeup()) {
             let _ = calls::kick_receive(self.fd.as_fd());
         }

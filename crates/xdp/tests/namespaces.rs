@@ -190,7 +190,6 @@ fn role() {
         "is-taken" => is_taken(),
         "take-over" => take_over(),
         "join" => join(&argument),
-        "forward" => forward(),
         other => Err(format!("no role {other}")),
     };
     if let Err(reason) = outcome {
@@ -286,15 +285,6 @@ fn take_over() -> Outcome {
         .map_err(|error| error.to_string())?;
     let interface = Interface::find("s0").map_err(|error| error.to_string())?;
     if interface.attached.len() == 1 { Ok(()) } else { fail(format!("{:?}", interface.attached)) }
-}
-
-/// Lets the loopback interface forward, which looking for routes needs.
-fn forward() -> Outcome {
-    for family in ["ipv4", "ipv6"] {
-        let setting = format!("/proc/sys/net/{family}/conf/lo/forwarding");
-        std::fs::write(&setting, "1").map_err(|error| format!("{setting}: {error}"))?;
-    }
-    if xdp::loopback_forwards() == [true, true] { Ok(()) } else { fail("it does not forward") }
 }
 
 /// Attaches the filter as another program would, joins it by its pinned map, and answers seven queries.
@@ -590,42 +580,4 @@ fn a_program_of_somebody_else_is_joined_by_its_map() {
     });
     let _ = std::fs::remove_file(ready);
     let _ = std::fs::remove_dir(folder);
-}
-
-#[test]
-fn queries_whose_replies_have_another_way_are_left_to_the_kernel() {
-    let Some(topology) = Topology::new(1) else { return };
-    let ready = std::env::temp_dir().join(format!("{}-routes", topology.server));
-    topology.server("forward", "");
-    // The kernel serves what is passed: the first queries, too, as long as it does not know the client's station.
-    std::thread::scope(|scope| {
-        let behind =
-            scope.spawn(|| topology.role(&topology.server, "answer-by-kernel", &ready.to_string_lossy()));
-        let until = Instant::now() + PATIENCE;
-        while !ready.exists() {
-            assert!(Instant::now() < until && !behind.is_finished(), "the socket behind is not ready");
-            std::thread::yield_now();
-        }
-        topology.client("ask", "4 1");
-        let echo = topology.echo("s0 53 native 1 check-routes");
-        topology.client("ask", "4 10");
-        let straight = echo.stop();
-        // Now the way back leads elsewhere, for the kernel as well: only the program's verdict can be seen.
-        let echo = topology.echo("s0 53 native 1 check-routes");
-        ip(&format!("-n {} route add {CLIENT_V4}/32 dev lo", topology.server)).expect("a route");
-        let (answered, _) = topology.role(&topology.client, "ask", "4 1");
-        let elsewhere = echo.stop();
-        ip(&format!("-n {} route del {CLIENT_V4}/32 dev lo", topology.server)).expect("a route");
-        let mut command = Topology::command(&topology.server, "bash".into());
-        command.args(["-c", &format!("printf end > /dev/udp/{SERVER_V4}/53")]);
-        assert!(command.status().expect("bash runs").success());
-        let (passed, text) = behind.join().expect("a thread");
-        assert!(passed, "{text}");
-        assert_eq!(count(&straight, "taken: "), 70, "{straight}");
-        assert_eq!(count(&straight, "misrouted: "), 0, "{straight}");
-        assert!(!answered, "{elsewhere}");
-        assert_eq!(count(&elsewhere, "taken: "), 0, "{elsewhere}");
-        assert!(count(&elsewhere, "misrouted: ") > 0, "{elsewhere}");
-    });
-    let _ = std::fs::remove_file(ready);
 }

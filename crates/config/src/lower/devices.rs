@@ -20,7 +20,6 @@ impl Lowering<'_> {
         let map = self.path(&section, "map");
         let existing = self.word(&section, "existing", XdpExisting::parse);
         let drop = self.prefixes(&section, "drop");
-        let check_routes = self.boolean(&section, "check-routes");
         if let Some(map) = &map {
             let in_vain =
                 [("existing: replace", existing == XdpExisting::Replace), ("drop", !drop.is_empty())];
@@ -36,7 +35,6 @@ impl Lowering<'_> {
             map: map.map(|at| at.value),
             queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
             ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
-            check_routes,
             huge_pages: self.boolean(&section, "huge-pages"),
             busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),
             busy_poll_budget: self.whole(&section, "busy-poll-budget") as u32,

@@ -9,7 +9,7 @@ use config::values::Prefix;
 use engine::ListenerId;
 use listen::{Bound, Datagrams, XdpQueue};
 use tracing::{debug, info, warn};
-use xdp::{Action, Device, DevicePlan, Mode, Routes};
+use xdp::{Action, Device, DevicePlan, Mode};
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
@@ -73,17 +73,6 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     }
     let mode = device.reached();
     info!(interface, %mode, queues = sockets, "queries are taken past the kernel's network stack");
-    if plan.routes == Routes::Check && device.filter().is_some() {
-        for (family, forwards) in ["ipv4", "ipv6"].iter().zip(xdp::loopback_forwards()) {
-            if !forwards {
-                let setting = format!("net.{family}.conf.lo.forwarding");
-                warn!(
-                    interface,
-                    setting, "is off, so no routes are found and its queries go to the kernel's sockets"
-                );
-            }
-        }
-    }
     let receiving = device.interface().queues.receive as usize;
     if sockets < receiving {
         info!(interface, queues = receiving, "what comes to other queues goes to the kernel's sockets");
