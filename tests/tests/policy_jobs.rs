@@ -279,7 +279,7 @@ fn a_router_is_spoken_to_inside_of_tls_if_its_certificate_is_right() {
         has("right") && has("unchecked")
     });
     for name in ["another", "unsigned"] {
-        eventually("the others do not speak to it", || server.stat(&format!("effect.{name}"), "failed") == 1);
+        eventually("the others do not speak to it", || server.stat(&format!("effect.{name}"), "failed") >= 1);
         assert!(!has(name));
     }
     server.wait_for_log("invalid peer certificate");

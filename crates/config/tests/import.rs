@@ -89,7 +89,7 @@ plugins:
         &[
             "c.yaml:2:11: error: \"f\" has no upstreams",
             "c.yaml:2:56: error: unknown scheme \"ftp\"",
-            "c.yaml:2:77: error: \"forward\" has no setting \"sise\"",
+            "c.yaml:2:76: error: \"forward\" has no setting \"sise\"",
             "c.yaml:6:19: error: mosdns has no matcher \"no_such_matcher\"",
             "c.yaml:7:17: error: there is no plugin \"nobody\"",
             "c.yaml:8:16: error: mosdns has no executor \"no_such_executor\" of this form",
