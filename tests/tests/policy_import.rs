@@ -561,15 +561,16 @@ fn oxidns_tells_others_what_it_saw() {
     });
     assert_eq!(router.entry("/ip/route", "198.51.100.1/32", "distance").as_deref(), Some("5"));
     assert_eq!(router.entry("/ip/route", "198.51.100.1/32", "routing-table").as_deref(), Some("vpn"));
-    // `learn_domain`: what had an answer is in the set, which `blocked` includes.
+    // `learn_domain`: the name is in the set, which `blocked` includes.
     eventually("the name is learned", || {
         server.ask(&ask("onlyfour.example.org", Rtype::A)).rcode() == Rcode::NXDOMAIN
     });
     let output = server.command(&["set", "list", "learned"]);
     let learned = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(learned.contains("onlyfour.example.org") && !learned.contains("gone.example.org"), "{learned}");
-    assert!(
-        server.ask(&ask("x.onlyfour.example.org", Rtype::A)).rcode() == Rcode::NOERROR,
+    assert!(learned.contains("onlyfour.example.org"), "{learned}");
+    assert_eq!(
+        server.ask(&ask("x.onlyfour.example.org", Rtype::A)).rcode(),
+        Rcode::NOERROR,
         "`full` is that name alone"
     );
     // `metrics_collector`, `query_recorder`

@@ -409,7 +409,7 @@ impl<'a> Translator<'a> {
         let types = args.texts("qtypes", &mut self.problems);
         args.ignore(
             &["phase", "questions", "success_only", "answer_required", "async", "error_mode", "timeout"],
-            "only names with an answer are learnt, when the reply is complete",
+            "every name that reaches the rule is learnt, when the reply is complete, whatever it says",
             &mut self.problems,
         );
         args.finish(&mut self.problems);
@@ -421,7 +421,7 @@ impl<'a> Translator<'a> {
         let Some(set) = self.set_of(&provider) else { return Vec::new() };
         let types: Vec<String> = types.into_iter().map(|word| word.value.to_ascii_uppercase()).collect();
         let types = if types.is_empty() { "A, AAAA".to_owned() } else { types.join(", ") };
-        let how = if kind == "domain" { ", suffix" } else { "" };
+        let how = if kind == "domain" { ", suffix" } else { ", name" };
         vec![Rule {
             condition: Some(format!("qtype in [{types}]")),
             actions: vec![Action::plain(format!("learn({set}{how})"))],

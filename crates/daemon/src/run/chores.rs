@@ -6,7 +6,6 @@ use config::Plans;
 use config::jobs::{Learn, Learned, Task};
 use config::sets::{Sets, UrlList};
 use jobs::{Chores, Download, Jobs, Learner, Librarian, Occurrence, StepNames};
-use wire::Rcode;
 
 use super::operator::{Running, Which};
 
@@ -56,9 +55,6 @@ impl Orders {
 
 impl Learner for Orders {
     fn learn(&self, learn: &Learn, occurrence: &Occurrence) {
-        if occurrence.rcode != Some(Rcode::NOERROR) || occurrence.answers == 0 {
-            return;
-        }
         let dynamic = self.known().sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
         let Some(dynamic) = dynamic else { return };
         let now = u64::try_from(occurrence.unix_ms / 1000).unwrap_or(0);

@@ -73,8 +73,8 @@ pub(super) const ROWS: &[Row] = &[
         word: "learn",
         arguments: "SET[, name | suffix | addresses | client]",
         text: "Puts the name asked for into a dynamic set (`suffix`: with everything below it, unless it says otherwise), \
-               the `addresses` of the reply, or the `client`. Only replies with the code NOERROR and an answer teach \
-               something.",
+               the `addresses` of the reply, or the `client`. What the reply says does not matter to names and clients; \
+               what is not to be learned stands behind a condition.",
         read: |arguments| learn(arguments).map(Action::Event),
     },
 ];
