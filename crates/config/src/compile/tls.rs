@@ -47,14 +47,14 @@ pub(super) fn compile(
                 }
                 identities.push(identity);
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     let mut client_roots = Vec::new();
     for file in &tls.client_ca {
         match files.chain(file) {
             Ok(roots) => client_roots.extend(roots),
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     if identities.len() < tls.certificates.len() {
@@ -118,10 +118,10 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn pem(&self, file: &At<PathBuf>) -> Result<Pem, Problem> {
+    fn pem(&self, file: &At<PathBuf>) -> Result<Pem, Box<Problem>> {
         let path = &file.value;
         let octets = self.surroundings.read(path).map_err(|error| {
-            let problem = wrong(file, format!("cannot read it: {}", io_text(&error)));
+            let problem = wrong(file, &format!("cannot read it: {}", io_text(&error)));
             match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
                     problem.hint("the user that the server runs as (\"server.user\") must be able to read it")
@@ -138,7 +138,7 @@ impl Files<'_> {
                 Some(Err(_)) => {
                     let before = octets.get(..at).unwrap_or(&[]);
                     let line = before.iter().filter(|&&octet| octet == b'\n').count() + 1;
-                    return Err(wrong(file, format!("what begins after line {line} is not PEM")));
+                    return Err(wrong(file, &format!("what begins after line {line} is not PEM")).into());
                 }
                 None => break,
             }
@@ -147,28 +147,29 @@ impl Files<'_> {
         Ok(Pem { sections, has_locked_key })
     }
 
-    fn chain(&self, file: &At<PathBuf>) -> Result<Vec<CertificateDer<'static>>, Problem> {
+    fn chain(&self, file: &At<PathBuf>) -> Result<Vec<CertificateDer<'static>>, Box<Problem>> {
         let pem = self.pem(file)?;
         let content = pem.content();
         let certificates = pem.sections.into_iter().filter(|(kind, _)| *kind == SectionKind::Certificate);
         let chain: Vec<_> = certificates.map(|(_, der)| CertificateDer::from(der)).collect();
         if chain.is_empty() {
-            return Err(wrong(file, content).expected("a file with a certificate in PEM form"));
+            return Err(wrong(file, &content).expected("a file with a certificate in PEM form").into());
         }
         Ok(chain)
     }
 
-    fn key(&self, file: &At<PathBuf>) -> Result<PrivateKeyDer<'static>, Problem> {
+    fn key(&self, file: &At<PathBuf>) -> Result<PrivateKeyDer<'static>, Box<Problem>> {
         let pem = self.pem(file)?;
         let content = pem.content();
         let key = pem.sections.into_iter().find(|(kind, _)| is_key(kind));
         key.and_then(|(kind, der)| PrivateKeyDer::from_pem(kind, der)).ok_or_else(|| {
             if pem.has_locked_key {
-                wrong(file, "the private key is locked with a password".to_owned())
+                wrong(file, "the private key is locked with a password")
                     .hint("\"openssl pkey -in FILE -out FILE\" writes it without one")
             } else {
-                wrong(file, content).expected("a file with a private key in PEM form")
+                wrong(file, &content).expected("a file with a private key in PEM form")
             }
+            .into()
         })
     }
 
@@ -177,12 +178,11 @@ impl Files<'_> {
         &self,
         certificate: &Certificate,
         problems: &mut Vec<Problem>,
-    ) -> Result<(Identity, Option<NameBuf>), Problem> {
+    ) -> Result<(Identity, Option<NameBuf>), Box<Problem>> {
         let Certificate { chain: chain_file, key: key_file } = certificate;
         let chain = self.chain(chain_file)?;
         let facts = chain.first().and_then(|first| certificate::read(first));
-        let facts = facts
-            .ok_or_else(|| wrong(chain_file, "it does not begin with an X.509 certificate".to_owned()))?;
+        let facts = facts.ok_or_else(|| wrong(chain_file, "it does not begin with an X.509 certificate"))?;
         let key = self.key(key_file)?;
         if self.surroundings.is_open_to_all(&key_file.value) {
             problems.push(
@@ -202,12 +202,12 @@ impl Files<'_> {
         let identity = Identity::new(chain, &key, facts.names).map_err(|error| match error {
             IdentityError::Mismatch => {
                 let chain = shown(&chain_file.value);
-                wrong(key_file, format!("the key is not that of the certificate in \"{chain}\""))
+                wrong(key_file, &format!("the key is not that of the certificate in \"{chain}\""))
             }
-            IdentityError::Key(why) => wrong(key_file, format!("this kind of key cannot be used: {why}"))
+            IdentityError::Key(why) => wrong(key_file, &format!("this kind of key cannot be used: {why}"))
                 .expected("an ECDSA (P-256, P-384, P-521), Ed25519 or RSA (2048 bits or more) key"),
             IdentityError::Certificate(why) => {
-                wrong(chain_file, format!("the certificate cannot be used: {why}"))
+                wrong(chain_file, &format!("the certificate cannot be used: {why}"))
             }
         })?;
         Ok((identity, name))
@@ -242,6 +242,6 @@ fn shown(path: &Path) -> std::path::Display<'_> {
     path.display()
 }
 
-fn wrong(file: &At<PathBuf>, what: String) -> Problem {
+fn wrong(file: &At<PathBuf>, what: &str) -> Problem {
     Problem::error(file.span, format!("\"{}\": {what}", shown(&file.value)))
 }

@@ -155,7 +155,14 @@ async fn try_respond<S: Service + 'static>(
     head: &Parts,
     body: impl Future<Output = Result<Vec<u8>, Refusal>>,
 ) -> Result<Response<Once>, Refusal> {
-    let asked = request::read(&head.method, &head.uri, &head.headers, &visit.entrance.paths)?;
+    let asked = match request::read(&head.method, &head.uri, &head.headers, &visit.entrance.paths) {
+        Ok(asked) => asked,
+        Err(refusal) => {
+            // A stream that is reset while its body is under way looks broken to some clients: they are heard out, within bounds.
+            drop(timeout(visit.asker.shared().plan().query_timeout, body).await);
+            return Err(refusal);
+        }
+    };
     let (query, is_json) = match asked {
         Asked::Message(query) => (query, false),
         Asked::Body => {
