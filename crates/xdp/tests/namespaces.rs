@@ -107,10 +107,10 @@ impl Topology {
     fn echo(&self, arguments: &str) -> Echo {
         let program = std::env::current_exe().expect("this program");
         let program = program.parent().and_then(|deps| deps.parent()).expect("a target directory");
-        let mut command = Self::command(&self.server, program.join("examples/echo"));
+        let mut command = Self::command(&self.server, program.join("examples/echo_frames"));
         command.args(arguments.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the echo example is built with the tests");
+        let mut child = command.spawn().expect("the example `echo_frames` is built with the tests");
         let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");

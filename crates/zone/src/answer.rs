@@ -368,7 +368,7 @@ impl<'r> Run<'r, '_> {
     fn substitute(&mut self, block: Block<'r>, owner: Name<'_>, name: Name<'_>) -> Result<Step, Full> {
         let Some(dname) = block.rrset(Rtype::DNAME) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
         // A DNAME that leads below itself is met more than once.
-        if self.written.add(block) {
+        if self.written.add(&dname) {
             self.rrset(Section::Answer, owner, &dname)?;
         }
         let Some(record) = Records(dname.records).next() else { return Ok(Step::Done(Rcode::SERVFAIL)) };

@@ -5,7 +5,7 @@
 use wire::{Full, Name, Rtype, Section};
 
 use crate::answer::{Missing, Run, wildcard_of};
-use crate::block::Block;
+use crate::block::{Block, Rrset};
 use crate::zone::{Denial, Nsec3Chain, NsecChain, Zone};
 
 /// Records that the proofs of one answer may take: four for each of two negative answers.
@@ -13,7 +13,7 @@ const PROOFS_MAX: usize = 8;
 /// Wildcards that one chain of aliases may lead through if they are to be proved.
 pub(crate) const EXPANSIONS_MAX: usize = 4;
 
-/// The records of proofs that are written already, by place: none is written twice.
+/// The RRsets of proofs and redirections that are written already, by place: none is written twice.
 #[derive(Default)]
 pub(crate) struct Written {
     places: [usize; PROOFS_MAX],
@@ -22,8 +22,8 @@ pub(crate) struct Written {
 
 impl Written {
     /// Returns whether this is the first time.
-    pub(crate) fn add(&mut self, block: Block<'_>) -> bool {
-        let place = block.address();
+    pub(crate) fn add(&mut self, rrset: &Rrset<'_>) -> bool {
+        let place = rrset.records.as_ptr().addr();
         if self.places.iter().take(self.count).any(|&other| other == place) {
             return false;
         }
@@ -169,19 +169,17 @@ impl<'r> Run<'r, '_> {
     }
 
     fn nsec(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
-        if !self.written.add(block) {
+        let Some(rrset) = block.rrset(Rtype::NSEC).filter(|rrset| self.written.add(rrset)) else {
             return Ok(());
-        }
-        let Some(rrset) = block.rrset(Rtype::NSEC) else { return Ok(()) };
+        };
         let owner = zone.owner(block);
         self.rrset(Section::Authority, owner.as_name(), &rrset)
     }
 
     fn nsec3(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
-        if !self.written.add(block) {
+        let Some(rrset) = block.rrset(Rtype::NSEC3).filter(|rrset| self.written.add(rrset)) else {
             return Ok(());
-        }
-        let Some(rrset) = block.rrset(Rtype::NSEC3) else { return Ok(()) };
+        };
         let owner = zone.owner(block);
         self.rrset(Section::Authority, owner.as_name(), &rrset)
     }

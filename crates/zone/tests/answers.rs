@@ -385,6 +385,18 @@ fn signatures_come_only_if_wanted() {
 }
 
 #[test]
+fn the_denial_of_a_redirected_name_may_stand_at_the_dname() {
+    let text = "$TTL 60\n@ SOA m r 1 2 3 4 5\nb DNAME c\n";
+    let zones = zones(&[("example.org", &sign("example.org", text, Chain::Nsec))]);
+    let reply = ask(&zones, "a.b.example.org", Rtype::A, true);
+    let proofs: Vec<&String> = reply.lines.iter().filter(|line| line.contains(" NSEC ")).collect();
+    assert!(
+        proofs.iter().any(|line| line.starts_with("au b.example.org.")),
+        "a.c.example.org is denied: {proofs:?}"
+    );
+}
+
+#[test]
 fn a_zone_that_is_not_loaded_fails_and_the_others_answer() {
     let loaded = std::sync::Arc::new(zone("example.org", ORG));
     let missing = [support::name("example.net")];

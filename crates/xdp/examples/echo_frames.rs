@@ -1,6 +1,6 @@
 //! A bare echo over AF_XDP: each query comes back as a response with the same question and no answer.
 //!
-//! What a server on this crate could cost at best. `echo INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]`;
+//! What a server on this crate could cost at best. `echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]`;
 //! ends when its standard input does. Answers on all addresses of the machine.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
@@ -17,11 +17,11 @@ use xdp::{Device, DevicePlan, Mode, Packet, Socket};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [interface, port, rest @ ..] = arguments.as_slice() else {
-        eprintln!("usage: echo INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]");
+        eprintln!("usage: echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]");
         return ExitCode::from(2);
     };
     let Ok(port) = port.parse::<u16>() else {
-        eprintln!("echo: {port:?} is no port");
+        eprintln!("echo_frames: {port:?} is no port");
         return ExitCode::from(2);
     };
     let mode = match rest.first().map(String::as_str) {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Some("native") => Mode::Native,
         Some("generic") => Mode::Generic,
         Some(other) => {
-            eprintln!("echo: no mode {other:?}");
+            eprintln!("echo_frames: no mode {other:?}");
             return ExitCode::from(2);
         }
     };
@@ -38,14 +38,14 @@ fn main() -> ExitCode {
         None => None,
         Some(Ok(queues)) => Some(queues),
         Some(Err(_)) => {
-            eprintln!("echo: a number of queues is expected");
+            eprintln!("echo_frames: a number of queues is expected");
             return ExitCode::from(2);
         }
     };
     match run(&DevicePlan { mode, queues, ..DevicePlan::new(interface) }, port) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("echo: {error}");
+            eprintln!("echo_frames: {error}");
             ExitCode::FAILURE
         }
     }
