@@ -81,7 +81,7 @@ pub(crate) fn zone_file(bytes: &[u8]) {
             let mut writer = Writer::new(&mut buffer, limit.max(300), 1, Flags::QR);
             let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
             writer.question(&question).expect("room for the question");
-            let asked = Asked { qname: qname.as_name(), qtype, wants_dnssec };
+            let asked = Asked::new(qname.as_name(), qtype, wants_dnssec);
             let answered = zones.answer(&asked, &mut writer).expect("a name of the zone");
             let len = writer.finish();
             let message = Message::parse(&buffer[..len]).expect("a message");

@@ -339,9 +339,16 @@ impl Engine {
         match question.qtype.0 {
             // Ordinary types; the common case ends here.
             0..=127 | 256.. if question.qtype != Rtype::OPT => None,
-            255 => Some(minimal_any(query, reply)),
+            255 => self.any(query, reply),
             _ => Some(special_type(question.qtype)),
         }
+    }
+
+    /// Zones know what there is of a name; what lies in none of them is nobody's business.
+    #[cold]
+    fn any(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
+        let is_ours = self.snapshot.program.zones().is_some_and(|zones| zones.covers(query.question.qname));
+        (!is_ours).then(|| minimal_any(query, reply))
     }
 
     #[cold]

@@ -44,8 +44,10 @@ pub enum Op {
     Mark(u8),
     /// Answers from local names, if the name is there.
     Local(Arc<crate::local::LocalData>),
-    /// Answers from the zones, if the name belongs to one of them.
+    /// Answers from the zones, if the name belongs to one of them. They were compiled with the snapshot's key.
     Zone(Arc<zone::Zones>),
+    /// Likewise, from a set of zones that only policies lead to.
+    ZoneSet(Arc<zone::Zones>),
     /// Answers from the cache, or remembers to fill it with what the steps after it bring.
     Cache(CacheStep),
     /// Answers with an rcode and nothing else.
@@ -180,6 +182,8 @@ pub struct Program {
     longest: u32,
     changes_answers: bool,
     large_sets: Box<[Arc<NameSet>]>,
+    /// The first step that answers from the zones.
+    zone_step: Option<usize>,
 }
 
 /// What is known about the longest way from a step to its end.
@@ -209,12 +213,21 @@ impl Program {
             _ => false,
         });
         let large_sets = large_sets(&ops);
-        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers, large_sets })
+        let zone_step = ops.iter().position(|op| matches!(op, Op::Zone(_)));
+        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers, large_sets, zone_step })
     }
 
     /// Returns the first sets that names asked for are compared with and that are so large that looking ahead pays.
     pub(crate) const fn large_sets(&self) -> &[Arc<NameSet>] {
         &self.large_sets
+    }
+
+    /// Returns the zones, wherever in the program they answer.
+    pub(crate) fn zones(&self) -> Option<&zone::Zones> {
+        match self.ops.get(self.zone_step?) {
+            Some(Op::Zone(zones)) => Some(zones),
+            _ => None,
+        }
     }
 
     /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however
@@ -408,6 +421,7 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
             | Op::Mark(_)
             | Op::Local(_)
             | Op::Zone(_)
+            | Op::ZoneSet(_)
             | Op::Cache(_)
             | Op::Forward(_)
             | Op::Ttl(_)

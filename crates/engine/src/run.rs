@@ -164,8 +164,8 @@ impl Run<'_> {
                         return End::Answer(answer);
                     }
                 }
-                Op::Zone(zones) => {
-                    if let Some(answer) = ops::zone::answer(zones, self, snapshot, work.message) {
+                Op::Zone(zones) | Op::ZoneSet(zones) => {
+                    if let Some(answer) = ops::zone::answer(zones, self, desktop, work.message) {
                         counters.answers_zone.bump();
                         // What we know by ourselves is not kept in caches.
                         self.fill = None;

@@ -77,17 +77,23 @@ pub(crate) fn ask_for(word: &u64) {
     std::hint::black_box(*word);
 }
 
-/// Asks the kernel to back memory with huge pages once it is touched. It may refuse; then nothing changes.
+/// Asks the kernel to back those pages with huge ones, once they are touched, that lie wholly in `room`. It may refuse;
+/// then nothing changes. Look-ups all over a large table then save a walk of the page tables each.
 #[cold]
 #[expect(unsafe_code, reason = "advice to the kernel takes a pointer")]
-fn ask_for_huge_pages(words: &[u64]) {
+pub fn ask_for_huge_pages<T>(room: &[T]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
-        let first = words.as_ptr().cast_mut().cast();
-        // SAFETY: the range is that of `words`, which begin on a page, and this advice changes no content.
-        let _ = unsafe { libc::madvise(first, size_of_val(words), libc::MADV_HUGEPAGE) };
+        let octets = room.as_ptr().cast::<u8>();
+        let skipped = octets.align_offset(HUGE_OCTETS);
+        let len = size_of_val(room).saturating_sub(skipped) & !(HUGE_OCTETS - 1);
+        if len > 0 {
+            let first = octets.wrapping_add(skipped).cast_mut().cast();
+            // SAFETY: the range lies in `room`, begins on a page, and this advice changes no content.
+            let _ = unsafe { libc::madvise(first, len, libc::MADV_HUGEPAGE) };
+        }
     }
-    let _ = words;
+    let _ = room;
 }
 
 #[cfg(test)]

@@ -428,6 +428,16 @@ pub fn parse_period(text: &str) -> Option<u32> {
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE32_HEX: &[u8; 32] = b"0123456789ABCDEFGHIJKLMNOPQRSTUV";
 
+/// Octets that are shown in Base64, with padding (RFC 4648 §4).
+#[derive(Clone, Copy, Debug)]
+pub struct Base64<'a>(pub &'a [u8]);
+
+impl fmt::Display for Base64<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_base64(f, self.0)
+    }
+}
+
 /// Writes Base64 with padding (RFC 4648 §4).
 pub(crate) fn write_base64(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
     for chunk in octets.chunks(3) {
@@ -446,7 +456,7 @@ pub(crate) fn write_base64(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Resul
 }
 
 /// Reads Base64; padding must be there and unused bits zero, so that every value has one form.
-pub(crate) fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
+pub fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(text.len() / 4 * 3);
     let (chunks, []) = text.as_chunks::<4>() else { return None };
     for (i, chunk) in chunks.iter().enumerate() {

@@ -44,7 +44,7 @@ fn ask(zones: &Zones, qname: &NameBuf, buffer: &mut [u8]) -> (Rcode, usize, [u16
     let mut writer = Writer::new(buffer, 1232, 1, Flags::QR);
     let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
     writer.question(&question).expect("room");
-    let asked = Asked { qname: qname.as_name(), qtype: Rtype::A, wants_dnssec: false };
+    let asked = Asked::new(qname.as_name(), Rtype::A, false);
     let answered = zones.answer(&asked, &mut writer).expect("a zone of ours");
     let counts = writer.counts();
     (answered.rcode, writer.finish(), counts)

@@ -5,12 +5,15 @@
 //! # Limitations
 //!
 //! Authority sections of positive answers stay empty (minimal responses); addresses of hosts that MX, SRV, SVCB and
-//! HTTPS name are sent along from every zone that is served. Records keep the order of the file.
+//! HTTPS name are sent along from every zone that is served.
+
+use std::net::IpAddr;
 
 use wire::{Class, Full, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
+use crate::specials::{Choice, Made, Specials};
 use crate::target::target_at;
 use crate::zone::Zone;
 use crate::zones::Zones;
@@ -29,6 +32,19 @@ pub struct Asked<'a> {
     pub qtype: Rtype,
     /// Whether signatures and proofs are wanted (DO).
     pub wants_dnssec: bool,
+    /// The name's hash with the key of the zones, if it is known: then it is not made again.
+    pub hash: Option<u64>,
+    /// Whom the answer is for, where that decides: the client, or the subnet it names (RFC 7871).
+    pub client: Option<IpAddr>,
+    /// Any number, by which records rotate and alternatives are drawn.
+    pub random: u32,
+}
+
+impl<'a> Asked<'a> {
+    /// Returns a question of nobody's whose name was not hashed yet.
+    pub const fn new(qname: Name<'a>, qtype: Rtype, wants_dnssec: bool) -> Self {
+        Self { qname, qtype, wants_dnssec, hash: None, client: None, random: 0 }
+    }
 }
 
 /// What the header says about an answer whose records are written.
@@ -40,6 +56,8 @@ pub struct Answered {
     pub is_authoritative: bool,
     /// TC: something that belongs to the answer did not fit.
     pub is_truncated: bool,
+    /// Whether others may get other records.
+    pub depends_on_client: bool,
 }
 
 impl Zones {
@@ -49,21 +67,31 @@ impl Zones {
     /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
     /// written whole or not at all.
     pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
-        let Some(zone) = self.zone_for(asked.qname, asked.qtype)?.zone.as_deref() else {
-            return Some(Answered { rcode: Rcode::SERVFAIL, is_authoritative: false, is_truncated: false });
+        let Some(zone) = self.zone_for(asked.qname, asked.qtype)?.zone() else {
+            return Some(Answered {
+                rcode: Rcode::SERVFAIL,
+                is_authoritative: false,
+                is_truncated: false,
+                depends_on_client: false,
+            });
         };
         let mut run = Run {
             zones: self,
             asked_for: asked.qname,
             qtype: asked.qtype,
             wants_dnssec: asked.wants_dnssec,
+            client: asked.client,
+            random: asked.random,
+            rotation: if self.rotates() { asked.random } else { 0 },
+            depends_on_client: false,
             writer,
             is_authoritative: true,
             has_moved: false,
             expansions: [None; EXPANSIONS_MAX],
             written: Written::default(),
         };
-        let step = run.step(zone, asked.qname);
+        let hash = asked.hash.unwrap_or_else(|| self.key().hash_name(asked.qname));
+        let step = run.step(zone, asked.qname, hash);
         Some(match step {
             Ok(Step::Done(rcode)) => run.answered(rcode),
             Ok(Step::Follow(target)) => run.follow(asked.qname, target),
@@ -86,6 +114,11 @@ pub(crate) struct Run<'r, 'b> {
     asked_for: Name<'r>,
     qtype: Rtype,
     pub(crate) wants_dnssec: bool,
+    client: Option<IpAddr>,
+    random: u32,
+    /// Where records begin that rotate; 0 where they keep their order.
+    rotation: u32,
+    depends_on_client: bool,
     pub(crate) writer: &'r mut Writer<'b>,
     is_authoritative: bool,
     /// Whether an alias led away from the name asked for.
@@ -135,12 +168,13 @@ pub(crate) struct Missing<'z, 'n> {
 
 impl<'r> Run<'r, '_> {
     const fn answered(&self, rcode: Rcode) -> Answered {
-        Answered { rcode, is_authoritative: self.is_authoritative, is_truncated: false }
+        let Self { is_authoritative, depends_on_client, .. } = *self;
+        Answered { rcode, is_authoritative, is_truncated: false, depends_on_client }
     }
 
     #[cold]
     const fn cut(&self) -> Answered {
-        Answered { rcode: Rcode::NOERROR, is_authoritative: self.is_authoritative, is_truncated: true }
+        Answered { is_truncated: true, ..self.answered(Rcode::NOERROR) }
     }
 
     /// Follows a chain of aliases through the zones.
@@ -164,11 +198,11 @@ impl<'r> Run<'r, '_> {
                 break;
             }
             let Some(served) = self.zones.zone_for(target.as_name(), self.qtype) else { break };
-            let Some(zone) = served.zone.as_deref() else {
+            let Some(zone) = served.zone() else {
                 rcode = Rcode::SERVFAIL;
                 break;
             };
-            match self.step(zone, target.as_name()) {
+            match self.step(zone, target.as_name(), last) {
                 Ok(Step::Done(code)) => {
                     rcode = code;
                     break;
@@ -182,21 +216,78 @@ impl<'r> Run<'r, '_> {
         }
         // The chain may have left our zones at a wildcard.
         is_truncated |= self.whole(Self::prove_expansions).is_err();
-        Answered { rcode, is_authoritative, is_truncated }
+        Answered { is_authoritative, is_truncated, ..self.answered(rcode) }
     }
 
     /// Looks for one name in its zone and writes what there is.
     #[inline]
-    fn step(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
-        let key = self.zones.key();
-        if let Some(block) = zone.find(name, key.hash_name(name)) {
+    fn step(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
+        if let Some(specials) = self.zones.specials_of(zone)
+            && let Some(step) = self.choose(specials, name, hash)?
+        {
+            return Ok(step);
+        }
+        if let Some(block) = zone.find(name, hash) {
             let marks = block.marks();
             if !marks.has(Marks::CUT.with(Marks::BELOW)) {
                 return self.at_name(zone, block, name, None);
             }
             return self.at_wall(zone, block, name);
         }
-        self.absent(zone, name)
+        self.absent(zone, name, hash)
+    }
+
+    /// Answers with what is chosen for the client, if there is a choice at the name.
+    #[cold]
+    fn choose(&mut self, specials: &'r Specials, name: Name<'_>, hash: u64) -> Result<Option<Step>, Full> {
+        let qtype = self.qtype;
+        let is_wanted = |choice: &&Choice| {
+            qtype == Rtype::ANY || choice.rtype() == qtype || choice.rtype() == Rtype::CNAME
+        };
+        let Some(choice) = specials.choices(name, hash).find(is_wanted) else { return Ok(None) };
+        let Some(rrset) = choice.choose(self.client, self.random) else { return Ok(None) };
+        self.depends_on_client |= choice.depends_on_client();
+        self.rrset(Section::Answer, name, &rrset)?;
+        if rrset.rtype == Rtype::CNAME && !matches!(qtype, Rtype::CNAME | Rtype::ANY) {
+            let target = Records(rrset.records).next().and_then(|record| Name::parse(record.rdata).ok());
+            return Ok(Some(match target {
+                Some((target, _)) => Step::Follow(target.to_buf()),
+                None => Step::Done(Rcode::SERVFAIL),
+            }));
+        }
+        self.hosts(&rrset, name);
+        Ok(Some(Step::Done(Rcode::NOERROR)))
+    }
+
+    /// Answers for a name that no record has: it may be made from an address, or exist because something is to be chosen
+    /// at it.
+    #[cold]
+    fn make(
+        &mut self,
+        specials: &'r Specials,
+        zone: &'r Zone,
+        name: Name<'_>,
+        hash: u64,
+    ) -> Result<Option<Step>, Full> {
+        let made = specials.make(name, zone.apex());
+        if made.is_none() && specials.choices(name, hash).next().is_none() {
+            return Ok(None);
+        }
+        let any = self.qtype == Rtype::ANY;
+        let (writer, answer) = (&mut *self.writer, Section::Answer);
+        match made {
+            Some(Made::V4(address, ttl)) if any || self.qtype == Rtype::A => {
+                writer.record(answer, name, Rtype::A, Class::IN, ttl, |w| w.bytes(&address.octets()))?;
+            }
+            Some(Made::V6(address, ttl)) if any || self.qtype == Rtype::AAAA => {
+                writer.record(answer, name, Rtype::AAAA, Class::IN, ttl, |w| w.bytes(&address.octets()))?;
+            }
+            Some(Made::Name(made, ttl)) if any || self.qtype == Rtype::PTR => {
+                writer.record(answer, name, Rtype::PTR, Class::IN, ttl, |w| w.name(made.as_name()))?;
+            }
+            _ => self.whole(|run| run.negative(zone))?,
+        }
+        Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
     /// The name exists, but a zone cut or a DNAME is at it or above it.
@@ -233,7 +324,7 @@ impl<'r> Run<'r, '_> {
     }
 
     /// The name does not exist: what is above it decides.
-    fn absent(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
+    fn absent(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
         let Some(missing) = self.closest_encloser(zone, name) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
         let marks = missing.encloser.marks();
         if marks.has(Marks::BELOW) {
@@ -249,6 +340,11 @@ impl<'r> Run<'r, '_> {
             && let Some(wildcard) = self.wildcard(zone, missing.encloser_name)
         {
             return self.at_name(zone, wildcard, name, Some(&missing));
+        }
+        if let Some(specials) = self.zones.specials_of(zone)
+            && let Some(step) = self.make(specials, zone, name, hash)?
+        {
+            return Ok(step);
         }
         self.whole(|run| {
             run.negative(zone)?;
@@ -439,6 +535,13 @@ impl<'r> Run<'r, '_> {
             };
             let found = self.zones.zone_of(target).and_then(|zone| self.find_host(zone, target));
             if let Some(host) = found.filter(|host| seen.add(*host)) {
+                // RFC 9460 §4.1: what an alias names has records of the same type.
+                if is_service
+                    && record.rdata.starts_with(&[0, 0])
+                    && let Some(service) = host.rrset(rrset.rtype)
+                {
+                    let _ = self.rrset(Section::Additional, target, &service);
+                }
                 let _ = self.addresses(host, target);
             }
         }
@@ -498,10 +601,28 @@ impl<'r> Run<'r, '_> {
     /// Writes an RRset without signatures.
     #[inline]
     fn unsigned(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
+        if self.rotation != 0 && rrset.count > 1 && section == Section::Answer {
+            return self.rotated(section, owner, rrset);
+        }
         match rrset.layout {
             Layout::Plain => self.plain(section, owner, rrset.records, rrset.count),
             layout => self.whole(|run| run.records(section, owner, layout, rrset.records)),
         }
+    }
+
+    /// Writes an RRset without signatures, beginning with the record that the rotation chooses.
+    #[cold]
+    fn rotated(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
+        let mut rest = Records(rrset.records);
+        let skipped = self.rotation as usize % usize::from(rrset.count);
+        for _ in 0..skipped {
+            rest.next();
+        }
+        let (first, last) = rrset.records.split_at(rrset.records.len() - rest.0.len());
+        self.whole(|run| {
+            run.records(section, owner, rrset.layout, last)?;
+            run.records(section, owner, rrset.layout, first)
+        })
     }
 
     /// Writes records whose data stands as it is sent.
@@ -539,9 +660,12 @@ impl<'r> Run<'r, '_> {
     }
 }
 
-/// Returns the RRset that answers for all: the alias, or the first there is.
+/// Returns the RRset that answers for all: the alias, what people look for, or the first there is.
+#[cold]
 fn any(block: Block<'_>) -> Option<Rrset<'_>> {
-    block.rrset(Rtype::CNAME).or_else(|| block.rrsets().find(|rrset| rrset.count > 0))
+    let preferred = [Rtype::CNAME, Rtype::A, Rtype::AAAA, Rtype::MX];
+    let found = preferred.into_iter().find_map(|rtype| block.rrset(rtype));
+    found.or_else(|| block.rrsets().find(|rrset| rrset.count > 0))
 }
 
 /// Returns the wildcard directly below a name.

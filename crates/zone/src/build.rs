@@ -5,6 +5,7 @@ use wire::{HashKey, Name, NameBuf, Rtype};
 use crate::check::{Finding, Level, Problem};
 use crate::compile::Compiler;
 use crate::master::{Entry, Place};
+use crate::records::Record;
 use crate::zone::Zone;
 
 /// Findings that are kept; of those after them, only the number.
@@ -34,6 +35,8 @@ pub struct Builder {
     open: Option<usize>,
     /// Whether it has a record that makes its owner a name of the zone: a hash is none (RFC 5155 §7.2.8).
     has_data: bool,
+    /// The owner of the record that was added last, of those that stand in no file.
+    last_added: Option<NameBuf>,
     /// The last run whose owner is not directly below the apex.
     last_deep: Option<usize>,
     findings: Vec<Finding>,
@@ -63,6 +66,7 @@ impl Builder {
             runs: Vec::new(),
             open: None,
             has_data: false,
+            last_added: None,
             last_deep: None,
             findings: Vec::new(),
             more_findings: 0,
@@ -81,6 +85,7 @@ impl Builder {
 
     /// Adds a record.
     pub fn push(&mut self, entry: &Entry<'_>) {
+        self.last_added = None;
         if !entry.has_same_owner {
             self.begin_run(entry);
         }
@@ -104,7 +109,27 @@ impl Builder {
         self.octets.extend_from_slice(entry.rdata);
     }
 
+    /// Adds a record that stands in no file: of a transfer, an update, another zone. Cheapest if records of one owner come
+    /// one after the other. Names in the data are in full; the caller has checked the data.
+    pub fn add(&mut self, record: &Record<'_>) {
+        let owner = record.owner();
+        let has_same_owner = self.last_added.is_some_and(|last| {
+            last.as_name().as_bytes() == owner.as_name().as_bytes() && self.open.is_some()
+        });
+        let &Record { rtype, ttl, rdata, .. } = record;
+        self.push(&Entry {
+            owner: owner.as_name(),
+            has_same_owner,
+            rtype,
+            ttl,
+            rdata,
+            place: Place::NOWHERE,
+        });
+        self.last_added = Some(owner);
+    }
+
     pub(crate) fn find(&mut self, place: Option<Place>, owner: Name<'_>, problem: Problem) {
+        let place = place.filter(|place| *place != Place::NOWHERE);
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { place, owner: owner.to_buf(), problem });
         } else if problem.level() == Level::Error {

@@ -40,7 +40,7 @@ const fn decides(rtype: Rtype) -> bool {
 }
 
 /// Returns how the data of a type is written: where names are that may be compressed (RFC 3597 §4).
-fn layout(rtype: Rtype) -> Layout {
+pub(crate) fn layout(rtype: Rtype) -> Layout {
     let fields = rtypes::describe(rtype).and_then(|known| known.fields).unwrap_or(&[]);
     let (mut skipped, mut names) = (0, 0);
     for field in fields {
@@ -79,10 +79,12 @@ pub(crate) struct Compiler<'b> {
 impl<'b> Compiler<'b> {
     pub(crate) fn new(builder: &'b mut Builder, octets: &'b [u8], runs: usize) -> Self {
         let room = octets.len() + runs * (HEAD + SET_HEAD + OWNER.len() + UNIT);
+        let mut blocks = Vec::with_capacity(room);
+        sets::ask_for_huge_pages(blocks.spare_capacity_mut());
         Self {
             builder,
             octets,
-            blocks: Vec::with_capacity(room),
+            blocks,
             index: Vec::new(),
             places: Vec::with_capacity(runs),
             hashes: Vec::with_capacity(runs),
@@ -147,10 +149,7 @@ impl<'b> Compiler<'b> {
         let blocks = std::mem::take(&mut self.blocks);
         self.blocks = std::mem::take(&mut self.nsec3_blocks);
         let has_nsec3 = std::mem::replace(&mut self.builder.has_nsec3, false);
-        let counted = self.facts.records;
         let at = self.block(labels, 0, &mut records, place);
-        // Those of another chain do not count.
-        self.facts.records = counted;
         self.builder.has_nsec3 = has_nsec3;
         self.nsec3_blocks = std::mem::replace(&mut self.blocks, blocks);
         self.nsec3.push((hash, at));
@@ -510,12 +509,14 @@ impl<'b> Compiler<'b> {
             Denial::Nsec3(_) => Proof::Nsec3,
         };
         self.blocks.shrink_to_fit();
+        self.nsec3_blocks.shrink_to_fit();
         Some(Zone {
             apex,
             labels_max: self.builder.labels_max,
             blocks: self.blocks.into_boxed_slice(),
             index: self.index.into_boxed_slice(),
             denial,
+            hashed: self.nsec3_blocks.into_boxed_slice(),
             negative,
             facts: self.facts,
         })
@@ -561,10 +562,10 @@ impl<'b> Compiler<'b> {
             return Denial::None;
         }
         // A zone that changes from one chain to another has two for a while.
-        let blocks = std::mem::take(&mut self.nsec3_blocks);
+        let blocks = &self.nsec3_blocks;
         let mut hashes = std::mem::take(&mut self.nsec3);
         hashes.retain(|(_, at)| {
-            let data = Block::read(&blocks, *at).and_then(|block| block.rrset(Rtype::NSEC3));
+            let data = Block::read(blocks, *at).and_then(|block| block.rrset(Rtype::NSEC3));
             data.is_some_and(|rrset| Records(rrset.records).any(|record| parameters.are_of(record.rdata)))
         });
         if hashes.is_empty() {
@@ -572,11 +573,7 @@ impl<'b> Compiler<'b> {
             return Denial::None;
         }
         hashes.sort_unstable();
-        let blocks_of_chain = hashes.iter().filter_map(|(_, at)| Block::read(&blocks, *at));
-        let counts = blocks_of_chain.flat_map(Block::rrsets).map(|set| set.count + set.signature_count);
-        self.facts.records += counts.map(usize::from).sum::<usize>();
-        let chain =
-            Nsec3Chain { parameters, hashes: hashes.into_boxed_slice(), blocks: blocks.into_boxed_slice() };
+        let chain = Nsec3Chain { parameters, hashes: hashes.into_boxed_slice() };
         for number in 0..self.places.len() {
             let at = self.places[number].0;
             let Some(block) = Block::read(&self.blocks, at) else { continue };

@@ -78,7 +78,7 @@ impl<'r> Run<'r, '_> {
             Denial::None => Ok(()),
             // Of a name without records, the one before it says that names below it exist.
             Denial::Nsec(chain) => self.nsec_for(zone, chain, name),
-            Denial::Nsec3(chain) => match block.link().and_then(|link| chain.numbered(link as usize)) {
+            Denial::Nsec3(chain) => match block.link().and_then(|link| chain.numbered(zone, link as usize)) {
                 Some(proof) => self.nsec3(zone, proof),
                 // RFC 5155 §7.2.4: an unsigned delegation that opted out.
                 None => self.closest_proof(zone, chain, name).map(|_| ()),
@@ -94,7 +94,7 @@ impl<'r> Run<'r, '_> {
         let proof = match &zone.denial {
             Denial::None => None,
             Denial::Nsec(chain) => chain.at_or_before(zone, missing.name),
-            Denial::Nsec3(chain) => chain.covering(&chain.parameters.hash(missing.next_closer)),
+            Denial::Nsec3(chain) => chain.covering(zone, &chain.parameters.hash(missing.next_closer)),
         };
         let Some(proof) = proof else { return true };
         match self.expansions.iter_mut().find(|place| place.is_none()) {
@@ -142,7 +142,7 @@ impl<'r> Run<'r, '_> {
             }
             Denial::Nsec3(chain) => {
                 self.closest_proof(zone, chain, missing.name)?;
-                match wildcard.link().and_then(|link| chain.numbered(link as usize)) {
+                match wildcard.link().and_then(|link| chain.numbered(zone, link as usize)) {
                     Some(proof) => self.nsec3(zone, proof),
                     None => Ok(()),
                 }
@@ -185,7 +185,7 @@ impl<'r> Run<'r, '_> {
     }
 
     fn nsec3_covering(&mut self, zone: &Zone, chain: &Nsec3Chain, name: Name<'_>) -> Result<(), Full> {
-        match chain.covering(&chain.parameters.hash(name)) {
+        match chain.covering(zone, &chain.parameters.hash(name)) {
             Some(block) => self.nsec3(zone, block),
             None => Ok(()),
         }
@@ -204,7 +204,7 @@ impl<'r> Run<'r, '_> {
         while let Some(parent) = next_closer.parent().filter(|parent| parent.len() >= zone.apex().len()) {
             // What opted out has no record, so the closest provable encloser may be further up.
             if let Some(proof) = self.find_host(zone, parent).and_then(Block::link)
-                && let Some(proof) = chain.numbered(proof as usize)
+                && let Some(proof) = chain.numbered(zone, proof as usize)
             {
                 self.nsec3(zone, proof)?;
                 self.nsec3_covering(zone, chain, next_closer)?;

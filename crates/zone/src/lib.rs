@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod json;
 pub mod master;
 
 mod answer;
@@ -15,7 +16,8 @@ mod compile;
 mod denial;
 mod load;
 mod nsec3;
-mod print;
+mod records;
+mod specials;
 mod target;
 mod zone;
 mod zones;
@@ -25,5 +27,7 @@ pub use build::{Builder, Built, FINDINGS_MAX};
 pub use check::{Finding, Level, Problem};
 pub use load::{Loaded, load};
 pub use nsec3::ITERATIONS_MAX;
+pub use records::{Order, Record};
+pub use specials::{Alternative, Choice, Maker, Rows, Specials};
 pub use zone::{Facts, Proof, Zone};
 pub use zones::{FORESEEN_MAX, Zones};

@@ -37,6 +37,11 @@ pub struct Place {
     pub line: u32,
 }
 
+impl Place {
+    /// The place of a record that stands in no file.
+    pub const NOWHERE: Self = Self { file: 0, line: 0 };
+}
+
 /// Something that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {

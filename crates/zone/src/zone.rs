@@ -21,6 +21,8 @@ pub struct Zone {
     /// Where the blocks of each bucket begin, in units; one more than there are buckets.
     pub(crate) index: Box<[u32]>,
     pub(crate) denial: Denial,
+    /// Blocks of the names that only NSEC3 records have.
+    pub(crate) hashed: Box<[u8]>,
     /// The SOA as it stands in negative answers.
     pub(crate) negative: Negative,
     pub(crate) facts: Facts,
@@ -71,8 +73,8 @@ pub(crate) struct NsecChain {
 /// NSEC3 records in the order of their hashes.
 pub(crate) struct Nsec3Chain {
     pub(crate) parameters: Parameters,
+    /// Each hash, and where its block is among [`Zone::hashed`].
     pub(crate) hashes: Box<[(Hash, u32)]>,
-    pub(crate) blocks: Box<[u8]>,
 }
 
 /// The SOA with the TTL of negative answers (RFC 2308 §3), and its signatures.
@@ -139,9 +141,9 @@ impl Zone {
         let denial = match &self.denial {
             Denial::None => 0,
             Denial::Nsec(chain) => size_of_val(&*chain.names),
-            Denial::Nsec3(chain) => size_of_val(&*chain.hashes) + chain.blocks.len(),
+            Denial::Nsec3(chain) => size_of_val(&*chain.hashes),
         };
-        self.blocks.len() + size_of_val(&*self.index) + denial
+        self.blocks.len() + self.hashed.len() + size_of_val(&*self.index) + denial
     }
 
     /// Returns the labels of a name in the zone that stand in front of the apex.
@@ -196,13 +198,13 @@ impl NsecChain {
 
 impl Nsec3Chain {
     /// Returns the record that covers a hash that no record has: the last before it; the ends meet.
-    pub(crate) fn covering(&self, hash: &Hash) -> Option<Block<'_>> {
+    pub(crate) fn covering<'z>(&self, zone: &'z Zone, hash: &Hash) -> Option<Block<'z>> {
         let after = self.hashes.partition_point(|(other, _)| other < hash);
-        self.numbered(after.checked_sub(1).or_else(|| self.hashes.len().checked_sub(1))?)
+        self.numbered(zone, after.checked_sub(1).or_else(|| self.hashes.len().checked_sub(1))?)
     }
 
     /// Returns the record of this number in the order of hashes.
-    pub(crate) fn numbered(&self, number: usize) -> Option<Block<'_>> {
-        Block::read(&self.blocks, self.hashes.get(number)?.1)
+    pub(crate) fn numbered<'z>(&self, zone: &'z Zone, number: usize) -> Option<Block<'z>> {
+        Block::read(&zone.hashed, self.hashes.get(number)?.1)
     }
 }

@@ -1,12 +1,16 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
 //! All zones that are served: which one a name belongs to.
+//!
+//! Zones stand in shards by the hashes of their apexes. Another set of zones that differs in one of them shares all shards
+//! but that one's, so that a change costs the same with one zone and with a hundred thousand.
 
 use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::block::UNIT;
+use crate::specials::Specials;
 use crate::zone::Zone;
 
 /// Names that are looked at ahead; of a larger batch, the first ones count.
@@ -15,23 +19,131 @@ pub const FORESEEN_MAX: usize = 64;
 const LARGE_OCTETS_MIN: usize = 4 << 20;
 /// Octets of a line of memory.
 const LINE: usize = 64;
+/// Zones that a shard has, on average, when it is made.
+const ZONES_PER_SHARD: usize = 32;
+/// Shards that there may be: sharing them costs one atomic operation each.
+const SHARDS_MAX: usize = 1 << 12;
+/// Numbers of labels that a name may have, the root's included.
+const DEPTHS: usize = 128;
 
 /// The zones that are served, found by the names that belong to them.
 pub struct Zones {
     key: HashKey,
-    zones: Box<[Served]>,
-    /// Open addressing over the hashes of the apexes; the number of a zone + 1, or 0.
-    table: Box<[(u64, u32)]>,
+    shards: Box<[Arc<Shard>]>,
     /// Bit `n`: some apex has `n` labels.
     depths: u128,
+    /// How many apexes have so many labels.
+    depth_counts: Box<[u32; DEPTHS]>,
+    count: usize,
     octets: usize,
+    /// Whether the records of an RRset take turns in being the first.
+    rotates: bool,
+    /// What zones answer beside their records, by the hashes of their apexes.
+    specials: Option<Arc<[Special]>>,
+}
+
+/// What one zone answers beside its records.
+struct Special {
+    hash: u64,
+    apex: NameBuf,
+    what: Specials,
+}
+
+/// Some of the zones: open addressing over the hashes of their apexes, at most half of it used.
+struct Shard {
+    slots: Box<[Slot]>,
+    count: usize,
+}
+
+#[derive(Clone)]
+struct Slot {
+    hash: u64,
+    served: Option<Served>,
 }
 
 /// A zone that we are responsible for, whether or not it could be loaded.
-pub(crate) struct Served {
-    apex: NameBuf,
-    labels: u8,
-    pub(crate) zone: Option<Arc<Zone>>,
+#[derive(Clone)]
+pub(crate) enum Served {
+    Loaded(Arc<Zone>),
+    Missing(Arc<NameBuf>),
+}
+
+impl Served {
+    fn apex(&self) -> Name<'_> {
+        match self {
+            Self::Loaded(zone) => zone.apex(),
+            Self::Missing(apex) => apex.as_name(),
+        }
+    }
+
+    /// Returns the zone, if it is loaded.
+    pub(crate) fn zone(&self) -> Option<&Zone> {
+        match self {
+            Self::Loaded(zone) => Some(zone),
+            Self::Missing(_) => None,
+        }
+    }
+
+    fn octets(&self) -> usize {
+        self.zone().map_or(0, Zone::octets)
+    }
+}
+
+// Once per configuration.
+impl Shard {
+    fn with_room(zones: usize) -> Self {
+        let slots = (zones * 2 + 2).next_power_of_two();
+        Self { slots: std::vec![Slot { hash: 0, served: None }; slots].into_boxed_slice(), count: 0 }
+    }
+
+    /// Puts a zone in; returns the one with the same apex that was there.
+    fn put(&mut self, hash: u64, served: Served) -> Option<Served> {
+        if self.count * 2 + 2 > self.slots.len() {
+            let mut larger = Self::with_room(self.count * 2 + 1);
+            for slot in std::mem::take(&mut self.slots) {
+                if let Some(served) = slot.served {
+                    larger.put(slot.hash, served);
+                }
+            }
+            *self = larger;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        // Ends: at most half of the slots are used.
+        loop {
+            let slot = self.slots.get_mut(at)?;
+            match &slot.served {
+                None => {
+                    *slot = Slot { hash, served: Some(served) };
+                    self.count += 1;
+                    return None;
+                }
+                Some(known) if slot.hash == hash && known.apex() == served.apex() => {
+                    return slot.served.replace(served);
+                }
+                Some(_) => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Returns the shard without a zone, and that zone.
+    fn without(&self, hash: u64, apex: Name<'_>) -> (Self, Option<Served>) {
+        let mut rest = Self::with_room(self.count);
+        let mut taken = None;
+        for slot in &self.slots {
+            let Some(served) = &slot.served else { continue };
+            if slot.hash == hash && served.apex() == apex {
+                taken = Some(served.clone());
+            } else {
+                rest.put(slot.hash, served.clone());
+            }
+        }
+        (rest, taken)
+    }
+
+    fn copy(&self) -> Self {
+        Self { slots: self.slots.clone(), count: self.count }
+    }
 }
 
 // Once per configuration.
@@ -43,48 +155,195 @@ impl Zones {
 
     /// Likewise; names in the zones `missing`, which could not be loaded, get SERVFAIL.
     pub fn with_missing(key: HashKey, zones: Vec<Arc<Zone>>, missing: &[NameBuf]) -> Self {
-        let missing = missing.iter().map(|apex| (*apex, None));
-        let all: Vec<(NameBuf, Option<Arc<Zone>>)> =
-            missing.chain(zones.into_iter().map(|zone| (zone.apex, Some(zone)))).collect();
-        Self::compile(key, all)
-    }
-
-    fn compile(key: HashKey, zones: Vec<(NameBuf, Option<Arc<Zone>>)>) -> Self {
-        let mut chosen: Vec<Served> = std::vec![];
-        let mut table = std::vec![(0, 0); (zones.len() * 2 + 1).next_power_of_two()];
-        let mut depths = 0;
-        for (apex, zone) in zones {
-            let hash = key.hash_name(apex.as_name());
-            let labels = apex.as_name().label_count() as u8;
-            let mask = table.len() - 1;
-            let mut at = hash as usize & mask;
-            // Ends: at most half of the table is used.
-            while let Some(slot) = table.get_mut(at) {
-                let known = chosen.get_mut((slot.1 as usize).wrapping_sub(1));
-                match known {
-                    None => {
-                        *slot = (hash, chosen.len() as u32 + 1);
-                        depths |= 1 << (labels & 127);
-                        chosen.push(Served { apex, labels, zone });
-                        break;
-                    }
-                    Some(known) if slot.0 == hash && known.apex == apex => {
-                        known.zone = zone;
-                        break;
-                    }
-                    Some(_) => at = (at + 1) & mask,
-                }
+        let count = zones.len() + missing.len();
+        let shard_count = (count / ZONES_PER_SHARD).next_power_of_two().min(SHARDS_MAX);
+        let mut shards: Vec<Shard> =
+            (0..shard_count).map(|_| Shard::with_room(count / shard_count)).collect();
+        let mut these = Self {
+            key,
+            shards: Box::default(),
+            depths: 0,
+            depth_counts: Box::new([0; DEPTHS]),
+            count: 0,
+            octets: 0,
+            rotates: false,
+            specials: None,
+        };
+        let missing = missing.iter().map(|apex| Served::Missing(Arc::new(*apex)));
+        for served in missing.chain(zones.into_iter().map(Served::Loaded)) {
+            let hash = key.hash_name(served.apex());
+            let labels = served.apex().label_count();
+            let octets = served.octets();
+            if let Some(shard) = shards.get_mut(shard_of(hash, shard_count)) {
+                let before = shard.put(hash, served);
+                these.count_in(labels, octets, before.as_ref());
             }
         }
-        let octets = chosen.iter().filter_map(|served| served.zone.as_ref()).map(|zone| zone.octets()).sum();
-        Self { key, zones: chosen.into_boxed_slice(), table: table.into_boxed_slice(), depths, octets }
+        these.shards = shards.into_iter().map(Arc::new).collect();
+        these
+    }
+
+    /// Returns these zones, the records of each RRset of an answer taking turns in being the first.
+    #[must_use]
+    pub fn rotating(self) -> Self {
+        Self { rotates: true, ..self }
+    }
+
+    /// Returns these zones with what some of them, by apex, answer beside their records. It stays when zones are replaced.
+    #[must_use]
+    pub fn with_specials(self, specials: Vec<(NameBuf, Specials)>) -> Self {
+        let hashed = specials.into_iter().map(|(apex, what)| {
+            let hash = self.key.hash_name(apex.as_name());
+            Special { hash, apex, what }
+        });
+        let mut specials: Vec<Special> = hashed.collect();
+        specials.sort_by_key(|special| special.hash);
+        let specials = (!specials.is_empty()).then(|| specials.into());
+        Self { specials, ..self }
+    }
+
+    /// Returns these zones with `zone` added, or in the place of the one that has its apex. Costs the same with any
+    /// number of zones; readers of the zones as they were are not disturbed.
+    #[must_use]
+    pub fn with_replaced(&self, zone: Arc<Zone>) -> Self {
+        self.with(Served::Loaded(zone))
+    }
+
+    /// Returns these zones with one that we are responsible for but cannot answer from: its names get SERVFAIL. So it is
+    /// with a zone that expired, or that was not transferred yet.
+    #[must_use]
+    pub fn with_unloaded(&self, apex: Name<'_>) -> Self {
+        self.with(Served::Missing(Arc::new(apex.to_buf())))
+    }
+
+    /// Returns these zones without one of them, loaded or not.
+    #[must_use]
+    pub fn with_removed(&self, apex: Name<'_>) -> Self {
+        let hash = self.key.hash_name(apex);
+        let mut these = self.shared();
+        if let Some(shard) = these.shards.get_mut(shard_of(hash, self.shards.len())) {
+            let (rest, taken) = shard.without(hash, apex);
+            *shard = Arc::new(rest);
+            if let Some(taken) = taken {
+                these.count_out(taken.apex().label_count(), taken.octets());
+            }
+        }
+        these
+    }
+
+    fn with(&self, served: Served) -> Self {
+        // Zones that were added one by one want more shards at some time.
+        if self.shards.len() < SHARDS_MAX && self.count > self.shards.len() * ZONES_PER_SHARD * 4 {
+            let mut zones: Vec<Arc<Zone>> = self.all().map(Arc::clone).collect();
+            let mut missing: Vec<NameBuf> = self.unloaded().map(Name::to_buf).collect();
+            missing.retain(|apex| apex.as_name() != served.apex());
+            match served {
+                Served::Loaded(zone) => zones.push(zone),
+                Served::Missing(apex) => {
+                    zones.retain(|zone| zone.apex() != apex.as_name());
+                    missing.push(*apex);
+                }
+            }
+            let specials = self.specials.as_ref().map(Arc::clone);
+            return Self { rotates: self.rotates, specials, ..Self::with_missing(self.key, zones, &missing) };
+        }
+        let hash = self.key.hash_name(served.apex());
+        let (labels, octets) = (served.apex().label_count(), served.octets());
+        let mut these = self.shared();
+        if let Some(shard) = these.shards.get_mut(shard_of(hash, self.shards.len())) {
+            let mut changed = shard.copy();
+            let before = changed.put(hash, served);
+            *shard = Arc::new(changed);
+            these.count_in(labels, octets, before.as_ref());
+        }
+        these
+    }
+
+    /// Returns these zones once more, all shards shared.
+    fn shared(&self) -> Self {
+        Self {
+            key: self.key,
+            shards: self.shards.clone(),
+            depths: self.depths,
+            depth_counts: self.depth_counts.clone(),
+            count: self.count,
+            octets: self.octets,
+            rotates: self.rotates,
+            specials: self.specials.as_ref().map(Arc::clone),
+        }
+    }
+
+    fn count_in(&mut self, labels: usize, octets: usize, before: Option<&Served>) {
+        if let Some(before) = before {
+            self.count_out(labels, before.octets());
+        }
+        self.count += 1;
+        self.octets += octets;
+        if let Some(count) = self.depth_counts.get_mut(labels) {
+            *count += 1;
+            self.depths |= 1 << labels;
+        }
+    }
+
+    fn count_out(&mut self, labels: usize, octets: usize) {
+        self.count -= 1;
+        self.octets -= octets;
+        if let Some(count) = self.depth_counts.get_mut(labels) {
+            *count -= 1;
+            if *count == 0 {
+                self.depths &= !(1 << labels);
+            }
+        }
     }
 }
 
+/// Returns which of `shards` a hash belongs to. Takes the upper bits: places in a shard go by the lower ones.
+const fn shard_of(hash: u64, shards: usize) -> usize {
+    ((hash as u128 * shards as u128) >> 64) as usize
+}
+
 impl Zones {
-    /// Walks the zones that are loaded.
+    /// Walks the zones that are loaded, in no order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Zone>> {
-        self.zones.iter().filter_map(|served| served.zone.as_ref())
+        self.served().filter_map(|served| match served {
+            Served::Loaded(zone) => Some(zone),
+            Served::Missing(_) => None,
+        })
+    }
+
+    /// Walks the apexes of zones that are not loaded, in no order.
+    pub fn unloaded(&self) -> impl Iterator<Item = Name<'_>> {
+        self.served().filter_map(|served| match served {
+            Served::Loaded(_) => None,
+            Served::Missing(apex) => Some(apex.as_name()),
+        })
+    }
+
+    fn served(&self) -> impl Iterator<Item = &Served> {
+        self.shards.iter().flat_map(|shard| &shard.slots).filter_map(|slot| slot.served.as_ref())
+    }
+
+    /// Returns how many zones there are, loaded or not.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether there is no zone.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the zone with this apex, if it is loaded.
+    pub fn get(&self, apex: Name<'_>) -> Option<&Arc<Zone>> {
+        match self.at_apex(apex)? {
+            Served::Loaded(zone) => Some(zone),
+            Served::Missing(_) => None,
+        }
+    }
+
+    /// Returns whether we are responsible for a zone with this apex, loaded or not.
+    pub fn has(&self, apex: Name<'_>) -> bool {
+        self.at_apex(apex).is_some()
     }
 
     /// Returns whether [`Zones::foresee`] pays for itself.
@@ -112,19 +371,42 @@ impl Zones {
         std::hint::black_box(read);
     }
 
-    pub(crate) const fn key(&self) -> &HashKey {
+    /// Returns whether answers may depend on who asks.
+    pub const fn are_for_clients(&self) -> bool {
+        self.specials.is_some()
+    }
+
+    /// Returns whether answers take a random number.
+    pub const fn draw(&self) -> bool {
+        self.rotates || self.specials.is_some()
+    }
+
+    /// Returns whether the records of an RRset take turns in being the first.
+    pub const fn rotates(&self) -> bool {
+        self.rotates
+    }
+
+    /// Returns what a zone answers beside its records.
+    #[inline]
+    pub(crate) fn specials_of(&self, zone: &Zone) -> Option<&Specials> {
+        find_special(self.specials.as_deref()?, self.key.hash_name(zone.apex()), zone.apex())
+    }
+
+    /// Returns what names are hashed with.
+    pub const fn key(&self) -> &HashKey {
         &self.key
     }
 
     fn at_apex(&self, name: Name<'_>) -> Option<&Served> {
         let hash = self.key.hash_name(name);
-        let mask = self.table.len().wrapping_sub(1);
+        let slots = &self.shards.get(shard_of(hash, self.shards.len()))?.slots;
+        let mask = slots.len().wrapping_sub(1);
         let mut at = hash as usize & mask;
-        // Ends: at least half of the table is empty.
+        // Ends: at least half of the slots are empty.
         loop {
-            let &(other, number) = self.table.get(at)?;
-            let served = self.zones.get((number as usize).checked_sub(1)?)?;
-            if other == hash && served.apex.as_name() == name {
+            let slot = slots.get(at)?;
+            let served = slot.served.as_ref()?;
+            if slot.hash == hash && served.apex() == name {
                 return Some(served);
             }
             at = (at + 1) & mask;
@@ -133,35 +415,119 @@ impl Zones {
 
     /// Returns the zone that a name belongs to, if it is loaded: the deepest one at or above it.
     pub fn zone_of(&self, name: Name<'_>) -> Option<&Zone> {
-        self.deepest(name, name.label_count())?.zone.as_deref()
+        self.deepest(name, name.label_count())?.0.zone()
+    }
+
+    /// Returns whether a name belongs to one of the zones, loaded or not.
+    pub fn covers(&self, name: Name<'_>) -> bool {
+        self.deepest(name, name.label_count()).is_some()
     }
 
     /// Returns the zone that answers a question: DS belongs to the parent (RFC 4035 §3.1.4.1), if that is served.
     pub(crate) fn zone_for(&self, qname: Name<'_>, qtype: Rtype) -> Option<&Served> {
         let labels = qname.label_count();
-        let served = self.deepest(qname, labels)?;
+        let (served, depth) = self.deepest(qname, labels)?;
         if qtype == Rtype::DS
-            && usize::from(served.labels) == labels
+            && depth == labels
             && let Some(parent) = qname.parent()
-            && let Some(above) = self.deepest(parent, labels.saturating_sub(1))
+            && let Some((above, _)) = self.deepest(parent, labels.saturating_sub(1))
         {
             return Some(above);
         }
         Some(served)
     }
 
+    /// Returns the deepest zone at or above a name of so many labels, and how many labels its apex has.
     #[inline]
-    fn deepest(&self, mut name: Name<'_>, labels: usize) -> Option<&Served> {
+    fn deepest(&self, mut name: Name<'_>, labels: usize) -> Option<(&Served, usize)> {
         let mut depth = labels;
         // Ends: each turn takes a label off.
         loop {
             if self.depths >> (depth & 127) & 1 == 1
                 && let Some(served) = self.at_apex(name)
             {
-                return Some(served);
+                return Some((served, depth));
             }
             depth = depth.checked_sub(1)?;
             name = name.parent()?;
         }
+    }
+}
+
+#[cold]
+fn find_special<'s>(specials: &'s [Special], hash: u64, apex: Name<'_>) -> Option<&'s Specials> {
+    let start = specials.partition_point(|special| special.hash < hash);
+    let same = specials.get(start..)?.iter().take_while(|special| special.hash == hash);
+    same.filter(|special| special.apex.as_name() == apex).map(|special| &special.what).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, Record};
+
+    const KEY: HashKey = HashKey::new([3, 5]);
+
+    fn name(text: &str) -> NameBuf {
+        NameBuf::from_text(text).expect("a name")
+    }
+
+    fn zone(apex: &NameBuf, serial: u32) -> Arc<Zone> {
+        let mut soa = b"\0\0".to_vec();
+        for number in [serial, 2, 3, 4, 5] {
+            soa.extend_from_slice(&number.to_be_bytes());
+        }
+        let mut builder = Builder::new(apex.as_name(), KEY);
+        builder.add(&Record::new(apex.as_name(), Rtype::SOA, wire::Ttl::new(60), &soa));
+        Arc::new(builder.compile().zone.expect("a zone"))
+    }
+
+    fn serial(zones: &Zones, text: &str) -> Option<u32> {
+        zones.zone_of(name(text).as_name()).map(|zone| zone.facts().serial)
+    }
+
+    #[test]
+    fn zones_that_differ_in_one_share_the_others() {
+        let before = Zones::new(KEY, vec![zone(&name("a."), 1), zone(&name("b.a."), 2)]);
+        let after = before.with_replaced(zone(&name("b.a."), 3)).with_replaced(zone(&name("c."), 4));
+        assert_eq!((serial(&before, "x.b.a"), serial(&before, "c")), (Some(2), None));
+        assert_eq!((serial(&after, "x.b.a"), serial(&after, "c"), after.len()), (Some(3), Some(4), 3));
+        assert!(Arc::ptr_eq(
+            before.get(name("a").as_name()).expect("a zone"),
+            after.get(name("a").as_name()).expect("a zone")
+        ));
+        // What lies in a zone that is gone belongs to the one above.
+        let without = after.with_removed(name("b.a").as_name());
+        assert_eq!((serial(&without, "x.b.a"), without.len()), (Some(1), 2));
+        let broken = after.with_unloaded(name("b.a").as_name());
+        assert_eq!((serial(&broken, "x.b.a"), broken.len()), (None, 3));
+        assert!(broken.covers(name("x.b.a").as_name()) && broken.has(name("b.a").as_name()));
+        assert_eq!(broken.unloaded().map(Name::to_buf).collect::<Vec<_>>(), [name("b.a")]);
+        assert!(!without.with_removed(name("c").as_name()).covers(name("c").as_name()));
+    }
+
+    #[test]
+    fn zones_added_one_by_one_are_those_put_together_at_once() {
+        let all: Vec<(NameBuf, Arc<Zone>)> = (0..1000)
+            .map(|i| {
+                let apex = name(&format!("z{i}.{}", if i % 3 == 0 { "net" } else { "a.org" }));
+                (apex, zone(&apex, i))
+            })
+            .collect();
+        let at_once = Zones::new(KEY, all.iter().map(|(_, zone)| Arc::clone(zone)).collect());
+        let mut one_by_one = Zones::new(KEY, vec![]);
+        for (_, zone) in &all {
+            one_by_one = one_by_one.with_replaced(Arc::clone(zone));
+        }
+        for (apex, zone) in &all {
+            for zones in [&at_once, &one_by_one] {
+                assert!(Arc::ptr_eq(zones.get(apex.as_name()).expect("a zone"), zone), "{apex}");
+            }
+        }
+        assert_eq!((one_by_one.len(), one_by_one.octets), (at_once.len(), at_once.octets));
+        for (apex, _) in &all {
+            one_by_one = one_by_one.with_removed(apex.as_name());
+        }
+        assert!(one_by_one.is_empty() && one_by_one.depths == 0 && one_by_one.octets == 0);
     }
 }

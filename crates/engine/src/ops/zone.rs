@@ -2,27 +2,39 @@
 //!
 //! Answers from zones that are served here.
 
-use wire::{EdeCode, Flags, Header, Rcode, Writer};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::{EdeCode, Flags, Header, OptionCode, Query, Rcode, Writer};
 use zone::{Asked, Zones};
 
+use crate::client::Client;
 use crate::finish::{Answer, To, opt_octets_max, reply_limit};
-use crate::run::Run;
-use crate::snapshot::Snapshot;
+use crate::matchers::random;
+use crate::run::{Desktop, Run};
 
 /// Answers if the name belongs to a zone; the records stand after the question's place in `message`.
 pub(crate) fn answer(
     zones: &Zones,
     run: &Run<'_>,
-    snapshot: &Snapshot,
+    desktop: &Desktop<'_>,
     message: &mut [u8],
 ) -> Option<Answer> {
+    let snapshot = desktop.snapshot;
     let question = &run.query.question;
     let to = To { query: run.query, client: run.client, proof: run.proof, options: &[] };
     // What may be left out is left out here; what may not makes the reply one that is cut.
     let limit = reply_limit(snapshot, &to).saturating_sub(opt_octets_max(snapshot, &to));
     let mut writer = Writer::new(message, limit, 0, Flags::QR);
-    let asked =
-        Asked { qname: question.qname, qtype: question.qtype, wants_dnssec: run.query.wants_dnssec() };
+    let (client, subnet_bits) = match zones.are_for_clients() {
+        true => asker(run.query, run.client),
+        false => (None, None),
+    };
+    let asked = Asked {
+        hash: Some(run.sought.hash()),
+        client,
+        random: if zones.draw() { random(desktop.random) } else { 0 },
+        ..Asked::new(question.qname, question.qtype, run.query.wants_dnssec())
+    };
     // Without room for the question there is none for any answer.
     writer.question(question).ok()?;
     let answered = zones.answer(&asked, &mut writer)?;
@@ -34,6 +46,28 @@ pub(crate) fn answer(
         octets: writer.len().saturating_sub(body_at),
         counts,
         is_too_large: answered.is_truncated,
+        subnet_bits,
+        is_for_every_subnet: !answered.depends_on_client,
         ..Answer::empty(answered.rcode, ede)
     })
+}
+
+/// Returns whom an answer is for: the subnet that the query names (RFC 7871 §6), else the client; and the length of
+/// that subnet.
+#[cold]
+fn asker(query: &Query<'_>, client: &Client) -> (Option<IpAddr>, Option<u8>) {
+    let option = query.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
+    let Some(&[f0, f1, source, _, ref address @ ..]) = option else { return (Some(client.address), None) };
+    let mut octets = [0; 16];
+    for (place, octet) in octets.iter_mut().zip(address) {
+        *place = *octet;
+    }
+    let address = match (u16::from_be_bytes([f0, f1]), octets) {
+        // RFC 7871 §7.1.2: a client that names no subnet wants none to be looked at but its own address.
+        (_, _) if source == 0 => client.address,
+        (1, [a, b, c, d, ..]) if source <= 32 => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+        (2, octets) if source <= 128 => IpAddr::V6(Ipv6Addr::from(octets)),
+        _ => return (Some(client.address), None),
+    };
+    (Some(address), Some(source))
 }

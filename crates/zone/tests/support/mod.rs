@@ -57,7 +57,7 @@ pub(crate) fn ask_limited(
     let mut writer = Writer::new(&mut buffer, limit, 1, Flags::QR);
     let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
     writer.question(&question).expect("room for the question");
-    let answered = zones.answer(&Asked { qname: qname.as_name(), qtype, wants_dnssec }, &mut writer)?;
+    let answered = zones.answer(&Asked::new(qname.as_name(), qtype, wants_dnssec), &mut writer)?;
     let len = writer.finish();
     let message = Message::parse(&buffer[..len]).expect("a message");
     let mut lines = Vec::new();
