@@ -128,7 +128,7 @@ fn op_text(plans: &Plans, op: &Op) -> String {
         }
         Op::Forward(step) => format!("forward({})", pool_name(plans, step.pool)),
         Op::Local(_) => "own names".to_owned(),
-        Op::Zone(_) => "zones".to_owned(),
+        Op::Zone(_) | Op::ZoneSet(_) => "zones".to_owned(),
         Op::Accept => "the end".to_owned(),
         _ => "built in".to_owned(),
     }

@@ -278,10 +278,12 @@ mod tests {
             plans.zones.served.as_ref().map_or_else(Vec::new, |zones| zones.all().cloned().collect())
         };
         let before = previous.map_or_else(Vec::new, all);
-        all(plans)
+        let mut found: Vec<(u32, bool)> = all(plans)
             .iter()
             .map(|zone| (zone.facts().serial, before.iter().any(|other| Arc::ptr_eq(other, zone))))
-            .collect()
+            .collect();
+        found.sort_unstable();
+        found
     }
 
     #[test]
@@ -301,9 +303,7 @@ mod tests {
         let first = plans(&machine(ORG, "", NET), None);
         let second =
             plans(&machine(&ORG.replace(" 1 2 ", " 2 2 "), "", &NET.replace("192.0.2.2", "x")), Some(&first));
-        let mut found = serials(&second, Some(&first));
-        found.sort_unstable();
-        assert_eq!(found, [(2, false), (7, true)]);
+        assert_eq!(serials(&second, Some(&first)), [(2, false), (7, true)]);
         let lines: Vec<String> = second.warnings.iter().map(Diagnostic::line).collect();
         assert_eq!(
             lines,

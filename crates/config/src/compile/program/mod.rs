@@ -530,6 +530,7 @@ mod tests {
             Op::Mark(mark) => format!("mark {mark}"),
             Op::Local(_) => "local".to_owned(),
             Op::Zone(_) => "zones".to_owned(),
+            Op::ZoneSet(_) => "a set of zones".to_owned(),
             Op::Cache(_) => "cache".to_owned(),
             Op::Reject(rcode, _) => format!("reject {rcode}"),
             Op::Forward(forward) => format!("forward {}", forward.pool.0),
