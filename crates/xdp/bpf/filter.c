@@ -30,6 +30,7 @@ enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_ARRAY = 6, MAP_PREFIXES = 11, MA
 enum { NO_PREALLOCATION = 1 };
 
 static void *(*look_up)(const void *map, const void *key) = (void *)1;
+static long (*find_route)(void *context, void *route, int octets, u32 flags) = (void *)69;
 static long (*redirect)(const void *map, u64 key, u64 otherwise) = (void *)51;
 
 // ---- Maps. Their shapes are read by the loader, which may give some of them more entries.
@@ -45,6 +46,8 @@ struct settings {
     u32 queries_only;
     // Whether there are any blocked prefixes: [0] of IPv4, [1] of IPv6.
     u32 has_blocks[2];
+    // Whether only what the kernel would answer the same way is taken.
+    u32 checks_routes;
 };
 
 struct destination_v4 {
@@ -87,6 +90,7 @@ enum verdict {
     ELSEWHERE,   // to an unknown destination
     UNFIT,       // fragments, options, damaged, too long
     OTHER,       // no UDP
+    MISROUTED,   // the kernel would send the reply elsewhere
     VERDICTS
 };
 
@@ -150,6 +154,24 @@ struct dns {
 
 enum { UDP = 17, RESPONSE = 0x80 };
 
+// ---- Routes (`struct bpf_fib_lookup`)
+
+struct route {
+    u8 family;
+    u8 protocol;
+    u16 ports[2];
+    u16 length;
+    u32 interface;
+    u32 service;
+    u32 source[4];
+    u32 destination[4];
+    u16 vlan[2];
+    u8 source_mac[6];
+    u8 destination_mac[6];
+};
+
+enum { FAMILY_IPV4 = 2, FAMILY_IPV6 = 10, LOOPBACK = 1 };
+
 INLINE u16 swap(u16 value)
 {
     return __builtin_bswap16(value);
@@ -175,6 +197,20 @@ INLINE u32 action_of(struct block *block)
         return ACTION_TAKE;
     __sync_fetch_and_add(&block->frames, 1);
     return block->action;
+}
+
+// Returns whether the kernel would send a reply by the interface and to the station that the query came from. What comes
+// in by the loopback interface is, to the routing rules, what this machine itself sends.
+INLINE int is_routed_back(struct xdp_md *context, struct route *route, const struct ethernet *ethernet)
+{
+    route->protocol = UDP;
+    route->interface = LOOPBACK;
+    if (find_route(context, route, sizeof(*route), 0) != 0 || route->interface != context->ingress_ifindex)
+        return 0;
+    int differs = 0;
+    for (int i = 0; i < 6; i++)
+        differs |= route->destination_mac[i] ^ ethernet->source[i];
+    return !differs;
 }
 
 // Says what is to become of a frame, as far as it alone decides that.
@@ -204,6 +240,7 @@ INLINE enum verdict judge(struct xdp_md *context)
     u32 length;
     u32 action = ACTION_TAKE;
     int is_whole = 0;
+    struct route route = {};
 
     if (type == swap(0x0800)) {
         struct ipv4 *ip = packet;
@@ -226,6 +263,9 @@ INLINE enum verdict judge(struct xdp_md *context)
         length -= sizeof(*ip);
         if (!is_plausible(udp, length, end, set->queries_only, &is_whole))
             return IMPLAUSIBLE;
+        route.family = FAMILY_IPV4;
+        route.source[0] = ip->destination;
+        route.destination[0] = ip->source;
         if (set->has_blocks[0]) {
             struct prefix_v4 from = { 32, ip->source };
             action = action_of(look_up(&blocked_v4, &from));
@@ -253,6 +293,11 @@ INLINE enum verdict judge(struct xdp_md *context)
             return UNFIT;
         if (!is_plausible(udp, length, end, set->queries_only, &is_whole))
             return IMPLAUSIBLE;
+        route.family = FAMILY_IPV6;
+        for (int i = 0; i < 4; i++) {
+            route.source[i] = ip->destination[i];
+            route.destination[i] = ip->source[i];
+        }
         if (set->has_blocks[1]) {
             struct prefix_v6 from = {
                 128,
@@ -271,6 +316,8 @@ INLINE enum verdict judge(struct xdp_md *context)
     // A station that is a group of stations cannot be answered as one, and what is too long would be lost.
     if (!is_whole || ((ethernet->destination[0] | ethernet->source[0]) & 1) || end - start > set->frame_octets_max)
         return UNFIT;
+    if (set->checks_routes && !is_routed_back(context, &route, ethernet))
+        return MISROUTED;
     return TAKEN;
 }
 
@@ -291,4 +338,5 @@ SECTION("xdp") int filter(struct xdp_md *context)
     return action;
 }
 
-char licence[] SECTION("license") = "MIT";
+// Asking for routes is for programs that may be used under the GPL, so this one may be, as well as under its own licence.
+char licence[] SECTION("license") = "Dual MIT/GPL";

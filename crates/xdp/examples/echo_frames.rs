@@ -1,6 +1,6 @@
 //! A bare echo over AF_XDP: each query comes back as a response with the same question and no answer.
 //!
-//! What a server on this crate could cost at best. `echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]`;
+//! What a server on this crate could cost at best. `echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES [check-routes]]]`;
 //! ends when its standard input does. Answers on all addresses of the machine.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use xdp::headers::Datagram;
-use xdp::{Device, DevicePlan, Mode, Packet, Socket};
+use xdp::{Device, DevicePlan, Mode, Packet, Routes, Socket};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [interface, port, rest @ ..] = arguments.as_slice() else {
-        eprintln!("usage: echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES]]");
+        eprintln!("usage: echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES [check-routes]]]");
         return ExitCode::from(2);
     };
     let Ok(port) = port.parse::<u16>() else {
@@ -42,7 +42,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&DevicePlan { mode, queues, ..DevicePlan::new(interface) }, port) {
+    let routes = match rest.get(2).map(String::as_str) {
+        None => Routes::Trust,
+        Some("check-routes") => Routes::Check,
+        Some(other) => {
+            eprintln!("echo_frames: no {other:?}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&DevicePlan { mode, queues, routes, ..DevicePlan::new(interface) }, port) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("echo_frames: {error}");

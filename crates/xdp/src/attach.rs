@@ -123,7 +123,9 @@ impl Filter {
 
 /// Takes all XDP programs off an interface, whichever way they got there.
 fn remove_all(interface: &Interface) -> io::Result<()> {
-    bpf::detach_links(interface.index)?;
+    let programs: Vec<_> =
+        Interface::find(&interface.name)?.attached.iter().map(|attached| attached.id).collect();
+    bpf::detach_links(interface.index, &programs)?;
     for attached in Interface::find(&interface.name)?.attached {
         interface::detach(interface.index, attached.way)?;
     }

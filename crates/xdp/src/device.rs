@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::attach::{AttachError, Attachment, Existing};
-use crate::filter::{Filter, FilterPlan, LoadError, SocketMap, Taking};
+use crate::filter::{Filter, FilterPlan, LoadError, Routes, SocketMap, Taking};
 use crate::interface::{Interface, Way};
+use crate::meter::Meter;
 use crate::socket::{self, BusyPoll, Copying, HEADROOM_OCTETS, OpenError, Socket};
 
 /// Octets of an Ethernet header with a tag: what a frame has more than its IP packet.
@@ -84,6 +86,8 @@ pub struct DevicePlan {
     pub busy_poll: Option<BusyPoll>,
     /// Which datagrams are taken.
     pub taking: Taking,
+    /// Whether the way back is checked.
+    pub routes: Routes,
     /// The most blocked prefixes of each family.
     pub blocks_max: u32,
 }
@@ -101,6 +105,7 @@ impl DevicePlan {
             huge_pages: false,
             busy_poll: None,
             taking: Taking::Queries,
+            routes: Routes::Trust,
             blocks_max: FilterPlan::new().blocks_max,
         }
     }
@@ -150,6 +155,7 @@ pub struct Device {
     _attachment: Option<Attachment>,
     /// What better ways were tried, and why they did not work.
     declined: Vec<DeviceError>,
+    meters: Vec<Arc<Meter>>,
 }
 
 /// A way to try.
@@ -194,6 +200,7 @@ impl Device {
                         filter: Some(filter),
                         _attachment: Some(attachment),
                         declined,
+                        meters: meters(&sockets),
                     };
                     return Ok((device, sockets));
                 }
@@ -220,6 +227,7 @@ impl Device {
             queues_max: interface.queues.receive.max(1),
             frame_octets_max: frame_octets - HEADROOM_OCTETS,
             taking: plan.taking,
+            routes: plan.routes,
             blocks_max: plan.blocks_max,
             takes_fragments: is_large && attempt.way == Way::Native,
             ..FilterPlan::new()
@@ -250,7 +258,15 @@ impl Device {
             map.connect(socket).map_err(DeviceError::Connect)?;
         }
         let reached = Reached::Foreign { zero_copy: sockets.iter().all(Socket::is_zero_copy) };
-        Ok((Self { interface, reached, filter: None, _attachment: None, declined: Vec::new() }, sockets))
+        let device = Self {
+            interface,
+            reached,
+            filter: None,
+            _attachment: None,
+            declined: Vec::new(),
+            meters: meters(&sockets),
+        };
+        Ok((device, sockets))
     }
 
     /// Returns the interface as it was when taken into use.
@@ -268,10 +284,19 @@ impl Device {
         self.filter.as_ref()
     }
 
+    /// Returns the numbers of its sockets, queue by queue.
+    pub fn meters(&self) -> &[Arc<Meter>] {
+        &self.meters
+    }
+
     /// Returns why better ways did not work.
     pub fn declined(&self) -> &[DeviceError] {
         &self.declined
     }
+}
+
+fn meters(sockets: &[Socket]) -> Vec<Arc<Meter>> {
+    sockets.iter().map(Socket::meter).collect()
 }
 
 fn open_sockets(

@@ -19,6 +19,17 @@ pub enum Standing {
     Bad,
 }
 
+impl Standing {
+    /// Returns its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Fair => "note",
+            Self::Bad => "no",
+        }
+    }
+}
+
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
@@ -32,12 +43,7 @@ pub struct Fact {
 
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = match self.standing {
-            Standing::Good => "ok  ",
-            Standing::Fair => "note",
-            Standing::Bad => "no  ",
-        };
-        write!(f, "{mark} {}: {}", self.what, self.found)
+        write!(f, "{:4} {}: {}", self.standing.word(), self.what, self.found)
     }
 }
 
@@ -46,6 +52,9 @@ const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_RAW", 13), ("CAP_NET_ADMIN", 1
 /// Can stand in for CAP_BPF and CAP_NET_ADMIN in older kernels.
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_IPC_LOCK: u32 = 14;
+
+/// Kernels from which on maps may be changed without rights, if unprivileged programs are forbidden.
+const KERNEL_MAPS: (u32, u32) = (5, 19);
 
 /// Kernels from which on programs attached by links are taken off when a process ends.
 const KERNEL_MIN: (u32, u32) = (5, 9);
@@ -68,6 +77,7 @@ pub fn facts(plan: Option<&DevicePlan>) -> Vec<Fact> {
             note("sockets", Standing::Bad, error.to_string());
         }
     }
+    changes(&mut note);
     if let Some(plan) = plan {
         match Interface::find(&plan.interface) {
             Ok(interface) => {
@@ -93,6 +103,20 @@ fn kernel(note: &mut impl FnMut(&'static str, Standing, String)) {
             note("kernel", Standing::Bad, format!("Linux {release}; {major}.{minor} or later is needed"));
         }
         _ => note("kernel", Standing::Good, format!("Linux {release}")),
+    }
+}
+
+/// Notes whether the program can still be told of new addresses and bans when the rights have been given up.
+fn changes(note: &mut impl FnMut(&'static str, Standing, String)) {
+    let setting = std::fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled");
+    let is_forbidden = setting.is_ok_and(|setting| setting.trim() != "0");
+    if is_forbidden && version(&calls::kernel_release()).is_some_and(|found| found < KERNEL_MAPS) {
+        let (major, minor) = KERNEL_MAPS;
+        let found = format!(
+            "before Linux {major}.{minor} and with kernel.unprivileged_bpf_disabled set, new addresses and bans are taken up by \
+             a restart only"
+        );
+        note("changes", Standing::Fair, found);
     }
 }
 

@@ -29,6 +29,8 @@ pub struct FilterPlan {
     pub destinations_max: u32,
     /// The most blocked prefixes of each family. Takes memory only for what there is.
     pub blocks_max: u32,
+    /// Whether the way back is checked.
+    pub routes: Routes,
     /// Whether packets of several buffers are let through to the program, which a large MTU needs (Linux 5.18).
     pub takes_fragments: bool,
 }
@@ -42,6 +44,7 @@ impl FilterPlan {
             taking: Taking::Queries,
             destinations_max: 256,
             blocks_max: 65_536,
+            routes: Routes::Trust,
             takes_fragments: false,
         }
     }
@@ -60,6 +63,17 @@ pub enum Taking {
     Queries,
     /// All.
     All,
+}
+
+/// Where replies go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routes {
+    /// To the station that the query came from.
+    #[default]
+    Trust,
+    /// The same, but only if the kernel would send them there, too; other queries pass to it. Costs a look-up for each query,
+    /// and works only while the loopback interface forwards (`net.ipv4.conf.lo.forwarding`, `net.ipv6.conf.lo.forwarding`).
+    Check,
 }
 
 /// What is done with queries from a blocked prefix.
@@ -81,6 +95,28 @@ impl Action {
             Self::Take => 2,
         }
     }
+
+    const fn of(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Drop),
+            1 => Some(Self::Pass),
+            2 => Some(Self::Take),
+            _ => None,
+        }
+    }
+}
+
+/// A blocked prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its first address.
+    pub prefix: IpAddr,
+    /// Its length.
+    pub bits: u8,
+    /// What is done with queries from it.
+    pub action: Action,
+    /// How many of them there were.
+    pub frames: u64,
 }
 
 /// What became of frames, as the program counted them since it was loaded.
@@ -102,6 +138,8 @@ pub struct Verdicts {
     pub unfit: u64,
     /// Passed: no UDP.
     pub other: u64,
+    /// Passed: the kernel would send the reply elsewhere, or we cannot know.
+    pub misrouted: u64,
 }
 
 impl Verdicts {
@@ -109,7 +147,7 @@ impl Verdicts {
     const OCTETS: usize = 8;
 
     /// Returns all, with their names.
-    pub const fn named(&self) -> [(&'static str, u64); 8] {
+    pub const fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("taken", self.taken),
             ("no-socket", self.no_socket),
@@ -119,6 +157,7 @@ impl Verdicts {
             ("elsewhere", self.elsewhere),
             ("unfit", self.unfit),
             ("other", self.other),
+            ("misrouted", self.misrouted),
         ]
     }
 }
@@ -262,8 +301,17 @@ impl Filter {
     fn set(&self, has_blocks: [u32; 2]) -> io::Result<()> {
         let [v4, v6] = has_blocks;
         let queries_only = u32::from(self.plan.taking == Taking::Queries);
-        let words = [self.plan.frame_octets_max, queries_only, v4, v6];
+        let checks_routes = u32::from(self.plan.routes == Routes::Check);
+        let words = [self.plan.frame_octets_max, queries_only, v4, v6, checks_routes];
         self.settings.set(&0u32.to_ne_bytes(), words.map(u32::to_ne_bytes).as_flattened())
+    }
+
+    /// Makes the destinations of both families changeable by other programs, by paths in a BPF file system. A key is the address,
+    /// the port and two zero octets, as they stand in packets; a value is any four octets.
+    pub fn pin_destinations(&self, v4: &Path, v6: &Path) -> io::Result<()> {
+        let [of_v4, of_v6] = &self.destinations;
+        of_v4.pin(v4)?;
+        of_v6.pin(v6)
     }
 
     /// Takes datagrams to this address and port from now on.
@@ -303,19 +351,33 @@ impl Filter {
 
     /// Returns how many frames a block has hit; `None` if there is no such block.
     pub fn hits(&self, prefix: IpAddr, bits: u8) -> io::Result<Option<u64>> {
-        let map = &self.blocked[family(prefix)];
         let key = prefix_key(prefix, bits);
-        // A look-up finds the longest prefix, which need not be this one.
+        let found = self.find(family(prefix), |known| known == key)?;
+        Ok(found.first().map(|block| block.frames))
+    }
+
+    /// Returns all blocks. A system call or two for each.
+    pub fn blocks(&self) -> io::Result<Vec<Block>> {
+        let mut found = self.find(0, |_| true)?;
+        found.extend(self.find(1, |_| true)?);
+        Ok(found)
+    }
+
+    /// Returns the blocks of a family whose keys are wanted. A look-up by key would find the longest prefix that covers it,
+    /// which need not be the one that is meant, so this goes through all.
+    fn find(&self, family: usize, is_wanted: impl Fn(&[u8]) -> bool) -> io::Result<Vec<Block>> {
+        let map = &self.blocked[family];
+        let mut found = Vec::new();
         let mut known = map.next_key(None)?;
-        while let Some(next) = known {
-            if next == key {
-                let value = map.look_up(&key)?;
-                let hits = value.as_ref().and_then(|value| value.get(8..16)?.first_chunk::<8>());
-                return Ok(hits.map(|hits| u64::from_ne_bytes(*hits)));
+        while let Some(key) = known {
+            if is_wanted(&key)
+                && let Some(value) = map.look_up(&key)?
+            {
+                found.extend(block_of(&key, &value));
             }
-            known = map.next_key(Some(&next))?;
+            known = map.next_key(Some(&key))?;
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// Tells the program which families have blocks at all.
@@ -345,6 +407,7 @@ impl Filter {
             elsewhere: count(5)?,
             unfit: count(6)?,
             other: count(7)?,
+            misrouted: count(8)?,
         })
     }
 
@@ -365,6 +428,21 @@ impl AsFd for Filter {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
+}
+
+/// Reads a block as it stands in the map.
+fn block_of(key: &[u8], value: &[u8]) -> Option<Block> {
+    let (bits, address) = key.split_first_chunk::<4>()?;
+    let prefix = match address.len() {
+        4 => IpAddr::from(*address.first_chunk::<4>()?),
+        _ => IpAddr::from(*address.first_chunk::<16>()?),
+    };
+    Some(Block {
+        prefix,
+        bits: u8::try_from(u32::from_ne_bytes(*bits)).ok()?,
+        action: Action::of(u32::from_ne_bytes(*value.first_chunk::<4>()?))?,
+        frames: u64::from_ne_bytes(*value.get(8..)?.first_chunk::<8>()?),
+    })
 }
 
 /// Returns the key of a prefix: its length, then the address with the other bits cleared.
@@ -523,6 +601,16 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_way_back_passes() {
+        let Some(filter) = filter(&FilterPlan { routes: Routes::Check, ..FilterPlan::new() }) else { return };
+        // Nobody has routes to documentation addresses, and no interface is in play here.
+        check(&filter, &frames::query_v4(), "misrouted");
+        check(&filter, &frames::query_v6(), "misrouted");
+        // What would not be taken anyway is judged by the rest.
+        check(&filter, &Frame { ihl: 6, ..frames::query_v4() }, "unfit");
+    }
+
+    #[test]
     fn what_is_forgotten_passes() {
         let Some(filter) = filter(&FilterPlan::new()) else { return };
         for plain in [frames::query_v4(), frames::query_v6()] {
@@ -551,6 +639,12 @@ mod tests {
             check(&filter, &plain, "excepted");
             filter.block(exception, exception_bits, Action::Take).expect("a block");
             check(&filter, &plain, "no-socket");
+            let block = |prefix, bits, action, frames| Block { prefix, bits, action, frames };
+            let mut blocks = filter.blocks().expect("blocks");
+            blocks.sort_by_key(|block| block.bits);
+            let expected =
+                [block(prefix, bits, Action::Drop, 2), block(exception, exception_bits, Action::Take, 1)];
+            assert_eq!(blocks, expected);
             assert_eq!(filter.unblock(exception, exception_bits).expect("a block"), Some(1));
             check(&filter, &plain, "dropped");
             assert_eq!(filter.unblock(prefix, bits).expect("a block"), Some(3));

@@ -204,6 +204,14 @@ pub fn addresses() -> io::Result<Vec<(IpAddr, u32)>> {
     Ok(replies.iter().filter_map(address_of).collect())
 }
 
+/// Returns whether the loopback interface forwards, IPv4 and IPv6: without that, the filter finds no routes.
+pub fn loopback_forwards() -> [bool; 2] {
+    ["ipv4", "ipv6"].map(|family| {
+        let setting = std::fs::read_to_string(format!("/proc/sys/net/{family}/conf/lo/forwarding"));
+        setting.is_ok_and(|setting| setting.trim() == "1")
+    })
+}
+
 fn driver(name: &str) -> Option<String> {
     // `struct ethtool_drvinfo`: the command, then the driver's name in 32 octets.
     let mut words = [0u32; 49];

@@ -26,6 +26,7 @@ mod facts;
 mod filter;
 pub mod headers;
 mod interface;
+mod meter;
 mod netlink;
 mod object;
 pub mod socket;
@@ -37,6 +38,9 @@ mod frames;
 pub use attach::{AttachError, Attachment, Existing};
 pub use device::{Device, DeviceError, DevicePlan, Mode, Program, Reached};
 pub use facts::{Fact, Standing, facts, is_usable};
-pub use filter::{Action, Filter, FilterPlan, LoadError, SocketMap, Taking, Verdict, Verdicts};
-pub use interface::{Attached, Features, Interface, Queues, Way, addresses};
+pub use filter::{
+    Action, Block, Filter, FilterPlan, LoadError, Routes, SocketMap, Taking, Verdict, Verdicts,
+};
+pub use interface::{Attached, Features, Interface, Queues, Way, addresses, loopback_forwards};
+pub use meter::Meter;
 pub use socket::{BusyPoll, Copying, Packet, Socket};

@@ -173,7 +173,7 @@ mod tests {
             ("sockets", bpf::MAP_SOCKETS),
         ];
         assert_eq!(maps, expect);
-        assert_eq!(object.licence, "MIT");
+        assert_eq!(object.licence, "Dual MIT/GPL");
     }
 
     #[test]

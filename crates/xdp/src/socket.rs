@@ -9,8 +9,10 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::meter::Meter;
 use crate::sys::calls;
 use crate::sys::mapping::Mapping;
 use crate::sys::queue::{Queue, Rings};
@@ -177,7 +179,11 @@ pub struct Socket {
     zero_copy: bool,
     busy_poll: bool,
     transmit_budget: u32,
+    /// Frames that are not given away to receive into, so that a driver that holds many does not leave us without one to
+    /// answer in.
+    reserve: u32,
     counts: Counts,
+    meter: Arc<Meter>,
 }
 
 impl fmt::Debug for Socket {
@@ -273,7 +279,9 @@ impl Socket {
             queue_number: plan.queue,
             busy_poll: plan.busy_poll.is_some(),
             transmit_budget,
+            reserve: entries,
             counts: Counts::default(),
+            meter: Arc::new(Meter::new(plan.queue)),
         })
     }
 
@@ -290,6 +298,11 @@ impl Socket {
     /// Returns whether packets pass without a copy.
     pub const fn is_zero_copy(&self) -> bool {
         self.zero_copy
+    }
+
+    /// Returns where others can read this socket's numbers.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     /// Returns what the kernel counted.
@@ -365,7 +378,7 @@ impl Socket {
     pub fn finish(&mut self) -> u32 {
         self.queue.rings.receive.release();
         let left = self.send();
-        let refilled = self.queue.refill(0);
+        let refilled = self.queue.refill(self.reserve);
         if self.busy_poll || (refilled > 0 && self.queue.rings.fill.needs_wakeup()) {
             let _ = calls::kick_receive(self.fd.as_fd());
         }
@@ -405,6 +418,14 @@ impl Socket {
             }
         }
         left
+    }
+
+    /// Tells the [`meter`](Self::meter) how things are; returns what the kernel counted. A system call: once a second is
+    /// often enough.
+    pub fn tell(&self) -> io::Result<Statistics> {
+        let statistics = self.statistics()?;
+        self.meter.write(self.counts(), self.frames(), statistics);
+        Ok(statistics)
     }
 
     /// Returns where the frames are.

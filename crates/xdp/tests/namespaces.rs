@@ -85,12 +85,17 @@ impl Topology {
 
     /// Runs this test program once more inside a namespace, as [`role`]. Returns whether it passed and what it said.
     fn role(&self, namespace: &str, role: &str, argument: &str) -> (bool, String) {
+        let output = self.prepared(namespace, role, argument).output().expect("ip runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Returns the command of a role.
+    fn prepared(&self, namespace: &str, role: &str, argument: &str) -> Command {
         let mut command = Self::command(namespace, std::env::current_exe().expect("this program"));
         command.args(["role", "--exact", "--ignored", "--nocapture"]);
         command.env("GANNET_XDP_ROLE", role).env("GANNET_XDP_ARGUMENT", argument);
-        let output = command.output().expect("ip runs");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        command
     }
 
     fn client(&self, role: &str, argument: &str) {
@@ -131,6 +136,38 @@ impl Drop for Topology {
         for namespace in [&self.client, &self.server] {
             let _ = ip(&format!("netns del {namespace}"));
         }
+    }
+}
+
+/// A role on the server's side that goes on until this is dropped, such as sockets of the kernel behind the program.
+struct Behind {
+    child: Child,
+    ready: PathBuf,
+}
+
+impl Behind {
+    /// Starts it and waits until it serves.
+    fn start(topology: &Topology, role: &str) -> Self {
+        let ready = std::env::temp_dir().join(format!("{}-behind", topology.server));
+        let mut command = topology.prepared(&topology.server, role, &ready.to_string_lossy());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut behind = Self { child: command.spawn().expect("ip runs"), ready };
+        let until = Instant::now() + PATIENCE;
+        while !behind.ready.exists() {
+            let has_ended = !matches!(behind.child.try_wait(), Ok(None));
+            assert!(Instant::now() < until && !has_ended, "{role} is not ready");
+            std::thread::yield_now();
+        }
+        behind
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        // It ends with its input; the test that failed meanwhile shall not wait for it.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.ready);
     }
 }
 
@@ -184,12 +221,16 @@ fn role() {
     let outcome = match role.as_str() {
         "facts" => facts(),
         "ask" => ask(&argument),
+        "ask-in-vain" => ask_in_vain(),
         "frames" => frames(),
         "answer-by-kernel" => answer_by_kernel(&argument),
         "is-free" => is_free(),
         "is-taken" => is_taken(),
         "take-over" => take_over(),
         "join" => join(&argument),
+        "hold" => hold(&argument),
+        "replace-and-answer" => replace_and_answer(&argument),
+        "forward" => forward(),
         other => Err(format!("no role {other}")),
     };
     if let Err(reason) = outcome {
@@ -241,20 +282,27 @@ fn ask(argument: &str) -> Outcome {
     Ok(())
 }
 
-/// Answers on the server's addresses by sockets of the kernel, until told to end, like a server does beside AF_XDP.
+/// Asks once, and must hear nothing.
+fn ask_in_vain() -> Outcome {
+    let socket = UdpSocket::bind((CLIENT_V4, 0)).map_err(|error| error.to_string())?;
+    socket.set_read_timeout(Some(Duration::from_millis(300))).map_err(|error| error.to_string())?;
+    socket.send_to(&[0; 12], (SERVER_V4, 53)).map_err(|error| error.to_string())?;
+    if socket.recv_from(&mut [0; 64]).is_err() { Ok(()) } else { fail("answered") }
+}
+
+/// Answers on the server's address by a socket of the kernel, until its input ends, like a server does beside AF_XDP.
 fn answer_by_kernel(argument: &str) -> Outcome {
     let socket = UdpSocket::bind((SERVER_V4, 53)).map_err(|error| error.to_string())?;
     std::fs::write(argument, "ready").map_err(|error| error.to_string())?;
-    let mut buffer = [0; 2048];
-    // Ends with the query that says so.
-    loop {
-        let (len, from) = socket.recv_from(&mut buffer).map_err(|error| error.to_string())?;
-        if &buffer[..len] == b"end" {
-            return Ok(());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        // Ends with the process. A client that cannot be reached is not the next one's trouble.
+        while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            buffer[2] |= 0x80;
+            let _ = socket.send_to(&buffer[..len], from);
         }
-        buffer[2] |= 0x80;
-        socket.send_to(&buffer[..len], from).map_err(|error| error.to_string())?;
-    }
+    });
+    std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(|error| error.to_string())
 }
 
 fn is_free() -> Outcome {
@@ -287,6 +335,15 @@ fn take_over() -> Outcome {
     if interface.attached.len() == 1 { Ok(()) } else { fail(format!("{:?}", interface.attached)) }
 }
 
+/// Lets the loopback interface forward, which looking for routes needs.
+fn forward() -> Outcome {
+    for family in ["ipv4", "ipv6"] {
+        let setting = format!("/proc/sys/net/{family}/conf/lo/forwarding");
+        std::fs::write(&setting, "1").map_err(|error| format!("{setting}: {error}"))?;
+    }
+    if xdp::loopback_forwards() == [true, true] { Ok(()) } else { fail("it does not forward") }
+}
+
 /// Attaches the filter as another program would, joins it by its pinned map, and answers seven queries.
 fn join(folder: &str) -> Outcome {
     let said = |error: &dyn std::fmt::Display| error.to_string();
@@ -308,13 +365,35 @@ fn join(folder: &str) -> Outcome {
     if device.reached() != (Reached::Foreign { zero_copy: false }) || device.filter().is_some() {
         return fail(format!("{:?}", device.reached()));
     }
-    let mut socket = sockets.pop().ok_or("no queue")?;
-    let note = format!("{folder}.ready");
-    std::fs::write(note, "ready").map_err(|error| said(&error))?;
-    let mut answered = 0;
-    while answered < 7 {
-        let _ = xdp::socket::wait(&[(&socket, 0)], PATIENCE);
-        let Some(mut packet) = socket.receive() else { continue };
+    answer_seven(sockets.pop().ok_or("no queue")?, &format!("{folder}.ready"))
+}
+
+/// Attaches the filter as another program would, without sockets, until its input ends.
+fn hold(ready: &str) -> Outcome {
+    let interface = Interface::find("s0").map_err(|error| error.to_string())?;
+    let filter = Filter::load(&FilterPlan::new()).map_err(|error| error.to_string())?;
+    let attached = filter.attach(&interface, Way::Native, Existing::Keep);
+    let _attachment = attached.map_err(|error| error.to_string())?;
+    std::fs::write(ready, "ready").map_err(|error| error.to_string())?;
+    std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(|error| error.to_string())
+}
+
+/// Takes the interface from another program, and answers seven queries.
+fn replace_and_answer(ready: &str) -> Outcome {
+    let plan =
+        DevicePlan { mode: Mode::Native, program: Program::Ours(Existing::Replace), ..DevicePlan::new("s0") };
+    let (device, mut sockets) = Device::open(&plan).map_err(|error| error.to_string())?;
+    let filter = device.filter().ok_or("no filter")?;
+    let server = SocketAddr::new(SERVER_V4.parse().expect("an address"), 53);
+    filter.serve(server).map_err(|error| error.to_string())?;
+    answer_seven(sockets.pop().ok_or("no queue")?, ready)
+}
+
+/// Answers seven queries, once it has left a note that it will.
+fn answer_seven(mut socket: xdp::Socket, note: &str) -> Outcome {
+    std::fs::write(note, "ready").map_err(|error| error.to_string())?;
+    for _ in 0..7 {
+        let Some(mut packet) = receive(&mut socket)? else { return fail("nobody asks") };
         let frame = socket.write(&packet);
         let datagram = Datagram::parse(frame).map_err(|unfit| format!("{unfit:?}"))?;
         frame[datagram.payload.start + 2] |= 0x80;
@@ -323,9 +402,20 @@ fn join(folder: &str) -> Outcome {
             return fail("no room");
         }
         socket.finish();
-        answered += 1;
     }
     Ok(())
+}
+
+/// Waits for a packet.
+fn receive(socket: &mut xdp::Socket) -> Result<Option<xdp::Packet>, String> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(packet) = socket.receive() {
+            return Ok(Some(packet));
+        }
+        xdp::socket::wait(&[(socket, 0)], PATIENCE).map_err(|error| error.to_string())?;
+    }
+    Ok(None)
 }
 
 /// Sends frames that no socket of the kernel would, and looks at what comes back.
@@ -506,29 +596,13 @@ fn each_queue_has_its_socket() {
 #[test]
 fn a_queue_without_a_socket_is_served_by_the_kernel() {
     let Some(topology) = Topology::new(2) else { return };
-    let ready = std::env::temp_dir().join(&topology.server);
+    let _behind = Behind::start(&topology, "answer-by-kernel");
     let echo = topology.echo("s0 53 native 1");
-    std::thread::scope(|scope| {
-        let behind =
-            scope.spawn(|| topology.role(&topology.server, "answer-by-kernel", &ready.to_string_lossy()));
-        let until = Instant::now() + PATIENCE;
-        while !ready.exists() {
-            assert!(Instant::now() < until && !behind.is_finished(), "the socket behind is not ready");
-            std::thread::yield_now();
-        }
-        topology.client("ask", "4 24");
-        let said = echo.stop();
-        // Without the program everything is the kernel's.
-        topology.client("ask", "4 3");
-        // An end: too short to be a query, so it would have passed in any case.
-        let mut command = Topology::command(&topology.server, "bash".into());
-        command.args(["-c", &format!("printf end > /dev/udp/{SERVER_V4}/53")]);
-        assert!(command.status().expect("bash runs").success());
-        let (passed, text) = behind.join().expect("a thread");
-        assert!(passed, "{text}");
-        assert!(count(&said, "taken: ") + count(&said, "no_socket: ") == 168, "{said}");
-    });
-    let _ = std::fs::remove_file(ready);
+    topology.client("ask", "4 24");
+    let said = echo.stop();
+    // Without the program everything is the kernel's.
+    topology.client("ask", "4 3");
+    assert!(count(&said, "taken: ") + count(&said, "no_socket: ") == 168, "{said}");
 }
 
 #[test]
@@ -556,6 +630,42 @@ fn another_program_is_left_alone_or_replaced() {
 }
 
 #[test]
+fn whoever_takes_over_leaves_other_namespaces_alone() {
+    // The interfaces of both have one number, and one program each.
+    let (Some(topology), Some(bystander)) = (Topology::new(1), Topology::new(1)) else { return };
+    let echo = bystander.echo("s0 53 native");
+    let _other = Behind::start(&topology, "hold");
+    topology.server("take-over", "");
+    bystander.server("is-taken", "");
+    bystander.client("ask", "4 1");
+    let said = echo.stop();
+    assert_eq!(count(&said, "taken: "), 7, "{said}");
+}
+
+#[test]
+fn a_program_that_is_replaced_takes_no_more_queries() {
+    let Some(topology) = Topology::new(1) else { return };
+    let _other = Behind::start(&topology, "hold");
+    topology.server("is-taken", "");
+    let ready = std::env::temp_dir().join(format!("{}-replaced", topology.server));
+    std::thread::scope(|scope| {
+        let replaced =
+            scope.spawn(|| topology.role(&topology.server, "replace-and-answer", &ready.to_string_lossy()));
+        let until = Instant::now() + PATIENCE;
+        while !ready.exists() && !replaced.is_finished() {
+            assert!(Instant::now() < until, "nobody takes over");
+            std::thread::yield_now();
+        }
+        if ready.exists() {
+            topology.client("ask", "4 1");
+        }
+        let (passed, said) = replaced.join().expect("a thread");
+        assert!(passed, "{said}");
+    });
+    let _ = std::fs::remove_file(ready);
+}
+
+#[test]
 fn a_program_of_somebody_else_is_joined_by_its_map() {
     let Some(topology) = Topology::new(1) else { return };
     let folder = std::env::temp_dir().join(format!("{}-bpf", topology.server));
@@ -580,4 +690,25 @@ fn a_program_of_somebody_else_is_joined_by_its_map() {
     });
     let _ = std::fs::remove_file(ready);
     let _ = std::fs::remove_dir(folder);
+}
+
+#[test]
+fn queries_whose_replies_have_another_way_are_left_to_the_kernel() {
+    let Some(topology) = Topology::new(1) else { return };
+    topology.server("forward", "");
+    // The kernel serves what is passed: the first queries, too, as long as it does not know the client's station.
+    let _behind = Behind::start(&topology, "answer-by-kernel");
+    topology.client("ask", "4 1");
+    let echo = topology.echo("s0 53 native 1 check-routes");
+    topology.client("ask", "4 10");
+    let straight = echo.stop();
+    // Now the way back leads elsewhere, for the kernel as well: only the program's verdict can be seen.
+    let echo = topology.echo("s0 53 native 1 check-routes");
+    ip(&format!("-n {} route add {CLIENT_V4}/32 dev lo", topology.server)).expect("a route");
+    topology.client("ask-in-vain", "");
+    let elsewhere = echo.stop();
+    assert_eq!(count(&straight, "taken: "), 70, "{straight}");
+    assert_eq!(count(&straight, "misrouted: "), 0, "{straight}");
+    assert_eq!(count(&elsewhere, "taken: "), 0, "{elsewhere}");
+    assert!(count(&elsewhere, "misrouted: ") > 0, "{elsewhere}");
 }

@@ -306,17 +306,18 @@ pub(crate) fn create_link(program: BorrowedFd<'_>, interface: u32, flags: u32) -
     unsafe { bpf_fd(LINK_CREATE, &mut attributes) }
 }
 
-/// Detaches whatever XDP programs are attached to an interface by links. Returns how many.
-pub(crate) fn detach_links(interface: u32) -> io::Result<u32> {
+/// Detaches these programs from an interface, as far as they are attached to it by links.
+///
+/// Links of all network namespaces are listed, and interfaces of several may have one number: the programs tell them apart.
+pub(crate) fn detach_links(interface: u32, programs: &[u32]) -> io::Result<()> {
     let mut id = 0;
-    let mut detached = 0;
     // Ends: the numbers only grow.
     loop {
         let mut attributes = Attributes::new().number(0, id);
         // SAFETY: no addresses.
         match absent(unsafe { bpf(LINK_NEXT_ID, &mut attributes) })? {
             Some(()) => id = attributes.read(4),
-            None => return Ok(detached),
+            None => return Ok(()),
         }
         let mut attributes = Attributes::new().number(0, id);
         // SAFETY: no addresses.
@@ -328,11 +329,11 @@ pub(crate) fn detach_links(interface: u32) -> io::Result<u32> {
         let word = |at: usize| {
             info.get(at..at + 4).and_then(|it| it.first_chunk()).map(|it| u32::from_ne_bytes(*it))
         };
-        if word(0) == Some(LINK_XDP) && word(16) == Some(interface) {
+        let is_meant = word(8).is_some_and(|program| programs.contains(&program));
+        if word(0) == Some(LINK_XDP) && word(16) == Some(interface) && is_meant {
             let mut attributes = Attributes::new().fd(0, link.as_fd());
             // SAFETY: no addresses.
             unsafe { bpf(LINK_DETACH, &mut attributes) }?;
-            detached += 1;
         }
     }
 }

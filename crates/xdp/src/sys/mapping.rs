@@ -5,6 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
+/// Octets of a huge page that every processor has which we run on (`MAP_HUGE_2MB`).
+const HUGE_PAGE_OCTETS: usize = 2 << 20;
+
 /// A mapping, unmapped when dropped. What is in it is for its users to agree on with the kernel.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -16,11 +19,14 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps zeroed memory of our own, in huge pages if they are wanted and there are any.
+    /// Maps zeroed memory of our own, in huge pages if they are wanted and there are any; then it may be somewhat more.
     pub(crate) fn anonymous(octets: usize, wants_huge_pages: bool) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        if wants_huge_pages && let Ok(mapping) = Self::map(octets, flags | libc::MAP_HUGETLB, -1, 0) {
-            return Ok(mapping);
+        if wants_huge_pages {
+            let flags = flags | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+            if let Ok(mapping) = Self::map(octets.next_multiple_of(HUGE_PAGE_OCTETS), flags, -1, 0) {
+                return Ok(mapping);
+            }
         }
         Self::map(octets, flags, -1, 0)
     }
