@@ -104,6 +104,8 @@ pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
         key: KEY,
         gate: Gate {
             allowed: loopback(),
+            banned: Default::default(),
+            banned_live: None,
             cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),
             rate,
             table: Arc::new(RateTable::new(1024, 1)),

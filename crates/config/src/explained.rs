@@ -113,6 +113,7 @@ const fn note_text(note: Note) -> &'static str {
     match note {
         Note::Malformed => "this is not readable as a query",
         Note::Denied => "the client is not on the access list (setting allow): refused",
+        Note::Banned => "the client is banned (setting deny): no reply",
         Note::Limited => "the client asks too often (setting limits.rate)",
         Note::BadCookie => "the cookie of the query is malformed",
         Note::Protocol => "the protocol decides, before any rule",

@@ -90,6 +90,11 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         check_sets(&condition.value, settings, &sets, &mut used, problems);
         check_names(&condition.value, &conditions, &listeners, &mut used, problems);
     }
+    if let Some(set) = &settings.deny_set
+        && sets.check(&set.value, set.span, problems)
+    {
+        used.insert((Noun::Set, set.value.as_str()));
+    }
     for view in &settings.views {
         policies.check(&view.policy.value, view.policy.span, problems);
     }

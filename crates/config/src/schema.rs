@@ -482,14 +482,6 @@ pub const ROWS: &[Row] = &[
     )
     .restart(),
     row(
-        "xdp.drop",
-        Kind::List(Value::Prefix),
-        "[]",
-        "nobody is suspected",
-        "Clients whose queries are dropped before anything is done with them, and counted. Meant for sources of a flood: what \
-         reaches the kernel's sockets (TCP, fragments) is not dropped, only `allow` decides about that.",
-    ),
-    row(
         "xdp.queues",
         whole_or(1, 1024, "all"),
         "all",
@@ -503,6 +495,15 @@ pub const ROWS: &[Row] = &[
         "2048",
         "bridges 2 ms at a million queries a second",
         "Entries of the rings of each queue; rounded up to a power of two. Each takes four frames of 2 or 4 KB of locked memory.",
+    )
+    .restart(),
+    row(
+        "xdp.check-routes",
+        Kind::One(Value::Bool),
+        "false",
+        "replies usually leave the way that queries come",
+        "Whether only those queries are taken whose replies the kernel would send by the same interface to the same station; \
+         others go to the kernel's sockets. Needs `net.ipv4.conf.lo.forwarding` and `net.ipv6.conf.lo.forwarding`.",
     )
     .restart(),
     row(
@@ -538,6 +539,21 @@ pub const ROWS: &[Row] = &[
          link-local), `lan` (both) and `any`.",
     )
     .unbound(&["access-control"]),
+    row(
+        "deny",
+        Kind::List(Value::Prefix),
+        "[]",
+        "nobody is suspected",
+        "Clients that hear nothing, whatever they ask and by whatever transport; `allow` does not help them. Meant for the \
+         sources of a flood: on the interfaces of `xdp` their queries are dropped by the program, before they cost anything, \
+         and counted for each prefix.",
+    ),
+    unset(
+        "deny-set",
+        Kind::One(Value::Label),
+        "A dynamic set of addresses whose clients hear nothing either: what `gannet set add` puts there, or an action such as \
+         `learn(SET, client)`, is banned at once, and for as long as the set keeps it.",
+    ),
     row(
         "trusted-peers",
         Kind::List(Value::Prefix),

@@ -212,10 +212,12 @@ pub struct Settings {
     pub startup: Startup,
     /// What the server says about itself.
     pub presentation: Presentation,
-    /// Clients whose queries are dropped by the program on the interfaces of `xdp`.
-    pub xdp_drop: Vec<Prefix>,
     /// Clients that may ask.
     pub allow: Vec<Prefix>,
+    /// Clients that hear nothing.
+    pub deny: Vec<Prefix>,
+    /// A set of more of them, changed while the server runs.
+    pub deny_set: Option<At<String>>,
     /// Peers that are believed when they say for whom they ask.
     pub trusted_peers: Vec<Prefix>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
@@ -329,6 +331,8 @@ pub struct Xdp {
     pub queues: Option<u32>,
     /// Entries of each ring, a power of two.
     pub ring: u32,
+    /// Whether the way back is checked.
+    pub check_routes: bool,
     /// Whether frames are in huge pages.
     pub huge_pages: bool,
     /// Microseconds of busy polling.
@@ -1012,6 +1016,7 @@ impl Startup {
                 self.xdp.queues.map_or_else(|| "all".to_owned(), |queues| queues.to_string()),
             ),
             ("xdp.ring".to_owned(), self.xdp.ring.to_string()),
+            ("xdp.check-routes".to_owned(), self.xdp.check_routes.to_string()),
             ("xdp.huge-pages".to_owned(), self.xdp.huge_pages.to_string()),
             (
                 "xdp.busy-poll".to_owned(),

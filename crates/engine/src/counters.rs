@@ -59,6 +59,7 @@ counters! {
     queries_tcp: "Queries that came over TCP.",
     malformed: "Messages that were not queries we can read.",
     denied: "Queries refused by the access list.",
+    banned: "Queries of banned clients, which got no reply.",
     limited: "Queries over the rate limit of their prefix.",
     cookies_valid: "Queries with a valid server cookie.",
     answers_local: "Queries answered from hosts and local names.",

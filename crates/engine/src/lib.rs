@@ -221,6 +221,7 @@ impl Engine {
             tracer.note(match admission {
                 Admission::Limited => Note::Limited,
                 Admission::BadCookieOption => Note::BadCookie,
+                Admission::Banned => Note::Banned,
                 Admission::Denied | Admission::Admitted => Note::Denied,
             });
             return self.turn_away(admission, &to, reply);
@@ -377,6 +378,10 @@ impl Engine {
                 self.counters.denied.bump();
                 let ede = Some((EdeCode::PROHIBITED, "client not on the access list"));
                 self.complete(to, &Answer::empty(Rcode::REFUSED, ede), reply)
+            }
+            Admission::Banned => {
+                self.counters.banned.bump();
+                self.stay_silent()
             }
             Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
             Admission::Limited => {

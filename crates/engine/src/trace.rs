@@ -29,6 +29,8 @@ pub enum Note {
     Malformed,
     /// The client may not ask.
     Denied,
+    /// The client is banned.
+    Banned,
     /// The client asks too often.
     Limited,
     /// Its cookie is not one.

@@ -404,6 +404,26 @@ fn strangers_are_refused() {
 }
 
 #[test]
+fn banned_clients_hear_nothing() {
+    let some =
+        |address: &str, length| Prefix::new(address.parse().expect("an address"), length).expect("a prefix");
+    let banned = PrefixSet::compile([some("198.51.100.0", 24), some("2001:db8:bad::", 48)]);
+    let gate = gate_with(|gate| gate.banned = banned);
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    assert_eq!(seen(&server.ask(&Ask::new("localhost", Rtype::A)).answered()).rcode, Rcode::NOERROR);
+    for stranger in ["198.51.100.1", "2001:db8:bad::1"] {
+        server.client = client(stranger);
+        let mut buf = [0; 512];
+        for query in [Ask::new("localhost", Rtype::A).bytes(), vec![0; 12]] {
+            let mut reply = Reply::new(&mut buf);
+            let verdict = server.engine.answer(&query, &server.client, &mut reply);
+            assert!(matches!(verdict, Verdict::Drop), "{stranger}");
+        }
+    }
+    assert_eq!(server.counters.banned.read(), 2);
+}
+
+#[test]
 fn a_cookie_lifts_the_rate_limit() {
     let gate = gate_with(|gate| {
         gate.cookies = Some(Secrets { active: [9; 16], staging: None });

@@ -63,6 +63,8 @@ impl House {
             key,
             gate: Gate {
                 allowed: PrefixSet::compile(Prefix::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)),
+                banned: PrefixSet::default(),
+                banned_live: None,
                 cookies: None,
                 rate: None,
                 table: Arc::new(RateTable::new(16, 1)),

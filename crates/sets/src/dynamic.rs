@@ -284,6 +284,12 @@ impl DynamicNames {
     }
 }
 
+impl std::fmt::Debug for DynamicAddresses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DynamicAddresses({} prefixes)", self.len())
+    }
+}
+
 impl DynamicAddresses {
     /// Returns an empty set with room for `limit` addresses or prefixes, each of which stays for `ttl` seconds.
     pub fn new(key: &HashKey, limit: usize, ttl: Option<u32>) -> Self {

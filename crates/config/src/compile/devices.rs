@@ -1,6 +1,6 @@
 //! Interfaces whose packets are taken past the kernel's network stack.
 
-use xdp::{BusyPoll, DevicePlan, Existing, Mode};
+use xdp::{BusyPoll, DevicePlan, Existing, Mode, Routes};
 
 use crate::settings::{Startup, XdpExisting, XdpMode};
 use crate::source::At;
@@ -24,6 +24,7 @@ pub fn devices(startup: &Startup) -> Vec<DevicePlan> {
         program: xdp.map.clone().map_or(xdp::Program::Ours(existing), xdp::Program::Foreign),
         queues: xdp.queues,
         ring_entries: xdp.ring,
+        routes: if xdp.check_routes { Routes::Check } else { Routes::Trust },
         huge_pages: xdp.huge_pages,
         busy_poll: xdp.busy_poll.map(|microseconds| BusyPoll { microseconds, budget: xdp.busy_poll_budget }),
         ..DevicePlan::new(&interface.value)

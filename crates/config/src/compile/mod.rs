@@ -34,7 +34,7 @@ use crate::jobs::{Jobs, Learned};
 use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
-use crate::sets::{Sets, UrlList, Workshop, url_lists};
+use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{Settings, Startup, TransportWord};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
@@ -273,7 +273,7 @@ pub fn compile_again(
         keep.pools.entry(group.name.value.clone()).or_insert(next);
     }
     let caches = caches(settings, previous, &keep);
-    let gate = gate(settings, &mut keep, surroundings);
+    let mut gate = gate(settings, &mut keep, surroundings);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
@@ -311,6 +311,7 @@ pub fn compile_again(
     };
     let sets = Sets::compile(settings, &workshop, &mut problems);
     check_learning(settings, &sets, &mut problems);
+    gate.banned_live = live_bans(settings, &sets, &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -421,6 +422,26 @@ fn check_learning(settings: &Settings, sets: &Sets, problems: &mut Vec<Problem>)
     }
 }
 
+/// Returns the dynamic set of those who are banned.
+fn live_bans(
+    settings: &Settings,
+    sets: &Sets,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<::sets::DynamicAddresses>> {
+    let name = settings.deny_set.as_ref()?;
+    if let Some(DynamicHandle::Addresses(live)) = sets.dynamic(&name.value).map(|dynamic| &dynamic.handle) {
+        return Some(Arc::clone(live));
+    }
+    // A set that does not exist was reported before.
+    if settings.sets.iter().any(|set| set.name.value == name.value) {
+        problems.push(
+            Problem::error(name.span, format!("set \"{}\" is no dynamic set of addresses", name.value))
+                .hint("give it \"dynamic: {holds: addresses}\""),
+        );
+    }
+    None
+}
+
 /// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it
 /// again.
 pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<PathBuf> {
@@ -522,6 +543,8 @@ fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -
     let cookies = &settings.cookies;
     Gate {
         allowed: prefix_set(&settings.allow),
+        banned: prefix_set(&settings.deny),
+        banned_live: None,
         cookies: cookies.enabled.then(|| Secrets {
             active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),
             staging: cookies.other_secret.as_ref().and_then(octets),

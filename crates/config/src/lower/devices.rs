@@ -4,11 +4,10 @@ use super::notation::interface;
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::settings::{Xdp, XdpExisting, XdpMode};
-use crate::values::Prefix;
 
 impl Lowering<'_> {
-    /// Returns what holds from the start, and what a reload changes.
-    pub(super) fn xdp(&mut self, root: &Section<'_>) -> (Xdp, Vec<Prefix>) {
+    /// Returns what is to be done with network interfaces.
+    pub(super) fn xdp(&mut self, root: &Section<'_>) -> Xdp {
         let section = self.section(root, "xdp");
         let interfaces = self.list(&section, "interfaces", |_, _, scalar| interface(&scalar.text));
         for (index, at) in interfaces.iter().enumerate() {
@@ -19,27 +18,27 @@ impl Lowering<'_> {
         }
         let map = self.path(&section, "map");
         let existing = self.word(&section, "existing", XdpExisting::parse);
-        let drop = self.prefixes(&section, "drop");
+        let check_routes = self.boolean(&section, "check-routes");
         if let Some(map) = &map {
             let in_vain =
-                [("existing: replace", existing == XdpExisting::Replace), ("drop", !drop.is_empty())];
+                [("existing: replace", existing == XdpExisting::Replace), ("check-routes", check_routes)];
             for (setting, _) in in_vain.iter().filter(|(_, is_set)| *is_set) {
                 let message = format!("\"map\" joins another program, and \"{setting}\" needs ours");
                 self.problems.push(Problem::error(map.span, message).expected("one of them"));
             }
         }
-        let xdp = Xdp {
+        Xdp {
             interfaces,
             mode: self.word(&section, "mode", XdpMode::parse),
             existing,
             map: map.map(|at| at.value),
             queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
             ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
+            check_routes,
             huge_pages: self.boolean(&section, "huge-pages"),
             busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),
             busy_poll_budget: self.whole(&section, "busy-poll-budget") as u32,
-        };
-        (xdp, drop)
+        }
     }
 }
 
@@ -58,8 +57,8 @@ mod tests {
     fn settings_that_would_do_nothing_are_mistakes() {
         let map = "map: /sys/fs/bpf/sockets";
         check(
-            &format!("xdp: {{interfaces: a, {map}, drop: 192.0.2.0/24}}\n"),
-            "\"map\" joins another program, and \"drop\" needs ours",
+            &format!("xdp: {{interfaces: a, {map}, check-routes: true}}\n"),
+            "\"map\" joins another program, and \"check-routes\" needs ours",
         );
         check(
             &format!("xdp: {{interfaces: a, {map}, existing: replace}}\n"),

@@ -121,7 +121,7 @@ impl Lowering<'_> {
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
         let (limits, tcp, handshakes) = self.limits(&root);
-        let (xdp, xdp_drop) = self.xdp(&root);
+        let xdp = self.xdp(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
             stay_awake: self.boolean(&server, "stay-awake"),
@@ -143,6 +143,10 @@ impl Lowering<'_> {
         let tls = self.tls(&root);
         self.check_secure(startup.listen.as_deref(), &tls);
         let allow = self.prefixes(&root, "allow");
+        let deny = self.prefixes(&root, "deny");
+        let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
+            lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
+        });
         let trusted_peers = self.prefixes(&root, "trusted-peers");
         let resolvers = self.resolvers(&server);
         let upstreams = self.groups(&root);
@@ -171,8 +175,9 @@ impl Lowering<'_> {
         Settings {
             startup: Startup { log_format, ..startup },
             presentation,
-            xdp_drop,
             allow,
+            deny,
+            deny_set,
             trusted_peers,
             resolvers,
             upstreams,

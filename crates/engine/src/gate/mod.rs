@@ -1,6 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Who may ask at all: access list, cookie, rate limit, in this order on every transport.
+//! Who may ask at all: access list, bans, cookie, rate limit, in this order on every transport.
 
 pub mod cookie;
 pub mod prefixes;
@@ -18,6 +18,10 @@ use cookie::Proof;
 pub struct Gate {
     /// Clients that may ask; all others are refused.
     pub allowed: prefixes::PrefixSet,
+    /// Clients that hear nothing. Programs on network interfaces may know them, too, and drop their queries earlier.
+    pub banned: prefixes::PrefixSet,
+    /// The same, changed while the server runs.
+    pub banned_live: Option<Arc<sets::DynamicAddresses>>,
     /// Secrets for cookies; `None` ignores the option.
     pub cookies: Option<cookie::Secrets>,
     /// The limit for clients whose address is not proven.
@@ -33,6 +37,8 @@ pub enum Admission {
     Admitted,
     /// Not on the access list.
     Denied,
+    /// Banned: not worth a reply.
+    Banned,
     /// Over the rate limit.
     Limited,
     /// The COOKIE option cannot be read (RFC 7873 §5.2.2).
@@ -45,6 +51,9 @@ impl Gate {
     pub fn admit(&self, query: &Query<'_>, client: &Client, now: Now) -> (Admission, Proof) {
         if !self.allowed.contains(client.address) {
             return (Admission::Denied, Proof::None);
+        }
+        if self.bans(client) {
+            return (Admission::Banned, Proof::None);
         }
         let proof = match (&self.cookies, &query.edns) {
             (Some(secrets), Some(edns)) => {
@@ -66,6 +75,12 @@ impl Gate {
         (Admission::Admitted, proof)
     }
 
+    /// Returns whether a client is banned. Usually nobody is.
+    fn bans(&self, client: &Client) -> bool {
+        (!self.banned.is_empty() && self.banned.contains(client.address))
+            || self.banned_live.as_ref().is_some_and(|live| live.contains(client.address))
+    }
+
     /// Returns whether to answer something that is not even a query: to our own clients, and within their limit.
     pub fn admits_noise(&self, client: &Client, now: Now) -> bool {
         let is_limited = self.rate.as_ref().is_some_and(|rule| {
@@ -73,6 +88,6 @@ impl Gate {
                 && !rule.exempt.contains(client.address)
                 && !self.table.admit(rule, client.address, now.monotonic_ms)
         });
-        self.allowed.contains(client.address) && !is_limited
+        self.allowed.contains(client.address) && !self.bans(client) && !is_limited
     }
 }

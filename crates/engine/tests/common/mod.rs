@@ -153,6 +153,8 @@ pub fn gate() -> Gate {
     let any = |address: &str| Prefix::new(address.parse().expect("an address"), 0).expect("a prefix");
     Gate {
         allowed: PrefixSet::compile([any("0.0.0.0"), any("::")]),
+        banned: PrefixSet::default(),
+        banned_live: None,
         cookies: None,
         rate: None,
         table: Arc::new(RateTable::new(1024, 3)),
