@@ -4,11 +4,12 @@
 //! Skipped, with the reason, where namespaces or AF_XDP are not to be had.
 #![expect(clippy::print_stdout, reason = "says why it is skipped")]
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use testkit::corpus::{CACHED, LOCAL, cases};
@@ -17,6 +18,9 @@ use wire::{Flags, Message, Rtype};
 
 const CLIENT: [&str; 2] = ["10.77.0.1", "fd77::1"];
 const SERVER: [&str; 2] = ["10.77.0.53", "fd77::53"];
+
+/// The user who owns nothing.
+const NOBODY: u32 = 65_534;
 
 /// How long to wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -160,6 +164,7 @@ fn role() {
         }
         "miss" => miss(),
         "bystander" => bystander(),
+        "flows" => flows(),
         "is-dropped" => is_dropped(),
         other => panic!("no role {other}"),
     }
@@ -219,7 +224,9 @@ fn serve(folder: &Path, mode: &str) {
          xdp: {{interfaces: s0, mode: {mode}}}\n\
          cookies: {{enabled: false}}\n\
          upstreams: {{default: {{servers: [\"{}\"]}}}}\n\
-         local: {{{LOCAL}: [192.168.1.10]}}\n",
+         local: {{{LOCAL}: [192.168.1.10]}}\n\
+         sets: {{bans: {{dynamic: {{holds: addresses, persist: false}}}}}}\n\
+         deny-set: bans\n",
         stub.address()
     ));
     server.wait_for_log("queries are taken past the kernel's network stack");
@@ -231,6 +238,7 @@ fn serve(folder: &Path, mode: &str) {
     tell(folder, "ready", b"");
     wait_for(folder, "end", || false);
     be_dropped_and_let_in_again(folder, &server);
+    be_banned_and_let_in_again(folder, &server);
     let stats = server.command(&["stats"]);
     tell(folder, "stats", &stats.stdout);
     let (status, log, _) = server.stop();
@@ -248,14 +256,44 @@ fn be_dropped_and_let_in_again(folder: &Path, server: &Server) {
         let output = server.command(&["reload"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let dropping = text.replace("interfaces: s0", "interfaces: s0, drop: [10.77.0.0/28, \"fd77::1\"]");
-    assert_ne!(dropping, text);
-    reload(&dropping);
+    reload(&format!("{text}deny: [10.77.0.0/28, \"fd77::1\"]\n"));
     tell(folder, "dropping", b"");
     wait_for(folder, "was-dropped", || false);
+    let stats = server.command(&["stats"]);
+    let stats = String::from_utf8_lossy(&stats.stdout);
+    for banned in ["10.77.0.0/28", "fd77::1/128"] {
+        assert_eq!(counter(&stats, "xdp.s0.banned", banned), 1, "{stats}");
+    }
+    // What came by TCP met the gate.
+    assert_eq!(counter(&stats, "engine", "banned"), 2, "{stats}");
     reload(&text);
     tell(folder, "not-dropping", b"");
     wait_for(folder, "was-let-in", || false);
+}
+
+/// Drops the client's queries by a set that changes while the server runs, and takes them again.
+fn be_banned_and_let_in_again(folder: &Path, server: &Server) {
+    let change = |command: &str| {
+        let output = server.command(&["set", command, "bans", "10.77.0.1", "fd77::1"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // The programs hear of it within a second or so.
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let stats = server.command(&["stats"]);
+            let banned = String::from_utf8_lossy(&stats.stdout).matches("xdp.s0.banned.").count();
+            if banned == if command == "add" { 2 } else { 0 } {
+                break;
+            }
+            assert!(Instant::now() < until, "{command} is not heard of");
+            std::thread::yield_now();
+        }
+    };
+    change("add");
+    tell(folder, "banning", b"");
+    wait_for(folder, "was-banned", || false);
+    change("del");
+    tell(folder, "not-banning", b"");
+    wait_for(folder, "was-welcome", || false);
 }
 
 /// Returns a socket on the interface's own address, or on loopback for a server there.
@@ -333,7 +371,18 @@ fn bystander() {
     }
 }
 
-/// Asks once over each family, and must hear nothing; a query that comes in by TCP is answered all the same.
+/// Asks from many ports, so that every queue gets something, over both families.
+fn flows() {
+    for server in SERVER {
+        for number in 0..64 {
+            let socket = socket_to(SocketAddr::new(server.parse().expect("an address"), 53));
+            socket.send(&Ask::new(LOCAL, Rtype::A).id(number).bytes()).expect("sent");
+            assert_eq!(Heard::new(receive(&socket)).id(), number);
+        }
+    }
+}
+
+/// Asks once over each family, and must hear nothing; nor over TCP, which the program lets pass.
 fn is_dropped() {
     for server in SERVER {
         let server = SocketAddr::new(server.parse().expect("an address"), 53);
@@ -345,8 +394,9 @@ fn is_dropped() {
         let query = Ask::new(LOCAL, Rtype::A).bytes();
         let framed = [&(query.len() as u16).to_be_bytes()[..], &query].concat();
         connection.write_all(&framed).expect("sent");
-        connection.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        connection.read_exact(&mut [0; 14]).expect("a reply");
+        connection.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        let heard = connection.read(&mut [0; 14]);
+        assert!(!matches!(heard, Ok(1..)), "{server} answers over TCP");
     }
 }
 
@@ -370,6 +420,12 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     topology.wait_for("not-dropping", &mut server);
     topology.client("bystander");
     topology.tell("was-let-in");
+    topology.wait_for("banning", &mut server);
+    topology.client("is-dropped");
+    topology.tell("was-banned");
+    topology.wait_for("not-banning", &mut server);
+    topology.client("bystander");
+    topology.tell("was-welcome");
     topology.wait_for("stats", &mut server);
     Topology::end(role, server);
     let text = |note: &str| String::from_utf8(topology.read(note)).expect("text");
@@ -388,7 +444,7 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 2 * 200;
     assert!(taken >= least, "{taken} of {least}\n{stats}");
     assert!(counter(&stats, "xdp.s0", "taken") >= least, "{stats}");
-    assert_eq!(counter(&stats, "xdp.s0", "dropped"), 2, "{stats}");
+    assert_eq!(counter(&stats, "xdp.s0", "dropped"), 4, "{stats}");
     assert_eq!(counter(&stats, "listen", "xdp_unsent"), 0, "{stats}");
     assert_eq!(counter(&stats, "listen", "xdp_lost"), 0, "{stats}");
 }
@@ -441,6 +497,153 @@ fn missing_rights_are_named() {
     assert!(!is_fine, "{said}");
     assert!(said.contains("no   rights: missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF"), "{said}");
     assert!(said.contains("no   sockets: cannot open an AF_XDP socket: CAP_NET_RAW is needed"), "{said}");
+}
+
+/// The capabilities that AF_XDP takes, as setpriv calls them.
+const RIGHTS: [&str; 3] = ["net_raw", "net_admin", "bpf"];
+
+/// The program as a user who is nobody, with some rights and so many octets of lockable memory, in the server's namespace.
+struct Unprivileged {
+    child: Child,
+    log: Receiver<String>,
+}
+
+impl Unprivileged {
+    /// Starts it; `None` where the tools for that are missing.
+    fn start(topology: &Topology, rights: &[&str], memory_octets: u64) -> Option<Self> {
+        let folder = topology.folder.path();
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).expect("root may");
+        std::os::unix::fs::chown(folder.join("gannet.yaml"), Some(NOBODY), Some(NOBODY)).expect("root may");
+        let rights: String = rights.iter().map(|right| format!(",+{right}")).collect();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &topology.server, "prlimit"]);
+        command.arg(format!("--memlock={memory_octets}:{memory_octets}"));
+        command.arg("setpriv").args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")]);
+        command.arg("--clear-groups");
+        for set in ["--inh-caps", "--ambient-caps", "--bounding-set"] {
+            command.arg(format!("{set}=-all{rights}"));
+        }
+        command.arg(testkit::program::gannet()).args(["run", "--socket"]).arg(folder.join("control.sock"));
+        command.arg("--config").arg(folder.join("gannet.yaml"));
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("ip runs");
+        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let (sender, log) = channel();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut unprivileged = Self { child, log };
+        let first = unprivileged.hear("");
+        if first.starts_with("prlimit:")
+            || first.starts_with("setpriv:")
+            || first.contains("Permission denied")
+        {
+            println!("skipped: {first}");
+            return None;
+        }
+        // What was heard to find that out is heard again.
+        let (sender, log) = channel();
+        sender.send(first).expect("somebody hears");
+        let rest = std::mem::replace(&mut unprivileged.log, log);
+        std::thread::spawn(move || rest.into_iter().try_for_each(|line| sender.send(line)));
+        Some(unprivileged)
+    }
+
+    /// Waits for a line of the log that has `text` in it.
+    fn hear(&mut self, text: &str) -> String {
+        let mut heard = Vec::new();
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => heard.push(line),
+                Err(_) => panic!("{text:?} does not come: {heard:#?}"),
+            }
+        }
+    }
+
+    /// Returns the capabilities that its threads have, in hexadecimal digits: those it could use, and those it could get.
+    fn rights(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let of_task = |task: std::fs::DirEntry| {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let sets = ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"];
+            let lines = status.lines().filter(|line| sets.iter().any(|set| line.starts_with(set)));
+            lines
+                .map(|line| line.split_whitespace().nth(1).unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        tasks.map_while(Result::ok).flat_map(of_task).collect()
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Writes a configuration for port 53, which nobody in particular may have in this namespace.
+fn unprivileged_configuration(topology: &Topology, xdp: &str, more: &str) {
+    let folder = topology.folder.path();
+    let text = format!(
+        "server: {{workers: 1, state-directory: \"{}\"}}\n\
+         listen: [\"{}:53\", \"[{}]:53\"]\n\
+         xdp: {{interfaces: s0, {xdp}}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n{more}",
+        folder.display(),
+        SERVER[0],
+        SERVER[1],
+    );
+    std::fs::write(folder.join("gannet.yaml"), text).expect("a writable directory");
+    let everybody = "echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start";
+    let set = Command::new("ip").args(["netns", "exec", &topology.server, "sh", "-c", everybody]).status();
+    assert!(set.expect("ip runs").success());
+}
+
+#[test]
+fn three_rights_and_locked_memory_are_enough_and_given_up() {
+    let Some(topology) = Topology::new(1) else { return };
+    unprivileged_configuration(&topology, "mode: native", "");
+    let Some(mut server) = Unprivileged::start(&topology, &RIGHTS, 16 << 20) else { return };
+    server.hear("queries are taken past the kernel's network stack");
+    server.hear("answers on");
+    topology.client("bystander");
+    let rights = server.rights();
+    assert!(rights.len() >= 8 && rights.iter().all(|right| right.trim_matches('0').is_empty()), "{rights:?}");
+    // Without any of them, the program still hears of bans.
+    unprivileged_configuration(&topology, "mode: native", "deny: [10.77.0.0/28, \"fd77::1\"]\n");
+    let told = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status();
+    assert!(told.expect("kill runs").success());
+    server.hear("configuration in use");
+    topology.client("is-dropped");
+}
+
+#[test]
+fn small_rings_busy_polling_and_fewer_queues_serve_as_well() {
+    let Some(topology) = Topology::new(2) else { return };
+    let xdp = "mode: auto, ring: 64, busy-poll: 20, busy-poll-budget: 8, huge-pages: true, queues: 1";
+    unprivileged_configuration(&topology, xdp, "");
+    let Some(mut server) = Unprivileged::start(&topology, &RIGHTS, 16 << 20) else { return };
+    let taken = server.hear("queries are taken past the kernel's network stack");
+    assert!(taken.contains("native") && taken.contains('1'), "{taken}");
+    server.hear("what comes to other queues goes to the kernel's sockets");
+    server.hear("answers on");
+    topology.client("bystander");
+    topology.client("flows");
+}
+
+#[test]
+fn each_right_that_is_missing_is_named() {
+    let Some(topology) = Topology::new(1) else { return };
+    unprivileged_configuration(&topology, "mode: native", "");
+    let check = |rights: &[&str], memory_octets: u64, expect: &str| {
+        let Some(mut server) = Unprivileged::start(&topology, rights, memory_octets) else { return };
+        server.hear(expect);
+        assert!(!server.child.wait().expect("an end").success());
+    };
+    let enough = 16 << 20;
+    check(&["net_admin", "bpf"], enough, "CAP_NET_RAW is needed");
+    check(&["net_raw", "bpf"], enough, "CAP_BPF and CAP_NET_ADMIN are needed");
+    check(&["net_raw", "net_admin"], enough, "CAP_BPF and CAP_NET_ADMIN are needed");
+    check(&RIGHTS, 1 << 20, "too much locked memory; raise LimitMEMLOCK or grant CAP_IPC_LOCK");
 }
 
 #[test]

@@ -393,6 +393,28 @@ pub struct Configuration {
 /// Counters by group, summed over the workers.
 pub type Stats = BTreeMap<String, BTreeMap<String, u64>>;
 
+/// What a machine can do with AF_XDP, as `gannet xdp check --json` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct XdpCheck {
+    /// Whether nothing is in the way.
+    pub is_usable: bool,
+    /// What was looked at, in order.
+    pub facts: Vec<XdpFact>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct XdpFact {
+    /// What.
+    pub what: String,
+    /// `ok`, `note` (could be better) or `no` (in the way).
+    pub standing: String,
+    /// What was found, and what to do if it is not good.
+    pub found: String,
+}
+
 /// How full a cache is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -495,6 +495,8 @@ pub(crate) struct XdpCheckArgs {
     /// The network interface.
     #[arg(value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Arguments of `import`.

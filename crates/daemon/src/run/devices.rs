@@ -9,7 +9,10 @@ use config::values::Prefix;
 use engine::ListenerId;
 use listen::{Bound, Datagrams, XdpQueue};
 use tracing::{debug, info, warn};
-use xdp::{Action, Device, DevicePlan, Mode};
+use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
+
+/// Banned prefixes that statistics name: those that cost most.
+const BANNED_SHOWN_MAX: usize = 100;
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
@@ -19,8 +22,18 @@ pub(crate) struct Devices {
     wanted: Arc<[(SocketAddr, ListenerId)]>,
     /// What each interface takes at present.
     taken: Mutex<Vec<BTreeSet<SocketAddr>>>,
-    /// Prefixes whose queries the programs drop at present.
-    dropped: Mutex<BTreeSet<(IpAddr, u8)>>,
+    bans: Mutex<Bans>,
+}
+
+/// Prefixes whose queries the programs drop.
+#[derive(Default)]
+struct Bans {
+    /// Those of the configuration.
+    fixed: BTreeSet<(IpAddr, u8)>,
+    /// Those of the dynamic set.
+    live: BTreeSet<(IpAddr, u8)>,
+    /// Those that the programs know.
+    known: BTreeSet<(IpAddr, u8)>,
 }
 
 /// The interfaces, and what each worker gets of them.
@@ -73,6 +86,20 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     }
     let mode = device.reached();
     info!(interface, %mode, queues = sockets, "queries are taken past the kernel's network stack");
+    if plan.routes == Routes::Check && device.filter().is_some() {
+        for (family, forwards) in ["ipv4", "ipv6"].iter().zip(xdp::loopback_forwards()) {
+            if !forwards {
+                let setting = format!("net.{family}.conf.lo.forwarding");
+                warn!(
+                    interface,
+                    setting, "is off, so no routes are found and its queries go to the kernel's sockets"
+                );
+            }
+        }
+    }
+    if let Some(wanted) = plan.queues.filter(|wanted| *wanted as usize > sockets) {
+        warn!(interface, wanted, queues = sockets, "the interface has fewer queues than xdp.queues asks for");
+    }
     let receiving = device.interface().queues.receive as usize;
     if sockets < receiving {
         info!(interface, queues = receiving, "what comes to other queues goes to the kernel's sockets");
@@ -154,47 +181,81 @@ impl Devices {
         }
     }
 
-    /// Has the programs drop queries from these prefixes, and from no others.
-    pub(crate) fn drop_from(&self, prefixes: &[Prefix]) {
-        let wanted: BTreeSet<_> = prefixes.iter().map(|prefix| (prefix.address(), prefix.bits())).collect();
-        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Has the programs drop queries from these prefixes, too: those that the configuration bans.
+    pub(crate) fn ban(&self, prefixes: &[Prefix]) {
+        let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
+        bans.fixed = prefixes.iter().map(|prefix| (prefix.address(), prefix.bits())).collect();
+        self.apply(&mut bans);
+    }
+
+    /// The same for those that are banned while the server runs. Called once a second.
+    pub(crate) fn ban_live(&self, prefixes: impl Iterator<Item = (IpAddr, u8)>) {
+        if self.devices.is_empty() {
+            return;
+        }
+        let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
+        let live: BTreeSet<_> = prefixes.collect();
+        if bans.live != live {
+            bans.live = live;
+            self.apply(&mut bans);
+        }
+    }
+
+    /// Tells the programs of all bans, and that those that ended have.
+    fn apply(&self, bans: &mut Bans) {
+        let wanted: BTreeSet<_> = bans.fixed.union(&bans.live).copied().collect();
         for device in &self.devices {
             let Some(filter) = device.filter() else { continue };
             let interface = &device.interface().name;
-            for (address, bits) in wanted.difference(&dropped) {
+            let mut failed = None;
+            for (address, bits) in wanted.difference(&bans.known) {
                 if let Err(error) = filter.block(*address, *bits, Action::Drop) {
-                    warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "cannot be dropped");
+                    failed = Some(error);
                 }
             }
-            for (address, bits) in dropped.difference(&wanted) {
+            for (address, bits) in bans.known.difference(&wanted) {
                 match filter.unblock(*address, *bits) {
                     Ok(hits) => {
                         let hits = hits.unwrap_or(0);
-                        info!(interface, prefix = %format_args!("{address}/{bits}"), hits, "not dropped any more");
+                        debug!(interface, prefix = %format_args!("{address}/{bits}"), hits, "not banned any more");
                     }
+                    // The gate would let them in, and they do not get there.
                     Err(error) => {
                         warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "is still dropped");
                     }
                 }
             }
-        }
-        *dropped = wanted;
-    }
-
-    /// Tells what the programs counted: interface, mode, and each verdict with its number.
-    pub(crate) fn read(&self, mut each: impl FnMut(&str, &'static str, u64)) {
-        for device in &self.devices {
-            let name = &device.interface().name;
-            let Some(verdicts) = device.filter().and_then(|filter| filter.verdicts().ok()) else { continue };
-            for (verdict, count) in verdicts.named() {
-                each(name, verdict, count);
+            if let Some(error) = failed {
+                warn!(interface, %error, "not all banned clients are dropped by the program; the gate drops the others");
             }
         }
+        bans.known = wanted;
     }
 
-    /// Returns each interface with the mode it is used in.
-    pub(crate) fn modes(&self) -> impl Iterator<Item = (&str, String)> {
-        self.devices.iter().map(|device| (device.interface().name.as_str(), device.reached().to_string()))
+    /// Tells what was counted, by group and name: what programs did with frames, how many of them each banned prefix cost,
+    /// and how sockets and rings do.
+    pub(crate) fn read(&self, mut each: impl FnMut(&str, &str, u64)) {
+        for device in &self.devices {
+            let group = format!("xdp.{}", device.interface().name);
+            each(&group, &format!("mode-{}", device.reached()), 1);
+            for meter in device.meters() {
+                let group = format!("{group}.queue-{}", meter.queue());
+                meter.named().for_each(|(name, value)| each(&group, name, value));
+            }
+            let Some(filter) = device.filter() else { continue };
+            for (verdict, count) in filter.verdicts().iter().flat_map(Verdicts::named) {
+                each(&group, verdict, count);
+            }
+            if self.bans.lock().unwrap_or_else(PoisonError::into_inner).known.is_empty() {
+                continue;
+            }
+            let mut blocks = filter.blocks().unwrap_or_default();
+            blocks.sort_by_key(|block| std::cmp::Reverse(block.frames));
+            let group = format!("{group}.banned");
+            for block in blocks.iter().take(BANNED_SHOWN_MAX) {
+                each(&group, &format!("{}/{}", block.prefix, block.bits), block.frames);
+            }
+        }
     }
 }
 

@@ -94,7 +94,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let opened =
         sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
     let devices = devices::open(startup, opened.sockets.addresses(), workers)?;
-    devices.devices.drop_from(&loaded.settings.xdp_drop);
+    devices.devices.ban(&loaded.settings.deny);
     for unused in opened.sockets.unused() {
         warn!(address = %unused.address, "a socket of the service manager is not used: no listener has its address");
     }

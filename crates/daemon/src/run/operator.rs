@@ -91,6 +91,8 @@ struct Work {
 struct View {
     caches: Caches,
     sets: Sets,
+    /// Who is banned while the server runs.
+    bans: Option<Arc<sets::DynamicAddresses>>,
     /// Files besides the configuration's own whose change is a reason to compile it again.
     files: Vec<PathBuf>,
     generation: u64,
@@ -149,6 +151,7 @@ impl Running {
         let view = View {
             caches: caches::by_name(&plans),
             sets: plans.sets.clone(),
+            bans: plans.snapshot.gate.banned_live.clone(),
             files: config::watched(&loaded.settings, &System),
             generation: 1,
             adopted: Instant::now(),
@@ -197,6 +200,7 @@ impl Running {
                 view.is_last_reload_refused = false;
                 view.caches = caches::by_name(&work.plans);
                 view.sets = work.plans.sets.clone();
+                view.bans = work.plans.snapshot.gate.banned_live.clone();
                 view.files = config::watched(&work.loaded.settings, &System);
                 report(&warnings);
                 if !needs_restart.is_empty() {
@@ -230,7 +234,7 @@ impl Running {
         let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &progress::logged())?;
         self.put(work, plans);
         self.knob.turn(log_level(loaded.settings.log_level));
-        self.devices.drop_from(&loaded.settings.xdp_drop);
+        self.devices.ban(&loaded.settings.deny);
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
         let warnings = [loaded.warnings.clone(), work.plans.warnings.clone()].concat();
         work.loaded = loaded;
@@ -291,6 +295,7 @@ impl Running {
             view.generation += 1;
             view.caches = caches::by_name(&work.plans);
             view.sets = work.plans.sets.clone();
+            view.bans = work.plans.snapshot.gate.banned_live.clone();
         }
         let diagnostics = found.iter().map(api::Diagnostic::from).collect();
         let took_ms = begin.elapsed().as_millis() as u64;
@@ -306,14 +311,15 @@ impl Running {
     /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
     pub(crate) fn look(&self) {
         self.devices.look();
-        let (sets, files) = {
+        let (sets, files, bans) = {
             let view = lock(&self.view);
-            (view.sets.clone(), view.files.clone())
+            (view.sets.clone(), view.files.clone(), view.bans.clone())
         };
         let now = unix_seconds();
         for (_, dynamic) in sets.dynamics() {
             dynamic.sweep(now);
         }
+        self.devices.ban_live(bans.iter().flat_map(|bans| bans.list()).map(|(prefix, _)| prefix));
         let stamps: Vec<Option<u64>> = files.iter().map(|file| System.stamp(file).ok()).collect();
         let mut seen = lock(&self.seen);
         seen.looks += 1;
@@ -463,12 +469,8 @@ impl Running {
             face.listen.read(|name, value| add("listen", name, value));
             face.board.counters.read(|name, value| add("fetch", name, value));
         }
-        for (interface, mode) in self.devices.modes() {
-            stats.entry(format!("xdp.{interface}")).or_default().insert(format!("mode-{mode}"), 1);
-        }
-        self.devices.read(|interface, verdict, count| {
-            let counters = stats.entry(format!("xdp.{interface}")).or_default();
-            counters.insert(verdict.to_owned(), count);
+        self.devices.read(|group, name, value| {
+            stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
         });
         stats.extend(self.jobs.stats());
         stats

@@ -21,6 +21,9 @@ pub use reader::XdpQueue;
 /// How long to wait when the interface takes no more packets: at a million a second it has sent a thousand by then.
 const UNSENT_INTERVAL: Duration = Duration::from_millis(1);
 
+/// How often the kernel is asked what it counted.
+const TELL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How often a stopping worker looks whether packets still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -43,6 +46,7 @@ pub async fn serve_queues<S: Service + 'static>(
         let reader = Reader::new(Rc::clone(&service), queue, Arc::clone(&counters))?;
         let reader = Rc::new(RefCell::new(reader));
         tasks.spawn_local(read(Rc::clone(&reader)));
+        tasks.spawn_local(tell(Rc::clone(&reader)));
         readers.push(reader);
     }
     let deadline = tokio::select! {
@@ -53,7 +57,9 @@ pub async fn serve_queues<S: Service + 'static>(
     tasks.shutdown().await;
     for reader in &readers {
         // What has arrived by now is still answered.
-        reader.borrow_mut().drain();
+        let mut reader = reader.borrow_mut();
+        reader.drain();
+        reader.tell();
     }
     let rest = async {
         while readers.iter().any(|reader| reader.borrow().is_waiting()) {
@@ -62,6 +68,14 @@ pub async fn serve_queues<S: Service + 'static>(
     };
     let _ = timeout_at(deadline, rest).await;
     Ok(())
+}
+
+/// Tells the numbers of a queue until it is dropped.
+async fn tell<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
+    loop {
+        sleep(TELL_INTERVAL).await;
+        reader.borrow_mut().tell();
+    }
 }
 
 /// Answers packets until it is dropped.

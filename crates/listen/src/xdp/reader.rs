@@ -29,9 +29,6 @@ const BATCH_PACKETS: usize = 64;
 /// Batches from one queue before the worker's other tasks get their turn.
 const BATCHES_MAX: usize = 4;
 
-/// How often the kernel is asked how many packets it dropped.
-const LOST_INTERVAL_MS: u64 = 1000;
-
 /// One queue of an interface, and who is listened for on it.
 #[derive(Debug)]
 pub struct XdpQueue {
@@ -66,6 +63,8 @@ pub(super) struct Port {
     reply_octets_max: u16,
     /// Packets on the transmit ring that the kernel has not taken.
     unsent: Cell<u32>,
+    /// Whether replies were put on the transmit ring since the last time that it was shown to the kernel.
+    is_loaded: Cell<bool>,
     /// Told when there are some.
     stuck: Notify,
 }
@@ -118,6 +117,7 @@ impl Outlet for Port {
             transmit(&mut socket, packet, &flow, reply.len())
         });
         if sent {
+            self.is_loaded.set(true);
             self.counters.xdp_replies.bump();
         } else {
             self.counters.xdp_unsent.bump();
@@ -125,6 +125,9 @@ impl Outlet for Port {
     }
 
     fn flush(&self) {
+        if !self.is_loaded.take() && !self.has_unsent() {
+            return;
+        }
         if let Ok(mut socket) = self.socket.try_borrow_mut() {
             self.note(socket.finish());
         }
@@ -175,7 +178,6 @@ pub(super) struct Reader<S: Service> {
     /// The next packet goes on with one that was too long for a frame.
     is_continued: bool,
     lost: u64,
-    lost_asked_ms: u64,
 }
 
 impl<S: Service> Reader<S> {
@@ -190,6 +192,7 @@ impl<S: Service> Reader<S> {
             counters,
             mac: queue.mac,
             unsent: Cell::new(0),
+            is_loaded: Cell::new(false),
             stuck: Notify::new(),
         };
         Ok(Self {
@@ -200,7 +203,6 @@ impl<S: Service> Reader<S> {
             late: Vec::with_capacity(BATCH_PACKETS),
             is_continued: false,
             lost: 0,
-            lost_asked_ms: 0,
         })
     }
 
@@ -299,16 +301,12 @@ impl<S: Service> Reader<S> {
         }
         service::finish(&*service, packets);
         port.flush();
-        if now.monotonic_ms >= self.lost_asked_ms + LOST_INTERVAL_MS {
-            self.lost_asked_ms = now.monotonic_ms;
-            self.count_lost();
-        }
     }
 
-    /// Counts what the kernel dropped since it was last asked.
+    /// Tells the socket's numbers, and counts what the kernel dropped since it was last asked.
     #[cold]
-    fn count_lost(&mut self) {
-        if let Ok(found) = self.port.socket.borrow().statistics() {
+    pub(super) fn tell(&mut self) {
+        if let Ok(found) = self.port.socket.borrow().tell() {
             let lost = found.receive_dropped + found.receive_ring_full + found.fill_ring_empty;
             self.port.counters.xdp_lost.add(lost.saturating_sub(self.lost));
             self.lost = lost;
