@@ -3,9 +3,11 @@
 //! Never prints a figure of a server whose answers were not found right first.
 
 pub mod echo;
+pub mod frames;
 pub mod histogram;
 pub mod install;
 pub mod load;
+pub mod pair;
 pub mod probe;
 pub mod process;
 pub mod queries;

@@ -14,8 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
 use gannet_bench::queries::{self, Expected, Extras, Packets};
 use gannet_bench::rival::Rival;
+use gannet_bench::scenario::Scenario;
 use gannet_bench::session::{self, Generator, Plans};
-use gannet_bench::{echo, install, report, scenario, stub, sys};
+use gannet_bench::{echo, frames, install, report, scenario, stub, sys};
 
 /// Where the snapshots of versions are kept.
 const SNAPSHOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
@@ -34,6 +35,10 @@ struct Cli {
 enum Task {
     /// Echo datagrams with QR set: the physical limit of this machine.
     Echo(EchoArguments),
+    /// Echo queries that come in by a network interface, through AF_XDP: the limit of this machine without its network stack.
+    EchoFrames(EchoFramesArguments),
+    /// Put our program on a network interface for a server that brings none, with its maps pinned, and start that server.
+    Filter(FilterArguments),
     /// Serve as an upstream with chosen faults.
     Stub(StubArguments),
     /// Ask a server as fast as it answers, or at a rate.
@@ -54,6 +59,33 @@ struct EchoArguments {
     /// Send replies of one size to one address as one segmented datagram, and receive likewise.
     #[arg(long)]
     gso: bool,
+}
+
+#[derive(Args)]
+struct EchoFramesArguments {
+    /// The network interface.
+    #[arg(long)]
+    interface: String,
+    /// Whom the queries are to.
+    #[arg(long)]
+    listen: SocketAddr,
+}
+
+#[derive(Args)]
+struct FilterArguments {
+    /// The network interface.
+    #[arg(long)]
+    interface: String,
+    /// Whom the queries are to.
+    #[arg(long)]
+    listen: SocketAddr,
+    /// Where the maps are pinned: `xskmap`, and `xsk-destinations-v4` and `-v6`. A BPF file system is mounted above, for the
+    /// server alone.
+    #[arg(long, default_value = "/sys/fs/bpf/dnsdist")]
+    folder: PathBuf,
+    /// The server and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
 }
 
 #[derive(Args)]
@@ -256,6 +288,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command.unwrap_or(Task::Run(cli.run)) {
         Task::Echo(arguments) => serve_echo(&arguments),
+        Task::EchoFrames(arguments) => {
+            frames::echo(&arguments.interface, arguments.listen).map(|()| ExitCode::SUCCESS)
+        }
+        Task::Filter(FilterArguments { interface, listen, folder, command }) => {
+            frames::filter_for(&interface, listen, &folder, &command)
+        }
         Task::Stub(arguments) => serve_stub(&arguments),
         Task::Load(arguments) => make_load(&arguments),
         Task::Run(arguments) => run_session(&arguments),
@@ -408,7 +446,7 @@ fn list(places: &Places) -> Result<ExitCode, String> {
 /// Servers to run, and those that cannot be had with the reason.
 type Choice = (Vec<(Rival, PathBuf)>, Vec<(String, String)>);
 
-fn choose(arguments: &RunArguments) -> Result<Choice, String> {
+fn choose(arguments: &RunArguments, scenarios: &[&Scenario]) -> Result<Choice, String> {
     let mut rivals = Rival::read_all(&arguments.places.rivals)?;
     let mut wanted: Vec<String> = Vec::new();
     for name in ["echo".to_owned()].iter().chain(&arguments.server) {
@@ -418,6 +456,9 @@ fn choose(arguments: &RunArguments) -> Result<Choice, String> {
             wanted.push(name.clone());
         }
     }
+    // Whoever cannot take part in any of the scenarios is not looked for.
+    let takes_part =
+        |rival: &Rival| scenarios.iter().any(|it| rival.reason_against_network(it.network).is_none());
     let mut chosen = Vec::new();
     let mut skipped = Vec::new();
     for name in wanted {
@@ -430,6 +471,9 @@ fn choose(arguments: &RunArguments) -> Result<Choice, String> {
             return Err(format!("unknown server \"{name}\"; `list` names them all"));
         };
         let rival = rivals.remove(at);
+        if !takes_part(&rival) {
+            continue;
+        }
         match program_of(&rival, arguments) {
             Ok(program) => chosen.push((rival, program)),
             Err(reason) => {
@@ -442,13 +486,12 @@ fn choose(arguments: &RunArguments) -> Result<Choice, String> {
 }
 
 fn program_of(rival: &Rival, arguments: &RunArguments) -> Result<PathBuf, String> {
-    if rival.name == "gannet"
-        && let Some(path) = &arguments.gannet
-    {
+    let is_ours = matches!(rival.name.as_str(), "gannet" | "gannet-xdp");
+    if is_ours && let Some(path) = &arguments.gannet {
         return std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     }
     let mut extra = vec![arguments.places.programs.clone()];
-    if rival.name == "gannet" {
+    if is_ours {
         // A release build of this checkout lies beside this tool.
         let beside = env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned));
         extra.extend(beside);
@@ -470,7 +513,7 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     if arguments.install {
         install::install_tools()?;
     }
-    let (servers, skipped) = choose(arguments)?;
+    let (servers, skipped) = choose(arguments, &scenarios)?;
     let versions =
         servers.iter().map(|(rival, program)| (rival.name.clone(), rival.version_line(program))).collect();
     let mut both = arguments.load_core.clone();

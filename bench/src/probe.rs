@@ -102,7 +102,7 @@ pub fn ask(server: SocketAddr, ask: &Ask, extras: Extras) -> Result<Heard, Silen
 
 /// Sends `query` with an ID of its own and returns the datagram that comes back with it.
 fn exchange(server: SocketAddr, query: &[u8], patience: Duration) -> Result<Vec<u8>, Silence> {
-    let local = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let local = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let open = || -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind(local)?;
         socket.connect(server)?;

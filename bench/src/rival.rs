@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::probe::Kind;
 use crate::rules::{RuleSet, Rules};
+use crate::scenario::Network;
 
 /// A rival's file. Every text may hold `{{variables}}`.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,11 +28,17 @@ pub struct Rival {
     /// How answers are judged.
     #[serde(default)]
     pub kind: KindName,
+    /// Where it can be measured.
+    #[serde(default)]
+    pub network: Networks,
     /// Arguments that make it print its version.
     #[serde(default)]
     pub version: Vec<String>,
     /// Arguments that make it serve in the foreground.
     pub start: Vec<String>,
+    /// A command of this tool that starts the program, with its arguments; what it starts follows.
+    #[serde(default)]
+    pub through: Vec<String>,
     /// How it is made to read its configuration again; absent if it cannot.
     pub reload: Option<Reload>,
     /// Environment variables.
@@ -90,6 +97,19 @@ pub enum KindName {
     Dns,
     /// As the query itself.
     Echo,
+}
+
+/// Where a server can be measured. Its address is `{{address}}`, on a pair its interface `{{interface}}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Networks {
+    /// On loopback.
+    #[default]
+    Loopback,
+    /// Between namespaces: it takes frames from an interface.
+    Pair,
+    /// Everywhere.
+    All,
 }
 
 /// How a server is made to read its configuration again.
@@ -170,6 +190,17 @@ impl Rival {
         match self.kind {
             KindName::Dns => Kind::Dns,
             KindName::Echo => Kind::Echo,
+        }
+    }
+
+    /// Returns why it cannot be measured on `network`, if it cannot.
+    pub const fn reason_against_network(&self, network: Network) -> Option<&'static str> {
+        match (self.network, network) {
+            (Networks::All, _)
+            | (Networks::Loopback, Network::Loopback)
+            | (Networks::Pair, Network::Pair) => None,
+            (Networks::Loopback, Network::Pair) => Some("is measured on loopback only"),
+            (Networks::Pair, Network::Loopback) => Some("takes frames from an interface"),
         }
     }
 
@@ -295,7 +326,16 @@ impl Rival {
                 changed_lists.push((beside, path));
             }
         }
-        let mut command = Command::new(program);
+        let mut command = match self.through.is_empty() {
+            true => Command::new(program),
+            false => {
+                let this = env::current_exe();
+                Command::new(this.map_err(|error| format!("cannot find this tool itself: {error}"))?)
+            }
+        };
+        for word in &self.through {
+            command.arg(fill(word, &known).map_err(|error| format!("{}: through: {error}", self.name))?);
+        }
         for argument in &self.start {
             let argument =
                 fill(argument, &known).map_err(|error| format!("{}: start: {error}", self.name))?;

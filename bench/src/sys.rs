@@ -5,7 +5,7 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::UdpSocket;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -518,6 +518,21 @@ pub fn confine(command: &mut Command, cores: &[usize]) {
     }
 }
 
+/// Makes `command` end when we do.
+pub fn end_with_us(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            if libc::getppid() as u32 != parent {
+                return Err(io::Error::from_raw_os_error(libc::ECHILD));
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Moves every thread of process `pid` to `cores`, those that chose a core themselves too.
 pub fn pin_process(pid: u32, cores: &[usize]) {
     let set = core_set(cores);
@@ -529,6 +544,58 @@ pub fn pin_process(pid: u32, cores: &[usize]) {
             }
         }
     }
+}
+
+/// Moves the calling thread to the network namespace that `namespace` stands for.
+pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
+    // SAFETY: no memory is involved; the descriptor is open.
+    let result = unsafe { libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// What an interface may do with packets on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Put received packets of one flow together (GRO).
+    ReceiveGrouping,
+    /// Cut large packets when they are sent (TSO).
+    SendSegmenting,
+}
+
+/// Lets `interface` do something on its own, or not.
+pub fn set_offload(interface: &str, offload: Offload, wanted: bool) -> io::Result<()> {
+    // `struct ethtool_value`: the command (ETHTOOL_SGRO, ETHTOOL_STSO) and its value.
+    let command: u32 = match offload {
+        Offload::ReceiveGrouping => 0x2c,
+        Offload::SendSegmenting => 0x1f,
+    };
+    let mut value = [command, u32::from(wanted)];
+    // SAFETY: all zeros are an `ifreq`.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    let any = UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: the request lives through the call, ends its name with a NUL, and leads to a structure of the command's size.
+    let result = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives this process a file system for BPF objects at `path` that nobody else sees.
+pub fn mount_bpf(path: &str) -> io::Result<()> {
+    let path = std::ffi::CString::new(path)?;
+    let check = |result: libc::c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    let (none, all) = (std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
+    // SAFETY: the path ends with a NUL; the other arguments may be absent.
+    check(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), none, all, std::ptr::null()) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::mount(c"bpf".as_ptr(), path.as_ptr(), c"bpf".as_ptr(), 0, std::ptr::null()) })
 }
 
 /// Asks process `pid` to end.

@@ -138,6 +138,8 @@ pub struct Tally {
     pub own_cpu: Duration,
     /// How long right answers took.
     pub latency: Histogram,
+    /// What else there is to say.
+    pub remark: Option<String>,
     /// The course of the run, slice by slice; empty if the generator does not know it.
     pub slices: Vec<Slice>,
 }

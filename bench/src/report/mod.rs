@@ -24,7 +24,7 @@ pub use self::model::Model;
 use self::model::{Course, Incident, Moment, Note, Record, ScenarioFacts, ServerFacts};
 use crate::load::Slice;
 use crate::probe::Kind;
-use crate::scenario;
+use crate::scenario::{self, Network};
 use crate::session::{Done, Findings, Generator, Plans, Remark};
 
 /// How the figures are to be read, in sentences.
@@ -200,7 +200,7 @@ fn method(plans: &Plans, facts: &Facts) -> Vec<String> {
     };
     let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     let [before, after] = &facts.load_averages;
-    vec![
+    let mut sentences = vec![
         format!(
             "{} runs of {} s per server and scenario, a fresh process each time, in an order that turns round from \
              run to run.",
@@ -213,7 +213,14 @@ fn method(plans: &Plans, facts: &Facts) -> Vec<String> {
             cores(&plans.load_cores)
         ),
         format!("Load average {before} at the start, {after} at the end."),
-    ]
+    ];
+    if plans.scenarios.iter().any(|scenario| scenario.network == Network::Pair) {
+        sentences.push(
+            "Between network namespaces, CPU per query includes the kernel's thread that receives for the server's interface."
+                .to_owned(),
+        );
+    }
+    sentences
 }
 
 /// Returns date and time in UTC, for people and for a directory's name.

@@ -42,6 +42,29 @@ pub enum Load {
     },
 }
 
+/// Where servers and clients are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// On this machine's loopback.
+    #[default]
+    Loopback,
+    /// In a network namespace each, with a pair of virtual interfaces between them.
+    Pair,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// The session's generator.
+    Session,
+    /// dnsperf, with this many threads.
+    Dnsperf(usize),
+    /// kxdpgun, at the scenario's rate.
+    Kxdpgun,
+    /// Ours, as fast as AF_XDP takes it; before and after, a single client.
+    Flood,
+}
+
 /// A row of the scenario table.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
@@ -75,6 +98,10 @@ pub struct Scenario {
     pub rules: Option<Shape>,
     /// The row before this one, if the two differ in one thing only: they are run in turn, and the report compares them.
     pub beside: Option<&'static str>,
+    /// Where servers and clients are.
+    pub network: Network,
+    /// Who asks.
+    pub maker: Maker,
     /// What Gannet has yet to learn for it; the rivals can be measured already.
     pub needs: Option<&'static str>,
 }
@@ -174,7 +201,8 @@ mod tests {
         assert_eq!(names(&["latency-cache"]), ["latency-cache-1", "latency-cache-2", "latency-cache-4"]);
         assert!(names(&["all"]).iter().all(|name| !names(&["pending"]).contains(name)));
         assert_eq!(names(&["all", "pending"]).len(), SCENARIOS.len());
-        assert!(select(&["xdp".to_owned()]).unwrap_err().contains("pending"));
+        assert!(select(&["pools".to_owned()]).unwrap_err().contains("pending"));
+        assert!(names(&["xdp"]).iter().all(|name| name.starts_with("xdp-")));
         assert!(select(&["lokal".to_owned()]).unwrap_err().contains("unknown"));
     }
 
@@ -208,6 +236,24 @@ mod tests {
         for rows in besides {
             assert_eq!(rows[1].beside, Some(rows[0].name));
             assert!(rows.iter().all(|row| row.upstream_is.is_empty()), "{}", rows[1].name);
+        }
+    }
+
+    #[test]
+    fn other_makers_ask_between_namespaces_only() {
+        for scenario in SCENARIOS {
+            assert_eq!(
+                scenario.network == Network::Pair,
+                scenario.name.starts_with("xdp-"),
+                "{}",
+                scenario.name
+            );
+            assert!(
+                scenario.maker == Maker::Session || scenario.network == Network::Pair,
+                "{}",
+                scenario.name
+            );
+            assert!(scenario.maker != Maker::Kxdpgun || scenario.rate.is_some(), "{}", scenario.name);
         }
     }
 

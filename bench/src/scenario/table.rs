@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Load, Questions, Scenario, Upstream};
+use super::{Load, Maker, Network, Questions, Scenario, Upstream};
 use crate::load::Transport;
 use crate::queries::Extras;
 use crate::rules::Shape;
@@ -195,6 +195,20 @@ pub const SCENARIOS: &[Scenario] = &[
     local("recorder", "hosts answers, every query recorded on disk", Questions::Local)
         .setting("recorder")
         .beside("recorder-off"),
+    // Between two namespaces: AF_XDP and the same servers without.
+    pair("xdp-30k", "hosts answers at 30,000 queries a second", Maker::Kxdpgun).rate(30_000.0),
+    pair("xdp-150k", "hosts answers, 150,000 queries a second sent", Maker::Kxdpgun).rate(150_000.0),
+    pair("xdp-flood", "hosts answers, a million queries a second sent", Maker::Kxdpgun).rate(1_000_000.0),
+    pair("xdp-recovery", "hosts answers under a flood; one client before and after", Maker::Flood),
+    pair("xdp-once", "12,018 names, once each, dnsperf as it comes", Maker::Dnsperf(1)).article(1, 1),
+    pair("xdp-article", "12,018 names, once each, ten times over, dnsperf as it comes", Maker::Dnsperf(1))
+        .article(1, ARTICLE_PASSES),
+    pair(
+        "xdp-article-500",
+        "12,018 names, once each, ten times over, dnsperf -c 500 -T 16",
+        Maker::Dnsperf(16),
+    )
+    .article(500, ARTICLE_PASSES),
     // What waits for zones: erldns's page.
     zones(
         "erldns-mix",
@@ -290,16 +304,15 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
     ),
     (
         "dnsdist-article",
-        "dnsdist with AF_XDP, the side without AF_XDP",
-        &["dnsdist-once", "=dnsdist", "dnsdist-500", "xdp"],
+        "dnsdist with AF_XDP, on loopback without it and between namespaces with it",
+        &["dnsdist-once", "=dnsdist", "dnsdist-500", "xdp-once", "xdp-article"],
     ),
 ];
 
 /// What cannot be measured yet, Gannet or not, with what is missing.
-pub const PENDING: [(&str, &str); 4] = [
+pub const PENDING: [(&str, &str); 3] = [
     ("doh-upstream", "DNS over HTTPS to upstreams, and a stub that speaks it"),
     ("recursion", "recursion, and a tree of zones on loopback"),
-    ("xdp", "AF_XDP"),
     ("pools", "pools and balancing"),
 ];
 
@@ -347,6 +360,8 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
         events: &[],
         rules: None,
         beside: None,
+        network: Network::Loopback,
+        maker: Maker::Session,
         needs: None,
     }
 }
@@ -372,6 +387,10 @@ const fn article(name: &'static str, about: &'static str) -> Scenario {
     let load = Load::Fixed { clients: 1, addresses: 1, outstanding: 100 };
     let upstream = Upstream::Sometimes;
     Scenario { setting: "cache", upstream, load, ..local(name, about, Questions::Many(ARTICLE)) }
+}
+
+const fn pair(name: &'static str, about: &'static str, maker: Maker) -> Scenario {
+    Scenario { network: Network::Pair, maker, ..local(name, about, Questions::Local) }
 }
 
 const fn rules(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
@@ -402,6 +421,17 @@ impl Scenario {
 
     const fn passes(self, passes: usize) -> Self {
         Self { passes: Some(passes), ..self }
+    }
+
+    const fn rate(self, rate: f64) -> Self {
+        Self { rate: Some(rate), ..self }
+    }
+
+    /// Asks the article's names instead, so many times, of a server with a cache.
+    const fn article(self, clients: usize, passes: usize) -> Self {
+        let load = Load::Fixed { clients, addresses: 1, outstanding: 100 };
+        let questions = Questions::Many(ARTICLE);
+        Self { setting: "cache", upstream: Upstream::Sometimes, questions, load, ..self }.passes(passes)
     }
 
     const fn tcp(self) -> Self {

@@ -11,14 +11,16 @@ use wire::Rtype;
 
 use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
-use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf};
-use crate::load::{self, Expect, Plan, Tally, Transport, Until};
+use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun};
+use crate::frames;
+use crate::load::{self, Expect, Plan, SLICE, Tally, Transport, Until};
+use crate::pair::{self, Pair};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
 use crate::queries::{self, Ask, Packets};
 use crate::rival::{Prepared, Rival};
 use crate::rules::{self, Rules};
-use crate::scenario::{Scenario, Upstream};
+use crate::scenario::{Maker, Scenario, Upstream};
 
 /// Names asked at most when only answers are judged.
 const SMOKE_MAX: usize = 200;
@@ -33,6 +35,11 @@ const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
 
+/// How long a single client asks before a flood and after it.
+const CALM: Duration = Duration::from_secs(2);
+/// A server has recovered from a flood when a single client gets this share of the answers that it got before.
+const RECOVERED: f64 = 0.5;
+
 /// The answer to a name that the rules match.
 const REFUSED: u8 = 5;
 
@@ -41,6 +48,7 @@ pub(super) struct Bench<'a> {
     plans: &'a Plans,
     scenario: &'static Scenario,
     stubs: &'a Stubs<'a>,
+    pair: Option<&'a Pair>,
     packets: Packets,
     probes: Vec<Probe>,
     query_file: PathBuf,
@@ -64,6 +72,7 @@ impl<'a> Bench<'a> {
         plans: &'a Plans,
         scenario: &'static Scenario,
         stubs: &'a Stubs<'a>,
+        pair: Option<&'a Pair>,
     ) -> Result<Self, String> {
         let mut asks = scenario.questions.asks();
         let probes = scenario.questions.probes(&asks)?;
@@ -88,7 +97,7 @@ impl<'a> Bench<'a> {
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
-        Ok(Self { plans, scenario, stubs, packets, probes, query_file, rules })
+        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules })
     }
 
     /// Returns what it is made ready for.
@@ -133,9 +142,10 @@ impl<'a> Bench<'a> {
         }
 
         let upstream_before = self.stubs.count()?;
-        let before = server.usage();
+        let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
+        let (before, received_before) = (server.usage(), received());
         let (tally, events) = self.timed(&plan, &server, &prepared)?;
-        let after = server.usage();
+        let (after, received_after) = (server.usage(), received());
         // A stub that was started anew has forgotten.
         let upstream_queries = match events.is_empty() {
             true => Some(self.stubs.count()?.saturating_sub(upstream_before)),
@@ -156,7 +166,7 @@ impl<'a> Bench<'a> {
             false => None,
         };
         self.look_back(&mut judgement, rival, plan.server, judged, &tally, upstream_queries);
-        let cpu = after.cpu_since(&before);
+        let cpu = after.cpu_since(&before) + received_after.saturating_sub(received_before);
         let sample = Sample {
             scenario: self.scenario.name,
             server: rival.name.clone(),
@@ -179,14 +189,29 @@ impl<'a> Bench<'a> {
     /// Starts a fresh process and asks until it answers; wrong answers are an error.
     fn start(&self, rival: &Rival, program: &Path) -> Result<Up, String> {
         self.stubs.revive()?;
-        let address = free_port()?;
+        let address = match self.pair {
+            Some(pair) => {
+                pair.clear();
+                pair.address()
+            }
+            None => free_port()?,
+        };
         let directory = self.plans.work.join(format!("{}-{}", self.scenario.name, rival.name));
         // What an earlier run left (a dumped cache, a database) must not help this one.
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let mut variables: BTreeMap<String, String> =
             self.stubs.ports().map(|(name, port)| (name.to_owned(), port.to_string())).collect();
-        variables.insert("port".to_owned(), address.port().to_string());
+        let clients = if self.pair.is_some() { pair::CLIENTS } else { "127.0.0.0/8" };
+        let interface = self.pair.map_or("lo", |pair| pair.server.interface.as_str());
+        for (name, value) in [
+            ("address", address.ip().to_string()),
+            ("port", address.port().to_string()),
+            ("clients", clients.to_owned()),
+            ("interface", interface.to_owned()),
+        ] {
+            variables.insert(name.to_owned(), value);
+        }
         let (command, prepared) =
             rival.prepare(program, self.scenario.setting, &directory, &variables, self.rules.as_ref())?;
 
@@ -200,7 +225,10 @@ impl<'a> Bench<'a> {
             *code = codes[usize::from(*code & 0xf)];
         }
         let first = probes.first().ok_or("no probes")?;
-        let start = probe::until_ready(address, rival.kind(), first, &mut server, started, patience)?;
+        let start = self.at_client(|| {
+            probe::until_ready(address, rival.kind(), first, &mut server, started, patience)
+        })??;
+        self.pair.map_or(Ok(()), Pair::pin)?;
         server.confine(&self.plans.server_cores);
         let resident_octets_at_start = server.usage().resident_octets;
         let judgement = self.ask(rival, &probes, address)?;
@@ -214,7 +242,7 @@ impl<'a> Bench<'a> {
 
     /// Judges the answers; wrong ones are an error.
     fn ask(&self, rival: &Rival, probes: &[Probe], address: SocketAddr) -> Result<Judgement, String> {
-        let mut judgement = probe::judge(address, rival.kind(), probes);
+        let mut judgement = self.at_client(|| probe::judge(address, rival.kind(), probes))?;
         judgement.remarks.extend(rival.remark(self.scenario.setting).map(str::to_owned));
         if judgement.faults.is_empty() {
             Ok(judgement)
@@ -239,7 +267,8 @@ impl<'a> Bench<'a> {
         // Where another code stands for it, there are still no records.
         ask.expected.rcode = codes[usize::from(REFUSED)];
         let probe = Probe { ask, addresses: Vec::new(), ttl_max: 0 };
-        probe::until_ready(address, rival.kind(), &probe, server, Instant::now(), patience)
+        let (kind, now) = (rival.kind(), Instant::now());
+        self.at_client(|| probe::until_ready(address, kind, &probe, server, now, patience))?
             .map_err(|error| format!("the rule that was added is not in use: {error}"))
             .map(drop)
     }
@@ -288,27 +317,87 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn load(&self, plan: &Plan) -> Result<Tally, String> {
-        load::run(plan, &self.packets).map_err(|error| format!("load: {error}"))
+    /// Does something where clients are.
+    fn at_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+        match self.pair {
+            Some(pair) => pair.at_client(work),
+            None => Ok(work()),
+        }
     }
 
-    fn dnsperf(&self, plan: &Plan) -> Result<Tally, String> {
-        dnsperf::run(plan, self.plans.time, &self.query_file, &self.plans.load_cores)
+    fn load(&self, plan: &Plan) -> Result<Tally, String> {
+        self.at_client(|| load::run(plan, &self.packets))?.map_err(|error| format!("load: {error}"))
+    }
+
+    /// Lets dnsperf ask, with as many threads as the load has cores; front to back once, or for the session's time.
+    fn dnsperf(&self, plan: &Plan, threads: usize, until: dnsperf::Until) -> Result<Tally, String> {
+        let cores = &self.plans.load_cores;
+        self.at_client(|| dnsperf::run(plan, threads, until, &self.query_file, cores))?
+    }
+
+    /// Asks with a single client, then as fast as the interface takes it, then with a single client again.
+    fn flood(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
+        let single = Plan {
+            clients: 1,
+            outstanding: 1,
+            rate: None,
+            until: Until::Elapsed(CALM),
+            timeout: Duration::from_millis(100),
+            ..plan.clone()
+        };
+        let before = self.load(&single)?;
+        let flood = pair.at_client(|| frames::flood(pair, &self.packets, self.plans.time))??;
+        let after = self.load(&single)?;
+        let per_slice = before.answered as f64 * SLICE.as_secs_f64() / before.elapsed.as_secs_f64().max(1e-9);
+        let recovered = after.slices.iter().position(|slice| slice.answered as f64 >= RECOVERED * per_slice);
+        let remark = format!(
+            "flooded with {:.0} queries a second, {:.0} answered; one client before: {:.0} µs in the mean, after: {:.0} µs, {}",
+            flood.sent as f64 / self.plans.time.as_secs_f64(),
+            flood.answered as f64 / self.plans.time.as_secs_f64(),
+            before.latency.mean_us(),
+            after.latency.mean_us(),
+            recovered.map_or_else(
+                || format!("not recovered after {} s", CALM.as_secs()),
+                |slice| format!("recovered within {} ms", (slice + 1) * SLICE.as_millis() as usize)
+            ),
+        );
+        Ok(Tally {
+            sent: before.sent + flood.sent + after.sent,
+            answered: before.answered + flood.answered + after.answered,
+            lost: before.lost + flood.sent.saturating_sub(flood.answered + flood.wrong) + after.lost,
+            wrong_content: before.wrong_content + flood.wrong + after.wrong_content,
+            elapsed: before.elapsed + self.plans.time + after.elapsed,
+            remark: Some(remark),
+            ..after
+        })
     }
 
     /// Lets dnsperf ask the same process.
     fn cross_check(&self, plan: &Plan, server: &Server) -> Result<Check, String> {
         let before = server.usage();
-        let tally = self.dnsperf(plan)?;
+        let tally =
+            self.dnsperf(plan, self.plans.load_cores.len(), dnsperf::Until::Elapsed(self.plans.time))?;
         let cpu = server.usage().cpu_since(&before);
         Ok(Check { cpu_us: cpu.as_secs_f64() * 1e6 / tally.answered.max(1) as f64, tally })
     }
 
     /// Makes the load while the scenario's events are carried out.
     fn timed(&self, plan: &Plan, server: &Server, prepared: &Prepared) -> Result<(Tally, Vec<Done>), String> {
-        let load = || match self.plans.generator {
-            Generator::Own => self.load(plan),
-            Generator::Dnsperf => self.dnsperf(plan),
+        let for_time = dnsperf::Until::Elapsed(self.plans.time);
+        let load = || match (self.scenario.maker, self.pair, self.plans.generator) {
+            (Maker::Kxdpgun, Some(pair), _) => {
+                let rate = self.scenario.rate.ok_or("kxdpgun asks at a rate")?;
+                kxdpgun::run(pair, rate, self.plans.time, &self.query_file, &self.plans.load_cores)
+            }
+            (Maker::Flood, Some(pair), _) => self.flood(pair, plan),
+            (Maker::Dnsperf(threads), ..) => {
+                // The query file has each name as often as it is to be asked.
+                self.dnsperf(plan, threads, self.scenario.passes.map_or(for_time, |_| dnsperf::Until::Once))
+            }
+            (Maker::Session | Maker::Kxdpgun | Maker::Flood, _, Generator::Own) => self.load(plan),
+            (Maker::Session | Maker::Kxdpgun | Maker::Flood, _, Generator::Dnsperf) => {
+                self.dnsperf(plan, self.plans.load_cores.len(), for_time)
+            }
         };
         // What happens to servers and upstreams does not concern the echo: it is the limit without.
         if self.scenario.events.is_empty() || plan.expect == Expect::Echo {
@@ -343,6 +432,7 @@ impl<'a> Bench<'a> {
             return;
         }
         judgement.remarks.extend(tally.complaint());
+        judgement.remarks.extend(tally.remark.clone());
         let per_answer = upstream_queries.map(|queries| queries as f64 / tally.answered as f64);
         match (self.scenario.upstream, per_answer) {
             (Upstream::Silent, Some(per_answer)) if per_answer > 0.0 => {
@@ -357,7 +447,10 @@ impl<'a> Bench<'a> {
             (Upstream::Silent | Upstream::Asked | Upstream::Sometimes, _) => {}
         }
         if self.scenario.warm && self.packets.len() <= FEW_MAX && judged.elapsed() >= Duration::from_secs(2) {
-            let now = self.probes.first().and_then(|probe| probe::ttl_now(address, &probe.ask));
+            let now = self
+                .probes
+                .first()
+                .and_then(|probe| self.at_client(|| probe::ttl_now(address, &probe.ask)).ok().flatten());
             if let (Some(then), Some(now)) = (judgement.ttl, now)
                 && now >= then
             {

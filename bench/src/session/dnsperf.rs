@@ -7,15 +7,34 @@ use std::time::Duration;
 use crate::load::{Plan, Tally, Transport};
 use crate::sys;
 
+/// When dnsperf ends.
+#[derive(Clone, Copy)]
+pub(super) enum Until {
+    /// After this time.
+    Elapsed(Duration),
+    /// When it has asked the whole file.
+    Once,
+}
+
 /// Lets dnsperf make the load of `plan` from `query_file`, with the same clients and queries in flight.
-pub(super) fn run(plan: &Plan, time: Duration, query_file: &Path, cores: &[usize]) -> Result<Tally, String> {
+pub(super) fn run(
+    plan: &Plan,
+    threads: usize,
+    until: Until,
+    query_file: &Path,
+    cores: &[usize],
+) -> Result<Tally, String> {
     let mut command = Command::new("dnsperf");
     command.args(["-s", &plan.server.ip().to_string(), "-p", &plan.server.port().to_string()]);
     command.arg("-d").arg(query_file);
     // Each of its threads is one that sends and one that receives.
-    let threads = cores.len().to_string();
+    let threads = threads.to_string();
     command.args(["-c", &plan.clients.to_string(), "-T", &threads, "-q", &plan.outstanding.to_string()]);
-    command.args(["-l", &time.as_secs().max(1).to_string(), "-t", "1"]);
+    match until {
+        Until::Elapsed(time) => command.args(["-l", &time.as_secs().max(1).to_string()]),
+        Until::Once => command.args(["-n", "1"]),
+    };
+    command.args(["-t", "1"]);
     match plan.transport {
         Transport::Udp => {}
         Transport::Tcp => drop(command.args(["-m", "tcp"])),

@@ -5,6 +5,7 @@
 mod bench;
 mod dnsperf;
 mod event;
+mod kxdpgun;
 mod smoke;
 mod stubs;
 
@@ -17,10 +18,11 @@ pub use self::event::{Change, Done, Event, What};
 use self::bench::Bench;
 use self::stubs::Stubs;
 use crate::load::{Tally, Transport};
+use crate::pair::Pair;
 use crate::probe::Kind;
 use crate::queries::Extras;
 use crate::rival::Rival;
-use crate::scenario::{Load, Scenario};
+use crate::scenario::{Load, Maker, Network, Scenario};
 use crate::sys;
 
 /// How long the late upstream of a race waits.
@@ -31,6 +33,9 @@ const SETTLE: Duration = Duration::from_millis(300);
 const WARM_MAX: Duration = Duration::from_secs(120);
 /// How long an answer may take before its query counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Our own server over AF_XDP, with which the others are compared between namespaces.
+const OVER_FRAMES: &str = "gannet-xdp";
 
 /// What produces the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,14 +98,23 @@ impl Plans {
         };
         let passes =
             scenario.passes.map_or_else(String::new, |passes| format!(", each name asked {passes} times"));
-        format!("{load}, {carrier}{rate}{passes}")
+        let maker = match scenario.maker {
+            Maker::Session => return format!("{load}, {carrier}{rate}{passes}"),
+            Maker::Dnsperf(threads) => format!("dnsperf with {threads} threads, {load}{passes}"),
+            Maker::Kxdpgun => format!("kxdpgun{rate}"),
+            Maker::Flood => {
+                "a flood through AF_XDP; one client with one query in flight before and after".to_owned()
+            }
+        };
+        format!("{maker}, between two network namespaces")
     }
 
     /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared cores nobody can
     /// tell who was the limit.
     pub fn saturates(&self, scenario: &Scenario) -> bool {
         let is_shared = self.load_cores.iter().any(|core| self.server_cores.contains(core));
-        !matches!(scenario.load, Load::Single(_)) && scenario.rate.is_none() && !is_shared
+        let is_full = !matches!(scenario.load, Load::Single(_)) && scenario.rate.is_none();
+        is_full && scenario.maker == Maker::Session && !is_shared
     }
 }
 
@@ -173,22 +187,71 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     fs::create_dir_all(&plans.work).map_err(|error| format!("{}: {error}", plans.work.display()))?;
     sys::pin_thread(&plans.load_cores)
         .map_err(|error| format!("cannot use cores {:?}: {error}", plans.load_cores))?;
-    let stubs = Stubs::start(plans)?;
-    let mut findings =
-        if plans.is_smoke { smoke::run(plans, &stubs, progress)? } else { timed(plans, &stubs, progress)? };
+    let mut findings = Findings::default();
+    let on = |network| plans.scenarios.iter().copied().filter(move |scenario| scenario.network == network);
+    let (loopback, pair): (Vec<_>, Vec<_>) = (on(Network::Loopback).collect(), on(Network::Pair).collect());
+    if !loopback.is_empty() {
+        part(plans, &loopback, None, &mut findings, progress)?;
+    }
+    if !pair.is_empty() {
+        match Pair::new(&plans.load_cores, &plans.server_cores) {
+            Ok(made) => {
+                // Servers and stubs are on the server's end; what asks goes to the other.
+                let _inside = made.enter_server()?;
+                part(plans, &pair, Some(&made), &mut findings, progress)?;
+            }
+            Err(reason) => {
+                let reason = format!("not run: no AF_XDP between namespaces here: {reason}");
+                progress(&reason);
+                for scenario in pair {
+                    for (rival, _) in &plans.servers {
+                        if rival.reason_against_network(Network::Pair).is_none() {
+                            let server = rival.name.clone();
+                            findings.remarks.push(Remark {
+                                scenario: scenario.name,
+                                server,
+                                text: reason.clone(),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
     findings.remarks.sort();
     findings.remarks.dedup();
     Ok(findings)
 }
 
-fn timed(plans: &Plans, stubs: &Stubs<'_>, progress: &mut dyn FnMut(&str)) -> Result<Findings, String> {
-    let mut findings = Findings::default();
+/// Runs the scenarios of one network.
+fn part(
+    plans: &Plans,
+    scenarios: &[&'static Scenario],
+    pair: Option<&Pair>,
+    findings: &mut Findings,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    let stubs = Stubs::start(plans)?;
+    match plans.is_smoke {
+        true => smoke::run(plans, scenarios, &stubs, pair, findings, progress),
+        false => timed(plans, scenarios, &stubs, pair, findings, progress),
+    }
+}
+
+fn timed(
+    plans: &Plans,
+    scenarios: &[&'static Scenario],
+    stubs: &Stubs<'_>,
+    pair: Option<&Pair>,
+    findings: &mut Findings,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     // Scenarios that are compared with each other are run in turn, as servers are.
-    for group in plans.scenarios.chunk_by(|one, next| next.beside == Some(one.name)) {
+    for group in scenarios.chunk_by(|one, next| next.beside == Some(one.name)) {
         let mut benches = Vec::with_capacity(group.len());
         for scenario in group {
             progress(&format!("{}: {}", scenario.name, scenario.about));
-            benches.push(Bench::new(plans, scenario, stubs)?);
+            benches.push(Bench::new(plans, scenario, stubs, pair)?);
         }
         for round in 0..plans.runs {
             let mut turn: Vec<_> = plans.servers.iter().collect();
@@ -198,7 +261,7 @@ fn timed(plans: &Plans, stubs: &Stubs<'_>, progress: &mut dyn FnMut(&str)) -> Re
             }
             for (rival, program) in turn {
                 for bench in &benches {
-                    measure(bench, rival, program, round, &mut findings, progress);
+                    measure(bench, rival, program, round, findings, progress);
                 }
             }
             if round % 2 == 1 {
@@ -208,8 +271,53 @@ fn timed(plans: &Plans, stubs: &Stubs<'_>, progress: &mut dyn FnMut(&str)) -> Re
         if group.iter().any(|scenario| !scenario.upstream_is.is_empty()) {
             stubs.restore()?;
         }
+        if pair.is_some() {
+            for scenario in group {
+                compare(scenario.name, findings, progress);
+            }
+        }
     }
-    Ok(findings)
+    Ok(())
+}
+
+/// Says how the CPU time of our queries over AF_XDP compares with that of all others, round by round.
+fn compare(scenario: &'static str, findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
+    let of = |server: &str, round: usize| {
+        let mut samples = findings.samples.iter();
+        samples
+            .find(|it| it.scenario == scenario && it.server == server && it.round == round)
+            .map(|it| it.cpu_us)
+    };
+    let mut others: Vec<&str> =
+        findings.samples.iter().filter(|it| it.scenario == scenario).map(|it| it.server.as_str()).collect();
+    others.sort_unstable();
+    others.dedup();
+    let mut remarks = Vec::new();
+    for other in others.into_iter().filter(|other| *other != OVER_FRAMES) {
+        let rounds = findings.samples.iter().map(|it| it.round).max().unwrap_or(0);
+        let mut ratios: Vec<f64> =
+            (0..=rounds).filter_map(|round| Some(of(OVER_FRAMES, round)? / of(other, round)?)).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { continue };
+        let text = format!(
+            "{:.2} of {other}'s CPU per query ({least:.2}-{most:.2}, {} rounds)",
+            median(&ratios),
+            ratios.len()
+        );
+        progress(&format!("  {OVER_FRAMES:14} {scenario}: {text}"));
+        remarks.push(Remark { scenario, server: OVER_FRAMES.to_owned(), text });
+    }
+    findings.remarks.extend(remarks);
+}
+
+/// Returns the middle of sorted numbers; of an even count the mean of both.
+fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        len if len % 2 == 1 => sorted[half],
+        _ => f64::midpoint(sorted[half - 1], sorted[half]),
+    }
 }
 
 /// Measures `rival` once, unless it cannot take part or failed before.
@@ -247,6 +355,9 @@ fn measure(
 
 /// Returns why `rival` cannot take part in `scenario`, if it cannot.
 fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
+    if let Some(reason) = rival.reason_against_network(scenario.network) {
+        return Some(reason);
+    }
     match rival.reason_against(scenario.setting) {
         Some(reason) => Some(reason),
         None if scenario.reloads() && rival.reload.is_none() && rival.kind() == Kind::Dns => {
@@ -271,4 +382,58 @@ fn describe(sample: &Sample) -> String {
         tally.latency.mean_us(),
         tally.latency.quantile_us(0.99),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_count_is_the_mean_of_two() {
+        assert!((median(&[1.0, 2.0, 9.0]) - 2.0).abs() < 1e-9);
+        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < 1e-9);
+        assert!(median(&[]).is_nan());
+    }
+
+    fn sample(server: &str, round: usize, cpu_us: f64) -> Sample {
+        Sample {
+            scenario: "xdp-30k",
+            server: server.to_owned(),
+            round,
+            tally: Tally::default(),
+            cpu_us,
+            user_share: 0.0,
+            busy: 0.0,
+            resident_octets: 0,
+            resident_octets_at_start: 0,
+            start: Duration::ZERO,
+            threads: 1,
+            upstream_queries: None,
+            events: Vec::new(),
+            check: None,
+        }
+    }
+
+    #[test]
+    fn runs_of_one_round_are_compared() {
+        let mut findings = Findings {
+            samples: vec![
+                sample("knot-xdp", 0, 2.0),
+                sample(OVER_FRAMES, 0, 1.0),
+                sample(OVER_FRAMES, 1, 3.2),
+                sample("knot-xdp", 1, 4.0),
+                sample("echo-xdp", 1, 2.0),
+            ],
+            ..Findings::default()
+        };
+        compare("xdp-30k", &mut findings, &mut |_| {});
+        let texts: Vec<_> = findings.remarks.iter().map(|remark| remark.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "1.60 of echo-xdp's CPU per query (1.60-1.60, 1 rounds)",
+                "0.65 of knot-xdp's CPU per query (0.50-0.80, 2 rounds)",
+            ]
+        );
+    }
 }

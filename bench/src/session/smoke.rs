@@ -10,6 +10,7 @@ use std::thread;
 use super::bench::Bench;
 use super::stubs::Stubs;
 use super::{Findings, Plans, Remark, inability};
+use crate::pair::Pair;
 use crate::scenario::Scenario;
 
 /// Servers that are up at a time, per core.
@@ -18,20 +19,22 @@ const SERVERS_PER_CORE: usize = 2;
 /// Starts every server for every scenario; `progress` gets a line per step.
 pub(super) fn run(
     plans: &Plans,
+    scenarios: &[&'static Scenario],
     stubs: &Stubs<'_>,
+    pair: Option<&Pair>,
+    findings: &mut Findings,
     progress: &mut dyn FnMut(&str),
-) -> Result<Findings, String> {
-    let mut findings = Findings::default();
+) -> Result<(), String> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-    for scenario in &plans.scenarios {
+    for scenario in scenarios {
         if let Some(other) = seen.get(&shape(scenario)) {
             progress(&format!("{}: answers as {other} does", scenario.name));
             continue;
         }
         seen.insert(shape(scenario), scenario.name);
         progress(&format!("{}: {}", scenario.name, scenario.about));
-        let bench = Bench::new(plans, scenario, stubs)?;
-        for (at, outcome) in outcomes(plans, scenario, &bench) {
+        let bench = Bench::new(plans, scenario, stubs, pair)?;
+        for (at, outcome) in outcomes(plans, scenario, &bench, pair) {
             let server = plans.servers[at].0.name.clone();
             let remark = |text| Remark { scenario: scenario.name, server: server.clone(), text };
             match outcome {
@@ -50,7 +53,7 @@ pub(super) fn run(
             stubs.restore()?;
         }
     }
-    Ok(findings)
+    Ok(())
 }
 
 /// How a server did.
@@ -64,11 +67,18 @@ enum Outcome {
 }
 
 /// Tries all servers, some of them beside each other; returns the outcomes in the order of the servers.
-fn outcomes(plans: &Plans, scenario: &Scenario, bench: &Bench<'_>) -> Vec<(usize, Outcome)> {
+fn outcomes(
+    plans: &Plans,
+    scenario: &Scenario,
+    bench: &Bench<'_>,
+    pair: Option<&Pair>,
+) -> Vec<(usize, Outcome)> {
+    // A pair has one interface for servers.
+    let beside = if pair.is_some() { 1 } else { SERVERS_PER_CORE * plans.server_cores.len() };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(plans.servers.len()));
     thread::scope(|scope| {
-        for _ in 0..SERVERS_PER_CORE * plans.server_cores.len() {
+        for _ in 0..beside {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
