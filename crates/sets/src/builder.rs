@@ -15,7 +15,7 @@ use crate::literals;
 use crate::names::{NameSet, Source};
 use crate::patterns::{
     Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece, REGEX_OCTETS_MAX,
-    Trial, glance_of, part_of,
+    Trial, glance_of, last_of, part_of,
 };
 use crate::sought::top_bit;
 use crate::table::{Entry, Outline, Reach, Table};
@@ -284,8 +284,8 @@ impl Pieces {
         row.iter().map(|literal| self.best(literal).map_or(f64::INFINITY, |(_, _, cost)| cost)).sum()
     }
 
-    /// Notes that `literal` is required: by itself, or by a regular expression.
-    fn require(&mut self, literal: &[u8], (regex, origin): (u32, u32)) {
+    /// Notes that `literal` is required: by itself, or by a regular expression whose names end with `tail`.
+    fn require(&mut self, literal: &[u8], tail: &[u8], (regex, origin): (u32, u32)) {
         let Some((piece_at, piece, _)) = self.best(literal) else { return };
         // What is beside the piece, on the side where there is more: the piece itself is known to be there.
         let piece_end = piece_at + piece.len();
@@ -295,11 +295,15 @@ impl Pieces {
             piece_end
         };
         let glanced = literal.get(glance_at..literal.len().min(glance_at + GLANCE_OCTETS)).unwrap_or(&[]);
-        let mask: Vec<u8> = glanced.iter().map(|octet| if *octet == b'.' { 0 } else { 0xff }).collect();
-        let glance_mask = glance_of(&mask);
+        let counted = |octets: &[u8]| -> Vec<u8> {
+            octets.iter().map(|octet| if *octet == b'.' { 0 } else { 0xff }).collect()
+        };
+        let (glance_mask, tail_mask) = (glance_of(&counted(glanced)), last_of(&counted(tail)));
         let trial = Trial {
             glance: glance_of(glanced) & glance_mask,
             glance_mask,
+            tail: last_of(tail) & tail_mask,
+            tail_mask,
             at: self.texts.len() as u32,
             len: literal.len() as u16,
             piece_at: piece_at as u16,
@@ -321,7 +325,7 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     let rows: Vec<Vec<Vec<Vec<u8>>>> = regexes.iter().map(|regex| literals::required(&regex.hir)).collect();
     rows.iter().flatten().for_each(|row| pieces.want(row));
     for (keyword, origin) in keywords {
-        pieces.require(&keyword, (0, origin));
+        pieces.require(&keyword, &[], (0, origin));
     }
     let (mut automats, mut always) = (Vec::new(), Vec::new());
     for (regex, rows) in regexes.into_iter().zip(rows) {
@@ -332,8 +336,9 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
             continue;
         };
         automats.push(regex.automat);
+        let tail = literals::tail(&regex.hir);
         for literal in row {
-            pieces.require(literal, (automats.len() as u32, regex.origin));
+            pieces.require(literal, &tail, (automats.len() as u32, regex.origin));
         }
     }
     let Pieces { trials: pieces, texts, .. } = pieces;

@@ -43,6 +43,32 @@ pub(crate) fn required(hir: &Hir) -> Vec<Vec<Vec<u8>>> {
     finished.filter(|row| !row.is_empty()).collect()
 }
 
+/// Returns what every name that fits ends with, the dot behind its last label included; nothing if nothing is known.
+pub(crate) fn tail(hir: &Hir) -> Vec<u8> {
+    let mut part = hir;
+    while let HirKind::Capture(capture) = part.kind() {
+        part = &capture.sub;
+    }
+    let last = match part.kind() {
+        HirKind::Concat(parts) => rows(parts).0.pop(),
+        _ => match known(part) {
+            Known::Exact(literals) => Some(literals),
+            Known::Contains(_) => None,
+        },
+    };
+    let Some(literals) = last else { return Vec::new() };
+    if !literals.iter().all(|literal| literal.contains(&END)) {
+        return Vec::new();
+    }
+    let mut texts = literals.iter().map(|literal| between_dots(literal));
+    let Some(mut tail) = texts.next() else { return Vec::new() };
+    for text in texts {
+        let common = tail.iter().rev().zip(text.iter().rev()).take_while(|(one, other)| one == other).count();
+        tail.drain(..tail.len() - common);
+    }
+    tail
+}
+
 /// Returns a literal with dots for the begin and the end of the name, and without what cannot be beyond them.
 ///
 /// Both stand there as often as the expression says so.
@@ -278,6 +304,31 @@ mod tests {
         let found: Vec<String> =
             required(&hir).iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect();
         assert_eq!(found, expect, "{regex}");
+    }
+
+    #[test]
+    fn what_names_must_end_with_is_found() {
+        let check = |regex: &str, expect: &str| {
+            let hir = crate::builder::parse_regex(regex).expect("a regular expression");
+            assert_eq!(String::from_utf8_lossy(&tail(&hir)), expect, "{regex}");
+        };
+        check(r"^ads[0-9]+\.example\.org$", ".example.org.");
+        check(r"(^|\.)ads(cdn|img)[0-9]*\.Example$", ".example.");
+        check(r"ads\.(com|de\.com)$", ".com.");
+        check(r"(ads\.com)$", "ads.com.");
+        check(r"(ads\.com$)", "ads.com.");
+        check(r"^(ads|bads)$", "ads.");
+        check(r"ads\.com", "");
+        check(r"ads\.com$|x", "");
+        check(r"ads[0-9]+$", "");
+        check(r"ads(\.com$)?", "");
+        check(r"ads(\.com$)*", "");
+        check(r"ads(?m:$)", "");
+        check(r"abc($|z)($|z)", "");
+        check(r"^$", "");
+        check(r"", "");
+        check(r"ads.\.com$.*", "");
+        check(r"(^|[a-z0-9]\.)(a|b)\.com$", ".com.");
     }
 
     #[test]

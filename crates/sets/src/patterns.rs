@@ -8,8 +8,8 @@
 //! pass over the name looks at every place. Pieces are looked up in a table of bits; no look-up depends on another, so
 //! that a name that fits nothing costs a few nanoseconds for each place, however many patterns there are.
 //!
-//! A pattern is tried at the place of its piece: first eight octets of what it requires are compared, then all of it,
-//! and only then does an automaton run.
+//! A pattern is tried at the place of its piece: first eight octets of what it requires are compared, and the last eight
+//! of the name with what it must end with, then all that is required, and only then does an automaton run.
 
 use regex_automata::dfa::{Automaton, dense};
 use regex_automata::util::primitives::StateID;
@@ -69,6 +69,9 @@ pub(crate) struct Trial {
     /// are compared with a name in wire form.
     pub(crate) glance: u64,
     pub(crate) glance_mask: u64,
+    /// The same of the last eight octets of the name.
+    pub(crate) tail: u64,
+    pub(crate) tail_mask: u64,
     /// What must be in the name, between its dots: these octets of [`Patterns::texts`].
     pub(crate) at: u32,
     pub(crate) len: u16,
@@ -81,7 +84,7 @@ pub(crate) struct Trial {
     pub(crate) origin: u32,
 }
 
-const _: () = assert!(size_of::<Trial>() <= 40);
+const _: () = assert!(size_of::<Trial>() <= 56);
 
 /// What a name must contain for a pattern to be tried.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -324,10 +327,13 @@ impl Patterns {
     ) -> bool {
         let Some(group) = self.group(piece) else { return false };
         let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
+        let wire = sought.name().as_bytes();
+        let tail = last_of(wire);
         trials.iter().any(|trial| {
             let Some(start) = at.checked_sub(usize::from(trial.piece_at)) else { return false };
-            let glance = word_at(sought.name().as_bytes(), start + usize::from(trial.glance_at));
+            let glance = word_at(wire, start + usize::from(trial.glance_at));
             glance & trial.glance_mask == trial.glance
+                && tail & trial.tail_mask == trial.tail
                 && self.succeeds(trial, sought.text(), start)
                 && f(trial.origin)
         })
@@ -374,6 +380,18 @@ impl Patterns {
                 // The dots around the name are none that a keyword could be about.
                 None => start > 0 && start + required.len() < name.len(),
             }
+    }
+}
+
+/// Returns the last eight octets as a number, the last one highest, with zeros for those that are not there.
+#[inline]
+pub(crate) fn last_of(part: &[u8]) -> u64 {
+    match part.last_chunk() {
+        Some(part) => u64::from_le_bytes(*part),
+        None => {
+            part.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet))
+                << (64 - 8 * part.len().max(1))
+        }
     }
 }
 
