@@ -61,7 +61,7 @@ pub fn client(transport: Transport) -> Client {
 }
 
 fn loopback() -> PrefixSet {
-    PrefixSet::compile(Prefix::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8))
+    PrefixSet::compile([Prefix::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8)])
 }
 
 /// Returns an engine with local names, an empty cache of 1 MiB, and a group of upstreams behind it; its secrets are known.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::time::Duration;
 
+pub use engine::gate::prefixes::Prefix;
 use wire::rtypes::describe;
 use wire::{NameBuf, Rcode, Rtype};
 
@@ -292,58 +293,6 @@ fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
     address
 }
 
-/// An address prefix: the bits after the first `bits` are zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix {
-    address: IpAddr,
-    bits: u8,
-}
-
-impl Prefix {
-    /// Returns the prefix of `address`, host bits cleared; `bits` beyond the family's width count as all.
-    pub fn new(address: IpAddr, bits: u8) -> Self {
-        match address {
-            IpAddr::V4(address) => {
-                let bits = bits.min(32);
-                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Self { address: IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask)), bits }
-            }
-            IpAddr::V6(address) => {
-                let bits = bits.min(128);
-                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Self { address: IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask)), bits }
-            }
-        }
-    }
-
-    /// Returns the first address.
-    pub const fn address(self) -> IpAddr {
-        self.address
-    }
-
-    /// Returns how many bits are fixed.
-    pub const fn bits(self) -> u8 {
-        self.bits
-    }
-
-    /// Returns whether `address` begins with these bits.
-    pub fn contains(self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.address.is_ipv4() && Self::new(address, self.bits) == self
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl fmt::Debug for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// Returns the prefixes that one of [`PREFIX_WORDS`](crate::schema::PREFIX_WORDS) stands for; none for other words.
 pub(crate) fn prefix_word(word: &str) -> Vec<Prefix> {
     const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
@@ -389,7 +338,7 @@ pub fn prefix(text: &str) -> Read<Prefix> {
         }
     };
     let prefix = Prefix::new(address, bits);
-    if prefix.address != address {
+    if prefix.address() != address {
         return Err(Misread::whole(text, format!("\"{text}\" has bits set after the first {bits}"))
             .hint(format!("the prefix is \"{prefix}\", the single address \"{address}\"")));
     }

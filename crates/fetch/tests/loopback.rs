@@ -62,7 +62,7 @@ impl House {
         let snapshot = Snapshot {
             key,
             gate: Gate {
-                allowed: PrefixSet::compile(Prefix::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)),
+                allowed: PrefixSet::compile([Prefix::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)]),
                 banned: PrefixSet::default(),
                 banned_live: None,
                 cookies: None,

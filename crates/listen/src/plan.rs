@@ -1,7 +1,9 @@
 //! What to listen on and how much to allow: the settings as resolved.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+pub use engine::gate::prefixes::Prefix;
 
 /// Everything `listen` needs to know. Fixed until restart.
 #[derive(Clone, Debug, Default)]
@@ -95,40 +97,6 @@ impl ListenerPlan {
             paths: vec![Self::PATH.to_owned()],
             forwarders: Vec::new(),
         }
-    }
-}
-
-/// An address prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Prefix {
-    /// The address; bits beyond `bits` are zero.
-    address: IpAddr,
-    /// Leading bits that count.
-    bits: u8,
-}
-
-impl Prefix {
-    /// Returns the prefix of `address` with `bits` leading bits (at most all of them). IPv4-mapped addresses count
-    /// as IPv4.
-    pub fn new(address: IpAddr, bits: u8) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => {
-                let bits = bits.min(32);
-                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Self { address: Ipv4Addr::from_bits(address.to_bits() & mask).into(), bits }
-            }
-            IpAddr::V6(address) => {
-                let bits = bits.min(128);
-                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Self { address: Ipv6Addr::from_bits(address.to_bits() & mask).into(), bits }
-            }
-        }
-    }
-
-    /// Returns whether `address` is inside.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4() && Self::new(address, self.bits) == *self
     }
 }
 
@@ -303,30 +271,6 @@ impl TcpPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(prefix: (&str, u8), address: &str, inside: bool) {
-        let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
-        let (text, bits) = prefix;
-        assert_eq!(
-            Prefix::new(parse(text), bits).contains(parse(address)),
-            inside,
-            "{text}/{bits} {address}"
-        );
-    }
-
-    #[test]
-    fn prefixes_compare_leading_bits_of_the_same_family() {
-        check(("192.0.2.77", 24), "192.0.2.1", true);
-        check(("192.0.2.77", 24), "192.0.3.1", false);
-        check(("192.0.2.77", 24), "::ffff:192.0.2.9", true);
-        check(("192.0.2.77", 32), "192.0.2.77", true);
-        check(("192.0.2.77", 99), "192.0.2.78", false);
-        check(("0.0.0.0", 0), "203.0.113.1", true);
-        check(("0.0.0.0", 0), "2001:db8::1", false);
-        check(("::", 0), "2001:db8::1", true);
-        check(("2001:db8:0:100::", 56), "2001:db8:0:1ff::1", true);
-        check(("2001:db8:0:100::", 56), "2001:db8:0:200::1", false);
-    }
 
     #[test]
     fn quiet_connections_get_less_time_the_more_there_are() {

@@ -19,10 +19,10 @@ use std::time::Duration;
 use cache::Cache;
 use engine::Snapshot;
 use engine::chaos::Chaos;
+use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
-use engine::gate::{self, Gate};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::reverse::ReverseTable;
@@ -199,17 +199,9 @@ pub fn listening(startup: &Startup) -> Listening {
     let listeners = listeners.iter().map(|listener| ListenerPlan {
         address: listener.at.value,
         transports: transports(&listener.speaks),
-        proxies: listener
-            .proxy_protocol_from
-            .iter()
-            .map(|prefix| listen::Prefix::new(prefix.address(), prefix.bits()))
-            .collect(),
+        proxies: listener.proxy_protocol_from.clone(),
         paths: listener.paths.clone(),
-        forwarders: listener
-            .forwarded_from
-            .iter()
-            .map(|prefix| listen::Prefix::new(prefix.address(), prefix.bits()))
-            .collect(),
+        forwarders: listener.forwarded_from.clone(),
     });
     Listening { plan: plan(listeners.collect()), otherwise: None }
 }
@@ -454,7 +446,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
     files.extend(settings.zones.iter().map(|zone| zone.file.value.clone()));
     files.extend(tls::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
-    files.extend(settings.records.iter().flat_map(|set| set.files.iter().map(|file| file.value.clone())));
+    files.extend(settings.records.iter().flat_map(|set| records::files(set, surroundings)));
     if settings.hosts.system {
         files.push(surroundings.hosts_file());
     }
@@ -556,9 +548,7 @@ fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -
 
 /// Returns the set of some prefixes.
 fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
-    PrefixSet::compile(
-        prefixes.iter().filter_map(|prefix| gate::prefixes::Prefix::new(prefix.address(), prefix.bits())),
-    )
+    PrefixSet::compile(prefixes.iter().copied())
 }
 
 /// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.

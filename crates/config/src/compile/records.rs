@@ -1,5 +1,6 @@
 //! Sets of records, ready to answer.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(super) fn compile(
 ) -> BTreeMap<String, Arc<Records>> {
     let compiled = settings.records.iter().map(|set| {
         let mut records = set.records.clone();
+        read_texts(set, &mut records, surroundings, problems);
         read_files(set, &mut records, surroundings, problems);
         if let Some(owner) = alias_with_others(&records) {
             problems.push(
@@ -43,6 +45,49 @@ pub(super) fn of(records: &[Record], key: HashKey) -> Arc<Records> {
     Arc::new(builder.compile(key))
 }
 
+/// Returns the files that a set is read from, with those that they include.
+pub(super) fn files(set: &RecordSet, surroundings: &dyn Surroundings) -> Vec<PathBuf> {
+    let files = RefCell::new(Vec::new());
+    let read = |path: &Path| {
+        files.borrow_mut().push(path.to_owned());
+        surroundings.read(path)
+    };
+    for text in &set.including {
+        let includes = Includes { directory: text.directory.clone(), read: &read };
+        drop(parse_all(&text.text.value, set.origin.as_name(), &includes));
+    }
+    for file in &set.files {
+        if let Ok(octets) = read(&file.value) {
+            let includes = Includes { directory: directory_of(&file.value), read: &read };
+            drop(parse_all(&String::from_utf8_lossy(&octets), set.origin.as_name(), &includes));
+        }
+    }
+    files.into_inner()
+}
+
+fn directory_of(file: &Path) -> PathBuf {
+    file.parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
+fn read_texts(
+    set: &RecordSet,
+    records: &mut Vec<Record>,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) {
+    for text in &set.including {
+        let includes = Includes { directory: text.directory.clone(), read: &|path| surroundings.read(path) };
+        let (found, mistakes) = parse_all(&text.text.value, set.origin.as_name(), &includes);
+        records.extend(found);
+        // The text itself was read without mistakes when it was loaded: they are in the files.
+        problems.extend(
+            mistakes
+                .into_iter()
+                .map(|mistake| Problem::error(text.text.span, mistake.message).expected(mistake.expected)),
+        );
+    }
+}
+
 fn read_files(
     set: &RecordSet,
     records: &mut Vec<Record>,
@@ -60,8 +105,8 @@ fn read_files(
             }
         };
         let text = String::from_utf8_lossy(&octets);
-        let directory = file.value.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let includes = Includes { directory, read: &|path| surroundings.read(path) };
+        let includes =
+            Includes { directory: directory_of(&file.value), read: &|path| surroundings.read(path) };
         let (found, mistakes) = parse_all(&text, set.origin.as_name(), &includes);
         records.extend(found);
         problems.extend(mistakes.into_iter().map(|mistake| {

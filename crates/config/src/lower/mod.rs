@@ -10,6 +10,7 @@ mod sets;
 mod stamp;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,9 +22,9 @@ use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, Certificate, ClientSubnetUse, Cookies, Group, GroupServer, Handshakes, Host,
-    Hosts, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate,
-    RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord,
-    TrustedRoots, View, ZoneSettings,
+    Hosts, IncludingText, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy,
+    Presentation, Rate, RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord,
+    TransportWord, TrustedRoots, View, ZoneSettings,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
@@ -727,16 +728,29 @@ impl Lowering<'_> {
             let origin = origin.value;
             let texts = self.list(&section, "text", |lowering, _, scalar| {
                 let directory = lowering.beside(scalar.span(0, 0).file, Path::new(""));
-                let includes = Includes { directory, read: lowering.read_file };
+                let includes_any = Cell::new(false);
+                let read = |path: &Path| {
+                    includes_any.set(true);
+                    (lowering.read_file)(path)
+                };
+                let includes = Includes { directory: directory.clone(), read: &read };
                 let (records, mistakes) = parse_all(&scalar.text, origin.as_name(), &includes);
                 for mistake in mistakes {
                     let misread = values::Misread::from(mistake);
                     let span = scalar.span(misread.at.start, misread.at.end);
                     lowering.problems.push(misread.into_problem(span));
                 }
-                Ok(records)
+                // What is in files is read when the records are compiled, again whenever one of them changes.
+                let text = || At { value: scalar.text.clone(), span: scalar.span(0, scalar.text.len()) };
+                Ok(match includes_any.get() {
+                    true => (Vec::new(), Some(IncludingText { text: text(), directory })),
+                    false => (records, None),
+                })
             });
-            let records: Vec<Record> = texts.into_iter().flat_map(|at| at.value).collect();
+            let (records, including): (Vec<Vec<Record>>, Vec<Option<IncludingText>>) =
+                texts.into_iter().map(|at| at.value).unzip();
+            let records = records.concat();
+            let including = including.into_iter().flatten().collect();
             let files = self.list(&section, "files", |_, _, scalar| path(&scalar.text));
             let files: Vec<_> = files
                 .into_iter()
@@ -748,7 +762,7 @@ impl Lowering<'_> {
                         .expected("\"text:\" or \"files:\""),
                 );
             }
-            sets.push(RecordSet { name, records, files, origin });
+            sets.push(RecordSet { name, records, including, files, origin });
         }
         sets
     }

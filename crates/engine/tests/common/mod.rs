@@ -150,7 +150,7 @@ pub fn usual(cache: &Arc<Cache>, rules: CacheRules) -> Vec<Op> {
 }
 
 pub fn gate() -> Gate {
-    let any = |address: &str| Prefix::new(address.parse().expect("an address"), 0).expect("a prefix");
+    let any = |address: &str| Prefix::new(address.parse().expect("an address"), 0);
     Gate {
         allowed: PrefixSet::compile([any("0.0.0.0"), any("::")]),
         banned: PrefixSet::default(),
