@@ -1,0 +1,173 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What a worker tells the jobs: one record for each query that reached a step such as `record` or `effect(…)`.
+//!
+//! Every worker has a ring of its own with one writer and one reader. Writing a record is a score of plain stores and
+//! one release store; a record that finds no room is dropped and counted, so that no reader can slow a query.
+
+mod path;
+mod record;
+mod ring;
+
+use wire::Query;
+
+use crate::client::{Client, Now};
+use crate::finish::Answer;
+use crate::snapshot::Snapshot;
+pub use path::{Mark, PATH_MAX, Path};
+pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
+pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
+
+/// Things to tell about one query; a policy that tells more loses the rest, counted.
+pub const TELLS_MAX: usize = 8;
+/// Labels that the metrics of one process may have.
+pub const LABELS_MAX: usize = 256;
+
+/// What is to be told: the number of an effect, a log text, a set to learn for, or the recorder.
+///
+/// Numbers keep their meaning for as long as the process lives, as those of upstream groups do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TellId(pub u16);
+
+/// The number of a metrics label, below [`LABELS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelId(pub u16);
+
+/// What one query has to tell when its reply is complete. Survives waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tells {
+    ids: [u16; TELLS_MAX],
+    len: u8,
+    is_urgent: bool,
+    is_silent: bool,
+}
+
+impl Tells {
+    /// For work without a client: nothing is told of it.
+    pub(crate) const SILENT: Self = Self { is_silent: true, ..Self::NONE };
+    /// Nothing so far.
+    pub(crate) const NONE: Self = Self { ids: [0; TELLS_MAX], len: 0, is_urgent: false, is_silent: false };
+
+    /// Adds one, if it is not there yet; false if there is no room.
+    pub(crate) fn add(&mut self, id: TellId, is_urgent: bool) -> bool {
+        if self.is_silent {
+            return true;
+        }
+        self.is_urgent |= is_urgent;
+        let len = usize::from(self.len);
+        if self.ids.iter().take(len).any(|&known| known == id.0) {
+            return true;
+        }
+        match self.ids.get_mut(len) {
+            Some(slot) => {
+                *slot = id.0;
+                self.len += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Adds what another has to tell.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for &id in other.ids() {
+            self.add(TellId(id), other.is_urgent);
+        }
+    }
+
+    /// Returns whether there is nothing to tell.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn ids(&self) -> &[u16] {
+        self.ids.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+/// What a worker's engine tells with; tells nobody until it is given a ring.
+#[derive(Default)]
+pub struct Teller {
+    writer: Option<EventWriter>,
+    chance: u32,
+}
+
+/// A query whose reply is complete.
+pub(crate) struct Told<'a> {
+    pub(crate) tells: &'a Tells,
+    pub(crate) path: Option<&'a Path>,
+    /// What it was answered by.
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) now: Now,
+    pub(crate) began_ms: u64,
+    pub(crate) query: &'a Query<'a>,
+    pub(crate) client: &'a Client,
+    /// The answer and its octets after the question.
+    pub(crate) answer: Option<(&'a Answer, &'a [u8])>,
+}
+
+impl Teller {
+    /// Returns the ring.
+    pub(crate) const fn writer(&self) -> Option<&EventWriter> {
+        self.writer.as_ref()
+    }
+
+    /// Tells through `writer` from now on.
+    pub(crate) fn attach(&mut self, writer: EventWriter) {
+        self.writer = Some(writer);
+    }
+
+    /// Returns a number that is different every time, for shares: evenly spread, not hard to guess.
+    pub(crate) const fn chance(&mut self) -> u32 {
+        // A full-period generator (Numerical Recipes) whose upper half is mixed into the lower.
+        self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.chance ^ self.chance >> 16).wrapping_mul(0x9e37_79b1)
+    }
+
+    /// Tells what a query has to tell, if it has.
+    pub(crate) fn tell(&mut self, told: &Told<'_>) {
+        let Some(writer) = self.writer.as_mut().filter(|_| !told.tells.is_empty()) else { return };
+        let addresses = match told.answer {
+            Some((answer, body)) => Addresses::read(body, answer.counts.first().copied().unwrap_or(0)),
+            None => Addresses::default(),
+        };
+        let question = &told.query.question;
+        writer.tell(&Event {
+            tells: told.tells,
+            monotonic_ms: told.now.monotonic_ms,
+            waited_ms: told.now.monotonic_ms.saturating_sub(told.began_ms),
+            client: told.client.address_of(told.query, &told.snapshot.trusted_peers),
+            port: told.client.port,
+            transport: told.client.transport,
+            qname: question.qname,
+            qtype: question.qtype,
+            qclass: question.qclass,
+            rcode: told.answer.map(|(answer, _)| answer.rcode),
+            answers: told.answer.map_or(0, |(answer, _)| answer.counts.first().copied().unwrap_or(0)),
+            addresses: &addresses,
+            snapshot: told.snapshot.number,
+            path: told.path.unwrap_or(&Path::NONE),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn tells(ids: &[u16]) -> Tells {
+        let mut tells = Tells::default();
+        for &id in ids {
+            assert!(tells.add(TellId(id), false));
+        }
+        tells
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_left_out() {
+        let mut full = tells(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(full.add(TellId(3), false), "it is there already");
+        assert!(!full.add(TellId(9), true));
+        assert_eq!(full.ids(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

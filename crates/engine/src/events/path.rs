@@ -1,0 +1,100 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! The way a query takes through its policy, as far as it is noted.
+
+use crate::explain::Recorder;
+use crate::matchers::{Facts, Matcher};
+use crate::trace::{Note, StepOutcome, Tracer};
+
+/// Steps of the way through the policy that a record holds.
+pub const PATH_MAX: usize = 32;
+
+/// The way a query took through the policy, step by step: what matched, what did not, what was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    steps: [u32; PATH_MAX],
+    len: u8,
+}
+
+/// What came of a step, in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It did what it does.
+    Done,
+    /// Its condition held.
+    Held,
+    /// Its condition did not hold.
+    Failed,
+    /// It found a fresh answer in a cache.
+    Hit,
+    /// It found a stale answer in a cache.
+    Stale,
+    /// It found nothing in a cache.
+    Missed,
+    /// It brought an answer.
+    Answered,
+    /// It ended the query.
+    Ended,
+    /// It waited.
+    Waited,
+}
+
+impl Mark {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Done,
+        Self::Held,
+        Self::Failed,
+        Self::Hit,
+        Self::Stale,
+        Self::Missed,
+        Self::Answered,
+        Self::Ended,
+        Self::Waited,
+    ];
+}
+
+impl Path {
+    /// No step so far.
+    pub(super) const NONE: Self = Self { steps: [0; PATH_MAX], len: 0 };
+
+    /// Adds a step; what comes after the last that fits is left out.
+    pub fn push(&mut self, step: u16, mark: Mark) {
+        if let Some(slot) = self.steps.get_mut(usize::from(self.len)) {
+            *slot = u32::from(step) | (mark as u32) << 16;
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn steps(&self) -> &[u32] {
+        self.steps.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+impl Tracer for Path {
+    fn step(&mut self, at: u16, outcome: StepOutcome<'_>) {
+        let mark = match outcome {
+            StepOutcome::Done => Mark::Done,
+            StepOutcome::Looked(Some(true)) => Mark::Hit,
+            StepOutcome::Looked(Some(false)) => Mark::Stale,
+            StepOutcome::Looked(None) => Mark::Missed,
+            StepOutcome::Answered => Mark::Answered,
+            StepOutcome::Ended => Mark::Ended,
+            StepOutcome::Waits(_) => Mark::Waited,
+        };
+        self.push(at, mark);
+    }
+
+    fn test(&mut self, at: u16, _: &Matcher, _: Facts<'_>, holds: bool) {
+        self.push(at, if holds { Mark::Held } else { Mark::Failed });
+    }
+
+    fn note(&mut self, _: Note) {}
+
+    fn keep(&self) -> Option<Recorder> {
+        None
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(self)
+    }
+}
