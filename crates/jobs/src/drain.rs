@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::jobs::Learn;
-use engine::events::{Doorbell, EventReader, EventRecord, EventView};
+use engine::events::{Doorbell, EventReader, EventView};
 use tracing::info;
 
 use crate::clock::Clock;
 use crate::effects::{Count, Occurrence, Runner};
 use crate::limiter::Limiter;
 use crate::names::name_text;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Taking};
 
 /// Records that are read from one worker's ring before the others get their turn.
 const TURN_RECORDS: usize = 4096;
@@ -142,7 +142,6 @@ struct Reading {
 impl Reading {
     fn work(&mut self) {
         self.doorbell.belongs_to(std::thread::current());
-        let mut record = EventRecord::default();
         loop {
             // Asked before the rings are: what was told before the end is read.
             let stops = self.shared.stops.load(Ordering::Acquire);
@@ -151,19 +150,29 @@ impl Reading {
             let mut was_urgent = false;
             for index in 0..self.readers.len() {
                 for _ in 0..TURN_RECORDS {
-                    if !self.readers.get_mut(index).is_some_and(|reader| reader.read(&mut record)) {
+                    // Most records are for the recorder: they are copied once, to where it takes them from.
+                    let start = self.batch.len();
+                    let reader = self.readers.get_mut(index);
+                    if !reader.is_some_and(|reader| reader.read_behind(&mut self.batch)) {
                         break;
                     }
                     count += 1;
-                    was_urgent |= record.view().is_urgent();
-                    self.pass(&routes, &record);
+                    was_urgent |= self.pass(&routes, start);
                 }
             }
-            if let (Some(recorder), true) = (&routes.recorder, self.batch_records > 0) {
-                recorder.take(&self.batch, self.batch_records);
+            let taking = match &routes.recorder {
+                Some(recorder) if self.batch_records > 0 => recorder.take(&self.batch, self.batch_records),
+                Some(_) => Taking::Done,
+                None => {
+                    // The recorder is gone since they were read.
+                    self.shared.counts.lost.add(self.batch_records);
+                    Taking::Done
+                }
+            };
+            if taking == Taking::Done {
+                self.batch.clear();
+                self.batch_records = 0;
             }
-            self.batch.clear();
-            self.batch_records = 0;
             self.shared.counts.read.add(count);
             if count > 0 && (stops || was_urgent) {
                 if !stops && self.readers.iter().all(EventReader::is_empty) {
@@ -171,8 +180,12 @@ impl Reading {
                 }
                 continue;
             }
-            if stops {
+            if stops && taking == Taking::Done {
                 break;
+            }
+            if stops {
+                std::thread::yield_now();
+                continue;
             }
             // What is not urgent gathers: on a busy machine waking this thread costs more than all that it reads.
             self.doorbell.arm();
@@ -183,16 +196,15 @@ impl Reading {
         }
     }
 
-    /// Hands a record to everybody whom it concerns.
-    fn pass(&mut self, routes: &Routes, record: &EventRecord) {
-        let event = record.view();
+    /// Hands the record that begins at `start` of the batch to everybody whom it concerns, and leaves it there if the
+    /// recorder is one of them; returns whether it is urgent.
+    fn pass(&mut self, routes: &Routes, start: usize) -> bool {
+        let event = EventView::new(self.batch.get(start..).unwrap_or(&[]));
         let mut made: Option<Arc<Occurrence>> = None;
+        let mut is_recorded = false;
         for tell in event.tells() {
             match routes.routes.get(usize::from(tell.0)) {
-                Some(Route::Record) => {
-                    self.batch.extend_from_slice(record.words());
-                    self.batch_records += 1;
-                }
+                Some(Route::Record) => is_recorded = routes.recorder.is_some(),
                 Some(Route::Effect(runner)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
                     runner.tell(Arc::clone(made));
@@ -210,6 +222,13 @@ impl Reading {
                 Some(Route::Nobody) | None => self.shared.counts.lost.add(1),
             }
         }
+        let is_urgent = event.is_urgent();
+        if is_recorded {
+            self.batch_records += 1;
+        } else {
+            self.batch.truncate(start);
+        }
+        is_urgent
     }
 
     fn log(&self, text: &str, occurrence: &Occurrence) {

@@ -2,7 +2,7 @@
 //!
 //! The events thread hands over records as they came from the workers' rings, by copying words; everything else (names to
 //! text, paths to text, SQL) happens here. What finds no room is dropped and counted, so that a slow disk costs records
-//! and never queries.
+//! and never queries. The thread runs only when no other wants the processor: a busy machine costs records, too.
 //!
 //! # The database
 //!
@@ -16,16 +16,18 @@
 //! | `paths` | each way through the policy once, as text |
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
 use config::jobs as settings;
 use engine::events::{EventView, Mark};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Statement, Transaction, params};
 use tracing::{error, info, warn};
 
 use crate::clock::{Clock, unix_ms_now};
@@ -58,6 +60,10 @@ CREATE INDEX queries_by_name ON queries (name, id);
 CREATE INDEX queries_by_time ON queries (at_ms);
 PRAGMA user_version = 1;
 ";
+
+const INSERT: &str = "
+INSERT INTO queries (at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
 /// Octets of records that may wait to be written.
 const WAITING_OCTETS_MAX: usize = 4 << 20;
@@ -147,12 +153,25 @@ impl Recorder {
     }
 
     /// Takes records, as many as there is room for: their words, one record after the other, and how many they are.
-    pub(crate) fn take(&self, words: &[u64], records: u64) {
-        let mut waiting = self.shared.lock();
+    ///
+    /// Does not wait: while the writer takes records out, they may have to be offered again later.
+    pub(crate) fn take(&self, words: &[u64], records: u64) -> Taking {
+        let mut waiting = match self.shared.waiting.try_lock() {
+            Ok(waiting) => waiting,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // The writer has no priority: it may have been interrupted right there.
+            Err(TryLockError::WouldBlock) if words.len() * size_of::<u64>() <= WAITING_OCTETS_MAX / 4 => {
+                return Taking::Later;
+            }
+            Err(TryLockError::WouldBlock) => {
+                self.shared.counts.dropped.add(records);
+                return Taking::Done;
+            }
+        };
         if waiting.is_closed || (waiting.words.len() + words.len()) * size_of::<u64>() > WAITING_OCTETS_MAX {
             drop(waiting);
             self.shared.counts.dropped.add(records);
-            return;
+            return Taking::Done;
         }
         waiting.words.extend_from_slice(words);
         waiting.records += records;
@@ -161,6 +180,7 @@ impl Recorder {
         if is_half_full {
             self.shared.changed.notify_one();
         }
+        Taking::Done
     }
 
     /// Writes what waits and ends.
@@ -184,6 +204,16 @@ impl Drop for Recorder {
     }
 }
 
+/// What became of records that were offered to the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Taking {
+    /// They were taken, or dropped and counted.
+    Done,
+    /// They are to be offered again.
+    Later,
+}
+
 /// What the recorder's thread works with.
 struct Writer {
     settings: settings::Recorder,
@@ -191,11 +221,20 @@ struct Writer {
     clock: Clock,
     steps: Steps,
     database: Option<Connection>,
-    names: HashMap<String, i64>,
-    paths: HashMap<String, i64>,
+    /// The numbers of names, by their wire form in lower case.
+    names: HashMap<Box<[u8]>, i64>,
+    /// The numbers of paths, by the snapshot and the steps as events tell them.
+    paths: HashMap<Box<[u32]>, i64>,
     cleaned: Instant,
     paused_until: Option<Instant>,
     is_well: bool,
+}
+
+/// Memory that rows are made in, one after the other.
+#[derive(Default)]
+struct Scratch {
+    text: String,
+    path: Vec<u32>,
 }
 
 impl Writer {
@@ -265,40 +304,52 @@ impl Writer {
             None => open(&self.settings.file)?,
         };
         let transaction = database.transaction()?;
-        let mut rest = words;
         let mut written = 0;
-        while let Some((event, after)) = EventView::split(rest) {
-            rest = after;
-            self.insert(&transaction, event)?;
-            written += 1;
+        {
+            let mut insert = transaction.prepare_cached(INSERT)?;
+            let mut scratch = Scratch::default();
+            let mut rest = words;
+            while let Some((event, after)) = EventView::split(rest) {
+                rest = after;
+                self.insert(&transaction, &mut insert, &mut scratch, event)?;
+                written += 1;
+            }
         }
         transaction.commit()?;
         self.database = Some(database);
         Ok(written)
     }
 
-    fn insert(&mut self, transaction: &Transaction<'_>, event: EventView<'_>) -> rusqlite::Result<()> {
-        let mut room = [0; 256];
-        let name = name_text(event.qname(&mut room));
-        let name = number(transaction, &mut self.names, name, "names", "name")?;
-        let path = if self.settings.keeps_path {
-            let path = self.path_text(event);
-            Some(number(transaction, &mut self.paths, path, "paths", "path")?)
-        } else {
-            None
-        };
-        let mut addresses = String::new();
+    fn insert(
+        &mut self,
+        transaction: &Transaction<'_>,
+        insert: &mut Statement<'_>,
+        scratch: &mut Scratch,
+        event: EventView<'_>,
+    ) -> rusqlite::Result<()> {
+        let name = self.name(transaction, event)?;
+        let path =
+            if self.settings.keeps_path { Some(self.path(transaction, scratch, event)?) } else { None };
+        let addresses = &mut scratch.text;
+        addresses.clear();
         for address in event.addresses() {
             if !addresses.is_empty() {
                 addresses.push(' ');
             }
-            addresses.push_str(&address.to_string());
+            // Text takes whatever it is given.
+            let _ = write!(addresses, "{address}");
         }
-        let client = octets(event.client());
-        let mut insert = transaction.prepare_cached(
-            "INSERT INTO queries (at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        )?;
+        let (four, sixteen);
+        let client: &[u8] = match event.client() {
+            IpAddr::V4(address) => {
+                four = address.octets();
+                &four
+            }
+            IpAddr::V6(address) => {
+                sixteen = address.octets();
+                &sixteen
+            }
+        };
         insert.execute(params![
             self.clock.unix_ms(event.monotonic_ms()),
             event.waited_ms(),
@@ -310,10 +361,45 @@ impl Writer {
             event.qclass().0,
             event.rcode().map(|rcode| rcode.0),
             event.answers(),
-            (!addresses.is_empty()).then_some(addresses),
+            (!addresses.is_empty()).then_some(addresses.as_str()),
             path,
         ])?;
         Ok(())
+    }
+
+    /// Returns the number of the name asked for.
+    fn name(&mut self, transaction: &Transaction<'_>, event: EventView<'_>) -> rusqlite::Result<i64> {
+        let mut room = [0; 256];
+        let name = event.qname(&mut room);
+        // No length of a label is a capital letter.
+        let mut folded = [0; 256];
+        let folded = folded.get_mut(..name.len()).unwrap_or(&mut []);
+        folded.copy_from_slice(name.as_bytes());
+        folded.make_ascii_lowercase();
+        if let Some(number) = self.names.get(&*folded) {
+            return Ok(*number);
+        }
+        let number = number(transaction, &name_text(name), "names", "name")?;
+        remember(&mut self.names, &*folded, number);
+        Ok(number)
+    }
+
+    /// Returns the number of the way through the policy.
+    fn path(
+        &mut self,
+        transaction: &Transaction<'_>,
+        scratch: &mut Scratch,
+        event: EventView<'_>,
+    ) -> rusqlite::Result<i64> {
+        scratch.path.clear();
+        scratch.path.push(event.snapshot());
+        scratch.path.extend(event.path().map(|(step, mark)| u32::from(step) << 8 | mark as u32));
+        if let Some(number) = self.paths.get(scratch.path.as_slice()) {
+            return Ok(*number);
+        }
+        let number = number(transaction, &self.path_text(event), "paths", "path")?;
+        remember(&mut self.paths, scratch.path.as_slice(), number);
+        Ok(number)
     }
 
     /// Writes the way through the policy: one step after the other, each with what came of it.
@@ -372,32 +458,26 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// Returns the number of a text in one of the tables that hold each text once.
-fn number(
-    transaction: &Transaction<'_>,
-    known: &mut HashMap<String, i64>,
-    text: String,
-    table: &str,
-    column: &str,
-) -> rusqlite::Result<i64> {
-    if let Some(number) = known.get(&text) {
-        return Ok(*number);
-    }
-    let mut find = transaction.prepare_cached(&format!("SELECT id FROM {table} WHERE {column} = ?1"))?;
-    let found: Option<i64> = find.query_row([&text], |row| row.get(0)).optional()?;
-    let number = match found {
-        Some(number) => number,
-        None => {
-            let mut insert =
-                transaction.prepare_cached(&format!("INSERT INTO {table} ({column}) VALUES (?1)"))?;
-            insert.insert([&text])?
-        }
-    };
+/// Remembers the number of something; forgets all of them when they are too many.
+fn remember<T: Clone + Eq + Hash>(known: &mut HashMap<Box<[T]>, i64>, what: &[T], number: i64) {
     if known.len() >= REMEMBERED_MAX {
         known.clear();
     }
-    known.insert(text, number);
-    Ok(number)
+    known.insert(what.into(), number);
+}
+
+/// Returns the number of a text in one of the tables that hold each text once.
+fn number(transaction: &Transaction<'_>, text: &str, table: &str, column: &str) -> rusqlite::Result<i64> {
+    let mut find = transaction.prepare_cached(&format!("SELECT id FROM {table} WHERE {column} = ?1"))?;
+    let found: Option<i64> = find.query_row([text], |row| row.get(0)).optional()?;
+    match found {
+        Some(number) => Ok(number),
+        None => {
+            let mut insert =
+                transaction.prepare_cached(&format!("INSERT INTO {table} ({column}) VALUES (?1)"))?;
+            insert.insert([text])
+        }
+    }
 }
 
 /// Opens the database for writing, and makes it if it is not there.
@@ -681,11 +761,18 @@ mod tests {
         Arc::new(Mutex::new(vec![(9, Arc::from([])), (4, names)]))
     }
 
+    /// Offers records until they are taken or dropped.
+    fn take(recorder: &Recorder, words: &[u64], records: u64) {
+        while recorder.take(words, records) == Taking::Later {
+            std::thread::yield_now();
+        }
+    }
+
     fn record(file: &Path, queries: &[(&str, &str)]) {
         let clock = Clock::new(Instant::now());
         let recorder = Recorder::start(&settings(file.to_owned()), clock, steps(), || ()).expect("a thread");
         for (at, (qname, client)) in queries.iter().enumerate() {
-            recorder.take(&words(qname, client, at as u64), 1);
+            take(&recorder, &words(qname, client, at as u64), 1);
         }
         recorder.stop();
         assert_eq!(recorder.counts().written.read(), queries.len() as u64);
@@ -795,14 +882,61 @@ mod tests {
         // A folder is no database.
         let rules = settings(folder.path().to_owned());
         let recorder = Recorder::start(&rules, Clock::new(Instant::now()), steps(), || ()).expect("a thread");
-        recorder.take(&words("a.example.org", "192.0.2.1", 0), 1);
+        take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
         recorder.stop();
         assert_eq!((recorder.counts().written.read(), recorder.counts().failed.read()), (0, 1));
-        recorder.take(&words("a.example.org", "192.0.2.1", 0), 1);
+        take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
         assert_eq!(recorder.counts().dropped.read(), 1, "nobody takes it any more");
         let recorder = Recorder::start(&rules, Clock::new(Instant::now()), steps(), || ()).expect("a thread");
-        recorder.take(&vec![1; WAITING_OCTETS_MAX / 8 + 1], 1000);
+        take(&recorder, &vec![1; WAITING_OCTETS_MAX / 8 + 1], 1000);
         assert_eq!(recorder.counts().dropped.read(), 1000, "there is no room");
         recorder.stop();
+    }
+
+    #[test]
+    fn a_writer_that_stands_still_costs_records_and_each_is_counted() {
+        let shared = Arc::new(Shared {
+            waiting: Mutex::new(Waiting { words: Vec::new(), records: 0, is_closed: false }),
+            changed: Condvar::new(),
+            counts: Counts::default(),
+        });
+        // Nobody takes out what is put in.
+        let recorder = Recorder {
+            settings: settings(PathBuf::from("queries.db")),
+            shared: Arc::clone(&shared),
+            thread: Mutex::new(None),
+        };
+        let words = words("a.example.org", "192.0.2.1", 0);
+        let room = (WAITING_OCTETS_MAX / (words.len() * size_of::<u64>())) as u64;
+        for _ in 0..room + 10 {
+            take(&recorder, &words, 1);
+        }
+        assert_eq!((shared.lock().records, recorder.counts().dropped.read()), (room, 10));
+        // While the writer is at it, a little is offered again and much is dropped: nobody waits.
+        let held = shared.lock();
+        assert_eq!(recorder.take(&words, 1), Taking::Later);
+        assert_eq!(recorder.counts().dropped.read(), 10);
+        assert_eq!(recorder.take(&vec![1; WAITING_OCTETS_MAX / 4], 50), Taking::Done);
+        assert_eq!(recorder.counts().dropped.read(), 60);
+        drop(held);
+        recorder.close();
+        take(&recorder, &words, 1);
+        assert_eq!(recorder.counts().dropped.read(), 61, "it has ended");
+    }
+
+    #[test]
+    fn ways_through_the_policy_and_names_are_told_apart() {
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let file = folder.path().join("queries.db");
+        record(
+            &file,
+            &[("a.example.org", "192.0.2.1"), ("A.Example.ORG", "192.0.2.1"), ("[.example.org", "192.0.2.1")],
+        );
+        let database = open(&file).expect("a database");
+        let count = |table: &str| -> i64 {
+            let sql = format!("SELECT count(*) FROM {table}");
+            database.query_row(&sql, [], |row| row.get(0)).expect("a count")
+        };
+        assert_eq!((count("queries"), count("names"), count("paths")), (3, 2, 1));
     }
 }
