@@ -1,4 +1,4 @@
-//! What is said while large sets are made, about once a second.
+//! What is said while large sets are made: about once a second, and by a server at every millionth entry of a list.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ use crate::out;
 
 /// How long nothing is said at first, and then between two lines.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+/// After so many entries of a list the log has a line, however quickly they were read.
+const TELL_ENTRIES: usize = 1 << 20;
 
 /// Says something at most so often.
 struct Pace(Cell<Instant>);
@@ -34,7 +36,8 @@ impl Pace {
 pub(crate) fn logged() -> Telling<impl Fn(&SetProgress<'_>)> {
     let pace = Pace::begin();
     Telling(move |progress: &SetProgress<'_>| {
-        if pace.is_time() {
+        let is_milestone = progress.list.is_some() && progress.count.is_multiple_of(TELL_ENTRIES);
+        if pace.is_time() || is_milestone {
             match progress.list {
                 Some(list) => info!(set = progress.set, list, entries = progress.count, "reading a list"),
                 None => info!(set = progress.set, rules = progress.count, "putting a set together"),

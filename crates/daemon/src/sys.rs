@@ -118,10 +118,51 @@ pub(crate) fn keep_capabilities() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1_u64, 0_u64, 0_u64, 0_u64) })
 }
 
-/// Makes the calling thread the least important: it runs when the others have nothing to do.
+/// Makes the calling thread the least important: it runs when the others have nothing to do, and makes way at once when
+/// they have.
 pub(crate) fn lower_priority() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `none` is only read; zero means the calling thread (sched_setscheduler(2), on Linux).
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) } != 0 {
+        be_nice(19);
+    }
+}
+
+/// Makes the calling thread less important than those that answer queries, but not so that it stands still when they are
+/// busy all the time: it gets about a tenth of what each of them gets.
+pub(crate) fn step_back() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `none` is only read; zero means the calling thread. A refusal does no harm.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) };
+    be_nice(10);
+}
+
+fn be_nice(niceness: libc::c_int) {
     // SAFETY: takes numbers only; zero means the calling thread (setpriority(2), on Linux). A refusal does no harm.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
+}
+
+/// Octets from which on a block of memory is the kernel's again as soon as it is freed.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_OCTETS_MIN: libc::c_int = 1 << 20;
+
+/// Sees to it that large blocks of memory are the kernel's again as soon as they are freed.
+///
+/// The allocator of glibc would do so only until the first of them was freed, and keep the next for itself: after a
+/// reload, what reading large lists took would stay with the process.
+pub(crate) fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for parameter in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
+        // SAFETY: takes numbers only. A refusal does no harm.
+        let _ = unsafe { libc::mallopt(parameter, LARGE_OCTETS_MIN) };
+    }
+}
+
+/// Gives the kernel back what is free of the memory that the allocator holds.
+pub(crate) fn give_back_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: takes a number only, and changes nothing that is in use.
+    let _ = unsafe { libc::malloc_trim(LARGE_OCTETS_MIN as usize) };
 }
 
 /// Gives up the capabilities of this thread that are not kept, for good. Threads started later inherit that.

@@ -8,6 +8,7 @@ mod chores;
 mod devices;
 mod greeting;
 mod operator;
+mod reclaim;
 mod signals;
 mod sockets;
 mod worker;
@@ -18,7 +19,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use config::settings::{LogFormat, LogLevel};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
-use engine::{Snapshot, SnapshotCell, Vigil};
+use engine::{SnapshotCell, Vigil};
 use fetch::plan::Target;
 use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
@@ -76,6 +76,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let knob =
         log::start(log_format(loaded.settings.startup.log_format), log_level(loaded.settings.log_level));
     abort_on_panic();
+    sys::return_large_blocks();
     privileges::raise_limits();
 
     // No thread is started before privileges are given up: capabilities belong to threads.
@@ -132,7 +133,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let kept = caches::kept(&plans);
     kept.iter().for_each(caches::Kept::read);
 
-    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaimer()?));
+    let reclaim = reclaim::start().map_err(|error| format!("a thread cannot be started: {error}"))?;
+    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let (upstreams, watched) = watch::channel(Upstreams { plan: Arc::clone(&plans.fetch), adopted });
     let (stopper, stop) = listen::stop();
@@ -333,14 +335,6 @@ async fn tick(clock: Option<&mut Interval>) {
 
 async fn second_end(signals: &mut Signals) {
     while signals.next().await != Order::End {}
-}
-
-/// Starts the thread that frees what workers no longer use.
-fn reclaimer() -> Result<Sender<Arc<Snapshot>>, String> {
-    let (sender, old) = std::sync::mpsc::channel();
-    let free = move || old.into_iter().for_each(drop);
-    let started = std::thread::Builder::new().name("reclaim".into()).spawn(free);
-    started.map(|_| sender).map_err(|error| format!("a thread cannot be started: {error}"))
 }
 
 /// Makes a panic anywhere end the process: a server that lost a worker answers some clients and not others.

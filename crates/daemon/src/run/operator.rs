@@ -29,7 +29,7 @@ use super::log_level;
 use super::worker::{Explaining, Face, Upstreams};
 use crate::explain::Prepared;
 use crate::inspect::Origin;
-use crate::{log, progress, systemd};
+use crate::{log, progress, sys, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
@@ -230,8 +230,12 @@ impl Running {
 
     /// Returns the warnings and the settings that need a restart, or every mistake.
     fn try_reload(&self, work: &mut Work) -> Result<(Vec<Diagnostic>, Vec<String>), Vec<Diagnostic>> {
-        let loaded = self.origin.load()?;
-        let plans = config::compile(&loaded, &self.addresses, Some(&work.plans), &progress::logged())?;
+        let previous = &work.plans;
+        let (loaded, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
+            let loaded = self.origin.load()?;
+            let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
+            Ok((loaded, plans))
+        })?;
         self.put(work, plans);
         self.knob.turn(log_level(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
@@ -270,13 +274,10 @@ impl Running {
             return Err(format!("there is no set \"{name}\""));
         }
         let begin = Instant::now();
-        let compiled = config::compile_again(
-            &work.loaded,
-            &self.addresses,
-            Some(&work.plans),
-            &progress::logged(),
-            only,
-        );
+        let (loaded, previous) = (&work.loaded, &work.plans);
+        let compiled = apart(|| {
+            config::compile_again(loaded, &self.addresses, Some(previous), &progress::logged(), only)
+        });
         let is_adopted = compiled.is_ok();
         let found = match compiled {
             Ok(plans) => {
@@ -296,6 +297,8 @@ impl Running {
             view.caches = caches::by_name(&work.plans);
             view.sets = work.plans.sets.clone();
             view.bans = work.plans.snapshot.gate.banned_live.clone();
+            // They may include other files than before.
+            view.files = config::watched(&work.loaded.settings, &System);
         }
         let diagnostics = found.iter().map(api::Diagnostic::from).collect();
         let took_ms = begin.elapsed().as_millis() as u64;
@@ -562,6 +565,18 @@ impl Operator for Running {
             Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
         }
     }
+}
+
+/// Does work that may take seconds on a thread that steps back behind those that answer queries.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            sys::step_back();
+            work()
+        });
+        // A panic ends the process before anybody waits for its outcome.
+        thread.join().expect("the thread returned")
+    })
 }
 
 /// Returns the seconds since 1970.
