@@ -1,5 +1,5 @@
 //! What do the rules of a policy cost a query that they do not concern? What does a query cost that is compared with a
-//! million names, alone and in a batch?
+//! million names, alone and in a batch? What does it cost that a query is told of, with its way through the policy?
 //!
 //! Two hundred rules: half of them compare the name with sets of ten suffixes, the others the client and the type. None
 //! fits; a last one answers. The difference to the policy that has only the last one is what the rules cost.
@@ -8,7 +8,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use engine::events::{TellId, ring};
 use engine::matchers::{Matcher, TypeSet};
+use engine::ops::cache::CacheRules;
+use engine::ops::event::EventStep;
 use engine::program::Op;
 use engine::{Engine, Reply, Verdict};
 use sets::{AddressSetBuilder, NameSetBuilder, Reach};
@@ -16,7 +19,7 @@ use wire::{NameBuf, Rcode, Rtype};
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-use common::{Ask, KEY, Server, gate};
+use common::{Ask, KEY, Server, gate, usual, with_address};
 
 const RULES: u32 = 200;
 
@@ -126,5 +129,40 @@ fn million(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, policies, million);
+/// A hit in a small cache, told of or not, and what reading the record costs whoever reads it.
+fn telling(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("policy");
+    let ask = Ask::new("www.example.org", Rtype::A).edns(1232);
+    let (writer, mut reader) = ring(1 << 18, Arc::default());
+    let mut server = Server::with(gate(), |cache| usual(cache, CacheRules::default()));
+    server.fetch(&ask, &with_address(&ask, 300, [192, 0, 2, 1]));
+    let mut told = Server::noting_path(gate(), |cache| {
+        let mut ops = vec![Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false })];
+        ops.extend(usual(cache, CacheRules::default()));
+        ops
+    });
+    told.engine = told.engine.telling(writer);
+    told.fetch(&ask, &with_address(&ask, 300, [192, 0, 2, 1]));
+    let (query, client, mut words) = (ask.bytes(), server.client, Vec::new());
+    let hit = |engine: &mut Engine| {
+        let mut buffer = [0; 512];
+        let mut reply = Reply::new(&mut buffer);
+        assert!(matches!(engine.answer(black_box(&query), &client, &mut reply), Verdict::Answered));
+    };
+    group.bench_function("a hit that nobody is told of", |bencher| bencher.iter(|| hit(&mut server.engine)));
+    group.bench_function("a hit that is told of and read", |bencher| {
+        bencher.iter(|| {
+            hit(&mut told.engine);
+            words.clear();
+            while reader.read_behind(&mut words) {}
+        });
+    });
+    // Nobody reads: the ring is full.
+    group.bench_function("a hit that finds no room to be told", |bencher| {
+        bencher.iter(|| hit(&mut told.engine));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, policies, million, telling);
 criterion_main!(benches);

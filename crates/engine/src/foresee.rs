@@ -34,6 +34,7 @@ impl Engine {
         match (self.large_cache(), self.snapshot.program.large_sets()) {
             (None, []) => {}
             (cache, []) => self.announce::<0>(cache, &[], queries),
+            (cache, sets @ [_]) => self.announce::<1>(cache, sets, queries),
             (cache, sets) => self.announce::<SETS_FORESEEN_MAX>(cache, sets, queries),
         }
     }

@@ -211,7 +211,10 @@ impl<S: Service> Reader<S> {
                 let mut outbox = port.outbox.borrow_mut();
                 if is_first {
                     engine.begin(now);
-                    engine.foresee(self.queries());
+                    // One alone would wait no less for having been announced.
+                    if messages > 1 {
+                        engine.foresee(self.queries());
+                    }
                     is_first = false;
                 }
                 let is_over = self.answer(&mut *engine, &mut outbox, &mut cursor);
