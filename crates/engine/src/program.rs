@@ -42,6 +42,8 @@ pub enum Op {
     Drop,
     /// Sets a mark, 0 to 63.
     Mark(u8),
+    /// Takes these marks away, one bit each.
+    Unmark(u64),
     /// Answers from local names, if the name is there.
     Local(Arc<crate::local::LocalData>),
     /// Answers from the zones, if the name belongs to one of them. They were compiled with the snapshot's key.
@@ -419,6 +421,7 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
         Some(
             Op::Call(_)
             | Op::Mark(_)
+            | Op::Unmark(_)
             | Op::Local(_)
             | Op::Zone(_)
             | Op::ZoneSet(_)

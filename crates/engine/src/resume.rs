@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wire::reply::normalise;
-use wire::{Flags, Folded, Header, Message, Query, Rcode};
+use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now};
 use crate::counters::Counters;
@@ -14,7 +14,7 @@ use crate::gate::cookie::Proof;
 use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
 use crate::ops::forward::own_subnet_bits;
-use crate::ops::outgoing::{self, OPTIONS_OCTETS_MAX, Outgoing};
+use crate::ops::outgoing::{self, Outgoing};
 use crate::ops::quickest::{Distances, Probe};
 use crate::ops::split::{
     BranchEnd, BranchOf, BranchReport, Next, Progress, SplitStep, Worth, changed, no_branch, put_header,
@@ -58,6 +58,8 @@ pub struct Suspended {
     path: Option<Box<Path>>,
     began_ms: u64,
     outgoing: Outgoing,
+    /// Options of an upstream's reply that go on to the client, in wire form.
+    back: Box<[u8]>,
     fill: Option<Fill>,
     /// The answer there is, if steps may still see it.
     answer: Option<Box<Kept>>,
@@ -99,6 +101,7 @@ impl Suspended {
             path: None,
             began_ms: 0,
             outgoing: run.outgoing,
+            back: Box::default(),
             fill: run.fill,
             answer: if run.answer.is_some() { Kept::new(run, &want, message) } else { None },
             depth: run.depth,
@@ -277,6 +280,17 @@ impl Engine {
         if let Outcome::Branch(won) = &outcome {
             suspended.tells.merge(&won.report.tells);
         }
+        match outcome {
+            Outcome::Reply(message) => {
+                let changes = suspended.outgoing.options(suspended.snapshot.program.ops());
+                suspended.back =
+                    changes.map_or_else(Box::default, |changes| outgoing::carried(changes, message));
+            }
+            Outcome::Branch(won) => suspended.back = outgoing::carried_by_branch(won.message),
+            // The answer there is stays the one there is.
+            Outcome::Slept => {}
+            Outcome::Failed(_) | Outcome::NoBranch => suspended.back = Box::default(),
+        }
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let body_at = Header::LEN + query.question_bytes().len();
         if let Some(recorder) = &suspended.recorder {
@@ -353,15 +367,10 @@ impl Engine {
         }
         let tells = run.tells;
         if let Some((_, split, branch)) = suspended.parent() {
-            return self.scratch.report(split, branch, &query, (&answer, &tells), reply);
+            return self.scratch.report(split, branch, &query, (&answer, &tells, &suspended.back), reply);
         }
         self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
-        let mut options = [0; OPTIONS_OCTETS_MAX];
-        let carried = match (outcome, suspended.outgoing.options(suspended.snapshot.program.ops())) {
-            (Outcome::Reply(message), Some(changes)) => outgoing::carry(changes, message, &mut options),
-            _ => 0,
-        };
-        let options = options.get(..carried).unwrap_or(&[]);
+        let options = &suspended.back;
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
         self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
     }
@@ -673,6 +682,8 @@ impl Scratch {
             return Brought::answer(unwritten());
         };
         answer.octets = normal.len - normal.body_at;
+        // Without the record that carries the options of an upstream's reply.
+        answer.counts = [normal.answers, normal.authorities, normal.additionals];
         Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }
     }
 
@@ -682,7 +693,7 @@ impl Scratch {
         split: &SplitStep,
         branch: u8,
         query: &Query<'_>,
-        (answer, tells): (&Answer, &Tells),
+        (answer, tells, options): (&Answer, &Tells, &[u8]),
         reply: &mut Reply<'_>,
     ) -> Verdict {
         let question = query.question_bytes();
@@ -697,8 +708,29 @@ impl Scratch {
         };
         out.copy_from_slice(from);
         reply.set_len(end);
+        if !options.is_empty() {
+            append_options(options, end, reply);
+        }
         Verdict::Answered
     }
+}
+
+/// Appends an OPT with these options to the answer of a branch, which ends at `end`; leaves it as it is if there is no
+/// room. Who takes the answer up drops the record and keeps the options.
+#[cold]
+fn append_options(options: &[u8], end: usize, reply: &mut Reply<'_>) {
+    let length = (options.len() as u16).to_be_bytes();
+    let fixed = [&[0, 0, Rtype::OPT.0 as u8][..], &[0; 6], &length].concat();
+    let buffer = reply.buffer();
+    let full = end + fixed.len() + options.len();
+    let Some(place) = buffer.get_mut(end..full) else { return };
+    let (head, data) = place.split_at_mut(fixed.len());
+    head.copy_from_slice(&fixed);
+    data.copy_from_slice(options);
+    if let Some([high, low]) = buffer.get_mut(10..12) {
+        [*high, *low] = u16::from_be_bytes([*high, *low]).saturating_add(1).to_be_bytes();
+    }
+    reply.set_len(full);
 }
 
 fn failed(failure: Failure) -> Answer {

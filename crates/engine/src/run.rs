@@ -155,6 +155,7 @@ impl Run<'_> {
                     return End::Drop;
                 }
                 Op::Mark(bit) => self.marks |= 1 << (bit & 63),
+                Op::Unmark(bits) => self.marks &= !bits,
                 Op::Local(local) => {
                     if let Some(answer) = self.look_up_local(local, work.message, body_at) {
                         counters.answers_local.bump();
@@ -266,7 +267,8 @@ impl Run<'_> {
                     Built::Nothing => {}
                 },
                 Op::Outgoing(change) => {
-                    change.apply(&mut self.outgoing, step as u16, self.query, self.client);
+                    let (query, client) = (self.query, self.client);
+                    change.apply(&mut self.outgoing, step as u16, query, client, &snapshot.trusted_peers);
                 }
                 Op::Event(event) => event.emit(self, work),
             }

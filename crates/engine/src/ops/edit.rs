@@ -29,7 +29,8 @@ pub enum Edit {
     StripParams(SvcKeys),
     /// Puts addresses in the first set first, then those in the second, and so on.
     Sort(Box<[Arc<AddressSet>]>),
-    /// Puts the addresses nearest to the client's first: those with which its address has the most leading bits in common.
+    /// Puts the addresses nearest to the client's, as policies see it, first: those with which it has the most leading
+    /// bits in common.
     SortByClient,
     /// Puts another address first each time.
     Shuffle,
@@ -127,7 +128,7 @@ impl Edit {
                 Ok(Outcome::Same)
             }
             Self::SortByClient => {
-                let client = run.client.address;
+                let client = run.client.address_of(run.query, &desktop.snapshot.trusted_peers);
                 draft.order(Order::Ranked(|address| distance(client, address)));
                 Ok(Outcome::Same)
             }

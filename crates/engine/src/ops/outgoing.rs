@@ -9,6 +9,7 @@ use sets::AddressSet;
 use wire::{Flags, Message, OptionCode, Query};
 
 use crate::client::Client;
+use crate::gate::prefixes::PrefixSet;
 use crate::ops::forward::client_subnet;
 use crate::program::Op;
 use crate::want::ClientSubnet;
@@ -32,7 +33,7 @@ pub enum SubnetChange {
     Strip,
     /// The one that the client sent goes on; none if it sent none.
     Forward,
-    /// That of the client's address.
+    /// That of the client's address, as policies see it.
     Client {
         /// Leading bits of an IPv4 address that are told.
         ipv4: u8,
@@ -99,11 +100,19 @@ enum Subnet {
 }
 
 impl Change {
-    /// Changes what is sent. `step` is this step's number.
-    pub(crate) fn apply(&self, outgoing: &mut Outgoing, step: u16, query: &Query<'_>, client: &Client) {
+    /// Changes what is sent. `step` is this step's number; `trusted_peers` may ask for others, of whose addresses is told
+    /// then.
+    pub(crate) fn apply(
+        &self,
+        outgoing: &mut Outgoing,
+        step: u16,
+        query: &Query<'_>,
+        client: &Client,
+        trusted_peers: &PrefixSet,
+    ) {
         match self {
             Self::Subnet(change) => {
-                outgoing.subnet = match change.subnet(query, client) {
+                outgoing.subnet = match change.subnet(query, || client.address_of(query, trusted_peers)) {
                     Some(subnet) => Subnet::Some(subnet),
                     None => Subnet::None,
                 };
@@ -119,7 +128,7 @@ impl Change {
 }
 
 impl SubnetChange {
-    fn subnet(&self, query: &Query<'_>, client: &Client) -> Option<ClientSubnet> {
+    fn subnet(&self, query: &Query<'_>, client: impl FnOnce() -> IpAddr) -> Option<ClientSubnet> {
         let own = || query.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
         match self {
             Self::Strip => None,
@@ -129,7 +138,7 @@ impl SubnetChange {
                 client_subnet(query)
             }
             Self::Client { ipv4, ipv6, private, .. } => {
-                let address = client.address;
+                let address = client();
                 if private.contains(address) {
                     return None;
                 }
@@ -226,18 +235,28 @@ pub(crate) fn options(changes: &[OptionChange], query: &Query<'_>) -> Box<[u8]> 
     octets.into_boxed_slice()
 }
 
-/// Copies the options of an upstream's reply that go on to the client to `out`; returns their octets. Those whose codes
-/// went on from the client come back.
-pub(crate) fn carry(changes: &[OptionChange], reply: &Message<'_>, out: &mut [u8]) -> usize {
+/// Returns the options of an upstream's reply that go on to the client, in wire form: those whose codes went on from the
+/// client come back.
+pub(crate) fn carried(changes: &[OptionChange], reply: &Message<'_>) -> Box<[u8]> {
+    carry(reply, |code| {
+        changes.iter().any(|change| matches!(change, OptionChange::Forward(listed) if *listed == code))
+    })
+}
+
+/// Returns the options that a branch's answer brought from an upstream: all that it has.
+pub(crate) fn carried_by_branch(answer: &Message<'_>) -> Box<[u8]> {
+    carry(answer, |_| true)
+}
+
+/// Returns the wanted options of a message; nothing is put aside if there is none.
+fn carry(message: &Message<'_>, is_wanted: impl Fn(OptionCode) -> bool) -> Box<[u8]> {
+    let mut room = [0; OPTIONS_OCTETS_MAX];
     let mut at = 0;
-    for option in reply.edns.into_iter().flat_map(|edns| edns.options()) {
-        let is_listed = changes
-            .iter()
-            .any(|change| matches!(change, OptionChange::Forward(code) if *code == option.code));
+    for option in message.edns.into_iter().flat_map(|edns| edns.options()) {
         let (head, end) = (at + 4, at + 4 + option.data.len());
-        if is_listed
-            && let Some(room) = out.get_mut(at..end)
-            && let Some((fixed, data)) = room.split_at_mut_checked(head - at)
+        if is_wanted(option.code)
+            && let Some(place) = room.get_mut(at..end)
+            && let Some((fixed, data)) = place.split_at_mut_checked(head - at)
         {
             let ([c0, c1], [l0, l1]) =
                 (option.code.0.to_be_bytes(), (option.data.len() as u16).to_be_bytes());
@@ -246,7 +265,7 @@ pub(crate) fn carry(changes: &[OptionChange], reply: &Message<'_>, out: &mut [u8
             at = end;
         }
     }
-    at
+    room.get(..at).unwrap_or(&[]).into()
 }
 
 #[cfg(test)]
