@@ -362,6 +362,7 @@ const ACTIONS: &[Case] = &[
     ("truncate", "- …\n- truncate", ("x.example", Rtype::A), (Rcode::NOERROR, 0)),
     ("accept", "- …\n- {if: qtype == A, do: accept}\n- reject(nxdomain)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("mark", "- mark(1)\n- if: mark == 1\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("unmark", "- mark(1)\n- unmark(1)\n- mark(2)\n- unmark\n- if: not mark in [1, 2]\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("call", "- call(marked)\n- if: mark == 7\n  do: …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("goto", "- goto(one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("return", "- …\n- return", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),

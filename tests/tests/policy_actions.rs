@@ -133,7 +133,7 @@ policy:
     - records(own)
     - forward(default)
 ";
-    let server = Server::start_in(directory, &forwarding(&[&stub], config));
+    let mut server = Server::start_in(directory, &forwarding(&[&stub], config));
     assert_eq!(server.dig_short(&["www.example.org", "A"]), ["192.0.2.1"]);
     assert_eq!(server.dig_short(&["alias.example.org", "A"]), ["www.example.org.", "192.0.2.1"]);
     assert_eq!(server.dig_short(&["a.b.wild.example.org", "TXT"]), ["\"any\""]);
@@ -159,6 +159,27 @@ policy:
         server.dig_short(&["later.example.org", "A"]) == ["192.0.2.30"]
     });
     assert_eq!(server.dig_short(&["host2.example.org", "A"]), Vec::<String>::new());
+    // So are files that others include, and those that the configuration includes itself.
+    let write = |name: &str, text: &str| {
+        std::fs::write(server.directory().join(name), text).expect("a writable directory");
+    };
+    let serves = |name: &str, address: &str| {
+        testkit::eventually("the new record is served", || server.dig_short(&[name, "A"]) == [address]);
+    };
+    write("text.zone", "twice A 192.0.2.41\n$INCLUDE deeper.zone\n");
+    write("deeper.zone", "deeper A 192.0.2.42\n");
+    serves("twice.example.org", "192.0.2.41");
+    serves("deeper.example.org", "192.0.2.42");
+    write("deeper.zone", "deeper A 192.0.2.43\n");
+    serves("deeper.example.org", "192.0.2.43");
+    write("more.zone", "$INCLUDE again.zone again\n");
+    serves("once.again.example.org", "192.0.2.20");
+    write("again.zone", "once A 192.0.2.44\n");
+    serves("once.again.example.org", "192.0.2.44");
+    // With a mistake in one of them, what was read before stays.
+    write("again.zone", "once A nonsense\n");
+    server.wait_for_log("nonsense");
+    assert_eq!(server.dig_short(&["once.again.example.org", "A"]), ["192.0.2.44"]);
 }
 
 #[test]
@@ -342,6 +363,29 @@ fn upstreams_are_told_the_subnet_that_the_policy_says() {
 }
 
 #[test]
+fn a_client_for_whom_a_trusted_peer_asks_is_the_one_that_counts() {
+    let rules = &["{if: qname == told.example, do: ecs(client)}", "forward(default)", "sort(client)"];
+    let near = "+subnet=203.0.113.77/32";
+    let ask = |server: &Server, stub: &Stub, arguments: &[&str]| {
+        let mut all = vec!["told.example", "A"];
+        all.extend(arguments);
+        let answers = server.dig_short(&all);
+        let (.., options) = sent(stub, "told.example.");
+        let subnet = options.into_iter().find(|(code, _)| *code == OptionCode::CLIENT_SUBNET);
+        (answers, subnet.map(|(_, data)| data))
+    };
+    let as_it_came = ["192.0.2.1", "198.51.100.1", "203.0.113.1"].map(str::to_owned).to_vec();
+    let nearest_first = ["203.0.113.1", "192.0.2.1", "198.51.100.1"].map(str::to_owned).to_vec();
+    let (stub, server) = start_with(addresses(THREE), rules, "trusted-peers: 127.0.0.0/8");
+    assert_eq!(ask(&server, &stub, &[near]), (nearest_first, Some(vec![0, 1, 24, 0, 203, 0, 113])));
+    // A subnet is nobody in particular: then it is the peer that counts, whose address means nothing outside.
+    assert_eq!(ask(&server, &stub, &["+subnet=203.0.113.0/24"]), (as_it_came.clone(), None));
+    assert_eq!(ask(&server, &stub, &[]), (as_it_came.clone(), None));
+    let (stub, server) = start(addresses(THREE), rules);
+    assert_eq!(ask(&server, &stub, &[near]), (as_it_came, None), "anybody could claim that");
+}
+
+#[test]
 fn upstreams_are_sent_the_options_and_flags_that_the_policy_says() {
     let (stub, server) = start(
         Script::default(),
@@ -363,6 +407,47 @@ fn upstreams_are_sent_the_options_and_flags_that_the_policy_says() {
     let (flags, name, wants_dnssec, options) = sent(&stub, "usual.example.");
     assert_eq!((flags, wants_dnssec, options.len()), (0x0100, false, 0));
     assert_eq!(name.as_name().as_bytes(), b"\x05USUAL\x07example\0");
+}
+
+#[test]
+fn options_of_an_upstreams_reply_come_back_however_it_was_asked() {
+    let answer =
+        Answer::a(300, Ipv4Addr::new(192, 0, 2, 1)).with_option(65_001, &[1]).with_option(65_002, b"x");
+    let stub = Stub::start(Script::always(answer));
+    let policy = "\
+policy:
+  main:
+    - local
+    - {if: qname in suffix:inside.example, do: fallback(bad, inside)}
+    - {if: qname in suffix:nothing.example, do: fallback(bad, plain)}
+    - options(65001 forward)
+    - {if: qname in suffix:fallback.example, do: fallback(bad, default)}
+    - {if: qname in suffix:race.example, do: race(bad, plain)}
+    - {if: qname in suffix:nested.example, do: fallback(bad, nested)}
+    - {if: qname in suffix:old.example, do: redirect(new.example)}
+    - {if: qname in suffix:late.example, do: [forward(default), sleep(5ms), accept]}
+    - forward(default)
+  bad: [reject(servfail)]
+  plain: [forward(default)]
+  inside: [options(65001 forward), forward(default)]
+  nested: [fallback(bad, plain)]
+";
+    let server = Server::start(&forwarding(&[&stub], policy));
+    let back = |name: &str| {
+        let heard = server.ask(&Ask::new(name, Rtype::A).edns(1232).option(OptionCode(65_001), b"mine"));
+        assert_eq!(heard.option(OptionCode(65_002)), None, "{name}");
+        assert!(heard.answers().last().is_some_and(|answer| answer.ends_with("192.0.2.1")), "{heard:?}");
+        heard.option(OptionCode(65_001))
+    };
+    for name in ["usual.example", "fallback.example", "race.example", "nested.example", "inside.example"] {
+        assert_eq!(back(name), Some(vec![1]), "{name}");
+    }
+    for name in ["www.old.example", "late.example"] {
+        assert_eq!(back(name), Some(vec![1]), "{name}");
+    }
+    assert_eq!(back("nothing.example"), None, "no step said that it comes back");
+    let silent = server.ask(&Ask::new("fallback.example", Rtype::A));
+    assert_eq!(silent.option(OptionCode(65_001)), None, "a client without EDNS gets none");
 }
 
 #[test]

@@ -85,6 +85,55 @@ fn v6(last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last)
 }
 
+/// Four servers, the same in both programs.
+const ENCRYPTED: &str = "\
+plugins:
+  - {tag: main, type: sequence, args: [{exec: black_hole 192.0.2.10}]}
+  - {tag: kids, type: sequence, args: [{exec: set_mark}, {matches: qname ads.example, exec: reject 3}, {exec: $main}]}
+  - {tag: plain, type: udp_server, args: {entry: main, listen: '127.0.0.1:5353'}}
+  - {tag: dot, type: tcp_server, args: {entry: kids, listen: '127.0.0.1:5354', cert: certificate.pem, key: key.pem, idle_timeout: 10}}
+  - tag: doh
+    type: http_server
+    args:
+      listen: '127.0.0.1:0'
+      cert: certificate.pem
+      key: key.pem
+      src_ip_header: X-Forwarded-For
+      entries:
+        - {path: /dns-query, exec: main}
+        - {path: /kids, exec: kids}
+  - {tag: doq, type: quic_server, args: {entry: main, listen: '127.0.0.1:0', cert: certificate.pem, key: key.pem}}
+";
+
+#[test]
+fn encrypted_servers_are_imported_with_their_certificates_and_paths() {
+    for system in ["mosdns", "oxidns"] {
+        // Only one of them has this executor.
+        let text = match system {
+            "mosdns" => ENCRYPTED.replace("{exec: set_mark}, ", ""),
+            _ => ENCRYPTED.replace("set_mark", "set_mark 4"),
+        };
+        let directory = TempDir::new().expect("a temporary directory");
+        testkit::certificate(directory.path(), &[testkit::tls::NAME, "127.0.0.1"]);
+        std::fs::write(directory.path().join("config.yaml"), text).expect("a writable directory");
+        let server = serve(system, directory, &[]);
+        let name = format!("+tls-hostname={}", testkit::tls::NAME);
+        let trusted = format!("+tls-ca={}", server.directory().join("certificate.pem").display());
+        let ask =
+            |at: SocketAddr, how: &str, qname: &str| testkit::kdig(at, &[how, &trusted, &name, qname, "A"]);
+        let at = |transport: &str| SocketAddr::new(server.address().ip(), server.port(transport));
+        contains(&server.kdig(&["ads.example", "A"]), "192.0.2.10");
+        let printed = ask(server.another(), "+tls", "ads.example");
+        contains(&printed, "TLS session");
+        contains(&printed, "status: NXDOMAIN");
+        contains(&ask(server.another(), "+tls", "www.example"), "192.0.2.10");
+        contains(&ask(at("https"), "+https", "ads.example"), "192.0.2.10");
+        contains(&ask(at("https"), "+https=/kids", "ads.example"), "status: NXDOMAIN");
+        contains(&ask(at("https"), "+https=/kids", "www.example"), "192.0.2.10");
+        contains(&testkit::kdig(at("quic"), &["+quic", "ads.example", "A"]), "192.0.2.10");
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------- mosdns
 
 /// What the servers at home know: everything in domestic networks, unless the name says otherwise.

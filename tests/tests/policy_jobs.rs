@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
 use testkit::mikrotik::Router;
-use testkit::{Answer, Ask, Page, Script, Server, Stub, Web, eventually, forwarding};
+use testkit::{Answer, Ask, Page, Script, Server, Stub, UdpClient, Web, eventually, forwarding};
 use wire::{Rcode, Rtype};
 
 /// Set in the copy of this program that runs in a network namespace of its own.
@@ -243,6 +243,59 @@ fn a_router_keeps_what_it_is_told() {
 }
 
 #[test]
+fn what_is_always_in_a_list_is_put_there_and_taken_out_again() {
+    let router = Router::start();
+    let list = "/ip/firewall/address-list";
+    let entry = |address: &str, comment: &str, timeout: Option<&str>| {
+        let mut entry = HashMap::from([
+            (".id".to_owned(), format!("*{address}")),
+            ("list".to_owned(), "video".to_owned()),
+            ("address".to_owned(), address.to_owned()),
+            ("comment".to_owned(), comment.to_owned()),
+        ]);
+        entry.extend(timeout.map(|timeout| ("timeout".to_owned(), timeout.to_owned())));
+        (list.to_owned(), entry)
+    };
+    // From an earlier run: named no more, learned from an answer, named and about to end; and somebody else's.
+    router.put([
+        entry("203.0.113.1", "gannet:lists", None),
+        entry("203.0.113.2", "gannet:lists", Some("00:05:00")),
+        entry("192.0.2.7", "gannet:lists", Some("00:00:01")),
+        entry("203.0.113.3", "by hand", None),
+    ]);
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "effects:\n\
+             \x20 lists: {{type: mikrotik-list, address: \"{0}\", user: gannet, password: secret, list4: video, list6: video6, \
+             always: [192.0.2.7, 198.51.100.0/24, \"2001:db8::9\"]}}\n\
+             policy: {{main: [effect(lists), forward(default)]}}\n",
+            router.address()
+        ),
+    ));
+    let comment = |menu: &str, address: &str| router.entry(menu, address, "comment");
+    let ours = Some("gannet:lists".to_owned());
+    eventually("the IPv6 address is in its list", || {
+        comment("/ipv6/firewall/address-list", "2001:db8::9/128") == ours
+    });
+    assert_eq!(comment(list, "198.51.100.0/24"), ours);
+    assert_eq!(
+        (comment(list, "192.0.2.7"), router.entry(list, "192.0.2.7", "timeout")),
+        (ours.clone(), None)
+    );
+    assert_eq!(comment(list, "203.0.113.1"), None, "it is named no more");
+    assert_eq!(comment(list, "203.0.113.2"), ours, "the router takes it out when its time is over");
+    assert_eq!(comment(list, "203.0.113.3").as_deref(), Some("by hand"));
+    // An answer with one of them gives it no timeout.
+    server.ask(&ask("www.example.org"));
+    server.ask(&ask("two.example.org"));
+    eventually("the answers' addresses were seen to", || server.stat("effect.lists", "done") >= 2);
+    assert_eq!(router.entry(list, "192.0.2.7", "timeout"), None);
+    assert_eq!(server.stat("effect.lists", "failed"), 0);
+}
+
+#[test]
 fn a_router_is_spoken_to_inside_of_tls_if_its_certificate_is_right() {
     let router = Router::start_tls("router.example");
     let directory = tempfile::TempDir::new().expect("a temporary directory");
@@ -367,7 +420,7 @@ fn queries_are_recorded_with_their_way() {
     server.ask(&ask("Two.example.org"));
     server.ask(&ask("two.example.org"));
     server.ask(&ask("x.ads.example.org"));
-    testkit::UdpClient::connect(server.address()).expect_silence(&ask("drop.example.org").bytes());
+    UdpClient::connect(server.address()).expect_silence(&ask("drop.example.org").bytes());
     // The probes of the test kit are recorded too.
     let log = |more: &[&str]| {
         let arguments = [&["log", "-c", "gannet.yaml", "--json", "-n", "100"], more].concat();
@@ -428,6 +481,23 @@ fn chosen_queries_are_recorded_and_others_are_not() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains(" two.example.org A NOERROR "), "{said}");
+}
+
+#[test]
+fn a_share_of_the_queries_is_recorded() {
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "recorder: {file: queries.db, share: 10%}\npolicy: {main: [{if: qname in suffix:example.org, do: label(asked)}, cache(main), forward(default)]}\n",
+    ));
+    let client = UdpClient::connect(server.address());
+    for id in 0..1000 {
+        client.ask(&ask("www.example.org").id(id));
+    }
+    assert_eq!(server.stat("label", "asked"), 1000);
+    let told = server.stat("events", "told");
+    assert!((40..=200).contains(&told), "{told} of 1000");
+    eventually("they are written", || server.stat("recorder", "written") == told);
 }
 
 #[test]

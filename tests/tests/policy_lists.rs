@@ -269,3 +269,26 @@ fn web_servers_are_found_by_the_resolvers_that_are_named() {
     assert!(ignorant.count("lists.test.") >= 1);
     assert_eq!(rcode(&server, "one.example"), HELD);
 }
+
+#[test]
+fn a_server_that_reads_a_large_list_says_how_far_it_is() {
+    let directory = TempDir::new().expect("a temporary directory");
+    // Lines count, whatever is on them: empty ones are read quickly.
+    let mut list = vec![b'\n'; 1 << 20];
+    list.extend(b"one.example\n");
+    std::fs::write(directory.path().join("large"), &list).expect("a writable directory");
+    let stub = Stub::start(Script::default());
+    let policy = "sets: {large: {lists: \"names:large\"}}\npolicy: {main: [local, {if: qname in large, do: reject(nxdomain)}, forward(default)]}";
+    let mut server = Server::start_in(directory, &forwarding(&[&stub], policy));
+    let line = server.wait_for_log("reading a list");
+    for part in ["large", "1048576"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(rcode(&server, "www.one.example"), Rcode::NXDOMAIN);
+    // So it does while it runs on.
+    list.extend(b"two.example\n");
+    let before = server.log().len();
+    std::fs::write(server.directory().join("large"), &list).expect("a writable directory");
+    eventually("the list is read again", || rcode(&server, "two.example") == Rcode::NXDOMAIN);
+    assert!(server.log().iter().skip(before).any(|line| line.contains("reading a list")));
+}

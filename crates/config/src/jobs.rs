@@ -10,7 +10,7 @@ use crate::policy::action::Event;
 use crate::settings::Settings;
 use crate::source::At;
 use crate::suggest::{nearest, one_of};
-use crate::values::{Misread, Read, Secret};
+use crate::values::{Misread, Prefix, Read, Secret};
 
 /// Everything for the jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -251,6 +251,8 @@ pub enum MikrotikWhat {
         list4: Option<String>,
         /// The list for IPv6 addresses.
         list6: Option<String>,
+        /// What is in them all the time.
+        always: Vec<Prefix>,
     },
     /// Routes to single addresses.
     Routes {

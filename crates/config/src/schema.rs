@@ -1314,6 +1314,14 @@ pub const ROWS: &[Row] = &[
     unset("effects.*.password", Kind::One(Value::Password), "MikroTik: the password, or `file:` and a path."),
     unset("effects.*.list4", text(), "MikroTik: the address list for IPv4 addresses."),
     unset("effects.*.list6", text(), "MikroTik: the address list for IPv6 addresses."),
+    row(
+        "effects.*.always",
+        Kind::List(Value::Prefix),
+        "[]",
+        "what is in the lists comes from answers",
+        "MikroTik: addresses and networks that are in the lists all the time, without a timeout. They are there seconds after the \
+         start, are looked after every three minutes, and are taken out when another start or a reload names others.",
+    ),
     unset("effects.*.gateway4", text(), "MikroTik: the gateway of routes to IPv4 addresses."),
     unset("effects.*.gateway6", text(), "MikroTik: the gateway of routes to IPv6 addresses."),
     unset("effects.*.routing-table", text(), "MikroTik: the routing table; `main` if not set."),

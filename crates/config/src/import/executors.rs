@@ -292,10 +292,8 @@ impl<'a> Translator<'a> {
     fn marks(&mut self, quick: &Quick) -> Rules {
         let mut actions = Vec::new();
         if quick.head.value == "set_mark" {
-            self.wrong(
-                quick.head.span,
-                "\"set_mark\" takes marks away, which cannot be expressed".to_owned(),
-            );
+            // It replaces all marks.
+            actions.push(Action::plain("unmark"));
         }
         for word in self.separated(&quick.argument) {
             if let Some(mark) = self.mark(&word) {

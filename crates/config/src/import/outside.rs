@@ -5,6 +5,7 @@ use super::policies::{Action, Rule};
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::source::At;
+use crate::values;
 use crate::yaml::Value;
 
 /// One half of a kernel set: which set, and how many bits of an address go in.
@@ -198,11 +199,24 @@ impl<'a> Translator<'a> {
             }
             tls.finish(problems);
         }
-        if args.node("persistent").is_some()
-            && let Some(place) = args.place("persistent")
-        {
-            let message = "\"persistent\" cannot be expressed".to_owned();
-            problems.push(crate::diagnostic::Problem::error(place, message));
+        if let Some(node) = args.node("persistent") {
+            let persistent = Args::new(self.dialect, "\"persistent\"", node, problems);
+            let addresses = persistent.texts("ips", problems);
+            if persistent.node("files").is_some()
+                && let Some(place) = persistent.place("files")
+            {
+                let message = "\"files\" cannot be expressed: name the addresses in \"ips\"".to_owned();
+                problems.push(crate::diagnostic::Problem::error(place, message));
+            }
+            persistent.finish(problems);
+            for address in &addresses {
+                if let Err(misread) = values::prefix(&address.value) {
+                    problems.push(misread.into_problem(address.span));
+                }
+            }
+            if !addresses.is_empty() {
+                map.put("always", Out::Row(addresses.into_iter().map(|address| address.value).collect()));
+            }
         }
         args.ignore(
             &[
@@ -525,7 +539,7 @@ fn duration(text: &str) -> String {
 
 /// Returns how cron says "every so often"; `None` for what does not divide an hour or a day.
 fn every(text: &str) -> Option<String> {
-    let minutes = crate::values::duration(text).ok()?.as_secs() / 60;
+    let minutes = values::duration(text).ok()?.as_secs() / 60;
     match minutes {
         1 => Some("* * * * *".to_owned()),
         minutes @ 2..=59 if 60 % minutes == 0 => Some(format!("*/{minutes} * * * *")),

@@ -3,6 +3,7 @@
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::policy::ENTRY;
+use crate::settings::TransportWord;
 use crate::source::{At, Span};
 use crate::values;
 
@@ -10,11 +11,30 @@ use crate::values;
 pub(super) const TRUSTED_FROM_THE_START: &str =
     "peers that are trusted are taken at their word from the first rule on, not from this one on";
 
+/// What is said where a server takes the word of whoever speaks HTTP about the client.
+const FORWARDED_FROM_HERE: &str =
+    "there everybody is believed who says for whom it asks; here only whom you list, at first this machine";
+/// What is said where servers have certificates of their own.
+const BY_NAME: &str =
+    "There each server has its own certificate; here the server name that the client sends chooses.";
+
 /// A place where queries are taken.
 struct Door {
     at: String,
-    transport: &'static str,
+    speaks: Vec<TransportWord>,
+    /// What queries begin with.
     entry: At<String>,
+    /// Paths of HTTP requests, and what these begin with.
+    paths: Vec<(String, At<String>)>,
+    /// Whether the client's address comes in a header.
+    is_forwarded: bool,
+}
+
+/// What a server has to prove who it is.
+#[derive(PartialEq, Eq)]
+struct Proof {
+    certificate: String,
+    key: String,
 }
 
 impl Translator<'_> {
@@ -70,40 +90,39 @@ impl Translator<'_> {
     /// Translates every server, and asks for the policies that they begin with.
     pub(super) fn servers(&mut self, top: &mut Map) {
         let mut doors: Vec<Door> = Vec::new();
+        let mut proofs: Vec<Proof> = Vec::new();
         let declared = self.declared;
         for plugin in &declared.plugins {
-            let transport = match plugin.kind.value.as_str() {
-                "udp_server" => "udp",
-                "tcp_server" => "tcp",
-                "http_server" | "quic_server" => {
-                    self.used.insert(plugin.tag.value.clone());
-                    self.wrong(
-                        plugin.kind.span,
-                        format!("\"{}\": encrypted transports cannot be expressed yet", plugin.kind.value),
-                    );
-                    continue;
-                }
-                _ => continue,
-            };
+            let kind = plugin.kind.value.as_str();
+            if !matches!(kind, "udp_server" | "tcp_server" | "http_server" | "quic_server") {
+                continue;
+            }
             self.used.insert(plugin.tag.value.clone());
             let args = self.args(plugin);
-            let entry = args.text("entry", &mut self.problems);
             let listen = args.text("listen", &mut self.problems);
-            if transport == "tcp" {
-                for key in ["cert", "key"] {
-                    if args.text(key, &mut self.problems).is_some_and(|value| !value.value.is_empty())
-                        && let Some(place) = args.place(key)
-                    {
-                        self.wrong(place, "encrypted transports cannot be expressed yet".to_owned());
-                    }
-                }
-                args.ignore(
-                    &["idle_timeout"],
-                    "\"limits.tcp\" has one for all listeners",
-                    &mut self.problems,
-                );
+            let proof = if kind == "udp_server" { None } else { self.proof(&args, plugin.kind.span) };
+            let (speaks, paths, is_forwarded) = match (kind, &proof) {
+                ("udp_server", _) => (vec![TransportWord::Udp], Vec::new(), false),
+                ("tcp_server", None) => (vec![TransportWord::Tcp], Vec::new(), false),
+                ("tcp_server", Some(_)) => (vec![TransportWord::Tls], Vec::new(), false),
+                ("quic_server", _) => (vec![TransportWord::Quic], Vec::new(), false),
+                _ => self.http_server(&args, proof.is_some()),
+            };
+            if kind == "quic_server" && proof.is_none() {
+                self.wrong(plugin.kind.span, "this server has no \"cert\" and \"key\"".to_owned());
+            }
+            let entry = match paths.first() {
+                Some((_, entry)) => Some(entry.clone()),
+                None => args.text("entry", &mut self.problems),
+            };
+            if kind != "udp_server" {
+                let why = "\"limits.tcp\" has one for all listeners";
+                args.ignore(&["idle_timeout"], why, &mut self.problems);
             }
             args.finish(&mut self.problems);
+            if let Some(proof) = proof.filter(|proof| !proofs.contains(proof)) {
+                proofs.push(proof);
+            }
             let at = match (&listen, self.dialect) {
                 (Some(listen), _) => listen.value.clone(),
                 (None, Dialect::Mosdns) => "127.0.0.1:53".to_owned(),
@@ -125,8 +144,9 @@ impl Translator<'_> {
                 self.wrong(plugin.kind.span, "this server has no \"entry\"".to_owned());
                 continue;
             };
-            if self.plugin(&entry).is_some() {
-                doors.push(Door { at, transport, entry });
+            let entries = paths.iter().map(|(_, entry)| entry).chain([&entry]);
+            if entries.fold(true, |found, entry| self.plugin(entry).is_some() && found) {
+                doors.push(Door { at, speaks, entry, paths, is_forwarded });
             }
         }
         if doors.is_empty() {
@@ -136,7 +156,19 @@ impl Translator<'_> {
             ));
             return;
         }
-        self.entries(&doors, top);
+        self.entries(doors, top);
+        if !proofs.is_empty() {
+            let notes = if proofs.len() > 1 { vec![BY_NAME.to_owned()] } else { Vec::new() };
+            let certificates = proofs.into_iter().map(|proof| {
+                let mut certificate = Map::default();
+                certificate.put("certificate", proof.certificate);
+                certificate.put("key", proof.key);
+                Noted::from(certificate)
+            });
+            let mut tls = Map::default();
+            tls.note("certificates", notes, Out::List(certificates.collect()));
+            top.put("tls", tls);
+        }
         // Both programs answer everybody who can reach them.
         let allow = Noted {
             notes: vec![format!(
@@ -148,53 +180,153 @@ impl Translator<'_> {
         top.put("allow", allow);
     }
 
-    /// Writes listeners; where they begin with different plugins, views choose by listener.
-    fn entries(&mut self, doors: &[Door], top: &mut Map) {
-        let main = &doors[0].entry.value;
-        self.entry_policy(main, ENTRY);
-        let mut listen: Vec<(String, Vec<&'static str>, String)> = Vec::new();
-        for door in doors {
-            let tag = &door.entry.value;
-            match listen.iter_mut().find(|(at, _, entry)| *at == door.at && entry == tag) {
-                Some((_, transports, _)) if !transports.contains(&door.transport) => {
-                    transports.push(door.transport);
-                }
-                Some(_) => {}
-                None => listen.push((door.at.clone(), vec![door.transport], tag.clone())),
+    /// Reads the certificate of a server; neither file or both must be named.
+    fn proof(&mut self, args: &Args<'_>, place: Span) -> Option<Proof> {
+        let [certificate, key] = ["cert", "key"].map(|name| {
+            let file = args.text(name, &mut self.problems);
+            file.map(|file| file.value).filter(|file| !file.is_empty())
+        });
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Some(Proof { certificate, key }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                self.wrong(place, "\"cert\" and \"key\" go together".to_owned());
+                None
             }
         }
-        let has_views = listen.iter().any(|(_, _, entry)| entry != main);
+    }
+
+    /// Reads what is special about a server of DNS over HTTPS: what it speaks, its paths, and whether the client's
+    /// address comes in a header.
+    fn http_server(
+        &mut self,
+        args: &Args<'_>,
+        is_secured: bool,
+    ) -> (Vec<TransportWord>, Vec<(String, At<String>)>, bool) {
+        let mut speaks = vec![if is_secured { TransportWord::Https } else { TransportWord::Http }];
+        if args.flag("enable_http3", &mut self.problems).is_some_and(|flag| flag.value) {
+            speaks.push(TransportWord::H3);
+            if let (false, Some(place)) = (is_secured, args.place("enable_http3")) {
+                self.wrong(place, "HTTP/3 takes \"cert\" and \"key\"".to_owned());
+            }
+        }
+        let header = args.text("src_ip_header", &mut self.problems).filter(|header| !header.value.is_empty());
+        if let Some(header) = &header {
+            let is_known =
+                ["x-forwarded-for", "forwarded"].iter().any(|known| header.value.eq_ignore_ascii_case(known));
+            if is_known {
+                self.warn(header.span, FORWARDED_FROM_HERE);
+            } else {
+                let message = format!("the header \"{}\" is not read", header.value);
+                self.problems.push(
+                    crate::diagnostic::Problem::error(header.span, message)
+                        .expected("X-Forwarded-For or Forwarded"),
+                );
+            }
+        }
+        let mut paths = Vec::new();
+        for node in args.items("entries") {
+            let item = Args::new(self.dialect, "an entry", node, &mut self.problems);
+            let path = item.text("path", &mut self.problems);
+            let entry = item.text("exec", &mut self.problems);
+            let why = "JSON is answered at every path";
+            item.ignore(&["json_api"], why, &mut self.problems);
+            item.finish(&mut self.problems);
+            match (path, entry) {
+                (Some(path), Some(entry)) if path.value.starts_with('/') => paths.push((path.value, entry)),
+                _ => self.wrong(
+                    node.head(),
+                    "an entry has a \"path\" that begins with \"/\", and \"exec\"".to_owned(),
+                ),
+            }
+        }
+        (speaks, paths, header.is_some())
+    }
+
+    /// Writes listeners; where they begin with different plugins, views choose by listener and path.
+    fn entries(&mut self, doors: Vec<Door>, top: &mut Map) {
+        let Some(main) = doors.first().map(|door| door.entry.value.clone()) else { return };
+        self.entry_policy(&main, ENTRY);
+        let mut listen: Vec<Door> = Vec::new();
+        for door in doors {
+            let known =
+                listen.iter_mut().find(|known| known.at == door.at && known.entry.value == door.entry.value);
+            match known {
+                Some(known) if door.speaks.iter().all(|word| known.speaks.contains(word)) => {}
+                Some(known)
+                    if door
+                        .speaks
+                        .iter()
+                        .all(|word| known.speaks.iter().all(|other| other.goes_with(*word))) =>
+                {
+                    known.speaks.extend(door.speaks);
+                    known.paths.extend(door.paths);
+                    known.is_forwarded |= door.is_forwarded;
+                }
+                _ => listen.push(door),
+            }
+        }
+        let has_views = listen.iter().any(|door| door.entry.value != main);
         let mut views = Vec::new();
-        let mut doors = Vec::new();
+        let mut written = Vec::new();
         let mut number = 0;
-        for (at, transports, entry) in listen {
-            let is_plain = transports.len() == 2 && !(has_views && entry != *main);
-            if is_plain {
-                doors.push(Noted::bare(Out::Text(at)));
+        for door in listen {
+            let Door { at, mut speaks, entry, paths, is_forwarded } = door;
+            speaks.sort_unstable_by_key(|word| *word as u8);
+            let is_usual = speaks == [TransportWord::Udp, TransportWord::Tcp];
+            if is_usual && !(has_views && entry.value != main) {
+                written.push(Noted::bare(Out::Text(at)));
                 continue;
             }
-            let mut door = Map::default();
-            door.put("at", at);
-            if transports.len() == 1 {
-                door.put("transport", transports[0]);
+            let mut map = Map::default();
+            map.put("at", at);
+            match speaks.as_slice() {
+                _ if is_usual => {}
+                [only] => map.put("transport", only.word()),
+                several => {
+                    map.put(
+                        "transport",
+                        Out::Row(several.iter().map(|word| word.word().to_owned()).collect()),
+                    );
+                }
             }
-            if entry != *main {
+            if !paths.is_empty() {
+                map.put("paths", Out::Row(paths.iter().map(|(path, _)| path.clone()).collect()));
+            }
+            if is_forwarded {
+                let notes = vec!["The proxies in front of this server.".to_owned()];
+                map.note("forwarded-from", notes, Out::Row(vec!["loopback".to_owned()]));
+            }
+            let others = paths
+                .iter()
+                .filter(|(_, other)| other.value != main)
+                .map(|(path, other)| (Some(path), other));
+            let others: Vec<(Option<&String>, &At<String>)> = match paths.is_empty() {
+                true if entry.value != main => vec![(None, &entry)],
+                true => Vec::new(),
+                false => others.collect(),
+            };
+            if !others.is_empty() {
                 number += 1;
-                let name = format!("{entry}-{number}");
-                let name = self.fresh(Kind::Records, &name);
-                door.put("name", name.as_str());
-                let policy = match self.declared.find(&entry) {
-                    Some(plugin) if plugin.kind.value == "sequence" => self.sequence_policy(&entry, false),
-                    _ => self.single_policy(&entry),
-                };
-                let mut view = Map::default();
-                view.put("policy", policy);
-                view.put("listeners", Out::Row(vec![name]));
-                views.push(Noted::from(view));
+                let name = self.fresh(Kind::Records, &format!("{}-{number}", entry.value));
+                map.put("name", name.as_str());
+                for (path, other) in others {
+                    let policy = match self.declared.find(&other.value) {
+                        Some(plugin) if plugin.kind.value == "sequence" => {
+                            self.sequence_policy(&other.value, false)
+                        }
+                        _ => self.single_policy(&other.value),
+                    };
+                    let mut view = Map::default();
+                    view.put("policy", policy);
+                    view.put("listeners", Out::Row(vec![name.clone()]));
+                    view.put_some("paths", path.map(|path| Out::Row(vec![path.clone()])));
+                    views.push(Noted::from(view));
+                }
             }
-            doors.push(door.into());
+            written.push(map.into());
         }
-        top.put("listen", Out::List(doors));
+        top.put("listen", Out::List(written));
         if !views.is_empty() {
             top.put("views", Out::List(views));
         }

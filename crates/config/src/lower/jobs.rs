@@ -55,6 +55,7 @@ const KINDS: &[(&str, &[&str])] = &[
             "password",
             "list4",
             "list6",
+            "always",
             "comment",
             "patience",
             "timeout",
@@ -312,7 +313,16 @@ impl Lowering<'_> {
             if list4.is_none() && list6.is_none() {
                 return None;
             }
-            MikrotikWhat::Lists { list4, list6 }
+            let always = self.prefixes(section, "always");
+            for prefix in &always {
+                let list = if prefix.address().is_ipv4() { (&list4, "list4") } else { (&list6, "list6") };
+                if let ((None, key), Some(entry)) = (list, section.entry("always")) {
+                    let message = format!("{prefix} has no list to be in");
+                    self.problems
+                        .push(Problem::error(entry.key_span, message).expected(format!("\"{key}:\"")));
+                }
+            }
+            MikrotikWhat::Lists { list4, list6, always }
         } else {
             let [gateway4, gateway6, table] =
                 ["gateway4", "gateway6", "routing-table"].map(|key| self.some_text(section, key));

@@ -94,6 +94,8 @@ const ACTIONS: &[&str] = &[
     "mark(1)",
     "mark(2)",
     "mark(3)",
+    "unmark(2)",
+    "unmark",
     "reject(nxdomain)",
     "reject(notimp)",
     "drop",

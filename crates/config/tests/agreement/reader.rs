@@ -72,6 +72,7 @@ impl Reader<'_> {
     fn act(&mut self, action: &Action) -> Option<Left> {
         match action {
             Action::Core(Core::Mark(mark)) => self.marks |= 1 << mark,
+            Action::Core(Core::Unmark(mark)) => self.marks &= mark.map_or(0, |mark| !(1 << mark)),
             Action::Core(Core::Call(name)) => {
                 if let Left::Ended(said) = self.policy(&name.value) {
                     return Some(Left::Ended(said));

@@ -11,7 +11,8 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::jobs::{self as settings, MikrotikWhat};
+use config::jobs::{self as settings, MikrotikWhat, Timeout};
+use config::values::Prefix;
 
 use rustls::ClientConfig;
 
@@ -27,6 +28,8 @@ const WORDS_MAX: usize = 1024;
 const SENTENCES_MAX: usize = 100_000;
 /// How long after a failure the router is left alone.
 const PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked whether what is always there is there.
+const ALWAYS_EVERY: Duration = Duration::from_secs(180);
 /// Routes that are remembered; more are refused, because nobody would remove them.
 const ROUTES_MAX: usize = 65_536;
 
@@ -40,6 +43,8 @@ pub(crate) struct Mikrotik {
     /// When each route ends, as far as routes do.
     routes: HashMap<IpAddr, Option<Instant>>,
     has_taken_over: bool,
+    /// When we last looked whether what is always there is there.
+    always_seen: Option<Instant>,
     paused_until: Option<Instant>,
 }
 
@@ -53,6 +58,7 @@ impl Mikrotik {
             known: Known::default(),
             routes: HashMap::new(),
             has_taken_over: false,
+            always_seen: None,
             paused_until: None,
         }
     }
@@ -65,7 +71,7 @@ impl Mikrotik {
     /// Returns the list or gateway for an address.
     fn target(&self, address: IpAddr) -> Option<&str> {
         let (v4, v6) = match &self.settings.what {
-            MikrotikWhat::Lists { list4, list6 } => (list4, list6),
+            MikrotikWhat::Lists { list4, list6, .. } => (list4, list6),
             MikrotikWhat::Routes { gateway4, gateway6, .. } => (gateway4, gateway6),
         };
         if address.is_ipv4() { v4.as_deref() } else { v6.as_deref() }
@@ -151,6 +157,10 @@ impl Mikrotik {
         let Some(target) = self.target(address).map(str::to_owned) else { return Ok(()) };
         let comment = self.settings.comment.clone();
         match self.settings.what.clone() {
+            // It stays there without a timeout.
+            MikrotikWhat::Lists { always, .. } if always.iter().any(|prefix| prefix.contains(address)) => {
+                Ok(())
+            }
             MikrotikWhat::Lists { .. } => self.list(address, &target, &comment, timeout),
             MikrotikWhat::Routes { table, distance, .. } => {
                 if !self.routes.contains_key(&address) {
@@ -213,6 +223,63 @@ impl Mikrotik {
             }
         }
         Ok(())
+    }
+
+    /// Sees to it that what is always there is there, without a timeout, and that nothing else of ours is there without
+    /// one; returns whether it was time to look.
+    fn look_after_always(&mut self) -> Result<bool, Refusal> {
+        let MikrotikWhat::Lists { list4, list6, always } = self.settings.what.clone() else {
+            return Ok(false);
+        };
+        if always.is_empty() || self.always_seen.is_some_and(|seen| seen.elapsed() < ALWAYS_EVERY) {
+            return Ok(false);
+        }
+        self.connect()?;
+        let families =
+            [(list4, "/ip/firewall/address-list", true), (list6, "/ipv6/firewall/address-list", false)];
+        for (list, menu, is_ipv4) in families {
+            let Some(list) = list else { continue };
+            let mut missing: Vec<String> =
+                always.iter().filter(|prefix| prefix.address().is_ipv4() == is_ipv4).map(shown).collect();
+            let print = [
+                format!("{menu}/print"),
+                "=.proplist=.id,address,timeout".to_owned(),
+                format!("?list={list}"),
+                format!("?comment={}", self.settings.comment),
+            ];
+            for entry in self.ask(&print)?.entries {
+                let (Some(id), Some(address)) = (entry.get(".id"), entry.get("address")) else { continue };
+                let place = missing.iter().position(|wanted| wanted == address);
+                let stays = match (place, entry.contains_key("timeout")) {
+                    (Some(place), false) => {
+                        missing.swap_remove(place);
+                        true
+                    }
+                    // Its time would end.
+                    (Some(_), true) => false,
+                    // An answer's address, which the router takes out itself; without timeouts we cannot tell.
+                    (None, has_timeout) => has_timeout || self.settings.timeout == Timeout::None,
+                };
+                if !stays {
+                    self.ask(&[format!("{menu}/remove"), format!("=.id={id}")])?;
+                }
+            }
+            for address in missing {
+                let add = [
+                    format!("{menu}/add"),
+                    format!("=list={list}"),
+                    format!("=address={address}"),
+                    format!("=comment={}", self.settings.comment),
+                ];
+                match self.ask(&add) {
+                    // Somebody else keeps it there.
+                    Err(Refusal::Trap(why)) if why.contains("already have") => {}
+                    other => drop(other?),
+                }
+            }
+        }
+        self.always_seen = Some(Instant::now());
+        Ok(true)
     }
 
     /// Removes the routes whose time is over.
@@ -283,8 +350,21 @@ impl Effect for Mikrotik {
         match self.expire() {
             Ok(0) => {}
             Ok(_) => counts.works(),
+            Err(refusal) => return self.trouble(&refusal, counts),
+        }
+        match self.look_after_always() {
+            Ok(false) => {}
+            Ok(true) => counts.works(),
             Err(refusal) => self.trouble(&refusal, counts),
         }
+    }
+}
+
+/// Writes an entry of a list as RouterOS does: a single IPv4 address without its length.
+fn shown(prefix: &Prefix) -> String {
+    match prefix.address() {
+        IpAddr::V4(address) if prefix.bits() == 32 => address.to_string(),
+        _ => prefix.to_string(),
     }
 }
 

@@ -107,6 +107,7 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
         Core::Truncate => emitter.push(Op::Truncate, place),
         Core::Accept => emitter.push(Op::Accept, place),
         Core::Mark(mark) => emitter.push(Op::Mark(*mark), place),
+        Core::Unmark(mark) => emitter.push(Op::Unmark(mark.map_or(u64::MAX, |mark| 1 << (mark & 63))), place),
         Core::Call(name) => emitter.call(&name.value, Op::Call, place),
         Core::Goto(name) => emitter.call(&name.value, Op::Goto, place),
         Core::Return => emitter.push(Op::Return, place),

@@ -528,6 +528,7 @@ mod tests {
             Op::Accept => "accept".to_owned(),
             Op::Drop => "drop".to_owned(),
             Op::Mark(mark) => format!("mark {mark}"),
+            Op::Unmark(marks) => format!("unmark {marks:#b}"),
             Op::Local(_) => "local".to_owned(),
             Op::Zone(_) => "zones".to_owned(),
             Op::ZoneSet(_) => "a set of zones".to_owned(),

@@ -82,6 +82,8 @@ pub enum Core {
     Accept,
     /// Put a mark on the query.
     Mark(u8),
+    /// Takes a mark away; all of them if none is named.
+    Unmark(Option<u8>),
     /// Run another policy, then go on here.
     Call(At<String>),
     /// Go back to where this policy was called.
@@ -482,6 +484,15 @@ pub(super) const ROWS: &[Row] = &[
         read: |arguments| Ok(Action::Core(Core::Mark(arguments.positional(condition::mark)?.value))),
     },
     Row {
+        word: "unmark",
+        arguments: "[NUMBER]",
+        text: "Takes this mark away, or all marks if none is named.",
+        read: |arguments| {
+            let mark = arguments.optional(condition::mark)?;
+            Ok(Action::Core(Core::Unmark(mark.map(|mark| mark.value))))
+        },
+    },
+    Row {
         word: "call",
         arguments: "NAME",
         text: "Runs the policy of that name and goes on here, unless it ended the query.",
@@ -510,6 +521,7 @@ impl Core {
             Self::Race { sides, .. } => Meaning::Runs(sides.iter().collect()),
             Self::Accept => Meaning::Ends,
             Self::Mark(_)
+            | Self::Unmark(_)
             | Self::Rename { .. }
             | Self::Prefer { .. }
             | Self::Dns64 { .. }
@@ -534,6 +546,7 @@ impl Core {
             Self::Call(name) | Self::Goto(name) => vec![Reference { noun: Noun::Policy, name }],
             Self::Accept
             | Self::Mark(_)
+            | Self::Unmark(_)
             | Self::Return
             | Self::Rename { .. }
             | Self::Prefer { .. }

@@ -127,7 +127,8 @@ pub(super) const ROWS: &[Row] = &[
         word: "sort",
         arguments: "client | PREFIX|SET, …",
         text: "Puts addresses in order: `sort(192.0.2.0/24, 2001:db8::/32)` those of the first prefix or set first, then \
-               those of the second; `sort(client)` those nearest to the client's own address.",
+               those of the second; `sort(client)` those nearest to the address of the client, for whom one of `trusted-peers` \
+               may have asked.",
         read: sort,
     },
     Row {

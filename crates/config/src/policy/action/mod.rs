@@ -268,6 +268,8 @@ mod tests {
         check("cache ( main )", Action::Core(Core::Cache(label("main"))));
         check("reject(NXDOMAIN)", Action::Answer(Answer::Reject(Rcode::NXDOMAIN)));
         check("mark(63)", Action::Core(Core::Mark(63)));
+        check("unmark(63)", Action::Core(Core::Unmark(Some(63))));
+        check("unmark", Action::Core(Core::Unmark(None)));
         check("cache(main, continue)", Action::Core(Core::CacheAndGoOn(label("main"))));
         let members = vec![label("a"), label("b")];
         check("forward(all, members a|b)", Action::Core(Core::ForwardTo { group: label("all"), members }));

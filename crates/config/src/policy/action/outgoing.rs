@@ -74,8 +74,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: "client | forward | strip | PREFIX, [PREFIX for AAAA] [, ipv4 BITS, ipv6 BITS, keep]",
         text: "Says what the next `forward` tells upstreams about where the client is (EDNS client subnet, RFC 7871): \
                nothing (`strip`), what the client itself sent (`forward`), a prefix of its address (`client`, 24 bits of an \
-               IPv4 and 56 of an IPv6 address unless `ipv4` or `ipv6` say otherwise; nothing of a private one), or always \
-               the same prefix. With `keep`, what the client sent goes first; a client that asks for nothing to be told \
+               IPv4 and 56 of an IPv6 address unless `ipv4` or `ipv6` say otherwise; nothing of a private one; one of \
+               `trusted-peers` may have asked for another client), or always the same prefix. With `keep`, what the client sent goes first; a client that asks for nothing to be told \
                (prefix 0) is obeyed. Put it before `cache`, which then keeps the answers for each prefix apart. For trusted \
                peers only: `if: client in 10.0.0.53, do: ecs(forward)`.",
         read: |arguments| ecs(arguments).map(|subnet| Action::Outgoing(Outgoing::Subnet(subnet))),
