@@ -418,19 +418,19 @@ fn options_of_an_upstreams_reply_come_back_however_it_was_asked() {
 policy:
   main:
     - local
-    - {if: qname in suffix:inside.example, do: fallback(bad, inside)}
-    - {if: qname in suffix:nothing.example, do: fallback(bad, plain)}
+    - {if: qname in suffix:inside.example, do: 'fallback(bad, inside)'}
+    - {if: qname in suffix:nothing.example, do: 'fallback(bad, plain)'}
     - options(65001 forward)
-    - {if: qname in suffix:fallback.example, do: fallback(bad, default)}
-    - {if: qname in suffix:race.example, do: race(bad, plain)}
-    - {if: qname in suffix:nested.example, do: fallback(bad, nested)}
+    - {if: qname in suffix:fallback.example, do: 'fallback(bad, default)'}
+    - {if: qname in suffix:race.example, do: 'race(bad, plain)'}
+    - {if: qname in suffix:nested.example, do: 'fallback(bad, nested)'}
     - {if: qname in suffix:old.example, do: redirect(new.example)}
     - {if: qname in suffix:late.example, do: [forward(default), sleep(5ms), accept]}
     - forward(default)
   bad: [reject(servfail)]
   plain: [forward(default)]
   inside: [options(65001 forward), forward(default)]
-  nested: [fallback(bad, plain)]
+  nested: ['fallback(bad, plain)']
 ";
     let server = Server::start(&forwarding(&[&stub], policy));
     let back = |name: &str| {

@@ -275,12 +275,12 @@ fn marks_are_set_and_taken_away() {
     let stub = Stub::start(Script::silent());
     let server = Server::start(&forwarding(
         &[&stub],
-        "policy:\n  main:\n    - local\n    - [mark(1), mark(2), mark(3)]\n    - if: qname == one.example\n      do: unmark(2)\n    - if: qname == all.example\n      do: unmark\n    - if: qname == other.example\n      do: [unmark, mark(2)]\n    - if: mark(1) and mark(2) and mark(3)\n      do: reject(notimp)\n    - if: mark(1) and mark(3)\n      do: reject(nxdomain)\n    - if: mark in [1, 3]\n      do: reject(servfail)\n    - if: mark(2)\n      do: reject(yxdomain)\n    - reject(refused)\n",
+        "policy:\n  main:\n    - local\n    - [mark(1), mark(2), mark(3)]\n    - if: qname == one.example\n      do: unmark(2)\n    - if: qname == all.example\n      do: unmark\n    - if: qname == other.example\n      do: [unmark, mark(2)]\n    - if: mark(1) and mark(2) and mark(3)\n      do: reject(notimp)\n    - if: mark(1) and mark(3)\n      do: reject(nxdomain)\n    - if: mark in [1, 3]\n      do: reject(servfail)\n    - if: mark(2)\n      do: reject(formerr)\n    - reject(refused)\n",
     ));
     check(&server, &["none.example"], "status: NOTIMP");
     check(&server, &["one.example"], "status: NXDOMAIN");
     check(&server, &["all.example"], "status: REFUSED");
-    check(&server, &["other.example"], "status: YXDOMAIN");
+    check(&server, &["other.example"], "status: FORMERR");
 }
 
 #[test]

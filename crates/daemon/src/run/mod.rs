@@ -40,7 +40,7 @@ use crate::privileges::{self, Become};
 use crate::sys::Kept;
 use crate::{inspect, log, out, progress, remote, sys, systemd};
 use beat::Doctor;
-use operator::{Parts, Running, Which};
+use operator::{Parts, Running, Watched, Which};
 use signals::{Order, Signals};
 use worker::{Face, Upstreams};
 
@@ -125,6 +125,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
+    let watched = Watched::of(&loaded.settings);
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
@@ -212,6 +213,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         kept,
         jobs,
         loaded,
+        watched,
         devices,
         orders: Arc::clone(&steward.0),
     }));

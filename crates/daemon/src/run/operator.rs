@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cache::Flush;
 use config::sets::{Dynamic, Sets};
-use config::settings::Startup;
+use config::settings::{Settings, Startup};
 use config::{Diagnostic, Severity, Surroundings as _, System};
 use control::Operator;
 use control::api::{self, CacheFlush, Request, Response};
@@ -69,11 +69,31 @@ pub(crate) struct Running {
     seen: Mutex<Seen>,
 }
 
-/// What the files besides the configuration's own looked like.
+/// The files besides the configuration's own that it is made of: a change of one is a reason to compile it again.
+pub(crate) struct Watched {
+    files: Vec<PathBuf>,
+    /// What they looked like before they were read: what changes meanwhile is read once more.
+    before: Vec<Option<u64>>,
+}
+
+impl Watched {
+    /// Looks at the files of a configuration that is about to be compiled.
+    pub(crate) fn of(settings: &Settings) -> Arc<Self> {
+        let files = config::watched(settings, &System);
+        let before = stamps(&files);
+        Arc::new(Self { files, before })
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Option<u64>> {
+    files.iter().map(|file| System.stamp(file).ok()).collect()
+}
+
+/// What the files looked like lately.
 #[derive(Default)]
 struct Seen {
     looks: u64,
-    files: Vec<PathBuf>,
+    watched: Option<Arc<Watched>>,
     /// At the last look.
     last: Vec<Option<u64>>,
     /// When they were last read.
@@ -87,14 +107,16 @@ struct Work {
     kept: Vec<Kept>,
 }
 
+/// Warnings, settings that need a restart, and the files that were read.
+type Reloaded = (Vec<Diagnostic>, Vec<String>, Arc<Watched>);
+
 /// What is shown of the configuration in use.
 struct View {
     caches: Caches,
     sets: Sets,
     /// Who is banned while the server runs.
     bans: Option<Arc<sets::DynamicAddresses>>,
-    /// Files besides the configuration's own whose change is a reason to compile it again.
-    files: Vec<PathBuf>,
+    watched: Arc<Watched>,
     generation: u64,
     adopted: Instant,
     is_last_reload_refused: bool,
@@ -116,6 +138,7 @@ pub(crate) struct Parts {
     pub(crate) plans: config::Plans,
     pub(crate) kept: Vec<Kept>,
     pub(crate) loaded: config::Loaded,
+    pub(crate) watched: Arc<Watched>,
     pub(crate) devices: Devices,
     pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
@@ -145,6 +168,7 @@ impl Running {
             kept,
             jobs,
             loaded,
+            watched,
             devices,
             orders,
         } = parts;
@@ -152,7 +176,7 @@ impl Running {
             caches: caches::by_name(&plans),
             sets: plans.sets.clone(),
             bans: plans.snapshot.gate.banned_live.clone(),
-            files: config::watched(&loaded.settings, &System),
+            watched,
             generation: 1,
             adopted: Instant::now(),
             is_last_reload_refused: false,
@@ -194,14 +218,14 @@ impl Running {
         let outcome = self.try_reload(&mut work);
         let mut view = lock(&self.view);
         let reload = match outcome {
-            Ok((warnings, needs_restart)) => {
+            Ok((warnings, needs_restart, watched)) => {
                 view.generation += 1;
                 view.adopted = Instant::now();
                 view.is_last_reload_refused = false;
                 view.caches = caches::by_name(&work.plans);
                 view.sets = work.plans.sets.clone();
                 view.bans = work.plans.snapshot.gate.banned_live.clone();
-                view.files = config::watched(&work.loaded.settings, &System);
+                view.watched = watched;
                 report(&warnings);
                 if !needs_restart.is_empty() {
                     warn!(settings = %needs_restart.join(", "), "changed, but read only at the start");
@@ -228,13 +252,14 @@ impl Running {
         reload
     }
 
-    /// Returns the warnings and the settings that need a restart, or every mistake.
-    fn try_reload(&self, work: &mut Work) -> Result<(Vec<Diagnostic>, Vec<String>), Vec<Diagnostic>> {
+    /// Returns the warnings, the settings that need a restart, and the files, or every mistake.
+    fn try_reload(&self, work: &mut Work) -> Result<Reloaded, Vec<Diagnostic>> {
         let previous = &work.plans;
-        let (loaded, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
+        let (loaded, watched, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
             let loaded = self.origin.load()?;
+            let watched = Watched::of(&loaded.settings);
             let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
-            Ok((loaded, plans))
+            Ok((loaded, watched, plans))
         })?;
         self.put(work, plans);
         self.knob.turn(log_level(loaded.settings.log_level));
@@ -242,7 +267,7 @@ impl Running {
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
         let warnings = [loaded.warnings.clone(), work.plans.warnings.clone()].concat();
         work.loaded = loaded;
-        Ok((warnings, needs_restart.into_iter().map(|setting| setting.path).collect()))
+        Ok((warnings, needs_restart.into_iter().map(|setting| setting.path).collect(), watched))
     }
 
     /// Brings a configuration into use.
@@ -275,8 +300,10 @@ impl Running {
         }
         let begin = Instant::now();
         let (loaded, previous) = (&work.loaded, &work.plans);
-        let compiled = apart(|| {
-            config::compile_again(loaded, &self.addresses, Some(previous), &progress::logged(), only)
+        let (watched, compiled) = apart(|| {
+            let watched = Watched::of(&loaded.settings);
+            let progress = progress::logged();
+            (watched, config::compile_again(loaded, &self.addresses, Some(previous), &progress, only))
         });
         let is_adopted = compiled.is_ok();
         let found = match compiled {
@@ -297,8 +324,10 @@ impl Running {
             view.caches = caches::by_name(&work.plans);
             view.sets = work.plans.sets.clone();
             view.bans = work.plans.snapshot.gate.banned_live.clone();
-            // They may include other files than before.
-            view.files = config::watched(&work.loaded.settings, &System);
+            if only.is_none() {
+                // They may include other files than before.
+                view.watched = watched;
+            }
         }
         let diagnostics = found.iter().map(api::Diagnostic::from).collect();
         let took_ms = begin.elapsed().as_millis() as u64;
@@ -314,23 +343,24 @@ impl Running {
     /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
     pub(crate) fn look(&self) {
         self.devices.look();
-        let (sets, files, bans) = {
+        let (sets, watched, bans) = {
             let view = lock(&self.view);
-            (view.sets.clone(), view.files.clone(), view.bans.clone())
+            (view.sets.clone(), Arc::clone(&view.watched), view.bans.clone())
         };
         let now = unix_seconds();
         for (_, dynamic) in sets.dynamics() {
             dynamic.sweep(now);
         }
         self.devices.ban_live(bans.iter().flat_map(|bans| bans.list()).map(|(prefix, _)| prefix));
-        let stamps: Vec<Option<u64>> = files.iter().map(|file| System.stamp(file).ok()).collect();
+        let stamps = stamps(&watched.files);
         let mut seen = lock(&self.seen);
         seen.looks += 1;
         if seen.looks.is_multiple_of(LOOKS_PER_WRITE) {
             keep(&sets);
         }
-        if seen.files != files {
-            *seen = Seen { looks: seen.looks, files, last: stamps.clone(), read: stamps };
+        if !seen.watched.as_ref().is_some_and(|known| Arc::ptr_eq(known, &watched)) {
+            let read = watched.before.clone();
+            *seen = Seen { looks: seen.looks, watched: Some(watched), last: stamps, read };
             return;
         }
         // Not while it is being written: only when two looks see the same.
