@@ -125,7 +125,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
-    let watched = Watched::of(&loaded.settings);
+    let files = Watched::of(&loaded.settings);
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
@@ -213,7 +213,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         kept,
         jobs,
         loaded,
-        watched,
+        watched: files,
         devices,
         orders: Arc::clone(&steward.0),
     }));
