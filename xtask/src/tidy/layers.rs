@@ -4,9 +4,10 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 15] = [
+pub(crate) const LAYERS: [(&str, u8); 16] = [
     ("wire", 0),
     ("odoh", 0),
+    ("dnscrypt", 0),
     ("xdp", 0),
     ("cache", 1),
     ("sets", 1),
