@@ -584,7 +584,8 @@ pub const ROWS: &[Row] = &[
         "One server: `9.9.9.9`, `9.9.9.9:53`, `[2620:fe::fe]:53`, `tcp://9.9.9.9`, `tls://dns.quad9.net`, \
          `tls://9.9.9.9#dns.quad9.net`, `https://dns.quad9.net/dns-query`, `quic://dns.example`, `h3://dns.example/dns-query`, a DNS stamp (`sdns://…`), `dns.quad9.net` or `system`. Without a transport, UDP is used, and TCP for answers \
          that do not fit. With `tls://` and `quic://` (port 853 if none is written), `https://` (HTTP/2, port 443) and `h3://` (HTTP/3) the server must have a certificate for the name or the \
-         address written, or for the name after `#`; without one it is not asked anything.",
+         address written, or for the name after `#`; without one it is not asked anything. `odoh://` is oblivious DNS over HTTPS \
+         (see `relay`), and a DNS stamp (`sdns://`) stands for any of these and for DNSCrypt.",
     ),
     unset(
         "upstreams.*.servers[].name",
@@ -621,10 +622,16 @@ pub const ROWS: &[Row] = &[
          for the name all the same.",
     ),
     unset(
+        "upstreams.*.servers[].relay",
+        text(),
+        "The relay that passes oblivious messages on to an `odoh://` server (RFC 9230), so that neither knows both who asks \
+         and what: `https://relay.example.org/proxy`, or its DNS stamp. `dial`, `tls-name` and `pins` are for the relay then.",
+    ),
+    unset(
         "upstreams.*.servers[].proxy",
         Kind::One(Value::Socket { port: 1080, word: None }),
-        "A SOCKS5 proxy (RFC 1928) that connects to the server. What would be asked over UDP is asked over TCP then; \
-         `quic://` and `h3://` cannot pass.",
+        "A SOCKS5 proxy (RFC 1928) through which the server is asked. A proxy that relays datagrams (UDP ASSOCIATE) does so \
+         for UDP, DNSCrypt, `quic://` and `h3://`; through another, UDP and DNSCrypt become TCP, and QUIC cannot pass.",
     ),
     unset("upstreams.*.servers[].proxy-user", text(), "The user that the proxy is told (RFC 1929)."),
     unset(

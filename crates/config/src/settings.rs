@@ -468,6 +468,8 @@ pub struct GroupServer {
     pub mark: Option<u32>,
     /// The address to connect to, whatever the server's name stands for.
     pub dial: Option<At<IpAddr>>,
+    /// The relay that passes oblivious messages on, an HTTPS server.
+    pub relay: Option<At<Server>>,
     /// The SOCKS5 proxy that connects to it.
     pub proxy: Option<At<SocketAddr>>,
     /// The user and the password that the proxy is told.
@@ -542,6 +544,8 @@ pub struct Stamp {
     pub dial: Option<IpAddr>,
     /// SHA-256 of what is signed (TBSCertificate) of certificates of which one must vouch for the server.
     pub certificates: Vec<[u8; 32]>,
+    /// Whose resolver it must be, for DNSCrypt: the provider's name and key.
+    pub provider: Option<(NameBuf, [u8; 32])>,
 }
 
 /// What carries queries to an upstream server.
@@ -559,6 +563,10 @@ pub enum Scheme {
     Quic,
     /// HTTP/3 over QUIC.
     Https3,
+    /// DNSCrypt; only stamps say so.
+    Dnscrypt,
+    /// Oblivious messages over HTTP/2, perhaps through a relay.
+    Odoh,
 }
 
 impl Scheme {
@@ -571,6 +579,7 @@ impl Scheme {
             "https" | "doh" => Some(Self::Https),
             "quic" | "doq" => Some(Self::Quic),
             "h3" => Some(Self::Https3),
+            "odoh" => Some(Self::Odoh),
             _ => None,
         }
     }
@@ -580,24 +589,24 @@ impl Scheme {
         match self {
             Self::Udp | Self::Tcp => 53,
             Self::Tls | Self::Quic => 853,
-            Self::Https | Self::Https3 => 443,
+            Self::Https | Self::Https3 | Self::Dnscrypt | Self::Odoh => 443,
         }
     }
 
-    /// Returns whether the server must prove who it is.
+    /// Returns whether the server must prove who it is by a certificate of TLS.
     pub const fn is_secured(self) -> bool {
         match self {
-            Self::Udp | Self::Tcp => false,
-            Self::Tls | Self::Https | Self::Quic | Self::Https3 => true,
+            Self::Udp | Self::Tcp | Self::Dnscrypt => false,
+            Self::Tls | Self::Https | Self::Quic | Self::Https3 | Self::Odoh => true,
         }
     }
 
     /// Returns the path if none is written; `None` where there are no paths.
     pub const fn path(self) -> Option<&'static str> {
         match self {
-            Self::Udp | Self::Tcp | Self::Tls | Self::Quic => None,
+            Self::Udp | Self::Tcp | Self::Tls | Self::Quic | Self::Dnscrypt => None,
             // RFC 8484 leaves the path to the server; this is what everybody chose.
-            Self::Https | Self::Https3 => Some("/dns-query"),
+            Self::Https | Self::Https3 | Self::Odoh => Some("/dns-query"),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use wire::NameBuf;
 
 /// A DNS server that decides, resolves, serves and balances.
 #[derive(Debug, Parser)]
@@ -69,6 +70,11 @@ pub(crate) enum Command {
     /// An address in place of a name is asked for its PTR record.
     #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER]")]
     Query(QueryArgs),
+    /// Measure an upstream server: which transports it offers, connections, round trips, client subnets, DNSSEC.
+    ///
+    /// The server is written as in the configuration, under upstreams. Takes a while: it waits to see when an idle
+    /// connection is closed.
+    Probe(ProbeArgs),
     /// Show the way of a query through the policy: each rule it meets, what matched and why, who was asked.
     ///
     /// The running server takes the query as it takes any other, and asks upstreams. With `--config`, the file's policy
@@ -431,6 +437,34 @@ pub(crate) struct QueryArgs {
     pub(crate) short: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `probe`.
+#[derive(Args, Debug)]
+pub(crate) struct ProbeArgs {
+    /// The server: an address, `tls://`, `https://` and so on, a DNS stamp, or a mapping in braces.
+    #[arg(value_name = "UPSTREAM")]
+    pub(crate) server: String,
+    /// The name that is asked for, and below which names are made up.
+    #[arg(long, value_name = "NAME", default_value = "example.com")]
+    pub(crate) name: NameBuf,
+    /// A name with valid signatures.
+    #[arg(long, value_name = "NAME", default_value = "example.com")]
+    pub(crate) signed: NameBuf,
+    /// A name whose signatures are wrong on purpose.
+    #[arg(long, value_name = "NAME", default_value = "dnssec-failed.org")]
+    pub(crate) bogus: NameBuf,
+    /// Queries to send one after the other.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000), default_value = "20")]
+    pub(crate) count: u16,
+    /// How long to wait for each reply.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
+    pub(crate) timeout: Duration,
+    /// How long to wait for an idle connection to be closed.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "15")]
+    pub(crate) idle: Duration,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Arguments of `explain`.

@@ -15,6 +15,7 @@ mod mobileconfig;
 mod out;
 mod port_taken;
 mod privileges;
+mod probe;
 mod progress;
 mod record;
 mod remote;
@@ -64,6 +65,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Import(args) => import::run(args),
         Command::Xdp(XdpCommand::Check(args)) => xdp_check::run(args),
         Command::Query(args) => lookup::run(args),
+        Command::Probe(args) => probe::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Run(args) => run::run(args),
         Command::Check(args) => inspect::check(args),

@@ -22,6 +22,7 @@ use wire::{Message, Rcode};
 
 use crate::counters::Counters;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
+use crate::net::link::Ear;
 use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
 use crate::plan::Plan;
@@ -236,37 +237,6 @@ impl Desk {
         received
     }
 
-    /// Handles the messages at the front of what was read from a connection; returns the octets they took.
-    pub(crate) fn messages(&self, key: LinkKey, bytes: &[u8]) -> usize {
-        let now = self.begin();
-        let mut rest = bytes;
-        let mut messages = 0;
-        while let Some((&length, after)) = rest.split_first_chunk::<2>()
-            && let Some((message, after)) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))
-        {
-            rest = after;
-            messages += 1;
-            let finished = self.machine.borrow_mut().message(key, message, now);
-            if let Some(finished) = finished {
-                self.conclude(finished, now);
-            }
-        }
-        self.settle(now);
-        self.worker.vigil.stir(messages);
-        bytes.len() - rest.len()
-    }
-
-    pub(crate) fn link_opened(&self, key: LinkKey) {
-        let now = self.now();
-        self.machine.borrow_mut().link_opened(key, now);
-    }
-
-    pub(crate) fn link_closed(&self, key: LinkKey, trouble: Option<String>) {
-        let now = self.begin();
-        self.machine.borrow_mut().link_closed(key, trouble, now);
-        self.settle(now);
-    }
-
     /// Resumes everybody who waited for a fetch.
     fn conclude(&self, finished: Finished<'_>, now: Moment) {
         let Finished { mut waiters, ending, from } = finished;
@@ -475,6 +445,38 @@ impl Desk {
         *self.board.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
         self.published.set(now);
         self.publish_at.set(Moment::NEVER);
+    }
+}
+
+impl Ear for Desk {
+    fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize {
+        let now = self.begin();
+        let mut rest = bytes;
+        let mut messages = 0;
+        while let Some((&length, after)) = rest.split_first_chunk::<2>()
+            && let Some((message, after)) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))
+        {
+            rest = after;
+            messages += 1;
+            let finished = self.machine.borrow_mut().message(key, message, now);
+            if let Some(finished) = finished {
+                self.conclude(finished, now);
+            }
+        }
+        self.settle(now);
+        self.worker.vigil.stir(messages);
+        bytes.len() - rest.len()
+    }
+
+    fn opened(&self, key: LinkKey) {
+        let now = self.now();
+        self.machine.borrow_mut().link_opened(key, now);
+    }
+
+    fn closed(&self, key: LinkKey, trouble: Option<String>) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_closed(key, trouble, now);
+        self.settle(now);
     }
 }
 

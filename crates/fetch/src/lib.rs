@@ -14,6 +14,8 @@ mod network;
 mod packet;
 mod pick;
 pub mod plan;
+pub mod probe;
+mod provider;
 mod rtt;
 mod secure;
 pub mod status;

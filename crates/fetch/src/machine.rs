@@ -50,8 +50,11 @@ const WRONG_MAX: u8 = 4;
 const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
 /// Time to connect, besides that for the answer, before the same server counts as silent.
 const CONNECT_PATIENCE: Span = Span::from_ms(700);
-/// The same where there is another server, or another address of this one (RFC 8305 §5).
+/// The same where there is another server.
 const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
+/// Time to connect before another address of the same server is tried, too (the Connection Attempt Delay of RFC 8305 §5).
+/// Once a connection is open, its answer has the usual time.
+const ATTEMPT_DELAY: Span = Span::from_ms(250);
 /// Time for the answer to a probe.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
 /// Time a query waits for a pool to learn its first address.
@@ -690,6 +693,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     fn send(&mut self, key: u32, to: u32, how: How, now: Moment) -> bool {
         let Some(fetch) = self.fetches.get(key as usize) else { return false };
         let has_others = self.has_others(fetch.pool, to);
+        let has_siblings = self.has_siblings(fetch.pool, to);
         let Some(upstream) = self.upstreams.get_mut(to as usize) else { return false };
         let attempt = fetch.attempt_count;
         if usize::from(attempt) >= ATTEMPTS_MAX {
@@ -715,12 +719,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 self.note_failed_attempt(key, to, now);
                 return false;
             };
-            let connecting = match (is_open, has_others) {
-                (true, _) => Span::ZERO,
-                (false, true) => CONNECT_PATIENCE_OTHERS,
-                (false, false) => CONNECT_PATIENCE,
+            let answering = base.max(STREAM_PATIENCE_MIN);
+            let patience = match (is_open, has_siblings, has_others) {
+                (true, ..) => answering,
+                (false, true, _) => ATTEMPT_DELAY,
+                (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
+                (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
             };
-            (Via::Link(link), Span(base.max(STREAM_PATIENCE_MIN).0 + connecting.0))
+            (Via::Link(link), patience)
         } else {
             let Some(socket) = self.socket_for(to, now) else {
                 self.note_failed_attempt(key, to, now);
@@ -785,6 +791,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let members = self.pools.get(pool as usize).map_or(&[][..], |pool| &pool.members);
         let is_up = |key: u32| self.upstreams.get(key as usize).is_some_and(|other| other.health.is_up());
         members.iter().any(|member| member.upstream != one && is_up(member.upstream))
+    }
+
+    /// Returns whether the server with this address has another one in a pool that is up.
+    fn has_siblings(&self, pool: u32, one: u32) -> bool {
+        let members = self.pools.get(pool as usize).map_or(&[][..], |pool| &pool.members);
+        let Some(own) = members.iter().find(|member| member.upstream == one) else { return false };
+        let is_up = |key: u32| self.upstreams.get(key as usize).is_some_and(|other| other.health.is_up());
+        members.iter().any(|other| other.part == own.part && other.upstream != one && is_up(other.upstream))
     }
 
     /// Notes that `to` could not be asked, so that it is not tried again.

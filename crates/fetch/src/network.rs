@@ -1,7 +1,7 @@
 //! What the state machine needs of the operating system, so that tests can stand in for it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::plan::Way;
@@ -34,6 +34,9 @@ pub(crate) trait Network {
 
     /// Sends all queued datagrams; puts the sockets that cannot send into `failed`.
     fn flush(&mut self, failed: &mut Vec<SocketKey>);
+
+    /// Returns whether this machine has a way to an address at all.
+    fn reaches(&self, address: IpAddr) -> bool;
 
     /// Begins to connect; `Machine::link_opened` or `Machine::link_closed` follows.
     fn connect(&mut self, key: LinkKey, remote: &Remote);

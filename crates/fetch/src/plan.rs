@@ -7,6 +7,9 @@ use std::sync::Arc;
 use engine::PoolId;
 use wire::{NameBuf, Rcode};
 
+use crate::secure::News;
+
+pub use crate::provider::{Dnscrypt, DnscryptPlan, Odoh, OdohPlan};
 pub use crate::secure::{Proof, Roots, Secure, SecurePlan, Unusable, certificates, pin, pin_text, tls_name};
 
 /// Everything `fetch` needs to know; replaced whole on a reload.
@@ -98,7 +101,7 @@ impl ServerPlan {
 }
 
 /// Where a server is.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// At this address.
     Address(SocketAddr),
@@ -122,10 +125,28 @@ pub struct Way {
     pub secure: Option<Secure>,
     /// What is asked for; set if and only if the protocol is HTTP.
     pub http: Option<HttpPlan>,
+    /// Whose resolver it must be; set if and only if the protocol is DNSCrypt.
+    pub dnscrypt: Option<Dnscrypt>,
+    /// Who alone reads the messages; set if and only if the protocol is oblivious DNS over HTTPS.
+    pub odoh: Option<Odoh>,
     /// The SOCKS5 proxy that connects us.
     pub proxy: Option<Proxy>,
     /// How many connections are kept.
     pub connections: Connections,
+}
+
+impl Way {
+    /// Returns whether connections are all that is used; what a proxy relays is one, too.
+    pub fn is_connected(&self) -> bool {
+        self.protocol.is_connected() || self.proxy.is_some()
+    }
+
+    /// Returns whose name the server proves, if it must prove one, and what was told of its trouble.
+    pub(crate) fn proven(&self) -> Option<(String, &News)> {
+        let secure =
+            self.secure.as_ref().map(|secure| (secure.plan().name.to_str().into_owned(), secure.news()));
+        secure.or_else(|| self.dnscrypt.as_ref().map(|plan| (plan.plan().name.to_string(), plan.news())))
+    }
 }
 
 /// A SOCKS5 proxy (RFC 1928).
@@ -177,6 +198,10 @@ pub enum Protocol {
     Quic,
     /// HTTP/3 over QUIC (RFC 8484).
     Https3,
+    /// DNSCrypt version 2.
+    Dnscrypt,
+    /// Oblivious messages over HTTP/2 (RFC 9230).
+    Odoh,
 }
 
 impl Protocol {
@@ -189,15 +214,17 @@ impl Protocol {
             Self::Https => "https://",
             Self::Quic => "quic://",
             Self::Https3 => "h3://",
+            Self::Dnscrypt => "dnscrypt://",
+            Self::Odoh => "odoh://",
         }
     }
 
     /// Returns what is offered as the application's protocol (ALPN).
     pub fn alpn(self) -> Vec<Vec<u8>> {
         match self {
-            Self::Udp | Self::Tcp => Vec::new(),
+            Self::Udp | Self::Tcp | Self::Dnscrypt => Vec::new(),
             Self::Tls => vec![b"dot".to_vec()],
-            Self::Https => vec![b"h2".to_vec()],
+            Self::Https | Self::Odoh => vec![b"h2".to_vec()],
             Self::Quic => vec![b"doq".to_vec()],
             Self::Https3 => vec![b"h3".to_vec()],
         }

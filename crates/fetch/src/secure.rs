@@ -67,8 +67,31 @@ struct Parts {
     /// Remembers sessions, for all workers.
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
-    /// The trouble that was last told of each address.
-    said: Mutex<BTreeMap<SocketAddr, String>>,
+    news: News,
+}
+
+/// The trouble that was last told of each address: all workers meet the same.
+#[derive(Debug, Default)]
+pub(crate) struct News(Mutex<BTreeMap<SocketAddr, String>>);
+
+impl News {
+    /// Returns whether this trouble with `address` is news.
+    pub(crate) fn is_one(&self, address: SocketAddr, trouble: &str) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.get(&address).is_some_and(|last| last == trouble) {
+            return false;
+        }
+        if said.len() >= SAID_MAX {
+            said.clear();
+        }
+        said.insert(address, trouble.to_owned());
+        true
+    }
+
+    /// Notes that `address` has proved what it must; returns whether that is news.
+    pub(crate) fn all_is_well(&self, address: SocketAddr) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
+    }
 }
 
 /// Why no connection can be secured in this way.
@@ -115,7 +138,7 @@ impl Secure {
         let mut config = builder.dangerous().with_custom_certificate_verifier(demand).with_no_client_auth();
         config.alpn_protocols.clone_from(&plan.protocols);
         config.enable_early_data = plan.early_data;
-        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), verifier, said: Mutex::default() })))
+        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), verifier, news: News::default() })))
     }
 
     /// Returns what the server must prove.
@@ -127,27 +150,14 @@ impl Secure {
         Arc::clone(&self.0.config)
     }
 
-    /// Returns whether this trouble with `address` is news: all workers meet the same.
-    pub(crate) fn is_news(&self, address: SocketAddr, trouble: &str) -> bool {
-        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.get(&address).is_some_and(|last| last == trouble) {
-            return false;
-        }
-        if said.len() >= SAID_MAX {
-            said.clear();
-        }
-        said.insert(address, trouble.to_owned());
-        true
+    /// Returns what was told of its trouble.
+    pub(crate) fn news(&self) -> &News {
+        &self.0.news
     }
 
     /// Returns why a certificate was last refused, where the transport does not pass that on.
     pub(crate) fn last_refusal(&self) -> Option<String> {
         self.0.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes that `address` has proved what it must; returns whether that is news.
-    pub(crate) fn all_is_well(&self, address: SocketAddr) -> bool {
-        self.0.said.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
     }
 }
 
@@ -204,7 +214,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// Says how long `later` is after `earlier`, both in seconds.
-fn span(later: u64, earlier: u64) -> String {
+pub(crate) fn span(later: u64, earlier: u64) -> String {
     let seconds = later.saturating_sub(earlier);
     let (count, unit) = match seconds {
         0..120 => (seconds, "second"),
@@ -523,21 +533,14 @@ mod tests {
 
     #[test]
     fn the_same_trouble_is_news_once() {
-        let secure = Secure::new(SecurePlan {
-            name: ServerName::try_from("dns.example").expect("a name"),
-            proof: Proof::None,
-            certificates: Vec::new(),
-            protocols: Vec::new(),
-            early_data: false,
-        })
-        .expect("usable");
+        let news = News::default();
         let one: SocketAddr = "192.0.2.1:853".parse().expect("an address");
         let two: SocketAddr = "192.0.2.2:853".parse().expect("an address");
-        assert!(secure.is_news(one, "expired"));
-        assert!(!secure.is_news(one, "expired"));
-        assert!(secure.is_news(two, "expired"));
-        assert!(secure.is_news(one, "refused"));
-        assert!(secure.all_is_well(one) && !secure.all_is_well(one));
-        assert!(secure.is_news(one, "refused"));
+        assert!(news.is_one(one, "expired"));
+        assert!(!news.is_one(one, "expired"));
+        assert!(news.is_one(two, "expired"));
+        assert!(news.is_one(one, "refused"));
+        assert!(news.all_is_well(one) && !news.all_is_well(one));
+        assert!(news.is_one(one, "refused"));
     }
 }

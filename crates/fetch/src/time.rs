@@ -29,9 +29,6 @@ impl Add<Span> for Moment {
 }
 
 impl Span {
-    /// No time at all.
-    pub(crate) const ZERO: Self = Self(0);
-
     /// Returns a span of `ms` milliseconds.
     pub(crate) const fn from_ms(ms: u64) -> Self {
         Self(ms.saturating_mul(1000))

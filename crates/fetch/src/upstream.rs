@@ -50,6 +50,8 @@ pub(crate) struct Upstream {
     link_backoff: Span,
     /// Why the last connection could not be made; gone when one was.
     pub(crate) trouble: Option<String>,
+    /// Connections in a row that ended without having brought anything.
+    pub(crate) unheard_links: u8,
     /// When missing connections are opened.
     pub(crate) filling: TimerKey,
     /// Asked without EDNS until then.
@@ -82,7 +84,7 @@ pub struct Tally {
 impl Upstream {
     pub(crate) fn new(remote: Remote) -> Self {
         Self {
-            is_connected: remote.way.protocol.is_connected(),
+            is_connected: remote.way.is_connected(),
             is_secured: remote.way.secure.is_some(),
             remote,
             rtt: Rtt::default(),
@@ -93,6 +95,7 @@ impl Upstream {
             link_not_before: Moment(0),
             link_backoff: LINK_BACKOFF_FIRST,
             trouble: None,
+            unheard_links: 0,
             filling: TimerKey::NONE,
             plain_until: Moment(0),
             caseless_until: Moment(0),

@@ -1,4 +1,4 @@
-//! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, binary lists, and the built program in a directory of its own.
+//! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, a proxy, resolvers of sealed messages, binary lists, and the built program in a directory of its own.
 //!
 //! Never sleeps: whoever waits, waits for something, with a deadline.
 
@@ -7,19 +7,25 @@
 pub mod ask;
 pub mod client;
 pub mod corpus;
+pub mod dnscrypt;
 pub mod identity;
 pub mod lists;
 pub mod mikrotik;
+pub mod oblivious;
 pub mod program;
 mod quic;
+pub mod socks;
 pub mod stub;
 pub mod tls;
 pub mod web;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
+pub use dnscrypt::Provider;
 pub use identity::{Authority, Identity};
+pub use oblivious::Oblivious;
 pub use program::{Server, forwarding, program};
+pub use socks::Proxy;
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 pub use tls::{TlsClient, certificate};
 pub use web::{Page, Web};

@@ -1,6 +1,7 @@
 //! An upstream server that does as it is told, badly if need be.
 
 use crate::ask::{name, name_text, octets};
+use crate::dnscrypt::Provider;
 use crate::identity::Identity;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 use std::collections::BinaryHeap;
@@ -244,6 +245,8 @@ struct Shared {
     tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Whether UDP carries QUIC.
     has_quic: bool,
+    /// Who vouches for it, if what comes is sealed.
+    provider: Option<Arc<Provider>>,
     /// Handshakes that went on with a session from before.
     resumed: Mutex<usize>,
     random: Mutex<u64>,
@@ -262,6 +265,18 @@ impl Shared {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % bound
+    }
+
+    /// Returns what to send to what came, in order, and when.
+    fn respond(&self, bytes: &[u8], from: SocketAddr, over_tcp: bool) -> (Duration, Vec<Vec<u8>>) {
+        let Some(provider) = &self.provider else { return self.replies(bytes, from, over_tcp) };
+        let mut delay = Duration::ZERO;
+        let replies = provider.serve(bytes, over_tcp, |query| {
+            let (when, replies) = self.replies(query, from, over_tcp);
+            delay = when;
+            replies
+        });
+        (delay, replies)
     }
 
     /// Notes a query and returns the replies to send, in order, and when.
@@ -313,7 +328,7 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start(script: Script) -> Self {
-        Self::start_as(None, script, false)
+        Self::start_as(None, script, false, None)
     }
 
     /// Starts a stub whose TCP is TLS, and who shows this identity.
@@ -322,7 +337,7 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start_secured(identity: &Identity, script: Script) -> Self {
-        Self::start_as(Some(identity), script, false)
+        Self::start_as(Some(identity), script, false, None)
     }
 
     /// The same whose UDP is QUIC, too; what comes so counts as if it had come over TCP.
@@ -331,10 +346,24 @@ impl Stub {
     ///
     /// When loopback has no free port.
     pub fn start_quic(identity: &Identity, script: Script) -> Self {
-        Self::start_as(Some(identity), script, true)
+        Self::start_as(Some(identity), script, true, None)
     }
 
-    fn start_as(identity: Option<&Identity>, script: Script, has_quic: bool) -> Self {
+    /// Starts a stub that speaks DNSCrypt.
+    ///
+    /// # Panics
+    ///
+    /// When loopback has no free port.
+    pub fn start_dnscrypt(provider: &Arc<Provider>, script: Script) -> Self {
+        Self::start_as(None, script, false, Some(Arc::clone(provider)))
+    }
+
+    fn start_as(
+        identity: Option<&Identity>,
+        script: Script,
+        has_quic: bool,
+        provider: Option<Arc<Provider>>,
+    ) -> Self {
         let (udp, tcp) = bind_both();
         let address = udp.local_addr().expect("a bound socket");
         let shared = Arc::new(Shared {
@@ -344,6 +373,7 @@ impl Stub {
             connections: Mutex::new(0),
             tls: Mutex::new(identity.map(Identity::server)),
             has_quic,
+            provider,
             resumed: Mutex::new(0),
             random: Mutex::new(1),
         });
@@ -545,7 +575,7 @@ fn serve_udp(socket: &UdpSocket, shared: &Shared, stop: &AtomicBool) {
             drop(socket.set_read_timeout(Some(patience)));
         }
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-        let (delay, replies) = shared.replies(&buffer[..length], from, false);
+        let (delay, replies) = shared.respond(&buffer[..length], from, false);
         for reply in replies {
             if delay.is_zero() {
                 drop(socket.send_to(&reply, from));
@@ -628,7 +658,7 @@ fn converse(mut stream: impl Timed, from: SocketAddr, shared: &Shared, stop: &At
         }
         while let Some((&length, rest)) = received.split_first_chunk::<2>() {
             let Some(query) = rest.get(..usize::from(u16::from_be_bytes(length))) else { break };
-            let (delay, replies) = shared.replies(query, from, true);
+            let (delay, replies) = shared.respond(query, from, true);
             let used = 2 + query.len();
             for reply in replies {
                 later.push(delay, reply);

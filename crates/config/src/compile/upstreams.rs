@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::PoolId;
 use fetch::plan::{
-    Bind, Connections, Hedge, HttpPlan, Limits, Login, Pick, PoolPlan, Proof, Protocol, Proxy, RcodeSet,
-    Roots, Secure, SecurePlan, ServerPlan, Target, Way,
+    Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
+    PoolPlan, Proof, Protocol, Proxy, RcodeSet, Roots, Secure, SecurePlan, ServerPlan, Target, Way,
 };
 
 use wire::Rcode;
@@ -63,6 +63,7 @@ fn limits(waiting: u32, workers: usize) -> Limits {
 fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Problem>) -> PoolPlan {
     let name = &group.name.value;
     let mut servers = Vec::new();
+    let mut has_names = false;
     for (number, entry) in group.servers.iter().enumerate() {
         let span = entry.server.span;
         let bind = Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() };
@@ -88,38 +89,57 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
             Server::System => {
                 // resolv.conf may be written later than we are started: the group has no servers until a reload.
                 let found = machine.system(name, span, problems);
-                servers.extend(found.into_iter().map(|address| {
-                    let protocol = if entry.proxy.is_some() { Protocol::Tcp } else { Protocol::Udp };
-                    plan(Target::Address(address), Way { protocol, ..Way::default() })
-                }));
+                servers
+                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Way::default())));
             }
             Server::One { scheme, host, tls_name, path, stamp } => {
                 let protocol = match scheme {
-                    // A proxy connects: there are no datagrams.
-                    Scheme::Udp if entry.proxy.is_some() => Protocol::Tcp,
                     Scheme::Udp => Protocol::Udp,
                     Scheme::Tcp => Protocol::Tcp,
                     Scheme::Tls => Protocol::Tls,
                     Scheme::Https => Protocol::Https,
                     Scheme::Quic => Protocol::Quic,
                     Scheme::Https3 => Protocol::Https3,
+                    Scheme::Dnscrypt => Protocol::Dnscrypt,
+                    Scheme::Odoh => Protocol::Odoh,
                 };
-                if let (Scheme::Quic | Scheme::Https3, Some(proxy)) = (scheme, &entry.proxy) {
-                    let problem = Problem::error(proxy.span, "QUIC does not pass through a SOCKS5 proxy");
-                    problems.push(problem.hint("\"tls://\" and \"https://\" do"));
-                }
+                let odoh = if *scheme == Scheme::Odoh {
+                    let proves = (host, tls_name.as_deref().filter(|_| entry.relay.is_some()), None);
+                    let Some(secure) =
+                        secure(entry, Proves::Target(proves), protocol, machine.surroundings, problems)
+                    else {
+                        continue;
+                    };
+                    let target = match host {
+                        Host::Address(address) => Target::Address(*address),
+                        Host::Name { name, port } => Target::Name { name: *name, port: *port },
+                    };
+                    let http = HttpPlan { authority: authority(host, *scheme), path: path.clone() };
+                    Some((target, secure, http))
+                } else {
+                    None
+                };
+                // Messages go to the relay if there is one: it is connected to, and proves who it is.
+                let (host, tls_name, path, stamp) = match entry.relay.as_ref().map(|relay| &relay.value) {
+                    Some(Server::One { host, tls_name, path, stamp, .. }) if odoh.is_some() => {
+                        (host, tls_name, path, stamp)
+                    }
+                    _ => (host, tls_name, path, stamp),
+                };
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();
-                    let stamp = stamp.as_ref();
-                    let Some(secure) =
-                        secure(entry, (host, name, stamp), protocol, machine.surroundings, problems)
-                    else {
+                    let proves = Proves::Server((host, name, stamp.as_ref()));
+                    let Some(secure) = secure(entry, proves, protocol, machine.surroundings, problems) else {
                         continue;
                     };
                     Some(secure)
                 } else {
                     None
                 };
+                let dnscrypt = stamp
+                    .as_ref()
+                    .and_then(|stamp| stamp.provider)
+                    .map(|(name, key)| Dnscrypt::new(DnscryptPlan { name, key }));
                 let stamped = stamp.as_ref().and_then(|stamp| stamp.dial);
                 let target = match (host, stamped.or(entry.dial.as_ref().map(|dial| dial.value))) {
                     (Host::Name { port, .. }, Some(dial)) => Target::Address(SocketAddr::new(dial, *port)),
@@ -137,21 +157,28 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                         .hint("queries would come back to it"),
                     );
                 }
-                let http = scheme
+                let mut http = scheme
                     .path()
                     .map(|_| HttpPlan { authority: authority(host, *scheme), path: path.clone() });
-                servers.push(plan(target, Way { protocol, secure, http, ..Way::default() }));
+                let odoh = odoh.map(|(target, secure, at)| {
+                    if let (Some(http), Some(_)) = (&mut http, &entry.relay) {
+                        // RFC 9230 §4.1.
+                        let (host, path) = (escaped(&at.authority), escaped(&at.path));
+                        let sign = if http.path.contains('?') { '&' } else { '?' };
+                        http.path = format!("{}{sign}targethost={host}&targetpath={path}", http.path);
+                    }
+                    let authority = at.authority;
+                    let is_name = matches!(target, Target::Name { .. });
+                    has_names |= is_name;
+                    let bootstrap = if is_name { bootstrap(group, machine, problems) } else { Vec::new() };
+                    Odoh::new(OdohPlan { target, authority, secure, bootstrap })
+                });
+                servers.push(plan(target, Way { protocol, secure, http, dnscrypt, odoh, ..Way::default() }));
             }
         }
     }
-    let has_names = servers.iter().any(|server| matches!(server.target, Target::Name { .. }));
-    let mut bootstrap: Vec<SocketAddr> = Vec::new();
-    for entry in group.bootstrap.iter().filter(|_| has_names) {
-        match entry.value {
-            Bootstrap::System => bootstrap.extend(machine.system(name, entry.span, problems)),
-            Bootstrap::Address(address) => bootstrap.push(address),
-        }
-    }
+    has_names |= servers.iter().any(|server| matches!(server.target, Target::Name { .. }));
+    let bootstrap = if has_names { bootstrap(group, machine, problems) } else { Vec::new() };
     if has_names && bootstrap.is_empty() {
         let message = format!("nobody can be asked for the addresses of the servers of \"{name}\"");
         problems.push(
@@ -187,6 +214,31 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
     }
 }
 
+/// Returns who is asked for the addresses of a group's servers.
+fn bootstrap(group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Problem>) -> Vec<SocketAddr> {
+    let mut addresses = Vec::new();
+    for entry in &group.bootstrap {
+        match entry.value {
+            Bootstrap::System => addresses.extend(machine.system(&group.name.value, entry.span, problems)),
+            Bootstrap::Address(address) => addresses.push(address),
+        }
+    }
+    addresses
+}
+
+/// Writes a text as a part of a URL's query (RFC 3986 §3.4).
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for octet in text.bytes() {
+        if octet.is_ascii_alphanumeric() || b"-._~/:".contains(&octet) {
+            escaped.push(char::from(octet));
+        } else {
+            escaped.push_str(&format!("%{octet:02X}"));
+        }
+    }
+    escaped
+}
+
 /// Returns what requests to a web server are for: its name or address, and its port if it is unusual.
 fn authority(host: &Host, scheme: Scheme) -> String {
     let with = |host: String, port: u16| if port == scheme.port() { host } else { format!("{host}:{port}") };
@@ -197,16 +249,33 @@ fn authority(host: &Host, scheme: Scheme) -> String {
     }
 }
 
+/// Where a server is, what its certificate is for if something else, and what its stamp says.
+type Claim<'s> = (&'s Host, Option<&'s str>, Option<&'s Stamp>);
+
+/// Who proves what.
+#[derive(Clone, Copy)]
+enum Proves<'s> {
+    /// The server that is connected to, for queries.
+    Server(Claim<'s>),
+    /// The target of oblivious messages, when it is asked for its key. What is said of names and keys is for the server that
+    /// is connected to, if that is another.
+    Target(Claim<'s>),
+}
+
 /// Prepares connections to a server that must prove who it is.
 fn secure(
     entry: &GroupServer,
-    (host, tls_name, stamp): (&Host, Option<&str>, Option<&Stamp>),
+    proves: Proves<'_>,
     protocol: Protocol,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Option<Secure> {
     let tls = &entry.tls;
-    let text = match (&tls.name, tls_name, host) {
+    let (is_other, (host, tls_name, stamp)) = match proves {
+        Proves::Server(claim) => (false, claim),
+        Proves::Target(claim) => (entry.relay.is_some(), claim),
+    };
+    let text = match (tls.name.as_ref().filter(|_| !is_other), tls_name, host) {
         (Some(name), _, _) => name.value.clone(),
         (None, Some(name), _) => name.to_owned(),
         (None, None, Host::Address(address)) => address.ip().to_string(),
@@ -219,7 +288,7 @@ fn secure(
         return None;
     };
     let proof = match &tls.roots.value {
-        _ if !tls.pins.is_empty() => Proof::Keys(tls.pins.clone()),
+        _ if !tls.pins.is_empty() && !is_other => Proof::Keys(tls.pins.clone()),
         _ if !tls.verify => Proof::None,
         TrustedRoots::Mozilla => Proof::Authorities(Roots::Mozilla),
         TrustedRoots::File(path) => {
@@ -373,6 +442,49 @@ mod tests {
                 "\"system\" stands for no server: /etc/resolv.conf names no server",
             ],
         );
+    }
+
+    /// Returns how the only server of a group is asked.
+    fn way(server: &str) -> (Target, Way) {
+        let memory = Memory::new(&[]);
+        let text = format!("upstreams: {{default: {{bootstrap: 192.0.2.9, servers: [{server}]}}}}\n");
+        let loaded = load_text(Path::new("x"), &text, &memory).expect("no mistakes");
+        let plans = super::super::compile(&loaded, &[], None, &memory).expect("no mistakes");
+        let server = plans.fetch.pools[0].servers[0].clone();
+        (server.target, (*server.way).clone())
+    }
+
+    #[test]
+    fn messages_for_a_target_go_to_its_relay() {
+        let (target, way) = way(
+            "{address: \"odoh://t.example:8443/d\", relay: \"https://r.example/p{?targethost,targetpath}\", dial: 192.0.2.1}",
+        );
+        assert!(target == Target::Address("192.0.2.1:443".parse().expect("an address")));
+        let http = way.http.expect("a path");
+        assert_eq!(
+            (http.authority.as_str(), http.path.as_str()),
+            ("r.example", "/p?targethost=t.example:8443&targetpath=/d",)
+        );
+        assert_eq!(way.secure.expect("a name").plan().name.to_str(), "r.example");
+        let odoh = way.odoh.expect("a target");
+        assert_eq!(odoh.plan().authority, "t.example:8443");
+        assert_eq!(odoh.plan().bootstrap.len(), 1);
+    }
+
+    #[test]
+    fn without_a_relay_the_target_is_asked_itself() {
+        let (target, way) = way("\"odoh://192.0.2.1\"");
+        assert!(target == Target::Address("192.0.2.1:443".parse().expect("an address")));
+        assert_eq!(way.http.expect("a path").path, "/dns-query");
+    }
+
+    #[test]
+    fn what_a_proxy_relays_stays_as_it_is() {
+        for server in ["9.9.9.9", "tcp://9.9.9.9", "quic://9.9.9.9"] {
+            let (_, found) = way(&format!("{{address: \"{server}\", proxy: 192.0.2.7}}"));
+            assert!(found.is_connected() && found.proxy.is_some(), "{server}");
+        }
+        assert!(!way("9.9.9.9").1.is_connected());
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
 use crate::values::{self, Secret};
 use crate::yaml::{self, Entry, Node};
-use notation::{http_path, interface, path, pick, pin, rcode_term, server, split_by_commas, tls_name};
+use notation::{http_path, interface, path, pick, pin, rcode_term, relay, server, split_by_commas, tls_name};
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
@@ -407,6 +407,8 @@ impl Lowering<'_> {
                 let dial = self.optional(&item, "dial", |lowering, _, node| {
                     lowering.read(node, "an IP address", values::address)
                 });
+                let relay =
+                    self.optional(&item, "relay", |lowering, _, node| lowering.read(node, "a relay", relay));
                 let (proxy, proxy_login) = self.proxy(&item);
                 let tls = self.server_tls(&item);
                 let connections_min = self.whole(&item, "connections-min") as u8;
@@ -443,6 +445,7 @@ impl Lowering<'_> {
                     interface: interface.map(|at| at.value),
                     mark: mark.map(|at| at.value),
                     dial,
+                    relay,
                     proxy,
                     proxy_login,
                     tls,
@@ -560,6 +563,7 @@ impl Lowering<'_> {
             }
         };
         let mut ignored = Vec::new();
+        let mut relayless = false;
         let mut say = |keys: &[&str], why: &str| {
             for key in keys {
                 if let Some(entry) = self.said(item, key) {
@@ -567,7 +571,21 @@ impl Lowering<'_> {
                 }
             }
         };
-        if !is_secured {
+        let scheme = match &server.value {
+            Server::System => Scheme::Udp,
+            Server::One { scheme, .. } => *scheme,
+        };
+        if scheme != Scheme::Odoh {
+            say(&["relay"], "only messages of \"odoh://\" can be relayed");
+        } else if item.entry("relay").is_none() {
+            relayless = true;
+        }
+        if scheme == Scheme::Dnscrypt {
+            say(
+                &["tls-name", "pins", "roots", "verify", "early-data"],
+                "the stamp says what the resolver must prove",
+            );
+        } else if !is_secured {
             say(
                 &["tls-name", "pins", "roots", "verify", "early-data"],
                 "nothing is encrypted without \"tls://\", \"https://\" or \"quic://\"",
@@ -582,6 +600,10 @@ impl Lowering<'_> {
         }
         if !has_name {
             say(&["dial"], "\"address\" has no host name that would have to be looked up");
+        }
+        if relayless {
+            let message = "without a relay the server knows who asks, as over \"https://\"";
+            ignored.push(Problem::warning(server.span, message).hint("set \"relay\" beside \"address\""));
         }
         self.problems.append(&mut ignored);
     }

@@ -81,6 +81,7 @@ pub(super) fn server(text: &str) -> Read<Server> {
         // Where it is wrong, what the stamp stands for is wrong: the stamp as a whole.
         return match server(&parsed.text).map_err(|misread| bad(&misread.message))? {
             Server::One { scheme, host, tls_name, path, .. } => {
+                let scheme = if parsed.stamp.provider.is_some() { Scheme::Dnscrypt } else { scheme };
                 Ok(Server::One { scheme, host, tls_name, path, stamp: Some(parsed.stamp) })
             }
             Server::System => Err(bad("it names no server")),
@@ -92,6 +93,10 @@ pub(super) fn server(text: &str) -> Read<Server> {
         None => (Scheme::Udp, text),
         Some((scheme, rest)) => match Scheme::parse(scheme) {
             Some(known) => (known, rest),
+            None if scheme == "dnscrypt" => {
+                let message = "a DNSCrypt server is written as its stamp".to_owned();
+                return Err(Misread { hint: Some("sdns://…".to_owned()), ..wrong(0..text.len(), message) });
+            }
             None => return Err(wrong(0..scheme.len() + 3, format!("unknown transport \"{scheme}://\""))),
         },
     };
@@ -161,6 +166,35 @@ pub(super) fn server(text: &str) -> Read<Server> {
     match values::name(name) {
         Ok(name) => Ok(Server::One { scheme, host: Host::Name { name, port }, tls_name, path, stamp: None }),
         Err(misread) => Err(Misread { at: start + misread.at.start..start + misread.at.end, ..misread }),
+    }
+}
+
+/// Reads a relay of oblivious DoH: a server that is asked over HTTPS.
+pub(super) fn relay(text: &str) -> Read<Server> {
+    let wrong = |message: String| Misread {
+        at: 0..text.len(),
+        message,
+        expected: Some("https:// and a host name, or the stamp of a relay".to_owned()),
+        hint: None,
+    };
+    // RFC 9230 §4.1 writes what says whom to pass messages on to as a template.
+    let plain = text.strip_suffix("{?targethost,targetpath}").unwrap_or(text);
+    let found = match plain.strip_prefix("sdns://") {
+        Some(rest) => {
+            let bad = |why: String| wrong(format!("\"{text}\" is not a stamp that can be used: {why}"));
+            let parsed = stamp::parse_relay(rest).map_err(bad)?;
+            match server(&parsed.text).map_err(|misread| bad(misread.message))? {
+                Server::One { scheme, host, tls_name, path, .. } => {
+                    Server::One { scheme, host, tls_name, path, stamp: Some(parsed.stamp) }
+                }
+                Server::System => Server::System,
+            }
+        }
+        None => server(plain)?,
+    };
+    match found {
+        Server::One { scheme: Scheme::Https, .. } => Ok(found),
+        _ => Err(wrong(format!("\"{text}\" is not a relay: messages are passed on over HTTPS"))),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::settings::Stamp;
+use crate::values;
 
 /// What a stamp says.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,13 +28,54 @@ pub(super) fn parse(text: &str) -> Result<Parsed, String> {
         0x02 => secured(reader, "https://", 443),
         0x03 => secured(reader, "tls://", 853),
         0x04 => secured(reader, "quic://", 853),
-        0x01 | 0x81 => Err("it is for DNSCrypt, which is not supported by this version".to_owned()),
-        0x05 | 0x85 => Err("it is for oblivious DoH, which is not supported by this version".to_owned()),
+        0x01 => dnscrypt(reader),
+        0x05 => oblivious(reader),
+        0x81 => Err("it is for a relay of DNSCrypt, which is not supported by this version".to_owned()),
+        0x85 => Err("it is for a relay of oblivious DoH, not for a server: set \"relay\" to it".to_owned()),
         other => Err(format!("its protocol, {other:#04x}, is unknown")),
     }
 }
 
 const SHORT: &str = "it ends too early";
+
+/// Reads the part of a stamp of a relay of oblivious DoH after `sdns://`.
+pub(super) fn parse_relay(text: &str) -> Result<Parsed, String> {
+    let bytes = decode(text).ok_or("it is not Base64 (RFC 4648 §5)")?;
+    let mut reader = Reader(&bytes);
+    match reader.take().ok_or(SHORT)? {
+        [0x85] => secured(reader, "https://", 443),
+        [other] => Err(format!("its protocol, {other:#04x}, is not that of a relay of oblivious DoH")),
+    }
+}
+
+/// Reads a stamp of a DNSCrypt resolver.
+fn dnscrypt(mut reader: Reader<'_>) -> Result<Parsed, String> {
+    let _properties: [u8; 8] = reader.take().ok_or(SHORT)?;
+    let address = reader.text().ok_or(SHORT)?;
+    let [length] = reader.take().ok_or(SHORT)?;
+    let key = reader.octets(usize::from(length)).ok_or(SHORT)?;
+    let key = <[u8; 32]>::try_from(key).map_err(|_| "the provider's key has not 32 octets")?;
+    let name = reader.text().ok_or(SHORT)?;
+    let name = values::name(name).map_err(|_| format!("the provider's name, \"{name}\", is not a name"))?;
+    let address = values::socket_address(address, DNSCRYPT_PORT)
+        .map_err(|_| format!("\"{address}\" is not an address"))?;
+    let stamp = Stamp { provider: Some((name, key)), ..Stamp::default() };
+    Ok(Parsed { text: address.to_string(), stamp })
+}
+
+/// The port of DNSCrypt if a stamp has none.
+const DNSCRYPT_PORT: u16 = 443;
+
+/// Reads a stamp of a target of oblivious DoH.
+fn oblivious(mut reader: Reader<'_>) -> Result<Parsed, String> {
+    let _properties: [u8; 8] = reader.take().ok_or(SHORT)?;
+    let host = reader.text().ok_or(SHORT)?;
+    let path = reader.text().ok_or(SHORT)?;
+    if host.is_empty() {
+        return Err("it has no host name".to_owned());
+    }
+    Ok(Parsed { text: format!("odoh://{host}{path}"), stamp: Stamp::default() })
+}
 
 /// Reads what is the same in stamps of TLS, HTTPS and QUIC.
 fn secured(mut reader: Reader<'_>, scheme: &str, port: u16) -> Result<Parsed, String> {
@@ -68,7 +110,10 @@ fn secured(mut reader: Reader<'_>, scheme: &str, port: u16) -> Result<Parsed, St
         return Err("it has no host name".to_owned());
     }
     let port = dial_port.or(name_port).unwrap_or(port);
-    Ok(Parsed { text: format!("{scheme}{name}:{port}{path}"), stamp: Stamp { dial, certificates } })
+    Ok(Parsed {
+        text: format!("{scheme}{name}:{port}{path}"),
+        stamp: Stamp { dial, certificates, provider: None },
+    })
 }
 
 /// Octets of a stamp.
@@ -189,6 +234,30 @@ mod tests {
     }
 
     #[test]
+    fn a_stamp_of_dnscrypt_names_the_provider_and_its_key() {
+        let check = |address, expect: &str| {
+            let found =
+                parse(&stamp(1, address, &[&[7; 32]], &["2.dnscrypt-cert.example.org"])).expect("good");
+            let (name, key) = found.stamp.provider.expect("a provider");
+            assert_eq!((found.text.as_str(), key), (expect, [7; 32]));
+            assert_eq!(name.to_string(), "2.dnscrypt-cert.example.org.");
+        };
+        check("192.0.2.1", "192.0.2.1:443");
+        check("192.0.2.1:8443", "192.0.2.1:8443");
+        check("[2001:db8::1]", "[2001:db8::1]:443");
+    }
+
+    #[test]
+    fn stamps_of_oblivious_doh_are_read() {
+        check(&stamp(5, "t.example", &[], &["/dns-query"]), Ok(("odoh://t.example/dns-query", None, 0)));
+        let relay = stamp(0x85, "192.0.2.1", &[&[]], &["r.example", "/proxy"]);
+        let found = parse_relay(&relay).expect("good");
+        assert_eq!(found.text, "https://r.example:443/proxy");
+        assert_eq!(found.stamp.dial.map(|dial| dial.to_string()).as_deref(), Some("192.0.2.1"));
+        assert!(parse_relay(&stamp(2, "", &[&[]], &["r.example", "/p"])).is_err());
+    }
+
+    #[test]
     fn what_is_published_is_read() {
         // The plain stamp of 8.8.8.8 that the specification's calculator gives.
         check("AAcAAAAAAAAABzguOC44Ljg", Ok(("8.8.8.8", None, 0)));
@@ -199,8 +268,12 @@ mod tests {
         check("!", Err("is not Base64"));
         check("", Err("ends too early"));
         check(&encode(&[3, 0, 0]), Err("ends too early"));
-        check(&stamp(1, "9.9.9.9", &[], &[]), Err("DNSCrypt"));
-        check(&stamp(5, "", &[], &[]), Err("oblivious"));
+        check(&stamp(0x81, "9.9.9.9", &[], &[]), Err("relay of DNSCrypt"));
+        check(&stamp(0x85, "9.9.9.9", &[&[]], &["r.example", "/p"]), Err("set \"relay\" to it"));
+        check(&stamp(1, "9.9.9.9", &[&[1; 31]], &["2.dnscrypt-cert.example"]), Err("32 octets"));
+        check(&stamp(1, "x", &[&[1; 32]], &["2.dnscrypt-cert.example"]), Err("is not an address"));
+        check(&stamp(1, "9.9.9.9", &[&[1; 32]], &["a..b"]), Err("is not a name"));
+        check(&stamp(5, "", &[], &["/p"]), Err("no host name"));
         check(&stamp(9, "", &[], &[]), Err("unknown"));
         check(&stamp(3, "x", &[&[]], &["d.example"]), Err("is not an address"));
         check(&stamp(3, "", &[&[1; 31]], &["d.example"]), Err("32 octets"));

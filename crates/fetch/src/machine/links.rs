@@ -2,7 +2,7 @@
 
 use engine::Failure;
 
-use crate::machine::{AttemptState, Finished, How, Machine, Token, Waiter};
+use crate::machine::{AttemptState, Finished, How, Machine, STREAM_PATIENCE_MIN, Token, Waiter};
 use crate::network::{LinkKey, Network};
 use crate::time::{Moment, Span};
 use crate::transactions::{Transaction, Transactions};
@@ -16,12 +16,16 @@ use rand::Rng;
 const SILENCE_MAX: Span = Span::from_ms(2000);
 /// Time from the end of a connection that is to be kept to the next one, at least.
 const REFILL_AFTER: Span = Span::from_ms(200);
+/// Connections in a row that ended with queries and without any message, after which the server counts as down.
+const UNHEARD_LINKS_MAX: u8 = 2;
 
 /// One connection to one upstream.
 pub(super) struct Link {
     pub(super) upstream: u32,
     pub(super) transactions: Transactions,
     is_open: bool,
+    /// Whether it ever brought a message.
+    is_heard: bool,
     /// Whether it has been silent for too long: others are preferred.
     is_suspect: bool,
     /// When it was last given a query or heard.
@@ -87,6 +91,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             upstream: key,
             transactions: Transactions::default(),
             is_open: false,
+            is_heard: false,
             is_suspect: false,
             used: now,
             quiet_since: now,
@@ -133,8 +138,32 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Some(link) = self.links.get_mut(key.0 as usize) else { return };
         link.is_open = true;
         link.quiet_since = now;
-        if let Some(upstream) = self.upstreams.get_mut(link.upstream as usize) {
-            upstream.link_opened();
+        let key = link.upstream;
+        let waiting: Vec<Transaction> = link.transactions.iter().copied().collect();
+        let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
+        upstream.link_opened();
+        let patience = upstream.rtt.fallback_after().max(STREAM_PATIENCE_MIN);
+        for transaction in waiting {
+            self.wait_on(transaction, now + patience);
+        }
+        self.worked(key, now);
+    }
+
+    /// Waits for the answer to a query whose connection took its time, before another address is tried.
+    fn wait_on(&mut self, transaction: Transaction, until: Moment) {
+        let Some(fetch) = self.fetches.get_mut(transaction.fetch as usize) else { return };
+        let Some(attempt) = fetch.attempts_mut().get_mut(usize::from(transaction.attempt)) else { return };
+        if attempt.state != AttemptState::Waiting || attempt.due >= until {
+            return;
+        }
+        attempt.due = until;
+        if fetch.is_lingering || fetch.retry_at == Moment::NEVER {
+            return;
+        }
+        let waiting = fetch.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting);
+        if let Some(next) = waiting.map(|attempt| attempt.due).min() {
+            fetch.retry_at = next;
+            self.arm(transaction.fetch);
         }
     }
 
@@ -156,6 +185,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 upstream.trouble = trouble;
                 // A server that is asked over UDP may well not speak TCP.
                 if upstream.is_connected {
+                    let change = upstream.refused(now);
+                    self.changed(link.upstream, change, now);
+                }
+            } else if !link.is_heard && !link.transactions.is_empty() {
+                // Once is chance. A server that takes connections, or datagrams, and never says anything is not there.
+                upstream.unheard_links = upstream.unheard_links.saturating_add(1);
+                if upstream.is_connected && upstream.unheard_links >= UNHEARD_LINKS_MAX {
                     let change = upstream.refused(now);
                     self.changed(link.upstream, change, now);
                 }
@@ -191,6 +227,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         link.used = now;
         link.quiet_since = now;
         link.is_suspect = false;
+        if !std::mem::replace(&mut link.is_heard, true)
+            && let Some(upstream) = self.upstreams.get_mut(link.upstream as usize)
+        {
+            upstream.unheard_links = 0;
+        }
         let Some(&transaction) = link.transactions.find(header.id) else {
             self.counters.mismatched.bump();
             return None;

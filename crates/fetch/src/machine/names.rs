@@ -23,6 +23,8 @@ const RETRY_STOCKED: Span = Span::from_ms(10_000);
 const RETRY_EMPTY: Span = Span::from_ms(1000);
 /// Time for one look-up.
 const RESOLVE_TIMEOUT: Span = Span::from_ms(2000);
+/// The address that worked is tried first for this long (RFC 8305 §9.1 leaves it to us).
+const WORKED_FOR: Span = Span::from_ms(600_000);
 
 /// Which addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,18 +44,38 @@ pub(super) struct Named {
     users: u32,
     four: Addresses,
     six: Addresses,
+    /// The address to which a connection was made first, and when.
+    worked: Option<(IpAddr, Moment)>,
 }
 
 #[derive(Default)]
 struct Addresses {
     list: Vec<IpAddr>,
+    /// Whether this machine has no way to them.
+    is_unreachable: bool,
     timer: Option<TimerKey>,
 }
 
 impl Named {
-    /// Returns all addresses, both families.
+    /// Returns all addresses in the order in which they are to be tried (RFC 8305 §4): the families take turns, IPv6 first
+    /// unless this machine has no way to it; what worked comes before all others.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        self.four.list.iter().chain(&self.six.list).copied().collect()
+        let (first, second) = match (self.six.is_unreachable, self.four.is_unreachable) {
+            (true, false) => (&self.four, &self.six),
+            _ => (&self.six, &self.four),
+        };
+        let longer = first.list.len().max(second.list.len());
+        let mut all: Vec<IpAddr> = if first.is_unreachable == second.is_unreachable {
+            (0..longer).flat_map(|at| [first.list.get(at), second.list.get(at)]).flatten().copied().collect()
+        } else {
+            first.list.iter().chain(&second.list).copied().collect()
+        };
+        if let Some((worked, _)) = self.worked
+            && let Some(at) = all.iter().position(|address| *address == worked)
+        {
+            all.get_mut(..=at).unwrap_or_default().rotate_right(1);
+        }
+        all
     }
 
     fn family(&mut self, family: Family) -> &mut Addresses {
@@ -91,6 +113,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             users: 1,
             four: Addresses::default(),
             six: Addresses::default(),
+            worked: None,
         });
         (key as u32, true)
     }
@@ -143,6 +166,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             Family::Six => !named.four.list.is_empty(),
         };
         let here = named.family(family);
+        if let Some((list, _)) = &found
+            && let Some(first) = list.first()
+        {
+            here.is_unreachable = !self.network.reaches(*first);
+        }
         let mut changed = false;
         let again = match found {
             Some((list, ttl)) if !list.is_empty() => {
@@ -166,6 +194,42 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         if changed {
             self.readdress(key, now);
+        }
+    }
+}
+
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Notes that a connection to this upstream was made; if it is one of several addresses of a name, it is tried first from
+    /// now on.
+    pub(super) fn worked(&mut self, key: u32, now: Moment) {
+        let Some(upstream) = self.upstreams.get(key as usize) else { return };
+        let address = upstream.remote.address.ip();
+        let down: Vec<IpAddr> = self
+            .upstreams
+            .iter()
+            .filter(|(_, other)| !other.health.is_up())
+            .map(|(_, other)| other.remote.address.ip())
+            .collect();
+        let mut changed = Vec::new();
+        for (name, named) in &mut self.named {
+            let others = named.four.list.len() + named.six.list.len();
+            if others < 2 || !named.four.list.contains(&address) && !named.six.list.contains(&address) {
+                continue;
+            }
+            // Whatever worked before it is kept while it does.
+            let is_kept = named.worked.is_some_and(|(before, since)| {
+                before == address || now.since(since) < WORKED_FOR && !down.contains(&before)
+            });
+            if !is_kept {
+                let before = named.addresses();
+                named.worked = Some((address, now));
+                if named.addresses() != before {
+                    changed.push(name as u32);
+                }
+            }
+        }
+        for name in changed {
+            self.readdress(name, now);
         }
     }
 }

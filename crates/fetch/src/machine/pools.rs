@@ -35,6 +35,8 @@ pub(super) struct Member {
     pub(super) weight: u16,
     /// Which bit stands for it; see [`engine::OutQuery::members`].
     pub(super) member: u8,
+    /// Which of the group's servers it is an address of.
+    pub(super) part: u16,
 }
 
 /// One server as configured.
@@ -90,7 +92,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 Target::Address(address) => {
                     let remote = Remote { address: *address, way: Arc::clone(&server.way) };
                     let upstream = self.acquire(remote, now);
-                    parts.push(Part::Fixed(Member { upstream, weight, member }));
+                    let part = parts.len() as u16;
+                    parts.push(Part::Fixed(Member { upstream, weight, member, part }));
                 }
                 Target::Name { name, port } => {
                     let (named, is_new) = self.acquire_name(name, &plan.bootstrap, now);
@@ -142,26 +145,29 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     fn refresh_members(&mut self, key: u32, now: Moment) {
         let Some(pool) = self.pools.get(key as usize) else { return };
         let mut wanted = Vec::new();
-        for part in &pool.parts {
+        for (number, part) in pool.parts.iter().enumerate() {
+            let number = number as u16;
             match part {
-                Part::Fixed(member) => wanted.push((Ok(member.upstream), member.weight, member.member)),
+                Part::Fixed(member) => {
+                    wanted.push((Ok(member.upstream), member.weight, member.member, number));
+                }
                 Part::Named { named, weight, member, way, port } => {
                     let named = self.named.get(*named as usize);
                     for address in named.map(Named::addresses).unwrap_or_default() {
                         let address = SocketAddr::new(address, *port);
                         let remote = Remote { address, way: Arc::clone(way) };
-                        wanted.push((Err(remote), *weight, *member));
+                        wanted.push((Err(remote), *weight, *member, number));
                     }
                 }
             }
         }
         let mut members = Vec::with_capacity(wanted.len());
-        for (upstream, weight, member) in wanted {
+        for (upstream, weight, member, part) in wanted {
             let upstream = match upstream {
                 Ok(upstream) => self.hold(upstream),
                 Err(remote) => self.acquire(remote, now),
             };
-            members.push(Member { upstream, weight, member });
+            members.push(Member { upstream, weight, member, part });
         }
         let Some(pool) = self.pools.get_mut(key as usize) else { return };
         let old = std::mem::replace(&mut pool.members, members);

@@ -1,5 +1,6 @@
 //! The rules of fetching on a simulated clock and a scripted network.
 
+mod eyeballs;
 mod links;
 mod picks;
 mod sim;

@@ -20,10 +20,12 @@ pub(super) enum Said {
     Message(Vec<u8>),
     /// That it will not or cannot, in its transport's own way.
     Refusal,
+    /// Nothing.
+    Silence,
 }
 
 impl Said {
-    /// Returns the reply to the query with this ID; `None` if it is no message at all.
+    /// Returns the reply to the query with this ID; `None` if there is none, or it is no message at all.
     fn under(self, id: [u8; 2]) -> Option<Vec<u8>> {
         match self {
             Self::Message(mut reply) => {
@@ -35,6 +37,7 @@ impl Said {
                 let header = Header { id: u16::from_be_bytes(id), flags, ..Header::default() };
                 Some(header.to_bytes().to_vec())
             }
+            Self::Silence => None,
         }
     }
 }
@@ -75,8 +78,8 @@ where
                     }
                     next = exchanges.try_join_next();
                 }
-                let Some(desk) = carrier.desk() else { return };
-                desk.messages(carrier.key, &replies);
+                let Some(ear) = carrier.ear() else { return };
+                ear.hear(carrier.key, &replies);
             }
         }
     }
@@ -107,6 +110,7 @@ mod tests {
     fn a_message_gets_the_id_of_its_query_back() {
         assert_eq!(Said::Message(vec![0, 0, 7]).under([1, 2]), Some(vec![1, 2, 7]));
         assert_eq!(Said::Message(vec![0]).under([1, 2]), None);
+        assert_eq!(Said::Silence.under([1, 2]), None);
     }
 
     #[test]

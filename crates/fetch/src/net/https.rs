@@ -1,13 +1,19 @@
 //! DNS over HTTP/2 (RFC 8484): each query is a POST on a stream of its own.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use bytes::{Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use tokio::sync::Semaphore;
 
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::link::{Carrier, Secured};
 use crate::plan::HttpPlan;
 
+/// Times that a request is made to a server that refuses its stream.
+const REFUSALS_MAX: u8 = 8;
 /// The media type of a message.
 const MESSAGE: &str = "application/dns-message";
 /// Octets that the server may send ahead on one stream, and on all of them.
@@ -24,23 +30,30 @@ pub(super) async fn carry(
     stream: Secured,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
+    let uri = uri(plan)?;
+    let (web, connection) = begin(stream).await?;
+    let web = Rc::new(web);
+    opened();
+    // It reads and writes for all exchanges; when it ends, so does the connection.
+    let ended = async { drop(connection.await) };
+    exchange::carry(carrier, ended, |query| ask(Rc::clone(&web), uri.clone(), query)).await;
+    Ok(())
+}
+
+/// Begins to speak HTTP/2 with a server that has agreed to.
+pub(super) async fn begin(stream: Secured) -> Result<(Web, h2::client::Connection<Secured>), String> {
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
         return Err("the server does not offer HTTP/2".to_owned());
     }
-    let uri = uri(plan)?;
     let mut builder = h2::client::Builder::new();
     builder
         .enable_push(false)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEADERS_OCTETS_MAX);
-    let (sender, connection) =
-        builder.handshake::<_, Bytes>(stream).await.map_err(|error| format!("HTTP/2: {error}"))?;
-    opened();
-    // It reads and writes for all exchanges; when it ends, so does the connection.
-    let ended = async { drop(connection.await) };
-    exchange::carry(carrier, ended, |query| ask(sender.clone(), uri.clone(), query)).await;
-    Ok(())
+    let begun = builder.handshake::<_, Bytes>(stream).await;
+    let (sender, connection) = begun.map_err(|error| format!("HTTP/2: {error}"))?;
+    Ok((Web { sender, turn: Semaphore::new(1), takes_turns: Cell::new(false) }, connection))
 }
 
 /// Returns where to send requests.
@@ -64,33 +77,91 @@ pub(super) fn request(uri: Uri, octets: usize) -> Option<Request<()>> {
 /// Returns whether what follows is a message.
 pub(super) fn is_message<B>(response: &Response<B>) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let kind = kind.and_then(|kind| kind.split(|&octet| octet == b';').next()).unwrap_or_default();
-    response.status() == StatusCode::OK && kind.trim_ascii().eq_ignore_ascii_case(MESSAGE.as_bytes())
+    is_of(MESSAGE, response.status(), kind.unwrap_or_default())
+}
+
+/// Returns whether a response is of the expected kind, parameters aside.
+fn is_of(expected: &str, status: StatusCode, kind: &[u8]) -> bool {
+    let kind = kind.split(|&octet| octet == b';').next().unwrap_or_default();
+    status == StatusCode::OK && kind.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
 }
 
 /// Asks one question; `None` if the connection failed under it.
-async fn ask(sender: SendRequest<Bytes>, uri: Uri, query: Vec<u8>) -> Option<Said> {
+async fn ask(web: Rc<Web>, uri: Uri, query: Vec<u8>) -> Option<Said> {
     let request = request(uri, query.len())?;
-    // Waits while the server allows no more streams.
-    let mut sender = sender.ready().await.ok()?;
-    let (response, mut body) = sender.send_request(request, false).ok()?;
-    body.send_data(query.into(), true).ok()?;
-    let response = response.await.ok()?;
-    if !is_message(&response) {
-        return Some(Said::Refusal);
+    let got = web.exchange(request, Some(query.into())).await?;
+    Some(got.body(MESSAGE).map_or(Said::Refusal, |body| Said::Message(body.to_vec())))
+}
+
+/// What a server answered to one request.
+pub(super) struct Got {
+    pub(super) status: StatusCode,
+    kind: Vec<u8>,
+    /// What followed, if it was not too much.
+    pub(super) octets: BytesMut,
+}
+
+impl Got {
+    /// Returns what it answered, if that is of this media type.
+    pub(super) fn body(&self, kind: &str) -> Option<&[u8]> {
+        is_of(kind, self.status, &self.kind).then_some(&self.octets)
     }
-    let mut body = response.into_body();
-    let mut reply = BytesMut::new();
-    while let Some(data) = body.data().await {
-        let data = data.ok()?;
-        if reply.len() + data.len() > MESSAGE_OCTETS_MAX {
-            return Some(Said::Refusal);
+}
+
+/// A connection on which requests are made.
+pub(super) struct Web {
+    sender: SendRequest<Bytes>,
+    /// Whose turn it is, if the server cannot read several requests at once.
+    turn: Semaphore,
+    takes_turns: Cell<bool>,
+}
+
+impl Web {
+    /// Sends one request; `None` if the connection failed under it.
+    ///
+    /// A server may refuse a stream that it has not looked at, and it is safe to try again (RFC 9113 §8.7). Knot Resolver does
+    /// so with all whose requests are mixed up with one that has not come whole; from then on each waits for the one before.
+    pub(super) async fn exchange(&self, request: Request<()>, body: Option<Bytes>) -> Option<Got> {
+        for _ in 0..REFUSALS_MAX {
+            let _turn = if self.takes_turns.get() { Some(self.turn.acquire().await.ok()?) } else { None };
+            match exchange_once(self.sender.clone(), request.clone(), body.clone()).await {
+                Ok(got) => return Some(got),
+                Err(error) if error.reason() == Some(h2::Reason::REFUSED_STREAM) => {
+                    self.takes_turns.set(true);
+                }
+                Err(_) => return None,
+            }
         }
-        reply.extend_from_slice(&data);
+        None
+    }
+}
+
+async fn exchange_once(
+    sender: SendRequest<Bytes>,
+    request: Request<()>,
+    body: Option<Bytes>,
+) -> Result<Got, h2::Error> {
+    // Waits while the server allows no more streams.
+    let mut sender = sender.ready().await?;
+    let (response, mut writer) = sender.send_request(request, body.is_none())?;
+    if let Some(body) = body {
+        writer.send_data(body, true)?;
+    }
+    let response = response.await?;
+    let kind = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
+    let mut got = Got { status: response.status(), kind: kind.unwrap_or_default(), octets: BytesMut::new() };
+    let mut body = response.into_body();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        if got.octets.len() + data.len() > MESSAGE_OCTETS_MAX {
+            got.kind.clear();
+            return Ok(got);
+        }
+        got.octets.extend_from_slice(&data);
         // The window is larger than any message: nothing to do if that fails.
         let _ = body.flow_control().release_capacity(data.len());
     }
-    Some(Said::Message(reply.to_vec()))
+    Ok(got)
 }
 
 #[cfg(test)]

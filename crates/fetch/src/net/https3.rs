@@ -24,9 +24,10 @@ pub(super) async fn carry(
     opened: impl FnOnce(),
 ) -> Result<(), String> {
     let uri = uri(plan)?;
-    let endpoint = quic::endpoint(remote).map_err(|error| error.to_string())?;
+    let endpoint = quic::endpoint(remote).await?;
     let connection = quic::connect(&endpoint, remote, secure, SERVER_STREAMS_MAX).await?;
     let (mut driver, sender) = h3::client::builder()
+        .send_grease(false)
         .max_field_section_size(u64::from(HEADERS_OCTETS_MAX))
         .build::<_, _, Bytes>(h3_quinn::Connection::new(connection))
         .await

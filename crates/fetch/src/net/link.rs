@@ -2,25 +2,25 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, TcpKeepalive, Type};
-use tokio::io::BufWriter;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
-use super::{apply, https, https3, quic, socks, source, stream};
-use crate::desk::Desk;
+use super::{apply, dnscrypt, https, https3, oblivious, quic, relayed, socks, source, stream};
 use crate::network::{LinkKey, Remote};
 use crate::plan::{Protocol, Secure};
 use crate::secure;
 
 /// Time to connect.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for both sides to prove who they are.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Data that the peer does not acknowledge for this long ends the connection: it is gone.
@@ -33,7 +33,7 @@ pub(super) type Secured = TlsStream<BufWriter<TcpStream>>;
 
 /// What is to be written to a connection: messages, each after its length in two octets.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     /// The connection was given up; its task has nothing more to report.
     is_closed: Cell<bool>,
     bytes: RefCell<Vec<u8>>,
@@ -44,7 +44,7 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Queues a message. One that finds no room is dropped: the peer does not read. The query times out, and so does
     /// whoever writes.
-    pub(super) fn push(&self, packet: &[u8]) {
+    pub(crate) fn push(&self, packet: &[u8]) {
         let mut bytes = self.bytes.borrow_mut();
         let Ok(len) = u16::try_from(packet.len()) else { return };
         if bytes.len() + packet.len() > OUTBOX_OCTETS_MAX {
@@ -58,7 +58,7 @@ impl Outbox {
     }
 
     /// Gives the connection up.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.is_closed.set(true);
     }
 
@@ -79,32 +79,44 @@ impl Outbox {
     }
 }
 
+/// Whoever hears what a connection brings.
+pub(crate) trait Ear {
+    /// Hears that queries can be written.
+    fn opened(&self, key: LinkKey);
+
+    /// Handles the messages at the front of what was read; returns the octets they took.
+    fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize;
+
+    /// Hears that the connection has ended, or why there was none.
+    fn closed(&self, key: LinkKey, trouble: Option<String>);
+}
+
 /// A connection's task as those see it that carry its messages.
 pub(super) struct Carrier {
-    pub(super) desk: Weak<Desk>,
+    pub(super) ear: Weak<dyn Ear>,
     pub(super) key: LinkKey,
     pub(super) outbox: Rc<Outbox>,
 }
 
 impl Carrier {
-    /// Returns the desk, while it wants to hear of this connection.
-    pub(super) fn desk(&self) -> Option<Rc<Desk>> {
-        self.desk.upgrade().filter(|_| !self.outbox.is_closed())
+    /// Returns who hears of this connection, as long as somebody wants to.
+    pub(super) fn ear(&self) -> Option<Rc<dyn Ear>> {
+        self.ear.upgrade().filter(|_| !self.outbox.is_closed())
     }
 }
 
 /// Runs one connection to its end.
-pub(super) async fn run(desk: Weak<Desk>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
-    let carrier = Carrier { desk, key, outbox };
+pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
+    let carrier = Carrier { ear, key, outbox };
     let trouble = begin(&carrier, &remote).await.err();
-    if let (Some(trouble), Some(secure)) = (&trouble, &remote.way.secure)
-        && secure.is_news(remote.address, trouble)
+    if let (Some(trouble), Some((name, news))) = (&trouble, remote.way.proven())
+        && news.is_one(remote.address, trouble)
     {
-        let (name, address) = (secure.plan().name.to_str(), remote.address);
+        let address = remote.address;
         warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way.protocol.prefix());
     }
-    if let Some(desk) = carrier.desk() {
-        desk.link_closed(key, trouble);
+    if let Some(ear) = carrier.ear() {
+        ear.closed(key, trouble);
     }
 }
 
@@ -118,15 +130,22 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
         (Protocol::Https3, Some(secure), Some(http)) => {
             return https3::carry(carrier, remote, (secure, http), || opened(carrier, remote)).await;
         }
+        (Protocol::Dnscrypt, ..) => {
+            let Some(plan) = &way.dnscrypt else { return Err("there is no provider".to_owned()) };
+            return dnscrypt::carry(carrier, remote, plan, || opened(carrier, remote)).await;
+        }
+        // Where the proxy does not relay datagrams it connects.
+        (Protocol::Udp, ..)
+            if way.proxy.is_some() && relayed::carry(carrier, remote, || opened(carrier, remote)).await? =>
+        {
+            return Ok(());
+        }
         _ => (),
     }
-    let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connect(remote)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
-    };
+    let stream = connect_in_time(remote).await?;
     match (remote.way.protocol, &remote.way.secure) {
-        (Protocol::Udp | Protocol::Tcp | Protocol::Quic | Protocol::Https3, _) | (_, None) => {
+        (Protocol::Udp | Protocol::Tcp | Protocol::Quic | Protocol::Https3 | Protocol::Dnscrypt, _)
+        | (_, None) => {
             opened(carrier, remote);
             stream::carry_plain(carrier, stream).await;
         }
@@ -140,26 +159,61 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
             let Some(http) = &remote.way.http else { return Err("there is no URL".to_owned()) };
             https::carry(carrier, http, stream, || opened(carrier, remote)).await?;
         }
+        (Protocol::Odoh, Some(secure)) => {
+            let stream = secured(secure, stream).await?;
+            let (Some(plan), Some(http)) = (&way.odoh, &way.http) else {
+                return Err("there is no target".to_owned());
+            };
+            oblivious::carry(carrier, (plan, http, remote), stream, || opened(carrier, remote)).await?;
+        }
     }
     Ok(())
 }
 
 /// Tells the desk that queries can be written.
 fn opened(carrier: &Carrier, remote: &Remote) {
-    if let Some(secure) = &remote.way.secure
-        && secure.all_is_well(remote.address)
+    if let Some((name, news)) = remote.way.proven()
+        && news.all_is_well(remote.address)
     {
-        let (name, address) = (secure.plan().name.to_str(), remote.address);
-        info!("connected to {}{address} ({name}) again", remote.way.protocol.prefix());
+        info!("connected to {}{} ({name}) again", remote.way.protocol.prefix(), remote.address);
     }
-    if let Some(desk) = carrier.desk() {
-        desk.link_opened(carrier.key);
+    if let Some(ear) = carrier.ear() {
+        ear.opened(carrier.key);
     }
 }
 
-async fn connect(remote: &Remote) -> io::Result<TcpStream> {
-    let proxy = remote.way.proxy.as_ref();
-    let next = proxy.map_or(remote.address, |proxy| proxy.address);
+/// Connects to a server; an error says why it could not be done.
+pub(super) async fn connect_in_time(remote: &Remote) -> Result<TcpStream, String> {
+    match tokio::time::timeout(CONNECT_TIMEOUT, connect(remote)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
+    }
+}
+
+/// Connects to a server, perhaps through its proxy.
+pub(super) async fn connect(remote: &Remote) -> io::Result<TcpStream> {
+    let Some(proxy) = &remote.way.proxy else { return dial(remote, remote.address).await };
+    let mut stream = dial(remote, proxy.address).await?;
+    socks::pass(&mut stream, proxy.login.as_ref(), remote.address).await?;
+    Ok(stream)
+}
+
+/// Asks one question over a connection of its own; `None` if that fails.
+pub(super) async fn ask_once(remote: &Remote, query: &[u8]) -> Option<Vec<u8>> {
+    let exchange = async {
+        let mut stream = connect(remote).await.ok()?;
+        let length = u16::try_from(query.len()).ok()?.to_be_bytes();
+        stream.write_all(&[&length[..], query].concat()).await.ok()?;
+        let mut reply = vec![0; usize::from(stream.read_u16().await.ok()?)];
+        stream.read_exact(&mut reply).await.ok()?;
+        Some(reply)
+    };
+    tokio::time::timeout(CONNECT_TIMEOUT + HANDSHAKE_TIMEOUT, exchange).await.ok().flatten()
+}
+
+/// Connects to an address as configured.
+pub(super) async fn dial(remote: &Remote, next: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(next), Type::STREAM.nonblocking(), None)?;
     let bind = &remote.way.bind;
     apply(&socket, bind)?;
@@ -169,15 +223,11 @@ async fn connect(remote: &Remote) -> io::Result<TcpStream> {
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(UNACKNOWLEDGED_MAX))?;
-    let mut stream = TcpSocket::from_std_stream(socket.into()).connect(next).await?;
-    if let Some(proxy) = proxy {
-        socks::pass(&mut stream, proxy.login.as_ref(), remote.address).await?;
-    }
-    Ok(stream)
+    TcpSocket::from_std_stream(socket.into()).connect(next).await
 }
 
 /// Has the server prove who it is.
-async fn secured(secure: &Secure, stream: TcpStream) -> Result<Secured, String> {
+pub(super) async fn secured(secure: &Secure, stream: TcpStream) -> Result<Secured, String> {
     let plan = secure.plan();
     let connector = TlsConnector::from(secure.config()).early_data(plan.early_data);
     match tokio::time::timeout(

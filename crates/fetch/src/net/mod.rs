@@ -2,13 +2,19 @@
 //!
 //! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
 
+mod dnscrypt;
 mod exchange;
 mod https;
 mod https3;
-mod link;
+pub(crate) mod link;
+mod lookup;
+mod oblivious;
+mod post;
 mod quic;
+mod relayed;
 mod socks;
 mod stream;
+mod tunnel;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,7 +30,7 @@ use crate::desk::Desk;
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::plan::Bind;
 use crate::sys;
-use link::Outbox;
+use link::{Ear, Outbox};
 
 /// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
 /// we write more.
@@ -141,9 +147,18 @@ impl Network for Net {
         failed.append(&mut self.failed);
     }
 
+    fn reaches(&self, address: IpAddr) -> bool {
+        // A socket that is connected has sent nothing yet; the kernel only looks for a route and an address of ours.
+        let address = SocketAddr::new(address, 53);
+        Socket::new(Domain::for_address(address), Type::DGRAM, None)
+            .and_then(|socket| socket.connect(&address.into()))
+            .is_ok()
+    }
+
     fn connect(&mut self, key: LinkKey, remote: &Remote) {
         let outbox = Rc::new(Outbox::default());
-        let run = link::run(self.desk.clone(), key, remote.clone(), Rc::clone(&outbox));
+        let ear: Weak<dyn Ear> = Weak::<Desk>::clone(&self.desk);
+        let run = link::run(ear, key, remote.clone(), Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();
         put(&mut self.links, key.0, LinkEntry { outbox, task });
     }

@@ -11,7 +11,8 @@ use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime,
 use socket2::{Domain, Socket, Type};
 
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
-use super::link::{Carrier, HANDSHAKE_TIMEOUT};
+use super::link::{CONNECT_TIMEOUT, Carrier, HANDSHAKE_TIMEOUT};
+use super::tunnel::Tunnel;
 use super::{apply, source};
 use crate::network::Remote;
 use crate::plan::Secure;
@@ -32,7 +33,7 @@ pub(super) async fn carry(
     secure: &Secure,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
-    let endpoint = endpoint(remote).map_err(|error| error.to_string())?;
+    let endpoint = endpoint(remote).await?;
     let connection = connect(&endpoint, remote, secure, 0).await?;
     opened();
     let ended = async { drop(connection.closed().await) };
@@ -40,13 +41,30 @@ pub(super) async fn carry(
     Ok(())
 }
 
-/// Makes a socket of the connection's own.
-pub(super) fn endpoint(remote: &Remote) -> io::Result<Endpoint> {
+/// Makes a socket of the connection's own, perhaps behind a proxy.
+pub(super) async fn endpoint(remote: &Remote) -> Result<Endpoint, String> {
+    let runtime = Arc::new(TokioRuntime);
+    let made = if remote.way.proxy.is_some() {
+        match tokio::time::timeout(CONNECT_TIMEOUT, Tunnel::open(remote)).await {
+            Ok(Ok(Some(tunnel))) => {
+                Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, tunnel, runtime)
+            }
+            Ok(Ok(None)) => return Err("the SOCKS5 proxy does not relay datagrams".to_owned()),
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err(format!("no SOCKS5 proxy within {} s", CONNECT_TIMEOUT.as_secs())),
+        }
+    } else {
+        socket(remote).and_then(|socket| Endpoint::new(EndpointConfig::default(), None, socket, runtime))
+    };
+    made.map_err(|error| error.to_string())
+}
+
+fn socket(remote: &Remote) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
     let bind = &remote.way.bind;
     apply(&socket, bind)?;
     socket.bind(&source(bind, remote.address).into())?;
-    Endpoint::new(EndpointConfig::default(), None, UdpSocket::from(socket), Arc::new(TokioRuntime))
+    Ok(UdpSocket::from(socket))
 }
 
 /// Has the server prove who it is; it may open so many streams of its own.

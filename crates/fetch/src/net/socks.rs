@@ -1,7 +1,7 @@
-//! Connections through a SOCKS5 proxy (RFC 1928, RFC 1929).
+//! Connections and datagrams through a SOCKS5 proxy (RFC 1928, RFC 1929).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -11,6 +11,7 @@ const VERSION: u8 = 5;
 const NO_LOGIN: u8 = 0;
 const USER_AND_PASSWORD: u8 = 2;
 const CONNECT: u8 = 1;
+const UDP_ASSOCIATE: u8 = 3;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
@@ -20,29 +21,97 @@ pub(super) async fn pass<S>(stream: &mut S, login: Option<&Login>, to: SocketAdd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    greet(stream, login).await?;
+    match request(stream, CONNECT, to).await? {
+        Reply::Done(_) => Ok(()),
+        Reply::Refused(code) => Err(refused(meaning(code))),
+    }
+}
+
+/// Has the proxy relay datagrams for as long as `stream` is open; returns where to send them, or `None` if it does not do
+/// that. An address that is not given is the proxy's own.
+pub(super) async fn associate<S>(
+    stream: &mut S,
+    login: Option<&Login>,
+    proxy: SocketAddr,
+) -> io::Result<Option<SocketAddr>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    greet(stream, login).await?;
+    // Where we send from is not known yet, which is said so (RFC 1928 §6).
+    let from = match proxy {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    match request(stream, UDP_ASSOCIATE, from).await {
+        Ok(Reply::Done(Some(at))) if at.ip().is_unspecified() => {
+            Ok(Some(SocketAddr::new(proxy.ip(), at.port())))
+        }
+        Ok(Reply::Done(Some(at))) => Ok(Some(at)),
+        Ok(Reply::Done(None)) => Err(refused("relays datagrams at a host name")),
+        // There is a code for it, but proxies that only connect say all sorts of things, or nothing.
+        Ok(Reply::Refused(_)) => Ok(None),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns what stands in front of each datagram to `to` (RFC 1928 §7).
+pub(super) fn header(to: SocketAddr) -> Vec<u8> {
+    let mut header = vec![0, 0, 0];
+    put_address(&mut header, to);
+    header
+}
+
+/// Returns what a relayed datagram brought, and from where; `None` for what is no datagram or only a part of one.
+pub(super) fn unwrapped(datagram: &[u8]) -> Option<(SocketAddr, &[u8])> {
+    let (&[0, 0, fragment, kind], rest) = datagram.split_first_chunk::<4>()? else { return None };
+    let (ip, rest): (IpAddr, &[u8]) = match (fragment, kind) {
+        (0, IPV4) => rest.split_first_chunk::<4>().map(|(&ip, rest)| (ip.into(), rest))?,
+        (0, IPV6) => rest.split_first_chunk::<16>().map(|(&ip, rest)| (ip.into(), rest))?,
+        _ => return None,
+    };
+    let (&port, payload) = rest.split_first_chunk::<2>()?;
+    Some((SocketAddr::new(ip, u16::from_be_bytes(port)), payload))
+}
+
+/// Agrees with the proxy on who we are.
+async fn greet<S>(stream: &mut S, login: Option<&Login>) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let method = if login.is_some() { USER_AND_PASSWORD } else { NO_LOGIN };
     stream.write_all(&[VERSION, 1, method]).await?;
     let mut chosen = [0; 2];
     stream.read_exact(&mut chosen).await?;
     match (chosen, login) {
-        ([VERSION, NO_LOGIN], _) => (),
-        ([VERSION, USER_AND_PASSWORD], Some(login)) => log_in(stream, login).await?,
-        ([VERSION, _], Some(_)) => return Err(refused("does not take a user and a password")),
-        ([VERSION, _], None) => return Err(refused("wants a user and a password")),
-        _ => return Err(refused("does not speak SOCKS5")),
+        ([VERSION, NO_LOGIN], _) => Ok(()),
+        ([VERSION, USER_AND_PASSWORD], Some(login)) => log_in(stream, login).await,
+        ([VERSION, _], Some(_)) => Err(refused("does not take a user and a password")),
+        ([VERSION, _], None) => Err(refused("wants a user and a password")),
+        _ => Err(refused("does not speak SOCKS5")),
     }
-    let mut request = vec![VERSION, CONNECT, 0];
-    match to {
-        SocketAddr::V4(to) => {
-            request.push(IPV4);
-            request.extend(to.ip().octets());
-        }
-        SocketAddr::V6(to) => {
-            request.push(IPV6);
-            request.extend(to.ip().octets());
-        }
-    }
-    request.extend(to.port().to_be_bytes());
+}
+
+/// What a proxy says to a request.
+enum Reply {
+    /// It does so, at this address of its own; `None` if it gives a name instead.
+    Done(Option<SocketAddr>),
+    /// It does not, and this is why.
+    Refused(u8),
+}
+
+async fn request<S>(stream: &mut S, command: u8, to: SocketAddr) -> io::Result<Reply>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut request = vec![VERSION, command, 0];
+    put_address(&mut request, to);
     stream.write_all(&request).await?;
     let mut reply = [0; 4];
     stream.read_exact(&mut reply).await?;
@@ -51,19 +120,43 @@ where
         return Err(refused("does not speak SOCKS5"));
     }
     if code != 0 {
-        return Err(refused(meaning(code)));
+        return Ok(Reply::Refused(code));
     }
-    // Where it connects from, which is of no interest, and a port.
-    let octets = match kind {
-        IPV4 => 4,
-        IPV6 => 16,
-        NAME => usize::from(stream.read_u8().await?),
+    let ip: Option<IpAddr> = match kind {
+        IPV4 => {
+            let mut octets = [0; 4];
+            stream.read_exact(&mut octets).await?;
+            Some(octets.into())
+        }
+        IPV6 => {
+            let mut octets = [0; 16];
+            stream.read_exact(&mut octets).await?;
+            Some(octets.into())
+        }
+        NAME => {
+            let mut name = [0; 255];
+            let octets = usize::from(stream.read_u8().await?);
+            stream.read_exact(name.get_mut(..octets).unwrap_or_default()).await?;
+            None
+        }
         _ => return Err(refused("does not speak SOCKS5")),
     };
-    let mut address = [0; 2 + 255];
-    let address = address.get_mut(..octets + 2).unwrap_or_default();
-    stream.read_exact(address).await?;
-    Ok(())
+    let port = stream.read_u16().await?;
+    Ok(Reply::Done(ip.map(|ip| SocketAddr::new(ip, port))))
+}
+
+fn put_address(octets: &mut Vec<u8>, address: SocketAddr) {
+    match address {
+        SocketAddr::V4(address) => {
+            octets.push(IPV4);
+            octets.extend(address.ip().octets());
+        }
+        SocketAddr::V6(address) => {
+            octets.push(IPV6);
+            octets.extend(address.ip().octets());
+        }
+    }
+    octets.extend(address.port().to_be_bytes());
 }
 
 /// Tells the proxy who we are (RFC 1929).
@@ -97,7 +190,7 @@ const fn meaning(code: u8) -> &'static str {
         4 => "cannot reach the server",
         5 => "was refused by the server",
         6 => "waited too long for the server",
-        7 => "does not make connections",
+        7 => "does not do this",
         8 => "does not know this kind of address",
         _ => "failed in a way of its own",
     }
@@ -145,6 +238,45 @@ mod tests {
         check(login(), "192.0.2.1:853", &[5, 2, 1, 1], b"\x05\x01\x02\x01\x02me\x02pw", Err("refuses user"))
             .await;
         check(None, "192.0.2.1:853", &[5, 255], b"\x05\x01\x00", Err("wants a user")).await;
+    }
+
+    /// Has a proxy at 192.0.2.9 say `said` when it is asked to relay datagrams.
+    async fn check_associate(said: &[u8], expect: Result<Option<&str>, &str>) {
+        let (mut ours, mut theirs) = tokio::io::duplex(1024);
+        theirs.write_all(said).await.expect("room");
+        let proxy = "192.0.2.9:1080".parse().expect("an address");
+        let outcome = associate(&mut ours, None, proxy).await;
+        drop(ours);
+        let mut heard = Vec::new();
+        theirs.read_to_end(&mut heard).await.expect("an end");
+        assert_eq!(heard, b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0\0\0");
+        match (outcome, expect) {
+            (Ok(at), Ok(expect)) => assert_eq!(at.map(|at| at.to_string()).as_deref(), expect),
+            (Err(error), Err(expect)) => assert!(error.to_string().contains(expect), "{error}"),
+            (outcome, expect) => panic!("{outcome:?}, not {expect:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_relays_datagrams_where_it_says() {
+        check_associate(&[5, 0, 5, 0, 0, 1, 192, 0, 2, 7, 4, 0], Ok(Some("192.0.2.7:1024"))).await;
+        check_associate(&[5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 4, 0], Ok(Some("192.0.2.9:1024"))).await;
+        check_associate(&[5, 0, 5, 7, 0, 1, 0, 0, 0, 0, 0, 0], Ok(None)).await;
+        check_associate(&[5, 0, 5, 2, 0, 1, 0, 0, 0, 0, 0, 0], Ok(None)).await;
+        check_associate(b"\x05\0HTTP", Err("does not speak SOCKS5")).await;
+        check_associate(&[5, 0, 5, 0, 0, 3, 1, b'x', 0, 0], Err("at a host name")).await;
+    }
+
+    #[test]
+    fn relayed_datagrams_say_where_from() {
+        let from: SocketAddr = "192.0.2.1:53".parse().expect("an address");
+        let datagram = [header(from).as_slice(), b"reply"].concat();
+        assert_eq!(unwrapped(&datagram), Some((from, &b"reply"[..])));
+        let from: SocketAddr = "[2001:db8::1]:853".parse().expect("an address");
+        let datagram = [header(from).as_slice(), b""].concat();
+        assert_eq!(unwrapped(&datagram), Some((from, &b""[..])));
+        assert_eq!(unwrapped(b"\0\0\x01\x01\xc0\0\x02\x01\0\x35x"), None, "a fragment");
+        assert_eq!(unwrapped(b"\0\0\0\x01\xc0\0\x02"), None);
     }
 
     #[tokio::test]

@@ -38,8 +38,8 @@ async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
             Ok(0) | Err(_) => return,
             Ok(_) => (),
         }
-        let Some(desk) = carrier.desk() else { return };
-        let used = desk.messages(carrier.key, &buffer);
+        let Some(ear) = carrier.ear() else { return };
+        let used = ear.hear(carrier.key, &buffer);
         buffer.drain(..used);
         if buffer.capacity() - buffer.len() < READ_OCTETS / 2 {
             buffer.reserve(READ_OCTETS);

@@ -31,6 +31,8 @@ pub(super) struct Wire {
     /// Addresses to which no socket can be opened.
     pub(super) unreachable: Vec<SocketAddr>,
     pub(super) opened: usize,
+    /// Whether there is no way to any IPv6 address.
+    pub(super) lacks_ipv6: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,10 @@ impl Network for Wire {
     }
 
     fn flush(&mut self, _: &mut Vec<SocketKey>) {}
+
+    fn reaches(&self, address: IpAddr) -> bool {
+        address.is_ipv4() || !self.lacks_ipv6
+    }
 
     fn connect(&mut self, key: LinkKey, remote: &Remote) {
         assert!(self.links.insert(key.0, remote.address).is_none(), "a key is used once at a time");

@@ -1,0 +1,136 @@
+//! Oblivious DNS over HTTPS (RFC 9230): sealed messages in POSTs over HTTP/2, through a relay if there is one.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::{Method, Request, StatusCode, Uri, header};
+use odoh::{CONFIGS_PATH, Client, MEDIA_TYPE};
+use tokio::sync::Semaphore;
+
+use super::exchange::{self, Said};
+use super::https::{self, Got, Web};
+use super::link::{self, Carrier, Secured};
+use super::lookup;
+use crate::network::Remote;
+use crate::plan::{HttpPlan, Odoh, Target, Way};
+
+/// What the queries of one connection share.
+struct Talk {
+    remote: Remote,
+    plan: Odoh,
+    uri: Uri,
+    /// Who asks for the target's key, while others wait.
+    turn: Semaphore,
+}
+
+/// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection has ended; an error
+/// says why there was none.
+pub(super) async fn carry(
+    carrier: &Carrier,
+    (plan, http, remote): (&Odoh, &HttpPlan, &Remote),
+    stream: Secured,
+    opened: impl FnOnce(),
+) -> Result<(), String> {
+    let talk = Rc::new(Talk {
+        remote: remote.clone(),
+        plan: plan.clone(),
+        uri: https::uri(http)?,
+        turn: Semaphore::new(1),
+    });
+    // Without the target's key nothing can be said.
+    key(&talk.remote, plan).await?;
+    let (web, connection) = https::begin(stream).await?;
+    let web = Rc::new(web);
+    opened();
+    let ended = async { drop(connection.await) };
+    exchange::carry(carrier, ended, |query| ask(Rc::clone(&talk), Rc::clone(&web), query)).await;
+    Ok(())
+}
+
+/// Asks one question; `None` if the connection failed under it.
+async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
+    // Once more if the target has another key by now (RFC 9230 §4.3).
+    for _ in 0..2 {
+        let key = {
+            let _turn = talk.turn.acquire().await.ok()?;
+            key(&talk.remote, &talk.plan).await
+        };
+        let Ok(key) = key else { return Some(Said::Refusal) };
+        let Ok((octets, context)) = key.seal(&query) else { return Some(Said::Refusal) };
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(talk.uri.clone())
+            .header(header::ACCEPT, MEDIA_TYPE)
+            .header(header::CACHE_CONTROL, "no-cache, no-store")
+            .header(header::CONTENT_TYPE, MEDIA_TYPE)
+            .header(header::CONTENT_LENGTH, octets.len())
+            .body(())
+            .ok()?;
+        let got = web.exchange(request, Some(octets.into())).await?;
+        if got.status == StatusCode::UNAUTHORIZED {
+            talk.plan.forget(&key);
+            continue;
+        }
+        return Some(match got.body(MEDIA_TYPE).and_then(|body| context.open(body).ok()) {
+            Some(reply) => Said::Message(reply),
+            None => Said::Refusal,
+        });
+    }
+    Some(Said::Refusal)
+}
+
+/// Returns the target's key, which is asked for if it is not known; an error says why there is none.
+async fn key(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    if let Some(known) = plan.known(now) {
+        return Ok(known);
+    }
+    let found = fetch(remote, plan).await;
+    let key = found.map_err(|why| format!("no key of the target {}: {why}", plan.plan().authority))?;
+    plan.remember(key.clone(), now);
+    Ok(key)
+}
+
+/// Asks the target itself for its key.
+async fn fetch(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
+    let plan = plan.plan();
+    let bind = &remote.way.bind;
+    let addresses: Vec<SocketAddr> = match &plan.target {
+        Target::Address(address) => vec![*address],
+        Target::Name { name, port } => {
+            let found = lookup::addresses(bind, &plan.bootstrap, *name).await;
+            found.into_iter().map(|address| SocketAddr::new(address, *port)).collect()
+        }
+    };
+    let mut trouble = "nobody knows its address".to_owned();
+    for address in addresses {
+        let way = Way { bind: bind.clone(), proxy: remote.way.proxy.clone(), ..Way::default() };
+        match fetch_at(&Remote { address, way: Arc::new(way) }, plan).await {
+            Ok(key) => return Ok(key),
+            Err(why) => trouble = why,
+        }
+    }
+    Err(trouble)
+}
+
+async fn fetch_at(remote: &Remote, plan: &crate::plan::OdohPlan) -> Result<Client, String> {
+    let stream = link::connect_in_time(remote).await?;
+    let stream = link::secured(&plan.secure, stream).await?;
+    let (web, connection) = https::begin(stream).await?;
+    let uri: Uri = format!("https://{}{CONFIGS_PATH}", plan.authority)
+        .parse()
+        .map_err(|_| format!("\"{}\" is not a host", plan.authority))?;
+    let request = Request::builder().uri(uri).body(()).map_err(|error| error.to_string())?;
+    let exchange = tokio::time::timeout(link::HANDSHAKE_TIMEOUT, web.exchange(request, None));
+    let got: Option<Got> = tokio::select! {
+        got = exchange => got.ok().flatten(),
+        _ = connection => None,
+    };
+    let got = got.ok_or("it does not answer")?;
+    if got.status != StatusCode::OK {
+        return Err(format!("it says {} to {CONFIGS_PATH}", got.status));
+    }
+    Client::from_configs(&got.octets).map_err(|wrong| format!("its configuration: {wrong}"))
+}
