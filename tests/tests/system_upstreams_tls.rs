@@ -1,9 +1,6 @@
 //! The built program and upstreams over TLS: who is believed, who is not, and what is said about it.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use testkit::{Ask, Authority, Identity, Script, Server, Stub, UdpClient, eventually, program};
 use wire::{Rcode, Rtype};
@@ -243,10 +240,11 @@ fn quic_at(stub: &Stub, more: &str) -> String {
     at(stub, more).replace("tls://", "quic://")
 }
 
-fn check_travel(scheme: &str, count: u16) {
+/// Sends so many queries at once, far more than a server takes streams on one connection.
+fn check_travel(scheme: &str, count: u16, more: &str) {
     let authority = Authority::new();
     let stub = Stub::start_quic(&authority.vouch(&[NAME]), Script::default());
-    let server = start(&authority, &at(&stub, "").replace("tls://", scheme), "");
+    let server = start(&authority, &at(&stub, more).replace("tls://", scheme), "");
     let client = UdpClient::connect(server.address());
     for id in 0..count {
         client.send(&ask(&format!("n{id}.example.org")).id(id).bytes());
@@ -261,12 +259,19 @@ fn check_travel(scheme: &str, count: u16) {
 
 #[test]
 fn queries_travel_over_quic() {
-    check_travel("quic://", 300);
+    check_travel("quic://", 300, "");
+}
+
+#[test]
+fn queries_beyond_the_streams_of_one_connection_wait_for_them() {
+    for scheme in ["quic://", "h3://"] {
+        check_travel(scheme, 300, ", connections-max: 1");
+    }
 }
 
 #[test]
 fn queries_travel_over_http3() {
-    check_travel("h3://", 90);
+    check_travel("h3://", 300, "");
 }
 
 #[test]
@@ -311,79 +316,78 @@ fn a_stamp_says_where_a_server_is_and_which_certificate_vouches_for_it() {
     server.wait_for_log("not from an authority that its stamp names");
 }
 
-/// Starts a SOCKS5 proxy for the user "me" with the password "secret", or for everybody; returns where it is and what
-/// counts the connections that it made. It runs until the test ends.
-fn proxy() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
-    let address = listener.local_addr().expect("a bound socket");
-    let made = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&made);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let counter = Arc::clone(&counter);
-            std::thread::spawn(move || drop(relay(stream, &counter)));
-        }
-    });
-    (address, made)
-}
-
-fn relay(mut client: TcpStream, made: &AtomicUsize) -> io::Result<()> {
-    let mut greeting = [0; 3];
-    client.read_exact(&mut greeting)?;
-    client.write_all(&[5, greeting[2]])?;
-    if greeting[2] == 2 {
-        let mut login = [0; 11];
-        client.read_exact(&mut login)?;
-        let is_right = &login == b"\x01\x02me\x06secret";
-        client.write_all(&[1, u8::from(!is_right)])?;
-        if !is_right {
-            return Ok(());
-        }
+#[test]
+fn a_server_is_measured() {
+    let stub = Stub::start_secured(&Identity::self_signed(&[NAME]), Script::default());
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = format!("{{address: \"tls://{}\", verify: false}}", stub.address());
+    let mut command = program(directory.path());
+    command.args(["probe", &server, "--name", "example.org", "--signed", "example.org"]);
+    command.args(["--bogus", "bogus.example.org", "--count", "5", "--idle", "0.2", "--json"]);
+    let output = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    let expected = [
+        "\"answered\": 5",
+        "\"sent\": 16",
+        "\"out-of-order\": false",
+        "\"client-subnet\": \"not taken\"",
+        "\"refuses-bogus\": false",
+        "\"watched-for-ms\"",
+        "\"again-ms\"",
+    ];
+    for expect in expected {
+        assert!(said.contains(expect), "{expect} is missing: {said}");
     }
-    let mut request = [0; 10];
-    client.read_exact(&mut request)?;
-    let [5, 1, 0, 1, a, b, c, d, p, q] = request else { return Ok(()) };
-    let to = SocketAddr::from((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p, q])));
-    let Ok(server) = TcpStream::connect(to) else { return client.write_all(&[5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) };
-    made.fetch_add(1, Ordering::Relaxed);
-    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
-    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
-    std::thread::spawn(move || io::copy(&mut from_client, &mut to_server));
-    let (mut from_server, mut to_client) = (server, client);
-    io::copy(&mut from_server, &mut to_client).map(drop)
 }
 
 #[test]
-fn a_proxy_connects_to_servers_over_tls_and_over_tcp_in_place_of_udp() {
-    let authority = Authority::new();
-    let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
-    let (address, made) = proxy();
-    let server = start(&authority, &at(&stub, &format!(", proxy: \"{address}\"")), "");
-    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
-    assert_eq!(made.load(Ordering::Relaxed), 1);
-    let plain = Stub::start(Script::default());
-    let login = format!(
-        "{{address: \"{}\", proxy: \"{address}\", proxy-user: me, proxy-password: secret}}",
-        plain.address()
-    );
-    let server = start(&authority, &login, "");
-    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
-    assert!(plain.seen().iter().all(|asked| asked.over_tcp));
-    assert_eq!(made.load(Ordering::Relaxed), 2);
-}
-
-#[test]
-fn what_a_proxy_refuses_is_shown() {
-    let authority = Authority::new();
+fn what_was_measured_is_a_table_too() {
     let stub = Stub::start(Script::default());
-    let (address, made) = proxy();
-    let login = format!(
-        "{{address: \"tcp://{}\", proxy: \"{address}\", proxy-user: me, proxy-password: wronga}}",
-        stub.address()
-    );
-    let server = start(&authority, &login, "");
-    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::SERVFAIL);
-    assert_eq!((made.load(Ordering::Relaxed), stub.seen().len()), (0, 0));
-    let expect = "the SOCKS5 proxy";
-    eventually(expect, || String::from_utf8_lossy(&server.command(&["status"]).stdout).contains(expect));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = program(directory.path());
+    let server = format!("{{address: \"tcp://{}\"}}", stub.address());
+    command.args(["probe", &server, "--name", "example.org", "--signed", "example.org"]);
+    command.args(["--bogus", "bogus.example.org", "--count", "3", "--idle", "0.2"]);
+    let output = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    for expect in
+        ["round trip", "3 answered one after the other", "at once", "16 of 16 answered", "still open"]
+    {
+        assert!(said.contains(expect), "{expect} is missing: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_explained() {
+    let stub = Stub::start_secured(&Identity::self_signed(&[NAME]), Script::default());
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |server: &str| {
+        let mut command = program(directory.path());
+        let output = command.args(["probe", server]).output().expect("the program starts");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let said = run(&format!("{{address: \"tls://{}\"}}", stub.address()));
+    assert!(said.contains("the server's certificate is self-signed"), "{said}");
+    assert_eq!(stub.seen().len(), 0);
+    let said = run("ftp://192.0.2.1");
+    assert!(said.contains("unknown transport"), "{said}");
+}
+
+#[test]
+fn our_own_server_is_measured_and_is_seen_to_close_what_idles() {
+    let stub = Stub::start(Script::default());
+    let server = Server::start(&testkit::forwarding(&[&stub], "limits: {tcp: {idle-timeout: 1s}}"));
+    let mut command = program(server.directory());
+    let target = format!("{{address: \"tcp://{}\"}}", server.address());
+    command.args(["probe", &target, "--name", "example.org", "--signed", "example.org"]);
+    command.args(["--bogus", "bogus.example.org", "--count", "3", "--idle", "15", "--json"]);
+    let output = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    for expect in ["\"answered\": 3", "\"answered\": 16", "\"closed-after-ms\"", "\"again-ms\""] {
+        assert!(said.contains(expect), "{expect} is missing: {said}");
+    }
 }

@@ -4,13 +4,14 @@ use crate::run::{is_installed, output, run};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 8] = [
     ("dig", "bind9-dnsutils"),
     ("kdig", "knot-dnsutils"),
     ("dnsperf", "dnsperf"),
     ("valgrind", "valgrind"),
     ("dnsdist", "dnsdist"),
     ("unbound", "unbound"),
+    ("kresd", "knot-resolver"),
     ("curl", "curl"),
 ];
 
