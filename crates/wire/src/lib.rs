@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod canonical;
 pub mod edns;
 pub mod hash;
 pub mod header;

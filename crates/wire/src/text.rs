@@ -439,7 +439,7 @@ impl fmt::Display for Base64<'_> {
 }
 
 /// Writes Base64 with padding (RFC 4648 §4).
-pub(crate) fn write_base64(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
+pub fn write_base64(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
     for chunk in octets.chunks(3) {
         let mut word = [0; 4];
         word[1..1 + chunk.len()].copy_from_slice(chunk);
@@ -480,7 +480,7 @@ pub fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Writes Base32hex without padding (RFC 4648 §7, RFC 5155 §3.3).
-pub(crate) fn write_base32_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
+pub fn write_base32_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
     for chunk in octets.chunks(5) {
         let mut word = [0; 8];
         word[3..3 + chunk.len()].copy_from_slice(chunk);
@@ -510,12 +510,12 @@ pub fn read_base32_hex(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Writes hexadecimal in upper case.
-pub(crate) fn write_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
+pub fn write_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
     octets.iter().try_for_each(|octet| write!(f, "{octet:02X}"))
 }
 
 /// Reads hexadecimal.
-pub(crate) fn read_hex(text: &[u8]) -> Option<Vec<u8>> {
+pub fn read_hex(text: &[u8]) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_chunks::<2>() else { return None };
     let digit = |octet: u8| char::from(octet).to_digit(16).map(|digit| digit as u8);
     pairs.iter().map(|&[high, low]| Some((digit(high)? << 4) | digit(low)?)).collect()

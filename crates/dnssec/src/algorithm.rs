@@ -1,0 +1,152 @@
+//! Numbers of algorithms and digests, and which of them are known here.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A DNSSEC algorithm (IANA "DNS Security Algorithm Numbers"). Open: any number is legal, the known ones have names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Algorithm(pub u8);
+
+/// A digest that DS records are made with (IANA "DS RR Type Digest Algorithms").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DigestType(pub u8);
+
+impl Algorithm {
+    /// RSA with SHA-256 (RFC 5702).
+    pub const RSASHA256: Self = Self(8);
+    /// RSA with SHA-512 (RFC 5702).
+    pub const RSASHA512: Self = Self(10);
+    /// ECDSA over P-256 with SHA-256 (RFC 6605).
+    pub const ECDSAP256SHA256: Self = Self(13);
+    /// ECDSA over P-384 with SHA-384 (RFC 6605).
+    pub const ECDSAP384SHA384: Self = Self(14);
+    /// Ed25519 (RFC 8080).
+    pub const ED25519: Self = Self(15);
+    /// Ed448 (RFC 8080).
+    pub const ED448: Self = Self(16);
+
+    /// The algorithms that are signed with and checked here. SHA-1 is not among them (RFC 9905).
+    pub const SUPPORTED: [(Self, &'static str); 6] = [
+        (Self::RSASHA256, "RSASHA256"),
+        (Self::RSASHA512, "RSASHA512"),
+        (Self::ECDSAP256SHA256, "ECDSAP256SHA256"),
+        (Self::ECDSAP384SHA384, "ECDSAP384SHA384"),
+        (Self::ED25519, "ED25519"),
+        (Self::ED448, "ED448"),
+    ];
+
+    /// Returns whether signatures of this algorithm can be made and checked.
+    pub fn is_supported(self) -> bool {
+        Self::SUPPORTED.iter().any(|&(known, _)| known == self)
+    }
+
+    /// Returns whether keys are those of RSA, which come in sizes.
+    pub const fn is_rsa(self) -> bool {
+        matches!(self, Self::RSASHA256 | Self::RSASHA512)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    /// Writes the mnemonic, or the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::SUPPORTED.iter().find(|(known, _)| known == self) {
+            Some((_, name)) => f.pad(name),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = wire::numbers::Unknown;
+
+    /// Reads a supported algorithm: its mnemonic in any letter case, with or without hyphens, or its number.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain: String = text.chars().filter(|&c| c != '-' && c != '_').collect();
+        Self::SUPPORTED
+            .iter()
+            .find(|(known, name)| name.eq_ignore_ascii_case(&plain) || plain == known.0.to_string())
+            .map(|&(known, _)| known)
+            .ok_or(wire::numbers::Unknown)
+    }
+}
+
+impl DigestType {
+    /// SHA-1 (RFC 3658): checked, no longer recommended (RFC 9905).
+    pub const SHA1: Self = Self(1);
+    /// SHA-256 (RFC 4509).
+    pub const SHA256: Self = Self(2);
+    /// SHA-384 (RFC 6605).
+    pub const SHA384: Self = Self(4);
+
+    /// The digests that are known here.
+    pub const SUPPORTED: [(Self, &'static str); 3] =
+        [(Self::SHA1, "SHA-1"), (Self::SHA256, "SHA-256"), (Self::SHA384, "SHA-384")];
+
+    pub(crate) fn digest(self) -> Option<&'static aws_lc_rs::digest::Algorithm> {
+        match self {
+            Self::SHA1 => Some(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY),
+            Self::SHA256 => Some(&aws_lc_rs::digest::SHA256),
+            Self::SHA384 => Some(&aws_lc_rs::digest::SHA384),
+            _ => None,
+        }
+    }
+
+    /// Returns whether this digest can be computed.
+    pub fn is_supported(self) -> bool {
+        self.digest().is_some()
+    }
+}
+
+impl fmt::Display for DigestType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::SUPPORTED.iter().find(|(known, _)| known == self) {
+            Some((_, name)) => f.pad(name),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl FromStr for DigestType {
+    type Err = wire::numbers::Unknown;
+
+    /// Reads a known digest: its name in any letter case, with or without hyphens, or its number.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain: String = text.chars().filter(|&c| c != '-').collect();
+        Self::SUPPORTED
+            .iter()
+            .find(|(known, name)| {
+                name.replace('-', "").eq_ignore_ascii_case(&plain) || plain == known.0.to_string()
+            })
+            .map(|&(known, _)| known)
+            .ok_or(wire::numbers::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_are_read_by_name_and_number() {
+        for (text, expect) in [
+            ("ECDSAP256SHA256", Some(13)),
+            ("ecdsa-p256-sha256", Some(13)),
+            ("15", Some(15)),
+            ("ed448", Some(16)),
+            ("RSASHA1", None),
+            ("5", None),
+            ("", None),
+        ] {
+            assert_eq!(text.parse::<Algorithm>().ok().map(|algorithm| algorithm.0), expect, "{text}");
+        }
+        assert_eq!(Algorithm(13).to_string(), "ECDSAP256SHA256");
+        assert_eq!(Algorithm(3).to_string(), "3");
+    }
+
+    #[test]
+    fn digests_are_read_by_name_and_number() {
+        for (text, expect) in [("sha-256", Some(2)), ("SHA384", Some(4)), ("2", Some(2)), ("3", None)] {
+            assert_eq!(text.parse::<DigestType>().ok().map(|digest| digest.0), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Signs and checks: signatures, proofs of absence, keys and their lives.
+//!
+//! Never fetches, never reads the clock, never opens a file: octets and times come in as arguments.
+
+#![forbid(unsafe_code)]
+
+pub mod keys;
+pub mod rollover;
+pub mod tree;
+
+mod algorithm;
+mod bitmap;
+mod check;
+mod der;
+mod dnskey;
+mod ds;
+mod nsec3;
+mod rrset;
+mod rrsig;
+mod secret;
+mod sign;
+mod times;
+mod verify;
+mod zonemd;
+
+pub use algorithm::{Algorithm, DigestType};
+pub use bitmap::{has_type, write_bitmap};
+pub use check::check_tree;
+pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY};
+pub use ds::{Ds, write_delete_cdnskey, write_delete_cds};
+pub use nsec3::{Nsec3Hash, Nsec3Parameters};
+pub use rrset::Rrset;
+pub use rrsig::{Rrsig, is_before};
+pub use secret::{KeySize, SecretKey, Unusable};
+pub use sign::{Denial, KeyUse, Part, Signed, Signer, SigningKey, Unsignable, Validity, flags_of};
+pub use times::{parse_compact, parse_rfc3339, write_compact};
+pub use verify::{
+    Bogus, Budget, Mismatch, SIGNATURES_MAX, Unverified, Verified, trusted_by, verify_octets, verify_rrset,
+};
+pub use zonemd::{ZonemdHash, ZonemdScheme, ZonemdVerdict, check_zonemd, zonemd_digest};

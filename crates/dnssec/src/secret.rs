@@ -1,0 +1,400 @@
+//! Private keys: made, taken apart, put together, signed with. Nothing here prints one.
+
+use std::fmt;
+
+use aws_lc_rs::encoding::{AsBigEndian, AsDer, Curve25519SeedBin, EcPrivateKeyBin, Pkcs8V1Der};
+use aws_lc_rs::rand::{self, SystemRandom};
+use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeyPairComponents, KeySize as LcKeySize};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+    Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA512, RsaEncoding, RsaPublicKeyComponents,
+};
+use ed448_goldilocks::SigningKey as Ed448Key;
+use zeroize::Zeroizing;
+
+use crate::algorithm::Algorithm;
+use crate::der::{self, Der};
+use crate::dnskey::{Dnskey, RsaParts};
+
+/// Why a private key cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// Keys of this algorithm are not signed with here.
+    Algorithm(Algorithm),
+    /// The key is of another algorithm than it is said to be.
+    OtherAlgorithm,
+    /// The octets are no key, or their parts do not fit together.
+    Malformed,
+    /// An RSA key of fewer than 2048 or more than 8192 bits.
+    Size,
+    /// The private key does not belong to the public one.
+    OtherPublicKey,
+    /// The machine has no randomness, or the library refused.
+    Machine,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Algorithm(algorithm) => {
+                write!(f, "algorithm {algorithm} is not supported, expected 8, 10, 13, 14, 15 or 16")
+            }
+            Self::OtherAlgorithm => f.write_str("the key is one of another algorithm"),
+            Self::Malformed => f.write_str("the private key cannot be read"),
+            Self::Size => f.write_str("an RSA key needs 2048 to 8192 bits"),
+            Self::OtherPublicKey => f.write_str("the private key does not belong to the public key"),
+            Self::Machine => f.write_str("the machine could not make a key"),
+        }
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+/// How large a new RSA key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySize {
+    /// 2048 bits.
+    Bits2048,
+    /// 3072 bits.
+    Bits3072,
+    /// 4096 bits.
+    Bits4096,
+}
+
+impl KeySize {
+    /// Returns the size with this number of bits.
+    pub const fn of_bits(bits: u32) -> Option<Self> {
+        match bits {
+            2048 => Some(Self::Bits2048),
+            3072 => Some(Self::Bits3072),
+            4096 => Some(Self::Bits4096),
+            _ => None,
+        }
+    }
+}
+
+/// The numbers of an RSA key (RFC 8017 §3), big-endian, wiped when dropped.
+pub(crate) struct RsaNumbers {
+    pub(crate) modulus: Vec<u8>,
+    pub(crate) public_exponent: Vec<u8>,
+    pub(crate) private_exponent: Zeroizing<Vec<u8>>,
+    pub(crate) prime_1: Zeroizing<Vec<u8>>,
+    pub(crate) prime_2: Zeroizing<Vec<u8>>,
+    pub(crate) exponent_1: Zeroizing<Vec<u8>>,
+    pub(crate) exponent_2: Zeroizing<Vec<u8>>,
+    pub(crate) coefficient: Zeroizing<Vec<u8>>,
+}
+
+impl RsaNumbers {
+    /// Reads an `RSAPrivateKey` (RFC 8017 A.1.2).
+    fn parse(pkcs1: &[u8]) -> Option<Self> {
+        let mut numbers = Der::new(pkcs1).sequence()?;
+        let mut next = || numbers.integer().map(<[u8]>::to_vec);
+        // Version 0: two primes.
+        if !next()?.is_empty() {
+            return None;
+        }
+        Some(Self {
+            modulus: next()?,
+            public_exponent: next()?,
+            private_exponent: Zeroizing::new(next()?),
+            prime_1: Zeroizing::new(next()?),
+            prime_2: Zeroizing::new(next()?),
+            exponent_1: Zeroizing::new(next()?),
+            exponent_2: Zeroizing::new(next()?),
+            coefficient: Zeroizing::new(next()?),
+        })
+    }
+}
+
+/// The private part of a key, as files hold it.
+pub(crate) enum Parts {
+    Rsa(RsaNumbers),
+    /// The private scalar of an elliptic curve, or the seed of an EdDSA key: as many octets as the curve has.
+    Scalar(Zeroizing<Vec<u8>>),
+}
+
+enum Pair {
+    Rsa(RsaKeyPair),
+    Ecdsa(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+    Ed448(Box<Ed448Key>),
+}
+
+/// A private key and its algorithm.
+pub struct SecretKey {
+    algorithm: Algorithm,
+    pair: Pair,
+    /// The key field of its DNSKEY.
+    public: Box<[u8]>,
+}
+
+impl fmt::Debug for SecretKey {
+    /// Says the algorithm and nothing else.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey({})", self.algorithm)
+    }
+}
+
+fn curve_of(algorithm: Algorithm) -> Option<(&'static EcdsaSigningAlgorithm, usize)> {
+    match algorithm {
+        Algorithm::ECDSAP256SHA256 => Some((&ECDSA_P256_SHA256_FIXED_SIGNING, 32)),
+        Algorithm::ECDSAP384SHA384 => Some((&ECDSA_P384_SHA384_FIXED_SIGNING, 48)),
+        _ => None,
+    }
+}
+
+impl SecretKey {
+    /// Makes a new key. `size` is only looked at for RSA.
+    pub fn generate(algorithm: Algorithm, size: KeySize) -> Result<Self, Unusable> {
+        let machine = |_| Unusable::Machine;
+        let pair = match algorithm {
+            Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
+                let size = match size {
+                    KeySize::Bits2048 => LcKeySize::Rsa2048,
+                    KeySize::Bits3072 => LcKeySize::Rsa3072,
+                    KeySize::Bits4096 => LcKeySize::Rsa4096,
+                };
+                Pair::Rsa(RsaKeyPair::generate(size).map_err(machine)?)
+            }
+            Algorithm::ED25519 => Pair::Ed25519(Ed25519KeyPair::generate().map_err(machine)?),
+            Algorithm::ED448 => {
+                let mut seed = Zeroizing::new([0; 57]);
+                rand::fill(seed.as_mut_slice()).map_err(machine)?;
+                return Self::from_scalar(algorithm, seed.as_slice(), None);
+            }
+            _ => {
+                let (curve, _) = curve_of(algorithm).ok_or(Unusable::Algorithm(algorithm))?;
+                Pair::Ecdsa(EcdsaKeyPair::generate(curve).map_err(machine)?)
+            }
+        };
+        Self::of_pair(algorithm, pair)
+    }
+
+    fn of_pair(algorithm: Algorithm, pair: Pair) -> Result<Self, Unusable> {
+        let public = match &pair {
+            Pair::Rsa(pair) => {
+                let mut numbers =
+                    Der::new(pair.public_key().as_ref()).sequence().ok_or(Unusable::Malformed)?;
+                let modulus = numbers.integer().ok_or(Unusable::Malformed)?;
+                let exponent = numbers.integer().ok_or(Unusable::Malformed)?;
+                RsaParts { exponent, modulus }.write()
+            }
+            // RFC 6605 §4: without the octet that says how the point is written.
+            Pair::Ecdsa(pair) => pair.public_key().as_ref().get(1..).unwrap_or(&[]).to_vec(),
+            Pair::Ed25519(pair) => pair.public_key().as_ref().to_vec(),
+            Pair::Ed448(key) => key.verifying_key().to_bytes().as_slice().to_vec(),
+        };
+        Ok(Self { algorithm, pair, public: public.into_boxed_slice() })
+    }
+
+    /// Puts an RSA key together.
+    pub(crate) fn from_rsa(algorithm: Algorithm, numbers: &RsaNumbers) -> Result<Self, Unusable> {
+        if !algorithm.is_rsa() {
+            return Err(Unusable::OtherAlgorithm);
+        }
+        let bits = numbers.modulus.len() * 8;
+        if !(2048..=8192).contains(&bits) {
+            return Err(Unusable::Size);
+        }
+        let components = KeyPairComponents {
+            public_key: RsaPublicKeyComponents {
+                n: numbers.modulus.as_slice(),
+                e: numbers.public_exponent.as_slice(),
+            },
+            d: numbers.private_exponent.as_slice(),
+            p: numbers.prime_1.as_slice(),
+            q: numbers.prime_2.as_slice(),
+            dP: numbers.exponent_1.as_slice(),
+            dQ: numbers.exponent_2.as_slice(),
+            qInv: numbers.coefficient.as_slice(),
+        };
+        let pair = RsaKeyPair::from_components(&components).map_err(|_| Unusable::Malformed)?;
+        Self::of_pair(algorithm, Pair::Rsa(pair))
+    }
+
+    /// Puts a key of a curve together. ECDSA needs the public key, the key field of a DNSKEY, too.
+    pub(crate) fn from_scalar(
+        algorithm: Algorithm,
+        scalar: &[u8],
+        public: Option<&[u8]>,
+    ) -> Result<Self, Unusable> {
+        let pair = match algorithm {
+            Algorithm::ED25519 if scalar.len() == 32 => {
+                Pair::Ed25519(Ed25519KeyPair::from_seed_unchecked(scalar).map_err(|_| Unusable::Malformed)?)
+            }
+            Algorithm::ED448 => {
+                Pair::Ed448(Box::new(Ed448Key::try_from(scalar).map_err(|_| Unusable::Malformed)?))
+            }
+            _ => {
+                let (curve, octets) = curve_of(algorithm).ok_or(Unusable::Algorithm(algorithm))?;
+                // Old writers leave leading zeros out.
+                let lacking = octets.checked_sub(scalar.len()).ok_or(Unusable::Malformed)?;
+                let padded = Zeroizing::new([&vec![0; lacking], scalar].concat());
+                let point = [&[4], public.ok_or(Unusable::Malformed)?].concat();
+                let pair = EcdsaKeyPair::from_private_key_and_public_key(curve, &padded, &point)
+                    .map_err(|_| Unusable::OtherPublicKey)?;
+                Pair::Ecdsa(pair)
+            }
+        };
+        let key = Self::of_pair(algorithm, pair)?;
+        match public {
+            Some(public) if public != &*key.public => Err(Unusable::OtherPublicKey),
+            _ => Ok(key),
+        }
+    }
+
+    /// Reads a key in one of the forms that PEM files hold: PKCS#8, `RSAPrivateKey` or `ECPrivateKey`. RSA keys do not say
+    /// their algorithm, so `algorithm` does; that of others must agree with it, if it is said.
+    pub fn from_der(octets: &[u8], algorithm: Option<Algorithm>) -> Result<Self, Unusable> {
+        const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+        const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+        const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+        const P384: &[u8] = &[0x2b, 0x81, 0x04, 0, 0x22];
+        const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+        const ED448: &[u8] = &[0x2b, 0x65, 0x71];
+        let agreed = |found: Algorithm| match algorithm {
+            Some(said) if said != found => Err(Unusable::OtherAlgorithm),
+            _ => Ok(found),
+        };
+        let ecdsa = |curve: &[u8]| match curve {
+            P256 => agreed(Algorithm::ECDSAP256SHA256),
+            P384 => agreed(Algorithm::ECDSAP384SHA384),
+            _ => Err(Unusable::OtherAlgorithm),
+        };
+        let from_ec = |curve: &[u8]| {
+            let algorithm = ecdsa(curve)?;
+            let (signing, _) = curve_of(algorithm).ok_or(Unusable::Malformed)?;
+            let pair =
+                EcdsaKeyPair::from_private_key_der(signing, octets).map_err(|_| Unusable::Malformed)?;
+            Self::of_pair(algorithm, Pair::Ecdsa(pair))
+        };
+        let mut fields = Der::new(octets).sequence().ok_or(Unusable::Malformed)?;
+        let version = fields.integer().ok_or(Unusable::Malformed)?;
+        let (tag, content) = fields.next_value().ok_or(Unusable::Malformed)?;
+        match tag {
+            der::SEQUENCE => {
+                let mut identifier = Der::new(content);
+                let kind = identifier.expect(der::OBJECT).ok_or(Unusable::Malformed)?;
+                let key = fields.expect(der::OCTET_STRING).ok_or(Unusable::Malformed)?;
+                match kind {
+                    RSA => Self::from_rsa(
+                        algorithm.unwrap_or(Algorithm::RSASHA256),
+                        &RsaNumbers::parse(key).ok_or(Unusable::Malformed)?,
+                    ),
+                    EC => from_ec(identifier.expect(der::OBJECT).ok_or(Unusable::Malformed)?),
+                    ED25519 | ED448 => {
+                        let found = if kind == ED25519 { Algorithm::ED25519 } else { Algorithm::ED448 };
+                        let seed = Der::new(key).expect(der::OCTET_STRING).ok_or(Unusable::Malformed)?;
+                        Self::from_scalar(agreed(found)?, seed, None)
+                    }
+                    _ => Err(Unusable::OtherAlgorithm),
+                }
+            }
+            // RFC 5915: the curve follows the key, in brackets of its own.
+            der::OCTET_STRING if version == [1] => {
+                let (_, curve) =
+                    fields.next_value().filter(|&(tag, _)| tag == 0xa0).ok_or(Unusable::Malformed)?;
+                from_ec(Der::new(curve).expect(der::OBJECT).ok_or(Unusable::Malformed)?)
+            }
+            der::INTEGER => Self::from_rsa(
+                algorithm.unwrap_or(Algorithm::RSASHA256),
+                &RsaNumbers::parse(octets).ok_or(Unusable::Malformed)?,
+            ),
+            _ => Err(Unusable::Malformed),
+        }
+    }
+
+    /// Returns the key in PKCS#8 (RFC 5208), version 1.
+    pub fn to_pkcs8(&self) -> Result<Zeroizing<Vec<u8>>, Unusable> {
+        let machine = |_| Unusable::Machine;
+        Ok(match &self.pair {
+            Pair::Rsa(pair) => {
+                let document: Pkcs8V1Der<'_> = pair.as_der().map_err(machine)?;
+                Zeroizing::new(document.as_ref().to_vec())
+            }
+            Pair::Ecdsa(pair) => Zeroizing::new(pair.to_pkcs8v1().map_err(machine)?.as_ref().to_vec()),
+            Pair::Ed25519(pair) => Zeroizing::new(pair.to_pkcs8v1().map_err(machine)?.as_ref().to_vec()),
+            // RFC 8410 §7.
+            Pair::Ed448(key) => der::value(der::SEQUENCE, |out| {
+                der::push_integer(out, &[]);
+                der::push(out, der::SEQUENCE, &[der::OBJECT, 3, 0x2b, 0x65, 0x71]);
+                let seed = der::value(der::OCTET_STRING, |out| out.extend(key.as_bytes().as_slice()));
+                der::push(out, der::OCTET_STRING, &seed);
+            }),
+        })
+    }
+
+    /// Returns the private part as files hold it.
+    pub(crate) fn parts(&self) -> Result<Parts, Unusable> {
+        let machine = |_| Unusable::Machine;
+        Ok(match &self.pair {
+            Pair::Rsa(pair) => {
+                let document: Pkcs8V1Der<'_> = pair.as_der().map_err(machine)?;
+                let numbers = Der::new(document.as_ref()).sequence().and_then(|mut fields| {
+                    fields.integer()?;
+                    fields.sequence()?;
+                    RsaNumbers::parse(fields.expect(der::OCTET_STRING)?)
+                });
+                Parts::Rsa(numbers.ok_or(Unusable::Machine)?)
+            }
+            Pair::Ecdsa(pair) => {
+                let scalar: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().map_err(machine)?;
+                Parts::Scalar(Zeroizing::new(scalar.as_ref().to_vec()))
+            }
+            Pair::Ed25519(pair) => {
+                let seed = pair.seed().map_err(machine)?;
+                let seed: Curve25519SeedBin<'_> = seed.as_be_bytes().map_err(machine)?;
+                Parts::Scalar(Zeroizing::new(seed.as_ref().to_vec()))
+            }
+            Pair::Ed448(key) => Parts::Scalar(Zeroizing::new(key.as_bytes().as_slice().to_vec())),
+        })
+    }
+
+    /// Returns the algorithm.
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Returns the key field of the DNSKEY.
+    pub const fn public(&self) -> &[u8] {
+        &self.public
+    }
+
+    /// Returns the data of the DNSKEY with these flags.
+    pub fn dnskey(&self, flags: u16) -> Vec<u8> {
+        Dnskey::write(flags, self.algorithm, &self.public)
+    }
+
+    /// Returns the bits of an RSA key's modulus, or of the curve.
+    pub fn bits(&self) -> usize {
+        match &self.pair {
+            Pair::Rsa(pair) => pair.public_modulus_len() * 8,
+            Pair::Ecdsa(_) => self.public.len() * 4,
+            Pair::Ed25519(_) => 256,
+            Pair::Ed448(_) => 456,
+        }
+    }
+
+    /// Appends the signature over `message`, in the form that RRSIG has.
+    pub fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Unusable> {
+        let machine = |_| Unusable::Machine;
+        let random = SystemRandom::new();
+        match &self.pair {
+            Pair::Rsa(pair) => {
+                let padding: &'static dyn RsaEncoding = match self.algorithm {
+                    Algorithm::RSASHA512 => &RSA_PKCS1_SHA512,
+                    _ => &RSA_PKCS1_SHA256,
+                };
+                let start = out.len();
+                out.resize(start + pair.public_modulus_len(), 0);
+                let place = out.get_mut(start..).unwrap_or(&mut []);
+                pair.sign(padding, &random, message, place).map_err(machine)?;
+            }
+            Pair::Ecdsa(pair) => out.extend(pair.sign(&random, message).map_err(machine)?.as_ref()),
+            Pair::Ed25519(pair) => out.extend(pair.try_sign(message).map_err(machine)?.as_ref()),
+            Pair::Ed448(key) => out.extend(key.sign_raw(message).to_bytes()),
+        }
+        Ok(())
+    }
+}
