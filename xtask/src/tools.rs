@@ -4,8 +4,11 @@ use crate::run::{is_installed, output, run};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 8] = [
+const TOOLS: [(&str, &str); 11] = [
     ("dig", "bind9-dnsutils"),
+    ("delv", "bind9-dnsutils"),
+    ("dnssec-verify", "bind9-utils"),
+    ("ldns-verify-zone", "ldnsutils"),
     ("kdig", "knot-dnsutils"),
     ("dnsperf", "dnsperf"),
     ("valgrind", "valgrind"),

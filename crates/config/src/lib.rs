@@ -20,6 +20,7 @@ pub mod records;
 pub mod schema;
 pub mod sets;
 pub mod settings;
+pub mod signing;
 pub mod source;
 mod suggest;
 pub mod values;

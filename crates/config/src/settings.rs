@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Transport;
@@ -14,6 +15,7 @@ use wire::{NameBuf, Rcode};
 use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::policy::{Condition, Rule};
 use crate::records::Record;
+use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
 use crate::values::{Prefix, Secret, duration_text, size_text};
 
@@ -232,6 +234,8 @@ pub struct Settings {
     pub local: Vec<LocalName>,
     /// Zones that are served, in the order of the file.
     pub zones: Vec<ZoneSettings>,
+    /// How the server signs zones, in the order of the file.
+    pub signing: Vec<Arc<SigningPolicy>>,
     /// Sets of records.
     pub records: Vec<RecordSet>,
     /// Who the server is over TLS.
@@ -387,6 +391,74 @@ pub struct ZoneSettings {
     pub name: At<NameBuf>,
     /// Its master file.
     pub file: At<PathBuf>,
+    /// How the server signs it.
+    pub sign: Option<Arc<SigningPolicy>>,
+}
+
+words! {
+    /// What new keys sign with.
+    SigningAlgorithmWord {
+        /// RSA with SHA-256.
+        RsaSha256 = "rsasha256",
+        /// RSA with SHA-512.
+        RsaSha512 = "rsasha512",
+        /// ECDSA over P-256.
+        EcdsaP256 = "ecdsap256sha256",
+        /// ECDSA over P-384.
+        EcdsaP384 = "ecdsap384sha384",
+        /// Ed25519.
+        Ed25519 = "ed25519",
+        /// Ed448.
+        Ed448 = "ed448",
+    }
+}
+
+words! {
+    /// When CDS and CDNSKEY are in a zone.
+    CdsWord {
+        /// Never.
+        None = "none",
+        /// While the parent should change its DS.
+        Rollover = "rollover",
+        /// Always.
+        Always = "always",
+        /// Always, and they ask for all DS to be removed.
+        DeleteDnssec = "delete-dnssec",
+    }
+}
+
+words! {
+    /// The digests of CDS.
+    CdsDigestWord {
+        /// SHA-256.
+        Sha256 = "sha256",
+        /// SHA-384.
+        Sha384 = "sha384",
+    }
+}
+
+words! {
+    /// The digest of a whole zone.
+    ZonemdWord {
+        /// None.
+        None = "none",
+        /// SHA-384.
+        Sha384 = "sha384",
+        /// SHA-512.
+        Sha512 = "sha512",
+    }
+}
+
+words! {
+    /// How the serial of a signed zone goes on.
+    SigningSerialWord {
+        /// By one.
+        Increment = "increment",
+        /// Seconds since 1970.
+        Unixtime = "unixtime",
+        /// The date and two digits.
+        Dateserial = "dateserial",
+    }
 }
 
 /// A set of records that actions can name.

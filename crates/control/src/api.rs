@@ -36,6 +36,76 @@ pub enum Request {
     SetAdd(SetChange),
     /// Remove from a dynamic set.
     SetRemove(SetChange),
+    /// Say how the keys of a zone stand that the server signs.
+    ZoneKeys(ZoneName),
+    /// Take it that the parent has the DS of a zone's new key.
+    ZoneDsSeen(DsSeen),
+    /// Replace a zone's key now.
+    ZoneRoll(ZoneRoll),
+}
+
+/// Which zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneName {
+    /// Its name.
+    pub zone: String,
+}
+
+/// Whose DS the parent has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DsSeen {
+    /// The zone.
+    pub zone: String,
+    /// The tag of the key; all that wait when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<u16>,
+}
+
+/// Which keys to replace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneRoll {
+    /// The zone.
+    pub zone: String,
+    /// What the keys are for: `ksk`, `zsk` or `csk`.
+    pub role: String,
+}
+
+/// How the keys of a zone stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneKeys {
+    /// The zone.
+    pub zone: String,
+    /// Its keys.
+    pub keys: Vec<ZoneKey>,
+    /// When something is due next, in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Why it cannot be signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// A key of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneKey {
+    /// Its tag.
+    pub tag: u16,
+    /// Its algorithm.
+    pub algorithm: String,
+    /// What it is for.
+    pub role: String,
+    /// Where it is in its life.
+    pub state: String,
+    /// Since when, in UTC.
+    pub since: String,
+    /// The DS that the parent should have; absent for a ZSK.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ds: Option<String>,
 }
 
 /// Which set.
@@ -165,6 +235,8 @@ pub enum Response {
     SetList(Vec<SetItem>),
     /// To [`Request::SetAdd`] and [`Request::SetRemove`].
     SetChanged(SetChanged),
+    /// To [`Request::ZoneKeys`], [`Request::ZoneDsSeen`] and [`Request::ZoneRoll`].
+    ZoneKeys(ZoneKeys),
     /// The request was not carried out.
     Error(Failure),
 }
@@ -251,6 +323,7 @@ impl Response {
             Self::Jobs(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
+            Self::ZoneKeys(it) => to_json(it),
             Self::Explained(it) => to_json(it),
             Self::Error(it) => to_json(it),
         }

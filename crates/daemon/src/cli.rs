@@ -1,11 +1,18 @@
 //! The command line: one definition from which parsing, `--help`, the manual page and the completions come.
 
+mod signing;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use wire::NameBuf;
+
+pub(crate) use signing::{
+    DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,
+    KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
+};
 
 /// A DNS server that decides, resolves, serves and balances.
 #[derive(Debug, Parser)]
@@ -116,6 +123,16 @@ pub(crate) enum ZoneCommand {
     Check(ZoneCheckArgs),
     /// Print a zone as it is served: every record on a line of its own, in canonical order.
     Print(ZoneFileArgs),
+    /// Sign a zone's file with keys of a directory.
+    ///
+    /// Keys that are entry points sign the keys, others the rest; where there is only one kind, it signs everything.
+    /// Good signatures of FILE stay.
+    Sign(SignArgs),
+    /// Check every signature of a signed zone's file, its proofs of absence and its digest.
+    Verify(VerifyArgs),
+    /// Make, list, take over and hand out keys.
+    #[command(subcommand)]
+    Keys(KeysCommand),
 }
 
 /// Which zone.

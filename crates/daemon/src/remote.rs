@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
-use crate::cli::{FlushArgs, JobsArgs, ReloadArgs, RemoteArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs};
+use crate::cli::{
+    DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs,
+    SetNameArgs, SocketArgs,
+};
 use crate::{explain, out};
 
 /// How long a look at the server may take.
@@ -71,6 +75,25 @@ pub(crate) fn set_remove(args: &SetArgs) -> ExitCode {
 /// Runs `gannet set list`.
 pub(crate) fn set_list(args: &SetNameArgs) -> ExitCode {
     ask(&args.remote, &Request::SetList(api::SetName { name: args.name.clone() }), WORK_PATIENCE)
+}
+
+/// Runs `gannet zone keys status`.
+pub(crate) fn zone_keys(args: &KeyStatusArgs) -> ExitCode {
+    let request = Request::ZoneKeys(api::ZoneName { zone: args.zone.to_string() });
+    ask(&args.remote, &request, LOOK_PATIENCE)
+}
+
+/// Runs `gannet zone keys ds-seen`.
+pub(crate) fn zone_ds_seen(args: &DsSeenArgs) -> ExitCode {
+    let request = Request::ZoneDsSeen(api::DsSeen { zone: args.zone.to_string(), tag: args.tag });
+    ask(&args.remote, &request, LOOK_PATIENCE)
+}
+
+/// Runs `gannet zone keys roll`.
+pub(crate) fn zone_roll(args: &RollArgs) -> ExitCode {
+    let role = args.role.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    let request = Request::ZoneRoll(api::ZoneRoll { zone: args.zone.to_string(), role });
+    ask(&args.remote, &request, LOOK_PATIENCE)
 }
 
 /// Runs `gannet status`.
@@ -139,10 +162,29 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::Jobs(jobs) => (jobs_text(jobs), true),
         Response::SetList(items) => (items_text(items), true),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
+        Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explain::text(explained), true),
     };
     out::print(&if is_json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
+}
+
+fn keys_text(zone: &api::ZoneKeys) -> String {
+    let mut text = String::new();
+    for key in &zone.keys {
+        let _ =
+            writeln!(text, "{} {:>5} {} {} since {}", key.role, key.tag, key.algorithm, key.state, key.since);
+        if let Some(ds) = &key.ds {
+            let _ = writeln!(text, "    DS {ds}");
+        }
+    }
+    if let Some(next) = &zone.next {
+        let _ = writeln!(text, "next {next}");
+    }
+    if let Some(trouble) = &zone.trouble {
+        let _ = writeln!(text, "cannot be signed: {}", out::escaped(trouble));
+    }
+    text
 }
 
 fn items_text(items: &[api::SetItem]) -> String {

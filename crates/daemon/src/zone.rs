@@ -1,5 +1,8 @@
 //! `gannet zone`: zones in files, looked at without a server.
 
+mod keys;
+mod sign;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,6 +19,9 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
     match command {
         ZoneCommand::Check(args) => check(args),
         ZoneCommand::Print(args) => print(args),
+        ZoneCommand::Sign(args) => sign::sign(args),
+        ZoneCommand::Verify(args) => sign::verify(args),
+        ZoneCommand::Keys(command) => keys::run(command),
     }
 }
 

@@ -16,6 +16,7 @@ mod queue;
 pub mod recorder;
 mod resolver;
 mod schedule;
+pub mod signing;
 mod tls;
 
 use std::collections::BTreeMap;

@@ -36,6 +36,7 @@ use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{Settings, Startup, TransportWord};
+use crate::signing::{self, SigningPlans};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
@@ -71,6 +72,8 @@ pub struct Plans {
     pub sources: Arc<Sources>,
     /// Zones that are served.
     pub zones: ZonePlans,
+    /// Those that the server signs.
+    pub signing: SigningPlans,
     /// Names and addresses that conditions compare with.
     pub sets: Sets,
     /// The lists of sets that come from web servers.
@@ -291,6 +294,8 @@ pub fn compile_again(
         &mut problems,
         &mut found_in_zones,
     );
+    let (signing, served) =
+        signing::compile(&settings.zones, zones.served.as_ref(), previous.map(|previous| &previous.signing));
     let records = records::compile(settings, keep.key, surroundings, &mut problems);
     remembered(settings, &mut keep, surroundings, &mut problems);
     let state_directory = keep.state_directory.clone();
@@ -310,7 +315,7 @@ pub fn compile_again(
         pools: &keep.pools,
         caches: &caches,
         names: &own_names,
-        zones: zones.served.as_ref(),
+        zones: served.as_ref(),
         sets: &sets,
         jobs: &jobs,
         listeners: &keep.listeners,
@@ -354,6 +359,7 @@ pub fn compile_again(
         caches,
         places: places.into(),
         zones,
+        signing,
         guards: Arc::new(guards),
         sources,
         jobs,

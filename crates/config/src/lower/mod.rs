@@ -7,6 +7,7 @@ mod jobs;
 mod notation;
 mod read;
 mod sets;
+mod signing;
 mod stamp;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::diagnostic::Problem;
 use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
@@ -26,6 +28,7 @@ use crate::settings::{
     Presentation, Rate, RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord,
     TransportWord, TrustedRoots, View, ZoneSettings,
 };
+use crate::signing::SigningPolicy;
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
 use crate::values::{self, Secret};
@@ -153,7 +156,8 @@ impl Lowering<'_> {
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
-        let zones = self.zones(&root);
+        let signing = self.signing(&root);
+        let zones = self.zones(&root, &signing);
         let records = self.records(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
@@ -186,6 +190,7 @@ impl Lowering<'_> {
             hosts,
             local,
             zones,
+            signing,
             records,
             tls,
             limits,
@@ -705,13 +710,14 @@ impl Lowering<'_> {
         names
     }
 
-    fn zones(&mut self, root: &Section<'_>) -> Vec<ZoneSettings> {
+    fn zones(&mut self, root: &Section<'_>, signing: &[Arc<SigningPolicy>]) -> Vec<ZoneSettings> {
         let mut zones: Vec<ZoneSettings> = Vec::new();
         let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
         for item in self.items(root, "zones") {
             let name =
                 self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
             let file = self.path(&item, "file");
+            let sign = self.signed_by(&item, signing);
             for (key, is_there) in
                 [("name", item.entry("name").is_some()), ("file", item.entry("file").is_some())]
             {
@@ -736,7 +742,7 @@ impl Lowering<'_> {
             }
             seen.insert(folded, name.span);
             let file = At { value: self.beside(file.span.file, &file.value), span: file.span };
-            zones.push(ZoneSettings { name, file });
+            zones.push(ZoneSettings { name, file, sign });
         }
         zones
     }
@@ -1092,7 +1098,7 @@ mod tests {
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
-             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzones: [{name: example.org, file: org.zone}]\n",
+             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzones: [{name: example.org, file: org.zone, sign: s}]\nsigning: {s: {}}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use config::Plans;
 use config::jobs::{Learn, Learned, Task};
 use config::sets::{Sets, UrlList};
+use jobs::signing::Publisher;
 use jobs::{Chores, Download, Jobs, Learner, Librarian, Occurrence, StepNames};
+use zone::Zone;
 
 use super::operator::{Running, Which};
 
@@ -113,6 +115,14 @@ impl Librarian for Orders {
         let Some(running) = self.running.get().and_then(Weak::upgrade) else { return };
         for set in sets {
             drop(running.refresh(Some(set)));
+        }
+    }
+}
+
+impl Publisher for Orders {
+    fn publish(&self, zone: Arc<Zone>) {
+        if let Some(running) = self.running.get().and_then(Weak::upgrade) {
+            running.serve_signed(zone);
         }
     }
 }

@@ -10,6 +10,7 @@ mod greeting;
 mod operator;
 mod reclaim;
 mod signals;
+mod signing;
 mod sockets;
 mod worker;
 
@@ -128,6 +129,13 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let files = Watched::of(&loaded.settings);
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    let signatory = jobs::signing::Signing::new(
+        &loaded.settings.startup.state_directory,
+        plans.snapshot.key,
+        sys::lower_priority,
+    );
+    let plans = signing::with_last(&signatory, &loaded, &addresses, plans)
+        .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
     }
@@ -212,12 +220,14 @@ fn start(started: Started) -> Result<ExitCode, String> {
         plans,
         kept,
         jobs,
+        signing: signatory,
         loaded,
         watched: files,
         devices,
         orders: Arc::clone(&steward.0),
     }));
     steward.serves(&running);
+    running.start_signing();
     if is_built_in {
         out::print(&greeting::greeting(&here, opened.why_not_53.as_deref(), &asks));
     } else {

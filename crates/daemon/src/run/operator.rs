@@ -17,15 +17,18 @@ use engine::SnapshotCell;
 use engine::explain::Recorder;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
+use jobs::signing::Signing;
 use listen::TlsCell;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wire::{NameBuf, Rtype};
+use zone::Zone;
 
 use super::caches::{self, Caches, Kept};
 use super::chores::Orders;
 use super::devices::Devices;
 use super::log_level;
+use super::signing;
 use super::worker::{Explaining, Face, Upstreams};
 use crate::explain::Prepared;
 use crate::inspect::Origin;
@@ -56,6 +59,8 @@ pub(crate) struct Running {
     upstreams: watch::Sender<Upstreams>,
     knob: log::LevelKnob,
     jobs: Jobs,
+    /// Signs zones.
+    signing: Signing,
     /// To the worker that explains queries.
     explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
@@ -142,6 +147,7 @@ pub(crate) struct Parts {
     pub(crate) devices: Devices,
     pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
+    pub(crate) signing: Signing,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -167,6 +173,7 @@ impl Running {
             plans,
             kept,
             jobs,
+            signing,
             loaded,
             watched,
             devices,
@@ -194,6 +201,7 @@ impl Running {
             upstreams,
             knob,
             jobs,
+            signing,
             explaining,
             orders,
             devices,
@@ -261,7 +269,9 @@ impl Running {
             let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
             Ok((loaded, watched, plans))
         })?;
+        let plans = signing::with_last(&self.signing, &loaded, &self.addresses, plans)?;
         self.put(work, plans);
+        self.start_signing();
         self.knob.turn(log_level(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
@@ -287,6 +297,29 @@ impl Running {
         self.adopt(Arc::clone(&plans.fetch));
         work.plans = plans;
         work.kept = kept;
+    }
+
+    /// Starts what signs zones, if there is anything to sign.
+    pub(crate) fn start_signing(&self) {
+        if let Err(error) = self.signing.start(Arc::clone(&self.orders) as _) {
+            error!(%error, "zones cannot be signed: no thread for it");
+        }
+    }
+
+    /// Serves a version of a zone that was just signed.
+    pub(super) fn serve_signed(&self, zone: Arc<Zone>) {
+        let mut work = lock(&self.work);
+        if !work.plans.signing.take(zone) {
+            return;
+        }
+        let compiled = signing::again(&work.loaded, &self.addresses, &work.plans);
+        match compiled {
+            Ok(plans) => self.put(&mut work, plans),
+            Err(mistakes) => {
+                report(&mistakes);
+                error!("a signed zone was not taken into use");
+            }
+        }
     }
 
     /// Reads the lists of one set again, or every file besides the configuration's own; with mistakes in them, nothing
@@ -451,6 +484,7 @@ impl Running {
 
     /// Ends the jobs: what was told is still done.
     pub(crate) fn stop_jobs(&self) {
+        self.signing.stop();
         self.jobs.stop();
     }
 
@@ -592,6 +626,9 @@ impl Operator for Running {
                 Ok(()) => Response::Jobs(self.jobs()),
                 Err(why) => Response::error(why),
             },
+            Request::ZoneKeys(asked) => signing::keys(&self.signing, &asked.zone),
+            Request::ZoneDsSeen(seen) => signing::ds_seen(&self.signing, &seen),
+            Request::ZoneRoll(roll) => signing::roll(&self.signing, &roll),
             Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
         }
     }

@@ -1,0 +1,182 @@
+//! Policies of signing: the tree to settings.
+
+use std::sync::Arc;
+
+use dnssec::rollover::Announce;
+use dnssec::tree::SerialPolicy;
+use dnssec::{Algorithm, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
+
+use super::{Lowering, Section};
+use crate::diagnostic::Problem;
+use crate::schema::Value;
+use crate::settings::{CdsDigestWord, CdsWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord};
+use crate::signing::SigningPolicy;
+use crate::source::At;
+use crate::suggest::nearest;
+use crate::values::{self, Misread};
+
+/// Octets that a salt may have.
+const SALT_OCTETS_MAX: usize = 255;
+
+impl Lowering<'_> {
+    /// Reads the policies of signing.
+    pub(super) fn signing(&mut self, root: &Section<'_>) -> Vec<Arc<SigningPolicy>> {
+        let mut policies = Vec::new();
+        for (name, section) in self.named_sections(root, "signing") {
+            policies.push(Arc::new(self.signing_policy(&name.value, &section)));
+        }
+        policies
+    }
+
+    fn signing_policy(&mut self, name: &str, section: &Section<'_>) -> SigningPolicy {
+        let algorithm = match self.word(section, "algorithm", SigningAlgorithmWord::parse) {
+            SigningAlgorithmWord::RsaSha256 => Algorithm::RSASHA256,
+            SigningAlgorithmWord::RsaSha512 => Algorithm::RSASHA512,
+            SigningAlgorithmWord::EcdsaP256 => Algorithm::ECDSAP256SHA256,
+            SigningAlgorithmWord::EcdsaP384 => Algorithm::ECDSAP384SHA384,
+            SigningAlgorithmWord::Ed25519 => Algorithm::ED25519,
+            SigningAlgorithmWord::Ed448 => Algorithm::ED448,
+        };
+        let mut key_size = |key: &str| {
+            let bits = self.whole(section, key);
+            let size = u32::try_from(bits).ok().and_then(KeySize::of_bits);
+            if size.is_none()
+                && let Some(entry) = section.entry(key)
+            {
+                self.problems.push(
+                    Problem::error(entry.node.span, format!("{bits} is no size of an RSA key"))
+                        .expected("2048, 3072 or 4096"),
+                );
+            }
+            size.unwrap_or(KeySize::Bits2048)
+        };
+        let (ksk_size, zsk_size) = (key_size("ksk-size"), key_size("zsk-size"));
+        let rrsig_lifetime = self.duration(section, "rrsig-lifetime");
+        let rrsig_refresh = self.duration_or(section, "rrsig-refresh");
+        let rrsig_pre_refresh = self.duration(section, "rrsig-pre-refresh");
+        let rrsig_jitter = self.duration(section, "rrsig-jitter");
+        let refresh = rrsig_refresh.unwrap_or(rrsig_lifetime / 10);
+        if refresh + rrsig_pre_refresh + rrsig_jitter >= rrsig_lifetime {
+            let key = ["rrsig-refresh", "rrsig-jitter", "rrsig-pre-refresh", "rrsig-lifetime"];
+            let span =
+                key.iter().find_map(|key| section.entry(key)).map_or(section.span, |entry| entry.node.span);
+            self.problems.push(
+                Problem::error(span, "new signatures would be due for renewal at once").expected(
+                    "rrsig-lifetime longer than rrsig-refresh, rrsig-pre-refresh and rrsig-jitter together",
+                ),
+            );
+        }
+        let nsec3 = self.nsec3(section);
+        let announced = self.word(section, "cds-cdnskey-publish", CdsWord::parse);
+        let digests = self.list(section, "cds-digest-type", |_, value, scalar| match value {
+            Value::Word(words) => Self::one_word(words, &scalar.text, CdsDigestWord::parse),
+            other => super::read::unreachable_kind(other),
+        });
+        let zonemd = match self.word(section, "zonemd", ZonemdWord::parse) {
+            ZonemdWord::None => None,
+            ZonemdWord::Sha384 => Some(ZonemdHash::SHA384),
+            ZonemdWord::Sha512 => Some(ZonemdHash::SHA512),
+        };
+        let serial = match self.word(section, "serial", SigningSerialWord::parse) {
+            SigningSerialWord::Increment => SerialPolicy::Increment,
+            SigningSerialWord::Unixtime => SerialPolicy::UnixTime,
+            SigningSerialWord::Dateserial => SerialPolicy::Date,
+        };
+        let parent = self.list(section, "parent", |_, value, scalar| match *value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, port),
+            ref other => super::read::unreachable_kind(other),
+        });
+        SigningPolicy {
+            name: name.to_owned(),
+            algorithm,
+            ksk_size,
+            zsk_size,
+            is_single: self.boolean(section, "single-type-signing"),
+            ksk_lifetime: self.duration_or(section, "ksk-lifetime"),
+            zsk_lifetime: self.duration_or(section, "zsk-lifetime"),
+            propagation_delay: self.duration(section, "propagation-delay"),
+            dnskey_ttl: self.duration_or(section, "dnskey-ttl"),
+            zone_max_ttl: self.duration_or(section, "zone-max-ttl"),
+            rrsig_lifetime,
+            rrsig_refresh,
+            rrsig_pre_refresh,
+            rrsig_jitter,
+            nsec3,
+            announce: match announced {
+                CdsWord::None | CdsWord::DeleteDnssec => Announce::Never,
+                CdsWord::Rollover => Announce::Rollover,
+                CdsWord::Always => Announce::Always,
+            },
+            asks_for_removal: matches!(announced, CdsWord::DeleteDnssec),
+            cds_digests: digests
+                .into_iter()
+                .map(|At { value, .. }| match value {
+                    CdsDigestWord::Sha256 => DigestType::SHA256,
+                    CdsDigestWord::Sha384 => DigestType::SHA384,
+                })
+                .collect(),
+            has_csync: self.boolean(section, "csync"),
+            zonemd,
+            serial,
+            parent: parent.into_iter().map(|at| at.value).collect(),
+            parent_check_interval: self.duration(section, "parent-check-interval"),
+            parent_delay: self.duration(section, "parent-delay"),
+            parent_timeout: self.duration_or(section, "parent-timeout"),
+            threads: self.whole_or(section, "threads").map(|count| count as usize),
+        }
+    }
+
+    fn nsec3(&mut self, section: &Section<'_>) -> Option<Nsec3Parameters> {
+        let is_wanted = self.boolean(section, "nsec3");
+        let iterations = self.whole(section, "nsec3-iterations") as u16;
+        let opts_out = self.boolean(section, "nsec3-opt-out");
+        let salt = self.required(section, "nsec3-salt", |lowering, _, node| {
+            const EXPECTED: &str = "\"none\", or up to 255 octets in hexadecimal";
+            lowering.read(node, EXPECTED, |text| match text {
+                "none" => Ok(Vec::new()),
+                text => wire::text::read_hex(text.as_bytes())
+                    .filter(|salt| !salt.is_empty() && salt.len() <= SALT_OCTETS_MAX)
+                    .ok_or_else(|| Misread {
+                        at: 0..text.len(),
+                        message: format!("\"{text}\" is no salt"),
+                        expected: Some(EXPECTED.to_owned()),
+                        hint: None,
+                    }),
+            })
+        });
+        if !is_wanted {
+            for key in ["nsec3-iterations", "nsec3-salt", "nsec3-opt-out"] {
+                if let Some(entry) = section.entry(key) {
+                    self.problems.push(Problem::warning(
+                        entry.key_span,
+                        format!("\"{key}\" does nothing without \"nsec3: true\""),
+                    ));
+                }
+            }
+        }
+        is_wanted.then(|| Nsec3Parameters { iterations, salt: salt.value.into(), opts_out })
+    }
+
+    /// Finds the policy that a zone is signed by.
+    pub(super) fn signed_by(
+        &mut self,
+        item: &Section<'_>,
+        policies: &[Arc<SigningPolicy>],
+    ) -> Option<Arc<SigningPolicy>> {
+        let named = self.optional(item, "sign", |lowering, _, node| {
+            lowering.read(node, "the name of a policy", |text| Ok(text.to_owned()))
+        })?;
+        let found = policies.iter().find(|policy| policy.name == named.value).cloned();
+        if found.is_none() {
+            let known: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+            let problem =
+                Problem::error(named.span, format!("there is no signing policy \"{}\"", named.value))
+                    .expected("a policy of \"signing:\"");
+            self.problems.push(match nearest(&named.value, known.iter().copied()) {
+                Some(near) => problem.hint(format!("did you mean \"{near}\"?")),
+                None => problem,
+            });
+        }
+        found
+    }
+}

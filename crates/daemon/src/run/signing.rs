@@ -1,0 +1,92 @@
+//! Zones that the server signs: what was signed comes into use as a reload does.
+
+use std::net::SocketAddr;
+
+use config::{Diagnostic, Loaded, Plans};
+use control::api::{self, Response};
+use jobs::signing::Signing;
+use wire::NameBuf;
+
+use crate::progress;
+
+/// Compiles what runs once more, for the sake of other zones: nothing is read again.
+pub(super) fn again(
+    loaded: &Loaded,
+    addresses: &[SocketAddr],
+    plans: &Plans,
+) -> Result<Plans, Vec<Diagnostic>> {
+    // There is no set without a name, so all sets stay as they are.
+    config::compile_again(loaded, addresses, Some(plans), &progress::logged(), Some(""))
+}
+
+/// Tells the signer what there is to sign. What it signed last is served until it has signed it again.
+pub(super) fn with_last(
+    signing: &Signing,
+    loaded: &Loaded,
+    addresses: &[SocketAddr],
+    mut plans: Plans,
+) -> Result<Plans, Vec<Diagnostic>> {
+    let last = signing.adopt(&plans.signing.zones);
+    let mut has_new = false;
+    for zone in last.into_iter().flatten() {
+        has_new |= plans.signing.take(zone);
+    }
+    if !has_new {
+        return Ok(plans);
+    }
+    let mut compiled = again(loaded, addresses, &plans)?;
+    // What was found was found when the files were read.
+    compiled.warnings = plans.warnings;
+    Ok(compiled)
+}
+
+/// Reads the name of a zone and does something with it.
+fn with_zone(zone: &str, act: impl FnOnce(&NameBuf) -> Result<(), String>, signing: &Signing) -> Response {
+    let apex = match NameBuf::from_text(zone) {
+        Ok(apex) => apex,
+        Err(error) => return Response::error(format!("\"{zone}\" is no name of a zone: {error}")),
+    };
+    if let Err(why) = act(&apex) {
+        return Response::error(why);
+    }
+    let Some(state) = signing.state(apex.as_name()) else {
+        return Response::error(format!("{apex} is not signed here"));
+    };
+    let keys = state.keys.into_iter().map(|key| api::ZoneKey {
+        tag: key.life.tag,
+        algorithm: key.life.algorithm.to_string(),
+        role: key.life.role.to_string(),
+        state: key.life.state.to_string(),
+        since: dnssec::write_compact(key.life.since),
+        ds: Some(key.ds).filter(|ds| !ds.is_empty()),
+    });
+    Response::ZoneKeys(api::ZoneKeys {
+        zone: apex.to_string(),
+        keys: keys.collect(),
+        next: (state.again_at > 0 && state.again_at < u64::MAX)
+            .then(|| dnssec::write_compact(state.again_at)),
+        trouble: state.trouble,
+    })
+}
+
+/// Says how the keys of a zone stand.
+pub(super) fn keys(signing: &Signing, zone: &str) -> Response {
+    with_zone(zone, |_| Ok(()), signing)
+}
+
+/// Takes it that the parent has a DS.
+pub(super) fn ds_seen(signing: &Signing, seen: &api::DsSeen) -> Response {
+    with_zone(&seen.zone, |apex| signing.ds_seen(apex.as_name(), seen.tag).map(drop), signing)
+}
+
+/// Has keys replaced.
+pub(super) fn roll(signing: &Signing, roll: &api::ZoneRoll) -> Response {
+    let act = |apex: &NameBuf| {
+        let role = roll
+            .role
+            .parse()
+            .map_err(|_| format!("\"{}\" is no kind of key: expected ksk, zsk or csk", roll.role))?;
+        signing.roll(apex.as_name(), role).map(drop)
+    };
+    with_zone(&roll.zone, act, signing)
+}

@@ -1,0 +1,215 @@
+//! Keys of zones as files in a directory: BIND's pairs, which other programs read too. Private ones are their owner's alone.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use dnssec::keys::{ZoneKey, bind};
+use wire::Name;
+
+/// Rights of files with private keys: their owner's alone.
+const PRIVATE: u32 = 0o600;
+/// Octets of a key's file: the largest RSA key takes some 14 thousand.
+const FILE_OCTETS_MAX: u64 = 1 << 16;
+
+/// A directory with keys.
+#[derive(Clone, Debug)]
+pub struct KeyStore {
+    directory: PathBuf,
+}
+
+/// A key and where it is.
+#[derive(Debug)]
+pub struct StoredKey {
+    /// The key.
+    pub key: ZoneKey,
+    /// Its files' name without an ending.
+    pub stem: String,
+    /// Whether others than the owner may read the private file.
+    pub is_open: bool,
+}
+
+impl KeyStore {
+    /// Uses a directory, which need not exist yet.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Reads the keys of a zone, or all, in the order of their files' names. A key whose private file is missing is left out.
+    pub fn keys(&self, zone: Option<Name<'_>>) -> Result<Vec<StoredKey>, String> {
+        let mut stems = Vec::new();
+        let entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(format!("cannot read \"{}\": {error}", self.directory.display())),
+        };
+        for entry in entries {
+            let entry =
+                entry.map_err(|error| format!("cannot read \"{}\": {error}", self.directory.display()))?;
+            if let Some(stem) = entry.file_name().to_str().and_then(|name| name.strip_suffix(".private"))
+                && stem.starts_with('K')
+            {
+                stems.push(stem.to_owned());
+            }
+        }
+        stems.sort();
+        let mut keys = Vec::new();
+        for stem in stems {
+            // The name says the zone, so that other zones' private keys are not touched.
+            if let Some(zone) = zone
+                && !stem.starts_with(&dnssec::keys::stem_start(zone))
+            {
+                continue;
+            }
+            let key = self.read(&stem)?;
+            if zone.is_none_or(|zone| key.key.owner.as_name() == zone) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    fn read(&self, stem: &str) -> Result<StoredKey, String> {
+        let private = self.directory.join(format!("{stem}.private"));
+        let is_open = fs::metadata(&private).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+        let key = read_pair(&private)?;
+        Ok(StoredKey { key, stem: stem.to_owned(), is_open })
+    }
+
+    /// Writes a key; returns its files' name. One that is there already is not written over.
+    pub fn put(&self, key: &ZoneKey) -> Result<String, String> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(|error| format!("cannot make \"{}\": {error}", self.directory.display()))?;
+        let stem = key.file_stem();
+        let private = self.directory.join(format!("{stem}.private"));
+        let text = bind::write_private(key).map_err(|fault| fault.to_string())?;
+        // The private part first: a DNSKEY that nobody can sign with would be published.
+        write(&private, text.as_bytes(), PRIVATE, Overwrites::No)
+            .map_err(|error| cannot_write(&private, &error))?;
+        let public = self.directory.join(format!("{stem}.key"));
+        write(&public, bind::write_public(key).as_bytes(), 0o644, Overwrites::Yes)
+            .map_err(|error| cannot_write(&public, &error))?;
+        Ok(stem)
+    }
+
+    /// Removes a key's files.
+    pub fn remove(&self, stem: &str) -> io::Result<()> {
+        for end in ["key", "private"] {
+            match fs::remove_file(self.directory.join(format!("{stem}.{end}"))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("\"{}\" exists already", path.display()),
+        _ => format!("cannot write \"{}\": {error}", path.display()),
+    }
+}
+
+/// Reads a key from its `.private` file and the `.key` beside it.
+pub fn read_pair(private: &Path) -> Result<ZoneKey, String> {
+    let public = private.with_extension("key");
+    let read =
+        |path: &Path| read_text(path).map_err(|error| format!("cannot read \"{}\": {error}", path.display()));
+    let (public_text, private_text) = (read(&public)?, zeroize::Zeroizing::new(read(private)?));
+    bind::read(&public_text, &private_text).map_err(|fault| format!("\"{}\": {fault}", private.display()))
+}
+
+/// Reads a small text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let len = fs::metadata(path)?.len();
+    if len > FILE_OCTETS_MAX {
+        return Err(io::Error::other(format!("larger than {FILE_OCTETS_MAX} octets")));
+    }
+    fs::read_to_string(path)
+}
+
+/// Whether a file that is there is written over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Overwrites {
+    /// It is replaced, in one step.
+    Yes,
+    /// It stays, and that is an error.
+    No,
+}
+
+/// Writes a file so that it is there as a whole or not at all, and stays over a power cut.
+pub fn write(path: &Path, octets: &[u8], mode: u32, overwrites: Overwrites) -> io::Result<()> {
+    if overwrites == Overwrites::No && path.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(name);
+    drop(fs::remove_file(&new));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+    let written = file.write_all(octets).and_then(|()| file.sync_all()).and_then(|()| match overwrites {
+        Overwrites::Yes => fs::rename(&new, path),
+        // A link fails where a rename would write over what came meanwhile.
+        Overwrites::No => fs::hard_link(&new, path).and_then(|()| fs::remove_file(&new)),
+    });
+    if written.is_err() {
+        drop(fs::remove_file(&new));
+    }
+    written?;
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dnssec::{Algorithm, KeySize, SecretKey, flags_of};
+    use wire::NameBuf;
+
+    fn key(zone: &str) -> ZoneKey {
+        ZoneKey {
+            owner: NameBuf::from_text(zone).expect("a name"),
+            flags: flags_of(true),
+            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key"),
+            times: dnssec::keys::Times::default(),
+        }
+    }
+
+    #[test]
+    fn keys_are_their_owners_alone_and_are_not_written_over() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let store = KeyStore::new(directory.path().join("keys"));
+        assert!(store.keys(None).expect("no keys").is_empty());
+        let (one, other) = (key("example.org"), key("example.org.example.net"));
+        let stem = store.put(&one).expect("a key is written");
+        store.put(&other).expect("a key is written");
+        let mode = |end: &str| {
+            let path = store.directory().join(format!("{stem}.{end}"));
+            fs::metadata(path).expect("a file").permissions().mode() & 0o777
+        };
+        assert_eq!(mode("private"), 0o600);
+        assert!(store.put(&one).expect_err("it is there").contains("exists already"));
+        let zone = NameBuf::from_text("Example.org").expect("a name");
+        let found = store.keys(Some(zone.as_name())).expect("keys");
+        assert_eq!(found.iter().map(|key| key.stem.as_str()).collect::<Vec<_>>(), [stem.as_str()]);
+        assert!(!found[0].is_open && found[0].key.dnskey() == one.dnskey());
+        assert_eq!(store.keys(None).expect("keys").len(), 2);
+        let path = store.directory().join(format!("{stem}.private"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
+        assert!(store.keys(Some(zone.as_name())).expect("keys")[0].is_open);
+        store.remove(&stem).expect("removed");
+        assert_eq!(store.keys(None).expect("keys").len(), 1);
+    }
+}

@@ -1,0 +1,533 @@
+//! One zone that the server signs: its keys, its signatures, and when what is due.
+//!
+//! In the state directory, `keys` holds the key files of all zones, and `signing` for each zone `<zone>.keys`, the lives of
+//! its keys, and `<zone>.signed`, the zone as it was served last. What is on disk comes before what is served: after a crash,
+//! no key is forgotten that somebody may have seen.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config::signing::SigningPolicy;
+use dnssec::keys::{Times, ZoneKey};
+use dnssec::rollover::{self, Due, Life, Role, State};
+use dnssec::tree::{SerialPolicy, Tree};
+use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of, is_before};
+use wire::{HashKey, Name, NameBuf, Ttl};
+use zone::{Builder, Level, Record, Zone, master};
+
+use super::store::{KeyStore, Overwrites, write};
+
+/// How far in the past signatures begin, for clients whose clocks are slow.
+const INCEPTION_OFFSET: u64 = 90 * 60;
+/// Turns that making keys may take: each makes at most one for each role.
+const TURNS_MAX: usize = 4;
+/// When it is tried again after something went wrong.
+pub(super) const RETRY_AFTER: u64 = 60;
+/// The shortest time between two turns.
+const TURN_EVERY_MIN: u64 = 1;
+
+/// Asks a server of the parent for the DS it has.
+pub(super) type AskParent<'a> = &'a dyn Fn(SocketAddr, Name<'_>) -> Result<Vec<Vec<u8>>, String>;
+
+/// What came of a turn.
+pub struct Turned {
+    /// The signed zone, if it is another than before.
+    pub zone: Option<Arc<Zone>>,
+    /// What signing did.
+    pub signed: Signed,
+    /// When to turn again at the latest.
+    pub again_at: u64,
+    /// What is worth a line of the log.
+    pub told: Vec<String>,
+}
+
+/// A key as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    /// Its life.
+    pub life: Life,
+    /// The DS that the parent should have, in text.
+    pub ds: String,
+}
+
+/// A zone that the server signs.
+pub(super) struct SignedZone {
+    apex: NameBuf,
+    pub(super) policy: Arc<SigningPolicy>,
+    hash_key: HashKey,
+    store: KeyStore,
+    lives_file: PathBuf,
+    zone_file: PathBuf,
+    lives: Vec<Life>,
+    /// In the order of `lives`.
+    keys: Vec<ZoneKey>,
+    /// The zone as it was signed last.
+    signed: Option<Tree>,
+    /// The serial that was published last.
+    serial: Option<u32>,
+    parent_asked: u64,
+    threads: usize,
+    begin: fn(),
+}
+
+/// Returns what a zone's files are called.
+fn file_name(apex: Name<'_>) -> String {
+    let text = apex.to_folded().to_string().replace('/', "%2F");
+    match text.trim_end_matches('.') {
+        "" => "root".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+impl SignedZone {
+    /// Reads what there is of a zone in the state directory.
+    pub(super) fn open(
+        state: &Path,
+        apex: Name<'_>,
+        policy: Arc<SigningPolicy>,
+        hash_key: HashKey,
+        begin: fn(),
+    ) -> Result<Self, String> {
+        let name = file_name(apex);
+        let folder = state.join("signing");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make \"{}\": {error}", folder.display()))?;
+        let store = KeyStore::new(state.join("keys"));
+        let lives_file = folder.join(format!("{name}.keys"));
+        let zone_file = folder.join(format!("{name}.signed"));
+        let text = match std::fs::read_to_string(&lives_file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(format!("cannot read \"{}\": {error}", lives_file.display())),
+        };
+        let mut serial = None;
+        let mut rest = String::with_capacity(text.len());
+        for line in text.lines() {
+            match line.strip_prefix("serial ") {
+                Some(number) => serial = number.parse().ok(),
+                None => {
+                    rest.push_str(line);
+                    rest.push('\n');
+                }
+            }
+        }
+        let lives = rollover::parse(&rest).map_err(|line| {
+            format!("\"{}\", line {line}: expected the life of a key", lives_file.display())
+        })?;
+        let mut stored = store.keys(Some(apex))?;
+        let mut keys = Vec::with_capacity(lives.len());
+        for life in &lives {
+            let at = stored.iter().position(|stored| {
+                stored.key.tag() == life.tag && stored.key.secret.algorithm() == life.algorithm
+            });
+            let at = at.ok_or_else(|| {
+                format!(
+                    "the key {} of algorithm {} is not in \"{}\"",
+                    life.tag,
+                    life.algorithm,
+                    store.directory().display()
+                )
+            })?;
+            keys.push(stored.swap_remove(at).key);
+        }
+        let threads = policy.threads.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, |count| count.get().saturating_sub(1).max(1))
+        });
+        let mut zone = Self {
+            apex: apex.to_buf(),
+            policy,
+            hash_key,
+            store,
+            lives_file,
+            zone_file,
+            lives,
+            keys,
+            signed: None,
+            serial,
+            parent_asked: 0,
+            threads,
+            begin,
+        };
+        zone.take_over(stored.into_iter().map(|stored| stored.key))?;
+        zone.signed = zone.read_signed();
+        Ok(zone)
+    }
+
+    /// Takes keys into use that somebody put into the directory before the zone was ever signed here.
+    fn take_over(&mut self, found: impl Iterator<Item = ZoneKey>) -> Result<(), String> {
+        if !self.lives.is_empty() {
+            return Ok(());
+        }
+        let found: Vec<ZoneKey> = found.collect();
+        let is_split = found.iter().any(|key| !key.is_entry_point());
+        for key in found {
+            let role = match (key.is_entry_point(), is_split) {
+                (false, _) => Role::Zsk,
+                (true, true) => Role::Ksk,
+                (true, false) => Role::Csk,
+            };
+            let since = key.times.activate.or(key.times.created).unwrap_or(0);
+            // The zone was signed with them elsewhere, so they are known, and a parent may have their DS.
+            let mut life = Life::new(key.secret.algorithm(), key.tag(), role, since);
+            life.state = State::Active;
+            life.active_since = Some(since);
+            life.has_ds = role.is_entry_point();
+            self.lives.push(life);
+            self.keys.push(key);
+        }
+        if self.lives.is_empty() { Ok(()) } else { self.write_lives() }
+    }
+
+    fn read_signed(&self) -> Option<Tree> {
+        let text = std::fs::read(&self.zone_file).ok()?;
+        let mut tree = Tree::new(self.apex.as_name());
+        let options = master::Options { origin: self.apex.as_name(), ttl: None, generated_max: 0 };
+        let outcome = master::read("signed", &text, &options, &mut master::NoIncludes, |entry| {
+            tree.push(entry.owner, entry.rtype, entry.ttl.seconds(), entry.rdata);
+        });
+        let is_whole = outcome.mistakes.is_empty() && tree.soa().is_some();
+        if !is_whole {
+            tracing::warn!(file = %self.zone_file.display(), "cannot be read; the zone is signed anew");
+        }
+        is_whole.then_some(tree)
+    }
+
+    /// Returns the zone as it was served last, to be served until it is signed again.
+    pub(super) fn last(&self) -> Option<Arc<Zone>> {
+        self.signed.as_ref().and_then(|tree| self.compiled(tree).ok())
+    }
+
+    fn write_lives(&self) -> Result<(), String> {
+        let mut text = rollover::write(&self.lives);
+        if let Some(serial) = self.serial {
+            text += &format!("serial {serial}\n");
+        }
+        write(&self.lives_file, text.as_bytes(), 0o600, Overwrites::Yes)
+            .map_err(|error| format!("cannot write \"{}\": {error}", self.lives_file.display()))
+    }
+
+    fn plan(&self, zone_ttl_max: u64, dnskey_ttl: u64) -> rollover::Plan {
+        let policy = &self.policy;
+        let seconds = |time: std::time::Duration| time.as_secs();
+        rollover::Plan {
+            algorithm: policy.algorithm,
+            is_single: policy.is_single,
+            ksk_lifetime: policy.ksk_lifetime.map(seconds),
+            zsk_lifetime: policy.zsk_lifetime.map(seconds),
+            propagation_delay: seconds(policy.propagation_delay),
+            dnskey_ttl,
+            zone_ttl_max,
+            ds_delay: seconds(policy.parent_delay),
+            ds_timeout: policy.parent_timeout.map(seconds),
+            announce: policy.announce,
+        }
+    }
+
+    /// Does what is due: keys are made and move on, what lacks a signature gets one.
+    ///
+    /// `source` is the zone as it is written, without signatures.
+    pub(super) fn turn(&mut self, source: &Zone, now: u64, ask: AskParent<'_>) -> Result<Turned, String> {
+        let mut told = Vec::new();
+        let mut tree = Tree::new(self.apex.as_name());
+        source.for_each_record(|owner, rtype, ttl, rdata| {
+            tree.push(owner, rtype, ttl.seconds(), rdata);
+        });
+        // Signatures that somebody else made are not ours to serve beside our own.
+        tree.strip();
+        let (source_serial, soa_ttl, minimum) =
+            tree.soa().map(|(soa, ttl)| (soa.serial(), ttl, soa.minimum())).ok_or("the zone has no SOA")?;
+        let dnskey_ttl =
+            self.policy.dnskey_ttl.map_or(soa_ttl, |ttl| u32::try_from(ttl.as_secs()).unwrap_or(soa_ttl));
+        let ttl_max = u64::from(tree.ttl_max().max(minimum.min(soa_ttl)).max(dnskey_ttl));
+        let ttl_max = self.policy.zone_max_ttl.map_or(ttl_max, |ttl| ttl.as_secs());
+        let plan = self.plan(ttl_max, u64::from(dnskey_ttl));
+        let due = self.advance(&plan, now, ask, &mut told)?;
+
+        let refresh = self.policy.rrsig_refresh.map_or_else(
+            || self.policy.rrsig_lifetime.as_secs() / 10 + self.policy.propagation_delay.as_secs() + ttl_max,
+            |refresh| refresh.as_secs(),
+        );
+        let signer = self.signer(&plan, dnskey_ttl, refresh, now);
+        let sign = |tree: &mut Tree| {
+            super::sign(&signer, tree, &[], self.threads, self.begin, |_| {}).map_err(|why| why.to_string())
+        };
+        let before = self.signed.as_ref();
+        // With the serial of before, what did not change keeps its signatures, the SOA's among them.
+        let last_serial = before.and_then(Tree::soa).map(|(soa, _)| soa.serial()).or(self.serial);
+        tree.set_serial(last_serial.unwrap_or(source_serial));
+        signer.prepare(&mut tree, &[]).map_err(|why| why.to_string())?;
+        if let Some(before) = before {
+            tree.adopt(before);
+        }
+        let mut signed = sign(&mut tree)?;
+        let mut next = None;
+        if before != Some(&tree) {
+            let serial = self.next_serial(last_serial, source_serial, now);
+            if last_serial != Some(serial) {
+                tree.set_serial(serial);
+                let again = sign(&mut tree)?;
+                signed.made += again.made;
+                signed.first_expiration = again.first_expiration;
+            }
+            next = Some((serial, self.compiled(&tree)?));
+        }
+        drop(signer);
+        let mut zone = None;
+        if let Some((serial, compiled)) = next {
+            self.serial = Some(serial);
+            self.write_lives()?;
+            self.write_signed(&tree)?;
+            zone = Some(compiled);
+        }
+        self.signed = Some(tree);
+        let has_spent = self.lives.iter().any(|life| life.state == State::Removed);
+        let expires = signed.first_expiration.map(|at| now + u64::from(at.wrapping_sub(now as u32)));
+        let checks = (!due.waits_for_ds.is_empty() && !self.policy.parent.is_empty())
+            .then(|| self.parent_asked + self.policy.parent_check_interval.as_secs());
+        let spent = has_spent.then_some(now);
+        let again_at = [due.again_at, expires.map(|at| at.saturating_sub(refresh)), checks, spent]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(u64::MAX)
+            .max(now + TURN_EVERY_MIN);
+        Ok(Turned { zone, signed, again_at, told })
+    }
+
+    /// Moves keys on, makes those that are needed, and removes those that nobody needs any more.
+    fn advance(
+        &mut self,
+        plan: &rollover::Plan,
+        now: u64,
+        ask: AskParent<'_>,
+        told: &mut Vec<String>,
+    ) -> Result<Due, String> {
+        let mut due = Due::default();
+        let mut has_changed = false;
+        for _ in 0..TURNS_MAX {
+            due = rollover::advance(plan, &mut self.lives, now);
+            for &(at, state) in &due.entered {
+                has_changed = true;
+                if let Some(life) = self.lives.get(at) {
+                    told.push(format!("the {} {} is {state}", life.role, life.tag));
+                }
+            }
+            for &role in &due.generate {
+                let tag = self.generate(role, now)?;
+                told.push(format!("the {role} {tag} was made"));
+                has_changed = true;
+            }
+            let is_seen = due.generate.is_empty() && self.look_for_ds(&due, now, ask, told);
+            has_changed |= is_seen;
+            if due.generate.is_empty() && !is_seen {
+                break;
+            }
+        }
+        if has_changed {
+            // Before anybody sees a key, it is on disk that there is one.
+            self.write_lives()?;
+        }
+        self.remove_spent(told)?;
+        Ok(due)
+    }
+
+    fn generate(&mut self, role: Role, now: u64) -> Result<u16, String> {
+        let size = if role.is_entry_point() { self.policy.ksk_size } else { self.policy.zsk_size };
+        loop {
+            let secret = SecretKey::generate(self.policy.algorithm, size).map_err(|why| why.to_string())?;
+            let times = Times { created: Some(now), ..Times::default() };
+            let key = ZoneKey { owner: self.apex, flags: flags_of(role.is_entry_point()), secret, times };
+            let tag = key.tag();
+            // One with a tag that another has would be hard to tell apart, for validators too.
+            if self.lives.iter().any(|life| life.tag == tag) {
+                continue;
+            }
+            self.store.put(&key)?;
+            self.lives.push(Life::new(self.policy.algorithm, tag, role, now));
+            self.keys.push(key);
+            return Ok(tag);
+        }
+    }
+
+    /// Asks the parent's servers about keys that wait for their DS. Returns whether one has it.
+    fn look_for_ds(&mut self, due: &Due, now: u64, ask: AskParent<'_>, told: &mut Vec<String>) -> bool {
+        let interval = self.policy.parent_check_interval.as_secs();
+        if due.waits_for_ds.is_empty() || self.policy.parent.is_empty() || now < self.parent_asked + interval
+        {
+            return false;
+        }
+        self.parent_asked = now;
+        let mut answers = Vec::with_capacity(self.policy.parent.len());
+        for &server in &self.policy.parent {
+            match ask(server, self.apex.as_name()) {
+                Ok(answer) => answers.push(answer),
+                Err(why) => {
+                    told.push(format!("the parent's server {server} does not say which DS it has: {why}"));
+                    return false;
+                }
+            }
+        }
+        let mut is_seen = false;
+        for &at in &due.waits_for_ds {
+            let Some((life, key)) = self.lives.get_mut(at).zip(self.keys.get(at)) else { continue };
+            let rdata = key.dnskey();
+            let Some(dnskey) = Dnskey::parse(&rdata) else { continue };
+            let has_it = |answer: &Vec<Vec<u8>>| {
+                answer.iter().filter_map(|ds| Ds::parse(ds)).any(|ds| ds.is_of(self.apex.as_name(), dnskey))
+            };
+            if answers.iter().all(has_it) {
+                life.has_ds = true;
+                is_seen = true;
+                told.push(format!("the parent has the DS of the {} {}", life.role, life.tag));
+            }
+        }
+        is_seen
+    }
+
+    fn remove_spent(&mut self, told: &mut Vec<String>) -> Result<(), String> {
+        let mut at = 0;
+        let mut has_changed = false;
+        while let Some(life) = self.lives.get(at) {
+            if life.state != State::Removed {
+                at += 1;
+                continue;
+            }
+            // The zone that lacks it is on disk before its files go: this turn has not written it yet.
+            let is_in_zone = self.signed.as_ref().is_some_and(|tree| {
+                let rdata = self.keys.get(at).map(ZoneKey::dnskey).unwrap_or_default();
+                tree.set(self.apex.as_name(), wire::Rtype::DNSKEY)
+                    .is_some_and(|set| set.records().any(|record| record == rdata))
+            });
+            if is_in_zone {
+                at += 1;
+                continue;
+            }
+            let key = self.keys.remove(at);
+            self.lives.remove(at);
+            has_changed = true;
+            self.write_lives()?;
+            let stem = key.file_stem();
+            self.store.remove(&stem).map_err(|error| format!("cannot remove {stem}: {error}"))?;
+            told.push(format!("the files of the key {} are removed", key.tag()));
+        }
+        if has_changed { self.write_lives() } else { Ok(()) }
+    }
+
+    fn signer(&self, plan: &rollover::Plan, dnskey_ttl: u32, refresh: u64, now: u64) -> Signer<'_> {
+        let policy = &self.policy;
+        let keys = self
+            .lives
+            .iter()
+            .zip(&self.keys)
+            .map(|(life, key)| SigningKey {
+                secret: &key.secret,
+                flags: key.flags,
+                does: rollover::does(plan, &self.lives, life, now),
+            })
+            .collect();
+        Signer {
+            keys,
+            dnskey_ttl: Some(dnskey_ttl),
+            denial: policy.nsec3.clone().map_or(Denial::Nsec, Denial::Nsec3),
+            validity: Validity {
+                inception: now.saturating_sub(INCEPTION_OFFSET) as u32,
+                expiration: (now + policy.rrsig_lifetime.as_secs()) as u32,
+                jitter: policy.rrsig_jitter.as_secs() as u32,
+                keep_after: (now + refresh + policy.rrsig_pre_refresh.as_secs()) as u32,
+                now: now as u32,
+            },
+            cds_digests: policy.cds_digests.clone(),
+            asks_for_removal: policy.asks_for_removal,
+            has_csync: policy.has_csync,
+            zonemd: policy.zonemd,
+        }
+    }
+
+    /// Returns the serial of the next version: the source's if that is ahead, else one that is.
+    fn next_serial(&self, last: Option<u32>, source: u32, now: u64) -> u32 {
+        match last {
+            None => source,
+            Some(last) if is_before(last, source) => source,
+            Some(last) => match self.policy.serial {
+                SerialPolicy::Keep => SerialPolicy::Increment.next(last, now),
+                policy => policy.next(last, now),
+            },
+        }
+    }
+
+    fn compiled(&self, tree: &Tree) -> Result<Arc<Zone>, String> {
+        let mut builder = Builder::new(self.apex.as_name(), self.hash_key);
+        tree.for_each_record(|(owner, rtype, ttl, rdata)| {
+            builder.add(&Record::new(owner, rtype, Ttl::new(ttl), rdata));
+        });
+        let built = builder.compile();
+        built.zone.map(Arc::new).ok_or_else(|| {
+            let first = built.findings.iter().find(|found| found.problem.level() == Level::Error);
+            first.map_or_else(String::new, |found| format!("{}: {}", found.owner, found.problem))
+        })
+    }
+
+    fn write_signed(&self, tree: &Tree) -> Result<(), String> {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        tree.for_each_record(|(owner, rtype, ttl, rdata)| {
+            let data = wire::rdata::display(rtype, rdata, 0..rdata.len());
+            let _ = writeln!(text, "{owner} {ttl} IN {rtype} {data}");
+        });
+        write(&self.zone_file, text.as_bytes(), 0o644, Overwrites::Yes)
+            .map_err(|error| format!("cannot write \"{}\": {error}", self.zone_file.display()))
+    }
+
+    /// Returns its keys as they stand.
+    pub(super) fn key_states(&self) -> Vec<KeyState> {
+        let digest = self.policy.cds_digests.first().copied().unwrap_or(dnssec::DigestType::SHA256);
+        self.lives
+            .iter()
+            .zip(&self.keys)
+            .map(|(life, key)| {
+                let rdata = key.dnskey();
+                let ds = Dnskey::parse(&rdata)
+                    .filter(|_| life.role.is_entry_point())
+                    .and_then(|dnskey| Ds::write(self.apex.as_name(), dnskey, digest));
+                let ds = ds.map_or_else(String::new, |ds| {
+                    wire::rdata::display(wire::Rtype::DS, &ds, 0..ds.len()).to_string()
+                });
+                KeyState { life: life.clone(), ds }
+            })
+            .collect()
+    }
+
+    /// Takes an operator's word that the parent has the DS of a key, or of all that wait for it.
+    pub(super) fn ds_seen(&mut self, tag: Option<u16>) -> Result<usize, String> {
+        let mut count = 0;
+        for life in &mut self.lives {
+            if life.state == State::Ready && tag.is_none_or(|tag| tag == life.tag) {
+                life.has_ds = true;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Err(format!("no key of {} waits for its DS", self.apex));
+        }
+        self.write_lives().map(|()| count)
+    }
+
+    /// Has keys of a role replaced now.
+    pub(super) fn roll(&mut self, role: Role) -> Result<usize, String> {
+        let mut count = 0;
+        for life in &mut self.lives {
+            if life.state == State::Active && life.role == role {
+                life.is_to_go = true;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Err(format!("{} has no active {role}", self.apex));
+        }
+        self.write_lives().map(|()| count)
+    }
+}
+
+#[cfg(test)]
+mod tests;
