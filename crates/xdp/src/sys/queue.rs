@@ -9,6 +9,7 @@
 
 use super::mapping::Mapping;
 use super::ring::{Consumer, Descriptor, Producer};
+use crate::socket::HEADROOM_OCTETS;
 
 /// Who has a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,20 +123,25 @@ impl Queue {
         }
     }
 
-    /// Returns a free frame to write into from its beginning.
+    /// Returns a free frame to write into.
+    ///
+    /// What is written begins where received packets do, not where the frame does: the frame that was released last is the
+    /// next one handed out, and these are its octets that are still in the processor's cache.
     pub(crate) fn spare(&mut self) -> Option<Packet> {
         let frame = self.free.pop()?;
         if !self.hand_over(frame, Owner::Free, Owner::Held) {
             self.strays += 1;
             return None;
         }
-        Some(Packet { frame, start: 0, octets: self.frame_octets, continues: false })
+        let octets = self.frame_octets.saturating_sub(HEADROOM_OCTETS);
+        Some(Packet { frame, start: HEADROOM_OCTETS, octets, continues: false })
     }
 
-    /// Puts free frames on the fill ring until it is full or `keep` are left. Returns how many.
-    pub(crate) fn refill(&mut self, keep: u32) -> u32 {
+    /// Puts free frames on the fill ring until the kernel has `level` to receive into, the ring is full, or `keep` are left.
+    /// Returns how many.
+    pub(crate) fn refill(&mut self, keep: u32, level: u32) -> u32 {
         let mut count = 0;
-        while self.free.len() > keep as usize {
+        while self.free.len() > keep as usize && self.filling + count < level {
             let Some(&frame) = self.free.last() else { break };
             if !self.rings.fill.push(u64::from(frame) * u64::from(self.frame_octets)) {
                 break;
@@ -149,6 +155,11 @@ impl Queue {
         self.filling += count;
         self.rings.fill.publish();
         count
+    }
+
+    /// Returns how many frames the kernel has to receive into, or has received and we have not looked.
+    pub(crate) const fn filling(&self) -> u32 {
+        self.filling
     }
 
     /// Takes the next received packet.
@@ -394,7 +405,7 @@ mod tests {
                 match event {
                     Event::Deliver(octets) => kernel.deliver(octets),
                     Event::Complete => kernel.complete(),
-                    Event::Refill(keep) => { queue.refill(keep); }
+                    Event::Refill(keep) => { queue.refill(keep, u32::MAX); }
                     Event::Receive => {
                         held.extend(queue.receive());
                         queue.rings.receive.release();
@@ -450,7 +461,7 @@ mod tests {
     #[test]
     fn a_frame_can_be_read_only_while_it_is_held() {
         let (mut queue, mut kernel) = queue();
-        queue.refill(0);
+        queue.refill(0, u32::MAX);
         kernel.deliver(100);
         let packet = queue.receive().expect("a packet");
         assert_eq!(queue.read(&packet).len(), 100);
@@ -468,7 +479,7 @@ mod tests {
         let (from, to) = (queue.spare().unwrap(), queue.spare().unwrap());
         queue.write(&from)[0] = 7;
         let (read, written) = queue.read_and_write(&from, &to);
-        written[..2048].copy_from_slice(read);
+        written.copy_from_slice(read);
         assert_eq!(queue.read(&to)[0], 7);
         let same = Packet { ..from };
         assert!(queue.read_and_write(&from, &same).0.is_empty());
@@ -477,7 +488,7 @@ mod tests {
     #[test]
     fn what_the_kernel_says_beyond_a_frame_is_not_believed() {
         let (mut queue, mut kernel) = queue();
-        queue.refill(0);
+        queue.refill(0, u32::MAX);
         kernel.deliver(2048);
         assert_eq!(queue.receive(), None);
         assert_eq!((queue.strays, queue.frames().held), (1, 0));
@@ -489,7 +500,7 @@ mod tests {
         let mut packet = queue.spare().unwrap();
         assert!(queue.resize(&mut packet, 60));
         assert_eq!(queue.read(&packet).len(), 60);
-        assert!(!queue.resize(&mut packet, 2049));
-        assert_eq!(packet.octets(), 60);
+        assert!(queue.resize(&mut packet, 1792) && !queue.resize(&mut packet, 1793));
+        assert_eq!(packet.octets(), 1792);
     }
 }
