@@ -83,6 +83,8 @@ pub struct List {
     pub regex: Option<String>,
     /// A network.
     pub network: Option<String>,
+    /// A record of a zone.
+    pub record: Option<String>,
     /// What comes last; may hold `{{variables}}`.
     #[serde(default)]
     pub tail: String,
@@ -363,6 +365,7 @@ impl List {
             (&self.suffix, &rules.suffix),
             (&self.regex, &rules.regex),
             (&self.network, &rules.networks),
+            (&self.record, &rules.records),
         ];
         for (line, rules) in kinds {
             let Some(line) = line else { continue };
@@ -451,6 +454,7 @@ mod tests {
             suffix: vec!["example.net".to_owned()],
             regex: vec![r".+\.b{2,6}$".to_owned()],
             networks: vec!["192.0.2.0/24".to_owned()],
+            records: Vec::new(),
         };
         let list = List {
             full: Some("full:{}".to_owned()),

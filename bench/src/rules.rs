@@ -3,6 +3,10 @@
 //! Every name ends in a label that is nobody's top-level domain, or in `example`: nothing here names a stranger.
 
 use std::collections::HashSet;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use wire::text::Base64;
 
 use crate::queries::Dice;
 
@@ -41,7 +45,17 @@ pub enum Shape {
     Geosite,
     /// A million names with what is below them.
     Million,
+    /// The zone [`ZONE`] with so many names, an address each.
+    Zone(usize),
+    /// The same with signatures, which nothing was signed with: no server looks at them. What does not exist is denied
+    /// by NSEC.
+    Signed(usize),
 }
+
+/// The zone of the scenarios that need a large one.
+pub const ZONE: &str = "names.example.org";
+/// Octets of a signature with ECDSA P-256.
+const SIGNATURE_OCTETS: usize = 64;
 
 /// A set of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +68,8 @@ pub struct RuleSet {
     pub regex: Vec<String>,
     /// Networks.
     pub networks: Vec<String>,
+    /// Records of a zone, as lines of its file.
+    pub records: Vec<String>,
 }
 
 /// A name that no set has at first; one that changes gets it.
@@ -91,6 +107,11 @@ impl Rules {
                     at % THINNED == 0 || needed.contains(rule.as_str())
                 });
             }
+            // A name stands in one line, unless the zone is signed; then each line needs the next.
+            let owner = |line: &str| line.split(' ').next().unwrap_or("").trim_end_matches('.').to_owned();
+            let is_signed = set.records.iter().any(|line| line.contains(" RRSIG "));
+            set.records
+                .retain(|line| is_signed || !line.starts_with('w') || needed.contains(owner(line).as_str()));
         }
         self
     }
@@ -119,6 +140,10 @@ impl Shape {
         match self {
             Self::Geosite => geosite(),
             Self::Million => RuleSet { suffix: million(), ..RuleSet::default() },
+            Self::Zone(names) => RuleSet { records: zone(names, None), ..RuleSet::default() },
+            Self::Signed(names) => {
+                RuleSet { records: zone(names, Some(Dice::new(20_260_805))), ..RuleSet::default() }
+            }
         }
     }
 
@@ -143,6 +168,60 @@ impl Shape {
     }
 }
 
+/// Returns the name with this number in the zone, and its address.
+pub fn zone_name(number: usize) -> (String, Ipv4Addr) {
+    let [_, b, c, d] = (number as u32).to_be_bytes();
+    (format!("w{number:06}.{ZONE}"), Ipv4Addr::new(10, b, c, d))
+}
+
+/// Returns a name that the zone does not have.
+pub fn zone_miss(number: usize) -> String {
+    format!("w{number:06}-none.{ZONE}")
+}
+
+/// Writes the zone, each record a line without directives; signed if there are dice to make signatures of.
+fn zone(names: usize, mut dice: Option<Dice>) -> Vec<String> {
+    let is_signed = dice.is_some();
+    let mut lines = Vec::with_capacity(names * if is_signed { 4 } else { 1 } + 16);
+    let mut name = |owner: &str, next: &str, records: &[(&str, &str)]| {
+        let mut types = String::new();
+        for (rtype, data) in records {
+            lines.push(format!("{owner}. 3600 {rtype} {data}"));
+            if !types.ends_with(&format!(" {rtype}")) {
+                let _ = write!(types, " {rtype}");
+            }
+        }
+        let Some(dice) = &mut dice else { return };
+        let labels = owner.split('.').count();
+        let mut sign = |lines: &mut Vec<String>, rtype: &str| {
+            let mut octets = [0; SIGNATURE_OCTETS];
+            octets.fill_with(|| dice.roll() as u8);
+            let dates = "20400101000000 20260101000000";
+            lines.push(format!(
+                "{owner}. 3600 RRSIG {rtype} 13 {labels} 3600 {dates} 4242 {ZONE}. {}",
+                Base64(&octets)
+            ));
+        };
+        for rtype in types.split_whitespace() {
+            sign(&mut lines, rtype);
+        }
+        lines.push(format!("{owner}. 300 NSEC {next}.{types} RRSIG NSEC"));
+        sign(&mut lines, "NSEC");
+    };
+    let server = format!("ns.{ZONE}");
+    let soa = format!("{server}. hostmaster.{ZONE}. 1 7200 600 86400 300");
+    let (key, server_dot) = (format!("257 3 13 {}", Base64(&[7; SIGNATURE_OCTETS])), format!("{server}."));
+    let apex = [("SOA", soa.as_str()), ("NS", server_dot.as_str()), ("DNSKEY", key.as_str())];
+    name(ZONE, &server, if is_signed { &apex } else { &apex[..2] });
+    name(&server, &zone_name(0).0, &[("A", "192.0.2.1")]);
+    for number in 0..names {
+        let (owner, address) = zone_name(number);
+        let next = if number + 1 == names { ZONE.to_owned() } else { zone_name(number + 1).0 };
+        name(&owner, &next, &[("A", &address.to_string())]);
+    }
+    lines
+}
+
 fn geosite() -> RuleSet {
     let mut dice = Dice::new(20_260_802);
     let mut full = hits();
@@ -162,7 +241,7 @@ fn geosite() -> RuleSet {
     }
     let regex = (0..REGEX).map(|i| regex(&mut dice, i)).collect();
     let networks = (1..=63).map(|i| format!("10.{i}.0.0/16")).chain(["198.51.100.0/24".to_owned()]).collect();
-    RuleSet { full, suffix, regex, networks }
+    RuleSet { full, suffix, regex, networks, records: Vec::new() }
 }
 
 fn million() -> Vec<String> {
@@ -269,6 +348,26 @@ mod tests {
         let suffix: HashSet<&str> = rules.first.suffix.iter().map(String::as_str).collect();
         assert!(hits.iter().all(|name| full.contains(name.as_str())));
         assert!(is_covered(&hits[0], &suffix) && !misses.iter().any(|name| is_covered(name, &suffix)));
+    }
+
+    #[test]
+    fn zones_have_the_names_that_are_asked() {
+        let plain = Shape::Zone(1_000).rules().records;
+        assert_eq!(plain.len(), 1_003);
+        let (name, address) = zone_name(999);
+        assert_eq!(plain.last(), Some(&format!("{name}. 3600 A {address}")));
+        assert!(!plain.iter().any(|line| line.starts_with(&zone_miss(7))));
+        let signed = Shape::Signed(1_000).rules().records;
+        let count = |what: &str| signed.iter().filter(|line| line.contains(what)).count();
+        assert_eq!((count(" NSEC w"), count(" RRSIG A "), count(" RRSIG NSEC 13")), (1_000, 1_001, 1_002));
+        // The chain closes, in the order of the names.
+        assert!(
+            signed.iter().any(|line| line.starts_with(&format!("{name}. 300 NSEC {ZONE}. A RRSIG NSEC")))
+        );
+        let order = |name: String| name.replace('.', "\0");
+        assert!(order(zone_name(7).0) < order(zone_miss(7)) && order(zone_miss(7)) < order(zone_name(8).0));
+        let thinned = Rules::new(Shape::Zone(1_000), false).thinned(|| [name.as_str()].into_iter());
+        assert_eq!(thinned.first.records.len(), 4);
     }
 
     #[test]

@@ -65,6 +65,12 @@ fn printed(zone: &Zone) -> (String, Vec<(NameBuf, Rtype)>) {
 
 /// A zone's file.
 pub(crate) fn zone_file(bytes: &[u8]) {
+    // What is no zone file may be zones in JSON.
+    let file = zone::json::read(bytes, KEY, None);
+    for mistake in &file.mistakes {
+        assert!(mistake.column > 0 && mistake.place.line > 0 && !mistake.to_string().is_empty());
+        assert!(mistake.at.start <= mistake.at.end && mistake.at.start <= bytes.len());
+    }
     let (Some(zone), _) = load(bytes) else { return };
     let (text, asked) = printed(&zone);
     let (again, mistakes) = load(text.as_bytes());

@@ -264,6 +264,7 @@ impl World {
              32.66.2.0.192.rpz-ip CNAME .\n",
         );
         write("map", "old.example www.c.example\n");
+        write("zoned", "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ NS ns\nns A 192.0.2.5\n");
         write("hosts", "192.0.2.8 here.example\n");
         Self { directory }
     }
@@ -279,6 +280,9 @@ impl World {
              hosts: {{files: \"{directory}/hosts\"}}\n\
              local: {{nas.example: [192.0.2.9]}}\n\
              cache: {{main: {{}}}}\n\
+             zones:\n  - {{name: zoned.example, file: \"{directory}/zoned\"}}\n  \
+             - {{name: inner.example, file: \"{directory}/zoned\", set: inside, make: [{{prefix: h-, networks: 192.0.2.0/24}}], \
+             choose: [{{name: www.inner.example, type: A, from: [{{data: 192.0.2.6, clients: lan}}, {{data: 192.0.2.7}}]}}]}}\n\
              records: {{own: {{text: \"www.own.example. 60 A 192.0.2.4\"}}}}\n\
              effects:\n  tell: {{type: script, command: \"true\"}}\n\
              sets:\n  some: {{names: [suffix:c.example], addresses: [10.0.0.0/8]}}\n  \
@@ -338,6 +342,9 @@ type Case = (&'static str, &'static str, (&'static str, Rtype), (Rcode, usize));
 const ACTIONS: &[Case] = &[
     ("hosts", "- hosts", ("here.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("local", "- local", ("nas.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("zones", "- zones", ("ns.zoned.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("zones", "- zones(inside)", ("h-192-0-2-9.inner.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("zones", "- zones(inside)", ("www.inner.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("records", "- records(own)", ("www.own.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("block", "- block", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("block", "- block(nxdomain, ede filtered, text \"no\")", ("x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),

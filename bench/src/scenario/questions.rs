@@ -101,6 +101,8 @@ pub enum Questions {
     ErldnsMix,
     /// erldns's second query file.
     ErldnsOurs,
+    /// Each of so many names of the large zone, and one in ten that it does not have.
+    Zone(usize),
 }
 
 const REFUSED: u8 = 5;
@@ -111,7 +113,7 @@ const NOERROR: u8 = 0;
 impl Questions {
     /// Returns whether they are asked in random order.
     pub const fn is_shuffled(self) -> bool {
-        matches!(self, Self::Many(_) | Self::RulesMany)
+        matches!(self, Self::Many(_) | Self::RulesMany | Self::Zone(_))
     }
 
     /// Returns whether a run does not come to their end, so that none is asked twice.
@@ -187,6 +189,12 @@ impl Questions {
                 a("ns2.test.com"),
                 Ask::new("www.test.com", Rtype::CNAME),
             ],
+            Self::Zone(count) => {
+                let hits = (0..count).map(|i| a(&rules::zone_name(i).0));
+                // One in ten of all.
+                let misses = (0..count / 9).map(|i| a(&rules::zone_miss(i * 9)).coded(NXDOMAIN));
+                hits.chain(misses).collect()
+            }
         }
     }
 
@@ -227,6 +235,10 @@ impl Questions {
                     let known = ERLDNS.iter().filter(|(name, _)| *name == ask.name);
                     addresses.extend(known.map(|(_, v4)| IpAddr::V4(*v4)));
                 }
+                Self::Zone(_) => {
+                    let number = ask.name.get(1..7).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+                    addresses.push(IpAddr::V4(rules::zone_name(number).1));
+                }
                 Self::Denied(_) | Self::Coded(_) | Self::DomainSet | Self::DomainHits | Self::RulesMany => {}
             }
         }
@@ -265,6 +277,7 @@ mod tests {
             Questions::DomainAnswers,
             Questions::AddressSet,
             Questions::Chain,
+            Questions::Zone(1_000),
         ] {
             for probe in questions.probes(&questions.asks()).expect("names") {
                 assert_eq!(
@@ -285,6 +298,10 @@ mod tests {
         assert_eq!((count(Questions::DomainSet, REFUSED), count(Questions::DomainSet, SERVFAIL)), (10, 8));
         assert_eq!((count(Questions::Chain, NOERROR), count(Questions::Chain, SERVFAIL)), (3, 5));
         assert_eq!((count(Questions::AddressSet, NOERROR), count(Questions::AddressSet, SERVFAIL)), (4, 4));
+        assert_eq!(
+            (count(Questions::Zone(9_000), NOERROR), count(Questions::Zone(9_000), NXDOMAIN)),
+            (9_000, 1_000)
+        );
         assert_eq!((count(Questions::ErldnsMix, REFUSED), count(Questions::ErldnsOurs, NXDOMAIN)), (4, 1));
         assert_eq!(
             (count(Questions::RulesMany, REFUSED), count(Questions::RulesMany, SERVFAIL)),

@@ -21,8 +21,6 @@ const ARTICLE: usize = 12_018;
 /// Times the article's names are asked.
 const ARTICLE_PASSES: usize = 10;
 
-const ZONES: &str = "authoritative zones";
-
 const MIXED: Extras = Extras { edns_size: None, wants_dnssec: false, mixed_case: true };
 const EDNS: Extras = Extras { edns_size: Some(1232), wants_dnssec: false, mixed_case: false };
 const DNSSEC: Extras = Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: false };
@@ -209,7 +207,7 @@ pub const SCENARIOS: &[Scenario] = &[
         Maker::Dnsperf(16),
     )
     .article(500, ARTICLE_PASSES),
-    // What waits for zones: erldns's page.
+    // erldns's page.
     zones(
         "erldns-mix",
         "erldns's first query file: four names of strangers, two of ours",
@@ -229,6 +227,16 @@ pub const SCENARIOS: &[Scenario] = &[
         .load(Load::Single(1)),
     zones("latency-zones-4", "erldns's second query file, four clients", Questions::ErldnsOurs)
         .load(Load::Single(4)),
+    // Large zones.
+    large_zone("zone-1k", "a zone of 1,000 names in random order, one in ten does not exist", 1_000),
+    large_zone("zone-100k", "a zone of 100,000 names in random order, one in ten does not exist", MANY),
+    large_zone("zone-1m", "a zone of a million names in random order, one in ten does not exist", MILLION),
+    large_zone("zone-signed", "a signed zone of 1,000 names, clients that ask for signatures", 1_000)
+        .rules(Shape::Signed(1_000))
+        .with(DNSSEC),
+    large_zone("zone-signed-100k", "a signed zone of 100,000 names, clients that ask for signatures", MANY)
+        .rules(Shape::Signed(MANY))
+        .with(DNSSEC),
 ];
 
 /// Scenarios by the publication that measured them first: a name for the command line, what it is, and its scenarios.
@@ -403,7 +411,12 @@ const fn chain(name: &'static str, about: &'static str) -> Scenario {
 }
 
 const fn zones(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
-    Scenario { setting: "zones", needs: Some(ZONES), ..local(name, about, questions) }
+    Scenario { setting: "zones", ..local(name, about, questions) }
+}
+
+const fn large_zone(name: &'static str, about: &'static str, names: usize) -> Scenario {
+    let rules = Some(Shape::Zone(names));
+    Scenario { setting: "zone", rules, ..local(name, about, Questions::Zone(names)) }
 }
 
 impl Scenario {

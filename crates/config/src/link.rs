@@ -56,6 +56,9 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let sets = Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name));
     let effects = Defined::new(Noun::Effect, settings.effects.iter().map(|effect| &effect.name));
     let records = Defined::new(Noun::Records, settings.records.iter().map(|set| &set.name));
+    let in_sets = settings.zones.iter().filter_map(|zone| zone.set.as_ref());
+    let in_sets = in_sets.chain(settings.zone_directories.iter().filter_map(|files| files.set.as_ref()));
+    let zones = Defined::new(Noun::Zones, in_sets);
     let mut used: BTreeSet<(Noun, &str)> = BTreeSet::new();
 
     for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
@@ -73,6 +76,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
                     }
                     Noun::Condition | Noun::Listener => continue,
                     Noun::Records => &records,
+                    Noun::Zones => &zones,
                 };
                 if defined.check(&name.value, name.span, problems) {
                     used.insert((noun, name.value.as_str()));
@@ -115,9 +119,16 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
             used.insert((Noun::Set, part.value.as_str()));
         }
     }
+    let choices = settings.zones.iter().flat_map(|zone| &zone.choose);
+    for set in choices.flat_map(|choice| &choice.alternatives).flat_map(|it| &it.sets) {
+        if sets.check(&set.value, set.span, problems) {
+            used.insert((Noun::Set, set.value.as_str()));
+        }
+    }
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
-    for defined in [&groups, &caches, &sets, &conditions, &effects, &records].into_iter().filter(|_| is_right)
+    for defined in
+        [&groups, &caches, &sets, &conditions, &effects, &records, &zones].into_iter().filter(|_| is_right)
     {
         for (name, &span) in &defined.names {
             if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {

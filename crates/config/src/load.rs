@@ -41,7 +41,7 @@ pub trait Surroundings {
         Ok(hasher.finish())
     }
 
-    /// Hears how far a large set is: again and again while it is made.
+    /// Hears how far a large set or zone is: again and again while it is made.
     fn hear(&self, progress: &SetProgress<'_>) {
         let _ = progress;
     }
@@ -499,7 +499,7 @@ pub(crate) mod tests {
 
     impl Surroundings for Memory {
         fn hear(&self, progress: &SetProgress<'_>) {
-            let SetProgress { set, list, count } = progress;
+            let SetProgress { set, list, count, .. } = progress;
             if let Some(heard) = &self.heard {
                 heard.borrow_mut().push(format!("{set}: {count} of {}", list.unwrap_or("all")));
             }

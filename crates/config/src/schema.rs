@@ -5,7 +5,7 @@
 
 use crate::settings::{
     CdsDigestWord, CdsWord, ClientSubnetUse, LogFormat, LogLevel, SigningAlgorithmWord, SigningSerialWord,
-    TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZonemdWord,
+    TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat, ZonemdWord,
 };
 
 /// When a changed setting takes effect.
@@ -188,6 +188,7 @@ const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+const WEEK: u64 = 7 * DAY;
 
 const fn duration(min: u64, max: u64) -> Kind {
     Kind::One(Value::Duration { min, max, word: None })
@@ -313,6 +314,14 @@ pub const ROWS: &[Row] = &[
          Name some where the machine's own resolver is this server: it then needs nobody else, and not itself, to fetch \
          its lists.",
     ),
+    row(
+        "server.rotate",
+        Kind::One(Value::Bool),
+        "false",
+        "answers that are always the same are easier to compare",
+        "Whether the records of one type in an answer from `zones` take turns in being the first.",
+    )
+    .unbound(&["rrset-roundrobin"]),
     row(
         "server.version",
         text_or("hidden"),
@@ -901,13 +910,128 @@ pub const ROWS: &[Row] = &[
         unbound: &[],
     },
     unset("zones[].name", Kind::One(Value::Text { word: None }), "The name of the zone, such as `example.org`."),
-    unset("zones[].file", Kind::One(Value::Path), "Its master file, as in RFC 1035."),
+    unset(
+        "zones[].file",
+        Kind::One(Value::Path),
+        "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one.",
+    ),
+    unset(
+        "zones[].set",
+        Kind::One(Value::Label),
+        "A set of zones that the action `zones(NAME)` answers from. Without it, the zone answers before any policy, or where \
+         the action `zones` stands. So clients can have different versions of a zone.",
+    ),
+    unset(
+        "zones[].make",
+        Kind::Items,
+        "Names that are made from addresses if they do not exist: `host-192-0-2-1` directly below the zone, or in a reverse zone \
+         the names of addresses. What is made is not signed.",
+    ),
+    row(
+        "zones[].make[].prefix",
+        Kind::One(Value::Text { word: None }),
+        "\"\"",
+        "the address says enough",
+        "What stands before the address in the first label, such as `host-`. Dots and colons of the address become dashes.",
+    ),
+    unset("zones[].make[].networks", Kind::List(Value::Prefix), "The addresses that have such names."),
+    unset(
+        "zones[].make[].origin",
+        Kind::One(Value::Text { word: None }),
+        "In a reverse zone, what the names of its addresses are below.",
+    ),
+    row(
+        "zones[].make[].ttl",
+        duration(0, WEEK),
+        "1h",
+        "names of addresses seldom change",
+        "How long what is made may be kept.",
+    ),
+    unset(
+        "zones[].choose",
+        Kind::Items,
+        "Records that depend on who asks, or are shared out. They stand in place of the zone's records of the same type at that \
+         name, and are not signed.",
+    ),
+    unset("zones[].choose[].name", Kind::One(Value::Text { word: None }), "The name, in full."),
+    unset("zones[].choose[].type", Kind::One(Value::Text { word: None }), "The type, such as `A` or `CNAME`."),
+    row(
+        "zones[].choose[].ttl",
+        duration(0, WEEK),
+        "1m",
+        "who is served from where may change soon",
+        "How long they may be kept.",
+    ),
+    unset(
+        "zones[].choose[].from",
+        Kind::Items,
+        "What there is to choose from. A client whose network one of them names gets that one; all others get one that names none. \
+         Among those, each comes up as often as its weight says.",
+    ),
+    unset(
+        "zones[].choose[].from[].data",
+        Kind::List(Value::Text { word: None }),
+        "The data of each record, as in a zone file; names in full.",
+    ),
+    row(
+        "zones[].choose[].from[].clients",
+        Kind::List(Value::Prefix),
+        "[]",
+        "whoever has nothing closer",
+        "Clients that get these records. A subnet that a query names (ECS, RFC 7871) counts as its client.",
+    ),
+    row(
+        "zones[].choose[].from[].sets",
+        Kind::List(Value::Label),
+        "[]",
+        "whoever has nothing closer",
+        "Sets of addresses, by name: their clients too get these records. A set may hold a country (see sets.md).",
+    ),
+    row(
+        "zones[].choose[].from[].weight",
+        whole(0, 65_535),
+        "1",
+        "all are equal",
+        "How often they come up, beside the weights of the others. With 0 never, as long as there are others.",
+    ),
     unset(
         "zones[].sign",
         Kind::One(Value::Label),
         "The policy of `signing` by which the server signs the zone. The file stays as it is; signatures, keys and what is \
          known of them are in the state directory.",
     ),
+    Row {
+        path: "zone-directories",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Directories whose files, those of directories in them included, are zones. A file with mistakes keeps no other from \
+               being served.",
+        unbound: &[],
+    },
+    unset("zone-directories[].path", Kind::One(Value::Path), "The directory."),
+    row(
+        "zone-directories[].format",
+        word(ZoneFormat::WORDS),
+        "auto",
+        "the name of a file says what it is",
+        "Which files are zones: `master` those that end in `.zone`, each called like its zone; `json` those that end in `.json`, \
+         with any number of zones each; `auto` both.",
+    ),
+    unset(
+        "zone-directories[].contexts",
+        Kind::List(Value::Text { word: None }),
+        "Takes only records in JSON that name one of these contexts, or none. Without it, every record is taken.",
+    ),
+    row(
+        "zone-directories[].match-empty",
+        Kind::One(Value::Bool),
+        "false",
+        "an empty list of contexts is meant for nobody",
+        "Whether records whose list of contexts is empty are taken although contexts are chosen.",
+    ),
+    unset("zone-directories[].set", Kind::One(Value::Label), "As in `zones`."),
     Row {
         path: "signing",
         kind: Kind::Named("signing policy"),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use engine::Transport;
 use sets::Reach;
-use wire::{NameBuf, Rcode};
+use wire::{NameBuf, Rcode, Rtype};
 
 use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::policy::{Condition, Rule};
@@ -236,6 +236,10 @@ pub struct Settings {
     pub zones: Vec<ZoneSettings>,
     /// How the server signs zones, in the order of the file.
     pub signing: Vec<Arc<SigningPolicy>>,
+    /// Directories whose files are zones, in the order of the file.
+    pub zone_directories: Vec<ZoneDirectory>,
+    /// Whether the records of answers from zones take turns in being the first.
+    pub rotate: bool,
     /// Sets of records.
     pub records: Vec<RecordSet>,
     /// Who the server is over TLS.
@@ -389,10 +393,82 @@ pub struct Certificate {
 pub struct ZoneSettings {
     /// Its apex.
     pub name: At<NameBuf>,
-    /// Its master file.
+    /// Its master file, or a file in JSON that has it.
     pub file: At<PathBuf>,
+    /// The set of zones that it is in, if not the one that answers before any policy.
+    pub set: Option<At<String>>,
+    /// Names that are made from addresses.
+    pub make: Vec<ZoneMaker>,
+    /// Records of which the client decides.
+    pub choose: Vec<ZoneChoice>,
     /// How the server signs it.
     pub sign: Option<Arc<SigningPolicy>>,
+}
+
+/// Names that a zone makes from addresses, or addresses from names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneMaker {
+    /// What stands before the address in the first label.
+    pub prefix: String,
+    /// The addresses.
+    pub networks: Vec<Prefix>,
+    /// What stands after the first label, in a reverse zone.
+    pub origin: Option<NameBuf>,
+    /// How long what is made may be kept.
+    pub ttl: Duration,
+}
+
+/// The records of one type at one name, of which the client decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneChoice {
+    /// The name.
+    pub name: At<NameBuf>,
+    /// The type.
+    pub rtype: At<Rtype>,
+    /// How long they may be kept.
+    pub ttl: Duration,
+    /// What there is to choose from.
+    pub alternatives: Vec<ZoneAlternative>,
+}
+
+/// Records that some clients get.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneAlternative {
+    /// The data of each record, in wire form.
+    pub data: Vec<Vec<u8>>,
+    /// Clients that get nothing else; empty: those for whom there is nothing closer.
+    pub clients: Vec<Prefix>,
+    /// Sets of addresses, likewise.
+    pub sets: Vec<At<String>>,
+    /// Its share among those that are equally close.
+    pub weight: u32,
+}
+
+/// A directory whose files are zones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneDirectory {
+    /// The directory.
+    pub path: At<PathBuf>,
+    /// Which files are read.
+    pub format: ZoneFormat,
+    /// Which records of files in JSON are taken: those of these contexts, and those without any.
+    pub contexts: Option<Vec<String>>,
+    /// Whether a record with an empty list of contexts is taken, if contexts are chosen.
+    pub matches_empty: bool,
+    /// The set of zones that they are in, if not the one that answers before any policy.
+    pub set: Option<At<String>>,
+}
+
+words! {
+    /// The files of a directory that are zones.
+    ZoneFormat {
+        /// Master files (`.zone`), and JSON (`.json`).
+        Auto = "auto",
+        /// Master files.
+        Master = "master",
+        /// JSON, as erldns has it.
+        Json = "json",
+    }
 }
 
 words! {

@@ -1,29 +1,64 @@
 //! Zones from their files: what is wrong with each, with its place, and what is served when a file cannot be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf};
+use zone::json::Contexts;
 use zone::master::{Include, Included, Mistake, Place};
-use zone::{Finding, Level, Zone, Zones};
+use zone::{Alternative, Choice, Finding, Level, Maker, Proof, Specials, Zone, Zones};
 
+use crate::compile::ttl;
 use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
-use crate::settings::{Settings, ZoneSettings};
+use crate::sets::{Loading, SetProgress, Sets, Term};
+use crate::settings::{Settings, ZoneFormat};
+use crate::source::Span;
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
 
-/// A zone and the files it came from.
+/// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]
 struct Kept {
-    apex: NameBuf,
-    file: PathBuf,
-    /// Every file that was read, and its stamp. Empty when the zone is older than its file.
+    wanted: Wanted,
+    /// Every file that was read, and its stamp. Empty when the zones are older than their file.
     files: Vec<(PathBuf, u64)>,
-    zone: Option<Arc<Zone>>,
+    zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
+}
+
+/// What the configuration wants of a file.
+#[derive(Clone, PartialEq)]
+struct Wanted {
+    file: PathBuf,
+    /// The zone; none if it wants all that there are.
+    apex: Option<NameBuf>,
+    /// The set of zones that they are in.
+    set: Option<String>,
+    /// Which records are taken.
+    contexts: Option<Contexts>,
+    /// Where it says so.
+    span: Span,
+}
+
+impl Wanted {
+    /// Returns what is the same before and after a reload.
+    fn key(&self) -> (Option<String>, Option<Vec<u8>>, Option<PathBuf>) {
+        let apex = self.apex.as_ref().map(|apex| apex.as_name().to_folded().as_bytes().to_vec());
+        // A zone may move to another file.
+        let file = apex.is_none().then(|| self.file.clone());
+        (self.set.clone(), apex, file)
+    }
+
+    fn is_json(&self) -> bool {
+        is_json(&self.file)
+    }
+}
+
+fn is_json(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "json")
 }
 
 /// The zones that are served.
@@ -32,6 +67,10 @@ pub struct ZonePlans {
     kept: Vec<Kept>,
     /// What the engine answers from; `None` when no zone is configured.
     pub served: Option<Arc<Zones>>,
+    /// What policies answer from, by name.
+    pub sets: BTreeMap<String, Arc<Zones>>,
+    /// Whether `served` and `sets` are those of `kept`.
+    is_same: bool,
 }
 
 /// What came of reading a zone.
@@ -51,19 +90,26 @@ pub fn check(
     key: HashKey,
     surroundings: &dyn Surroundings,
 ) -> Result<Checked, String> {
+    if is_json(file) {
+        let mut read = read_json(file, key, None, surroundings)?;
+        let zone = read.zones.iter_mut().find(|(other, _)| other.as_name() == apex);
+        if zone.is_none() && read.diagnostics.is_empty() {
+            return Err(format!("there is no zone \"{apex}\" in it"));
+        }
+        let zone = zone.and_then(|(_, zone)| zone.take());
+        return Ok(Checked { zone, diagnostics: read.diagnostics, files: read.files });
+    }
     let text = read(file, surroundings)?;
-    let mut shelf = Shelf(surroundings);
-    let loaded = zone::load(apex, &file.display().to_string(), &text, &mut shelf, key);
+    let shown = file.display().to_string();
+    let mut shelf = Shelf { surroundings, zone: apex.to_string(), file: &shown };
+    let loaded = zone::load(apex, &shown, &text, &mut shelf, key);
     let files: Vec<PathBuf> = loaded.files.iter().map(PathBuf::from).collect();
     let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
     let mut diagnostics: Vec<Diagnostic> =
         loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
     diagnostics.extend(loaded.findings.iter().map(|finding| excerpts.finding(finding, file)));
     if loaded.more > 0 {
-        diagnostics.push(Diagnostic {
-            message: format!("{} more findings are not told", loaded.more),
-            ..excerpts.at(None, file, Severity::Warning)
-        });
+        diagnostics.push(excerpts.untold(loaded.more, file));
     }
     Ok(Checked { zone: loaded.zone, diagnostics, files })
 }
@@ -77,13 +123,23 @@ fn read(file: &Path, surroundings: &dyn Surroundings) -> Result<Vec<u8>, String>
 }
 
 /// Opens what files include, relative to the directory of the file that includes it.
-struct Shelf<'s>(&'s dyn Surroundings);
+struct Shelf<'s> {
+    surroundings: &'s dyn Surroundings,
+    zone: String,
+    file: &'s str,
+}
 
 impl Include for Shelf<'_> {
     fn include(&mut self, name: &str, from: &str) -> Result<Included, String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text = read(&path, self.0)?;
+        let text = read(&path, self.surroundings)?;
         Ok(Included { name: path.display().to_string(), text })
+    }
+
+    fn hear(&mut self, records: usize) {
+        let Self { surroundings, zone, file } = self;
+        let (what, list) = (Loading::Zone, Some(*file));
+        surroundings.hear(&SetProgress { what, set: zone, list, count: records });
     }
 }
 
@@ -108,6 +164,11 @@ impl Excerpts<'_> {
             expected: None,
             hint: None,
         }
+    }
+
+    fn untold(&mut self, more: usize, file: &Path) -> Diagnostic {
+        let message = format!("{more} more findings are not told");
+        Diagnostic { message, ..self.at(None, file, Severity::Warning) }
     }
 
     fn mistake(&mut self, mistake: &Mistake) -> Diagnostic {
@@ -165,7 +226,8 @@ impl Text {
     }
 }
 
-/// Loads the zones, or takes over those whose files have not changed; with `stays`, all that there are.
+/// Loads the zones, or takes over those whose files have not changed; with `stays`, all that there are. What is served
+/// of them is put together by [`ZonePlans::serve`].
 pub(crate) fn compile(
     settings: &Settings,
     key: HashKey,
@@ -175,76 +237,341 @@ pub(crate) fn compile(
     problems: &mut Vec<Problem>,
     found: &mut Vec<Diagnostic>,
 ) -> ZonePlans {
-    let mut kept = Vec::with_capacity(settings.zones.len());
-    let mut is_same = previous.is_some_and(|previous| previous.kept.len() == settings.zones.len());
-    let folded = |apex: &NameBuf| apex.as_name().to_folded().as_bytes().to_vec();
-    let before: BTreeMap<Vec<u8>, &Kept> = previous
-        .into_iter()
-        .flat_map(|previous| &previous.kept)
-        .map(|old| (folded(&old.apex), old))
-        .collect();
-    for zone in &settings.zones {
-        let old = before.get(&folded(&zone.name.value)).copied();
+    if let Some(previous) = previous.filter(|_| stays) {
+        return ZonePlans { is_same: true, ..previous.clone() };
+    }
+    let wanted = wanted(settings, surroundings, problems);
+    let mut kept = Vec::with_capacity(wanted.len());
+    let mut is_same = previous.is_some_and(|previous| previous.kept.len() == wanted.len());
+    let before: BTreeMap<_, &Kept> =
+        previous.into_iter().flat_map(|previous| &previous.kept).map(|old| (old.wanted.key(), old)).collect();
+    for wanted in wanted {
+        let old = before.get(&wanted.key()).copied();
         let is_current = |old: &&Kept| {
-            let is_unchanged = !old.files.is_empty()
-                && old.file == zone.file.value
+            !old.files.is_empty()
+                && (&old.wanted.file, &old.wanted.contexts) == (&wanted.file, &wanted.contexts)
                 && old
                     .files
                     .iter()
-                    .all(|(path, stamp)| surroundings.stamp(path).is_ok_and(|now| now == *stamp));
-            stays || is_unchanged
+                    .all(|(path, stamp)| surroundings.stamp(path).is_ok_and(|now| now == *stamp))
         };
         if let Some(old) = old.filter(is_current) {
-            kept.push(old.clone());
+            kept.push(Kept { wanted, ..old.clone() });
             continue;
         }
         is_same = false;
-        kept.push(load(zone, key, old, surroundings, problems, found));
+        kept.push(load(wanted, key, old, surroundings, problems, found));
     }
-    if let Some(previous) = previous.filter(|_| is_same) {
-        return previous.clone();
+    let (served, sets) = match previous.filter(|_| is_same) {
+        Some(previous) => (previous.served.clone(), previous.sets.clone()),
+        None => (None, BTreeMap::new()),
+    };
+    ZonePlans { kept, served, sets, is_same }
+}
+
+/// Returns every file that zones are wanted of.
+fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut Vec<Problem>) -> Vec<Wanted> {
+    let mut all: Vec<Wanted> = settings
+        .zones
+        .iter()
+        .map(|zone| Wanted {
+            file: zone.file.value.clone(),
+            apex: Some(zone.name.value),
+            set: zone.set.as_ref().map(|set| set.value.clone()),
+            contexts: None,
+            span: zone.file.span,
+        })
+        .collect();
+    for directory in &settings.zone_directories {
+        let mut files = Vec::new();
+        if let Err(error) = walk(&directory.path.value, directory.format, 0, surroundings, &mut files) {
+            let why = io_text(&error);
+            let message = format!("cannot read \"{}\": {why}", directory.path.value.display());
+            problems.push(Problem::warning(directory.path.span, message));
+        }
+        files.sort();
+        for file in files {
+            let is_json = is_json(&file);
+            let apex = if is_json { None } else { Some(NameBuf::from_text(&name_of(&file))) };
+            let apex = match apex.transpose() {
+                Ok(apex) => apex,
+                Err(error) => {
+                    let message = format!("\"{}\" is not called like a zone: {error}", file.display());
+                    problems.push(Problem::warning(directory.path.span, message));
+                    continue;
+                }
+            };
+            let contexts = directory
+                .contexts
+                .as_ref()
+                .filter(|_| is_json)
+                .map(|allow| Contexts { allow: allow.clone(), matches_empty: directory.matches_empty });
+            let set = directory.set.as_ref().map(|set| set.value.clone());
+            all.push(Wanted { file, apex, set, contexts, span: directory.path.span });
+        }
     }
-    let loaded = kept.iter().filter_map(|kept| kept.zone.clone()).collect();
-    let missing: Vec<NameBuf> =
-        kept.iter().filter(|kept| kept.zone.is_none()).map(|kept| kept.apex).collect();
-    let served = (!kept.is_empty()).then(|| Arc::new(Zones::with_missing(key, loaded, &missing)));
-    ZonePlans { kept, served }
+    all
+}
+
+/// Directories that may be inside of one another: links can make a circle.
+const DEPTH_MAX: usize = 16;
+
+/// Finds the files of a directory and of those in it.
+fn walk(
+    directory: &Path,
+    format: ZoneFormat,
+    depth: usize,
+    surroundings: &dyn Surroundings,
+    files: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
+    for name in surroundings.list(directory)? {
+        let path = directory.join(&name);
+        let is_meant = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("zone") => Some(format != ZoneFormat::Json),
+            Some("json") => Some(format != ZoneFormat::Master),
+            _ => None,
+        };
+        match is_meant {
+            Some(true) => files.push(path),
+            Some(false) => {}
+            None if depth < DEPTH_MAX && !name.starts_with('.') => {
+                // What is no directory has nothing in it.
+                let _ = walk(&path, format, depth + 1, surroundings, files);
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
+pub fn name_of(file: &Path) -> String {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.strip_prefix("db.").unwrap_or(&name);
+    let name =
+        [".zone", ".json", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    name.to_owned()
+}
+
+/// Zones that were read, and what is wrong with them.
+struct Read {
+    zones: Vec<(NameBuf, Option<Zone>)>,
+    files: Vec<PathBuf>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+fn read_zones(wanted: &Wanted, key: HashKey, surroundings: &dyn Surroundings) -> Result<Read, String> {
+    match &wanted.apex {
+        Some(apex) if !wanted.is_json() => {
+            let Checked { zone, diagnostics, files } =
+                check(apex.as_name(), &wanted.file, key, surroundings)?;
+            Ok(Read { zones: vec![(*apex, zone)], files, diagnostics })
+        }
+        apex => {
+            let mut read = read_json(&wanted.file, key, wanted.contexts.as_ref(), surroundings)?;
+            if let Some(apex) = apex {
+                read.zones.retain(|(other, _)| other == apex);
+                match (read.zones.is_empty(), read.diagnostics.is_empty()) {
+                    (true, true) => return Err("there is no such zone in it".to_owned()),
+                    (true, false) => read.zones.push((*apex, None)),
+                    (false, _) => {}
+                }
+            }
+            Ok(read)
+        }
+    }
+}
+
+/// Reads the zones of a file in JSON.
+fn read_json(
+    file: &Path,
+    key: HashKey,
+    contexts: Option<&Contexts>,
+    surroundings: &dyn Surroundings,
+) -> Result<Read, String> {
+    let text = read(file, surroundings)?;
+    let loaded = zone::json::read(&text, key, contexts);
+    let files = vec![file.to_owned()];
+    let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
+    let mut diagnostics: Vec<Diagnostic> =
+        loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
+    let mut more = loaded.more;
+    let mut zones = Vec::with_capacity(loaded.zones.len());
+    for zone in loaded.zones {
+        diagnostics.extend(zone.built.findings.iter().map(|finding| excerpts.finding(finding, file)));
+        more += zone.built.more_findings;
+        if !zone.keys.is_empty() {
+            diagnostics.push(Diagnostic {
+                message: format!("{}: its keys are not used: it is served without signatures", zone.apex),
+                ..excerpts.at(None, file, Severity::Warning)
+            });
+        }
+        zones.push((zone.apex, zone.built.zone));
+    }
+    if more > 0 {
+        diagnostics.push(excerpts.untold(more, file));
+    }
+    Ok(Read { zones, files, diagnostics })
 }
 
 fn load(
-    zone: &ZoneSettings,
+    wanted: Wanted,
     key: HashKey,
     old: Option<&Kept>,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
     found: &mut Vec<Diagnostic>,
 ) -> Kept {
-    let apex = zone.name.value;
-    let file = zone.file.value.clone();
     // Taken before reading: a file that changes meanwhile is read again.
-    let stamp = surroundings.stamp(&file);
-    let why = match check(apex.as_name(), &file, key, surroundings) {
-        Ok(checked) => {
-            found.extend(checked.diagnostics);
-            if let Some(loaded) = checked.zone {
-                let others = checked.files.into_iter().skip(1);
-                let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
-                let files: Result<Vec<_>, _> =
-                    std::iter::once(stamp.map(|stamp| (file.clone(), stamp))).chain(others).collect();
-                return Kept { apex, file, files: files.unwrap_or_default(), zone: Some(Arc::new(loaded)) };
+    let stamp = surroundings.stamp(&wanted.file);
+    let file = wanted.file.display();
+    let mut zones = Vec::new();
+    let mut files = Vec::new();
+    let mut failed: Vec<(NameBuf, String)> = Vec::new();
+    match read_zones(&wanted, key, surroundings) {
+        Ok(read) => {
+            found.extend(read.diagnostics);
+            let others = read.files.into_iter().skip(1);
+            let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
+            let all: Result<Vec<_>, _> =
+                std::iter::once(stamp.map(|stamp| (wanted.file.clone(), stamp))).chain(others).collect();
+            files = all.unwrap_or_default();
+            for (apex, zone) in read.zones {
+                match zone {
+                    Some(zone) => zones.push((apex, Some(Arc::new(zone)))),
+                    None => failed.push((apex, format!("\"{file}\" has mistakes"))),
+                }
             }
-            format!("\"{}\" has mistakes", file.display())
+            if zones.is_empty() && failed.is_empty() {
+                let message = format!("there is no zone in \"{file}\", or none that can be read");
+                problems.push(Problem::warning(wanted.span, message));
+                files = Vec::new();
+            }
         }
-        Err(why) => format!("cannot read \"{}\": {why}", file.display()),
+        Err(why) => {
+            let why = format!("cannot read \"{file}\": {why}");
+            match &wanted.apex {
+                Some(apex) => failed.push((*apex, why)),
+                None => problems.push(Problem::warning(wanted.span, why)),
+            }
+        }
+    }
+    // What was served stays: zones that cannot be read, and all of a file that cannot.
+    let before = |apex: &NameBuf| {
+        let zones = old.map_or(&[][..], |old| &old.zones);
+        zones.iter().find(|(other, _)| other == apex).and_then(|(_, zone)| zone.clone())
     };
-    let old = old.and_then(|old| old.zone.clone());
-    let instead = match &old {
-        Some(old) => format!("serial {} is still served", old.facts().serial),
-        None => "questions about it get SERVFAIL".to_owned(),
-    };
-    problems
-        .push(Problem::warning(zone.file.span, format!("zone \"{apex}\" is not loaded: {why}; {instead}")));
-    Kept { apex, file, files: Vec::new(), zone: old }
+    let is_whole = failed.is_empty();
+    for (apex, why) in failed {
+        let old = before(&apex);
+        let instead = match &old {
+            Some(old) => format!("serial {} is still served", old.facts().serial),
+            None => "questions about it get SERVFAIL".to_owned(),
+        };
+        let message = format!("zone \"{apex}\" is not loaded: {why}; {instead}");
+        problems.push(Problem::warning(wanted.span, message));
+        zones.push((apex, old));
+    }
+    if files.is_empty()
+        && wanted.apex.is_none()
+        && let Some(old) = old
+    {
+        zones.extend(old.zones.iter().cloned());
+    }
+    Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones }
+}
+
+impl ZonePlans {
+    /// Puts together what is served, with what zones answer beside their records.
+    pub(crate) fn serve(
+        &mut self,
+        settings: &Settings,
+        key: HashKey,
+        sets: &Sets,
+        problems: &mut Vec<Problem>,
+    ) {
+        let is_plain = |zones: &Arc<Zones>| !zones.are_for_clients() && zones.rotates() == settings.rotate;
+        let has_specials = settings.zones.iter().any(|zone| !zone.make.is_empty() || !zone.choose.is_empty());
+        if self.is_same && !has_specials && self.served.iter().chain(self.sets.values()).all(is_plain) {
+            return;
+        }
+        let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
+        let mut groups: BTreeMap<Option<String>, (Vec<Arc<Zone>>, Vec<NameBuf>)> = BTreeMap::new();
+        for kept in &self.kept {
+            let set = &kept.wanted.set;
+            let (loaded, missing) = groups.entry(set.clone()).or_default();
+            for (apex, zone) in &kept.zones {
+                if !seen.insert((set.as_deref(), apex.as_name().to_folded().as_bytes().to_vec())) {
+                    let file = kept.wanted.file.display();
+                    let message = format!("zone \"{apex}\" is there twice; that of \"{file}\" is not served");
+                    problems.push(Problem::warning(kept.wanted.span, message));
+                    continue;
+                }
+                match zone {
+                    Some(zone) => loaded.push(Arc::clone(zone)),
+                    None => missing.push(*apex),
+                }
+            }
+        }
+        let mut all: BTreeMap<Option<String>, Arc<Zones>> = BTreeMap::new();
+        for (set, (loaded, missing)) in groups {
+            let specials = specials(settings, set.as_deref(), key, sets, &loaded, problems);
+            let zones = Zones::with_missing(key, loaded, &missing).with_specials(specials);
+            all.insert(set, Arc::new(if settings.rotate { zones.rotating() } else { zones }));
+        }
+        self.served = all.remove(&None);
+        self.sets = all.into_iter().filter_map(|(set, zones)| Some((set?, zones))).collect();
+        // A directory may have no zone yet; policies name its set all the same.
+        for directory in settings.zone_directories.iter().filter_map(|directory| directory.set.as_ref()) {
+            self.sets.entry(directory.value.clone()).or_insert_with(|| Arc::new(Zones::new(key, Vec::new())));
+        }
+    }
+}
+
+/// Returns what the zones of a set answer beside their records.
+fn specials(
+    settings: &Settings,
+    set: Option<&str>,
+    key: HashKey,
+    sets: &Sets,
+    loaded: &[Arc<Zone>],
+    problems: &mut Vec<Problem>,
+) -> Vec<(NameBuf, Specials)> {
+    let mut all = Vec::new();
+    for zone in &settings.zones {
+        let is_ours = zone.set.as_ref().map(|set| set.value.as_str()) == set;
+        if !is_ours || (zone.make.is_empty() && zone.choose.is_empty()) {
+            continue;
+        }
+        let apex = zone.name.value;
+        let is_signed =
+            loaded.iter().any(|it| it.apex() == apex.as_name() && it.facts().proof != Proof::None);
+        if is_signed {
+            let message =
+                format!("zone \"{apex}\" is signed, but what \"make\" and \"choose\" answer is not");
+            problems.push(Problem::warning(zone.name.span, message).expected("a zone without signatures"));
+        }
+        let makers = zone.make.iter().map(|make| Maker {
+            prefix: make.prefix.as_str().into(),
+            networks: sets.addresses(std::iter::once(Term::Inline(make.networks.as_slice()))),
+            origin: make.origin,
+            ttl: ttl(make.ttl),
+        });
+        let choices = zone.choose.iter().map(|choice| {
+            let rtype = choice.rtype.value;
+            let alternatives = choice.alternatives.iter().map(|it| {
+                let named = it.sets.iter().map(|set| Term::Set(set.value.as_str()));
+                let inline = (!it.clients.is_empty()).then_some(Term::Inline(it.clients.as_slice()));
+                let has_clients = inline.is_some() || !it.sets.is_empty();
+                let clients = has_clients.then(|| sets.addresses(inline.into_iter().chain(named)));
+                let alternative = Alternative::new(rtype, ttl(choice.ttl), &it.data);
+                Alternative { clients, weight: it.weight, ..alternative }
+            });
+            Choice::new(choice.name.value, rtype, alternatives.collect())
+        });
+        all.push((apex, Specials::new(&key, makers.collect(), choices.collect())));
+    }
+    all
 }
 
 #[cfg(test)]
@@ -253,6 +580,19 @@ mod tests {
     use crate::compile::Plans;
     use crate::load::load_text;
     use crate::load::tests::Memory;
+
+    #[test]
+    fn files_are_named_after_their_zones() {
+        for (file, name) in [
+            ("/etc/zones/example.org.zone", "example.org"),
+            ("db.example.org", "example.org"),
+            ("example.org.db", "example.org"),
+            ("example.org.json", "example.org"),
+            ("example.org", "example.org"),
+        ] {
+            assert_eq!(name_of(Path::new(file)), name);
+        }
+    }
 
     const ORG: &str = "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n$INCLUDE more\n";
     const NET: &str = "$TTL 60\n@ SOA ns a 7 2 3 4 5\n@ NS ns\nns A 192.0.2.2\n";
@@ -326,5 +666,139 @@ mod tests {
             "{:?}",
             plans.warnings
         );
+    }
+
+    /// A zone in JSON.
+    fn json(apex: &str, serial: u32, address: &str) -> String {
+        format!(
+            r#"{{"name": "{apex}", "records": [
+              {{"name": "{apex}", "type": "SOA", "ttl": 60, "data": {{"mname": "ns.{apex}", "rname": "a.{apex}", "serial": {serial}, "refresh": 2, "retry": 3, "expire": 4, "minimum": 5}}}},
+              {{"name": "{apex}", "type": "NS", "ttl": 60, "data": {{"dname": "ns.example.net"}}}},
+              {{"name": "a.{apex}", "type": "A", "ttl": 60, "context": ["ams"], "data": {{"ip": "{address}"}}}}]}}"#
+        )
+    }
+
+    fn in_directory(files: &[(&str, &str)], more: &str, previous: Option<&Plans>) -> Plans {
+        let mut all = vec![("/etc/resolv.conf", "nameserver 192.0.2.1\n")];
+        all.extend(files);
+        let memory = Memory::new(&all);
+        let text = format!("zone-directories: [{{path: all{more}}}]\n");
+        let loaded = load_text(Path::new("/z/g.yaml"), &text, &memory).expect("no mistakes");
+        crate::compile(&loaded, &[], previous, &memory)
+            .map_err(|found| found[0].human())
+            .expect("it compiles")
+    }
+
+    #[test]
+    fn every_file_of_a_directory_is_a_zone_or_many() {
+        let two =
+            format!("[{},{}]", json("example.com", 3, "192.0.2.1"), json("example.org", 4, "192.0.2.1"));
+        let files =
+            [("/z/all/two.json", two.as_str()), ("/z/all/example.net.zone", NET), ("/z/all/readme", "x")];
+        let first = in_directory(&files, "", None);
+        assert_eq!(serials(&first, None), [(3, false), (4, false), (7, false)]);
+        assert_eq!(
+            serials(&in_directory(&files[..2], ", format: json", None), None),
+            [(3, false), (4, false)]
+        );
+        assert_eq!(serials(&in_directory(&files[..2], ", format: master", None), None), [(7, false)]);
+        // A zone that is gone from its file is gone; what cannot be read stays.
+        let one = format!("[{}]", json("example.com", 5, "192.0.2.1"));
+        let changed = [("/z/all/two.json", one.as_str()), files[1]];
+        let second = in_directory(&changed, "", Some(&first));
+        assert_eq!(serials(&second, Some(&first)), [(5, false), (7, true)]);
+        let broken = [("/z/all/two.json", &one[..40]), files[1]];
+        let third = in_directory(&broken, "", Some(&second));
+        assert_eq!(serials(&third, Some(&second)), [(5, true), (7, true)]);
+        assert!(
+            third.warnings.iter().any(|found| found.message.contains("no zone in")),
+            "{:?}",
+            third.warnings
+        );
+        let bad = json("example.com", 6, "192.0.2.300");
+        let bad = format!("[{bad},{}]", json("example.org", 7, "192.0.2.1"));
+        let fourth = in_directory(&[("/z/all/two.json", &bad)], "", Some(&second));
+        assert_eq!(serials(&fourth, Some(&second)), [(5, true), (7, false)]);
+    }
+
+    #[test]
+    fn how_far_a_large_zone_is_can_be_heard() {
+        let text = format!("{NET}$GENERATE 1-140000 h$ A 192.0.2.1\n");
+        let mut memory = machine(ORG, "", &text);
+        memory.heard = Some(std::cell::RefCell::default());
+        let plans = plans(&memory, None);
+        assert_eq!(serials(&plans, None), [(1, false), (7, false)]);
+        let heard = memory.heard.expect("somebody hears").into_inner();
+        assert_eq!(heard, ["example.net.: 65536 of /z/net", "example.net.: 131072 of /z/net"]);
+    }
+
+    #[test]
+    fn contexts_choose_records() {
+        let text = format!("[{}]", json("example.com", 3, "192.0.2.1"));
+        let records = |more: &str| {
+            let plans = in_directory(&[("/z/all/a.json", &text)], more, None);
+            let zones = plans.zones.served.as_ref().expect("zones");
+            zones.all().map(|zone| zone.facts().records).sum::<usize>()
+        };
+        assert_eq!((records(""), records(", contexts: ams"), records(", contexts: [fra, sjc]")), (3, 3, 2));
+    }
+
+    #[test]
+    fn sets_of_zones_are_apart() {
+        let memory = machine(ORG, "", NET);
+        let text = "zones: [{name: example.org, file: org}, {name: example.org, file: org, set: inside}, {name: example.net, file: net, set: inside}]\n\
+            policy: {main: [{if: rd, do: zones(inside)}, zones]}\n";
+        let loaded = load_text(Path::new("/z/g.yaml"), text, &memory).expect("no mistakes");
+        let plans = crate::compile(&loaded, &[], None, &memory)
+            .map_err(|found| found[0].human())
+            .expect("it compiles");
+        assert_eq!(serials(&plans, None), [(1, false)]);
+        assert_eq!(plans.zones.sets.get("inside").map(|zones| zones.len()), Some(2));
+        for (wrong, message) in [
+            (text.replace("zones(inside)", "zones(insider)"), "unknown set of zones \"insider\""),
+            (text.replace("name: example.net", "name: example.org"), "zone \"example.org.\" is there twice"),
+        ] {
+            let found = load_text(Path::new("/z/g.yaml"), &wrong, &memory).err().expect("a mistake");
+            assert!(found.iter().any(|found| found.message == message), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_zones_make_and_choose_is_checked() {
+        let memory = machine(ORG, "", NET);
+        for (special, message) in [
+            ("make: [{prefix: a.b, networks: 192.0.2.0/24}]", "\"a.b\" cannot begin a label"),
+            ("make: [{prefix: a}]", "\"networks\" is missing"),
+            (
+                "choose: [{name: www.example.net, type: A, from: [{data: 192.0.2.1}]}]",
+                "\"www.example.net.\" is not in this zone",
+            ),
+            (
+                "choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.300}]}]",
+                "\"192.0.2.300\" is no data of type A",
+            ),
+            (
+                "choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1, clients: lan}]}]",
+                "a client that none of these name would get nothing",
+            ),
+            (
+                "choose: [{name: www.example.org, type: NS, from: [{data: a.}]}]",
+                "NS cannot depend on who asks",
+            ),
+            (
+                "choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1, sets: de}, {data: 192.0.2.2}]}]",
+                "unknown set \"de\"",
+            ),
+        ] {
+            let text = format!("zones: [{{name: example.org, file: org, {special}}}]\n");
+            let found = load_text(Path::new("/z/g.yaml"), &text, &memory).err().expect("a mistake");
+            assert!(found.iter().any(|found| found.message == message), "{special}: {found:?}");
+        }
+        let text = "zones: [{name: example.org, file: org, make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: [192.0.2.1, 192.0.2.2], clients: lan}, {data: 192.0.2.3}]}]}]\n";
+        let loaded = load_text(Path::new("/z/g.yaml"), text, &memory).expect("no mistakes");
+        let plans = crate::compile(&loaded, &[], None, &memory)
+            .map_err(|found| found[0].human())
+            .expect("it compiles");
+        assert!(plans.zones.served.is_some_and(|zones| zones.are_for_clients()));
     }
 }

@@ -1,10 +1,11 @@
-//! What is said while large sets are made: about once a second, and by a server at every millionth entry of a list.
+//! What is said while large sets and zones are made: about once a second, and by a server at every millionth entry of a
+//! list.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use config::Telling;
-use config::sets::SetProgress;
+use config::sets::{Loading, SetProgress};
 use tracing::info;
 
 use crate::out;
@@ -39,6 +40,9 @@ pub(crate) fn logged() -> Telling<impl Fn(&SetProgress<'_>)> {
         let is_milestone = progress.list.is_some() && progress.count.is_multiple_of(TELL_ENTRIES);
         if pace.is_time() || is_milestone {
             match progress.list {
+                Some(file) if progress.what == Loading::Zone => {
+                    info!(zone = progress.set, file, records = progress.count, "reading a zone");
+                }
                 Some(list) => info!(set = progress.set, list, entries = progress.count, "reading a list"),
                 None => info!(set = progress.set, rules = progress.count, "putting a set together"),
             }
@@ -63,8 +67,9 @@ pub(crate) fn shown<T>(f: impl FnOnce(&dyn config::Surroundings) -> T) -> T {
 }
 
 fn line(progress: &SetProgress<'_>) -> String {
-    let SetProgress { set, list, count } = *progress;
+    let SetProgress { what, set, list, count } = *progress;
     match list {
+        Some(file) if what == Loading::Zone => format!("zone {set}: {count} records of {file} read"),
         Some(list) => format!("set {set}: {count} entries of {list} read"),
         None => format!("set {set}: {count} rules to put together"),
     }
@@ -76,8 +81,11 @@ mod tests {
 
     #[test]
     fn a_line_says_what_is_read_and_how_far_it_is() {
-        let reading = SetProgress { set: "ads", list: Some("/etc/ads.txt"), count: 65_536 };
+        let reading =
+            SetProgress { what: Loading::Set, set: "ads", list: Some("/etc/ads.txt"), count: 65_536 };
         assert_eq!(line(&reading), "set ads: 65536 entries of /etc/ads.txt read");
+        let zone = SetProgress { what: Loading::Zone, ..reading };
+        assert_eq!(line(&zone), "zone ads: 65536 records of /etc/ads.txt read");
         let together = SetProgress { list: None, ..reading };
         assert_eq!(line(&together), "set ads: 65536 rules to put together");
     }

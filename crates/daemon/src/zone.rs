@@ -4,7 +4,6 @@ mod keys;
 mod sign;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 
 use config::{Severity, System, zones};
@@ -30,7 +29,7 @@ fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
     let file = &args.file;
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => name_of(file),
+        None => zones::name_of(file),
     };
     let apex = match NameBuf::from_text(&name) {
         Ok(apex) => apex,
@@ -47,14 +46,6 @@ fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
             None
         }
     }
-}
-
-/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
-fn name_of(file: &Path) -> String {
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = name.strip_prefix("db.").unwrap_or(&name);
-    let name = [".zone", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    name.to_owned()
 }
 
 fn check(args: &ZoneCheckArgs) -> ExitCode {
@@ -91,21 +82,4 @@ fn print(args: &ZoneFileArgs) -> ExitCode {
     });
     out::print(&text);
     out::FINE
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_named_after_their_zones() {
-        for (file, name) in [
-            ("/etc/zones/example.org.zone", "example.org"),
-            ("db.example.org", "example.org"),
-            ("example.org.db", "example.org"),
-            ("example.org", "example.org"),
-        ] {
-            assert_eq!(name_of(Path::new(file)), name);
-        }
-    }
 }

@@ -81,6 +81,8 @@ impl Builder {
         // A short line has some 25 octets; what is kept of it is about as long.
         self.octets.reserve(text_octets);
         self.runs.reserve(text_octets / 32);
+        sets::ask_for_huge_pages(self.octets.spare_capacity_mut());
+        sets::ask_for_huge_pages(self.runs.spare_capacity_mut());
     }
 
     /// Adds a record.
@@ -102,10 +104,12 @@ impl Builder {
         let covers_nsec3 =
             entry.rtype == Rtype::RRSIG && entry.rdata.starts_with(&Rtype::NSEC3.0.to_be_bytes());
         self.has_data |= !is_nsec3 && !covers_nsec3;
-        self.octets.extend_from_slice(&entry.rtype.0.to_le_bytes());
-        self.octets.extend_from_slice(&entry.ttl.seconds().to_le_bytes());
-        self.octets.extend_from_slice(&(entry.rdata.len() as u16).to_le_bytes());
-        self.octets.extend_from_slice(&entry.place.line.to_le_bytes());
+        let mut head = [0; COLLECTED_HEAD];
+        head[0..2].copy_from_slice(&entry.rtype.0.to_le_bytes());
+        head[2..6].copy_from_slice(&entry.ttl.seconds().to_le_bytes());
+        head[6..8].copy_from_slice(&(entry.rdata.len() as u16).to_le_bytes());
+        head[8..12].copy_from_slice(&entry.place.line.to_le_bytes());
+        self.octets.extend_from_slice(&head);
         self.octets.extend_from_slice(entry.rdata);
     }
 

@@ -28,6 +28,9 @@ pub const MISTAKES_MAX: usize = 1000;
 /// Records that one `$GENERATE` may make, unless the caller says otherwise: the reverse zone of a network of 24 bits.
 pub const GENERATED_MAX: u32 = 1 << 24;
 
+/// Records that are read before somebody hears of it.
+const RECORDS_UNTOLD: usize = 1 << 16;
+
 /// Where something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -95,6 +98,11 @@ pub struct Included {
 pub trait Include {
     /// Returns the file `name`, as the file `from` writes it, or says why it cannot be read.
     fn include(&mut self, name: &str, from: &str) -> Result<Included, String>;
+
+    /// Hears how many records are read: again and again, as long as there are more.
+    fn hear(&mut self, records: usize) {
+        let _ = records;
+    }
 }
 
 /// Includes nothing.
@@ -146,6 +154,7 @@ pub fn read(
         owner: None,
         is_owner_new: true,
         rdata: Vec::new(),
+        last_type: None,
         outcome: Outcome::default(),
         depth: 0,
         include,
@@ -198,6 +207,8 @@ struct Reader<'o, 's> {
     owner: Option<NameBuf>,
     is_owner_new: bool,
     rdata: Vec<u8>,
+    /// The type that was read last, as it was written: mostly the next one is the same.
+    last_type: Option<(String, Rtype)>,
     outcome: Outcome,
     depth: usize,
     include: &'s mut dyn Include,
@@ -303,6 +314,7 @@ impl Reader<'_, '_> {
                     }
                 }
             } else if class.is_none()
+                && self.last_type.as_ref().is_none_or(|(text, _)| text != next.text)
                 && let Ok(found) = next.text.parse::<Class>()
             {
                 if found != Class::IN {
@@ -310,12 +322,7 @@ impl Reader<'_, '_> {
                 }
                 class = Some(found);
             } else {
-                match next.text.parse::<Rtype>() {
-                    Ok(rtype) if rtypes::describe(rtype).is_none_or(|known| known.kind == Kind::Data) => {
-                        break rtype;
-                    }
-                    _ => return Err(Wrong::new(&next, "a type such as A, CNAME or TYPE65280")),
-                }
+                break self.rtype(&next)?;
             }
             next = tokens.expect("a type")?;
         };
@@ -346,8 +353,26 @@ impl Reader<'_, '_> {
         };
         (self.sink)(&entry);
         self.outcome.records += 1;
+        if self.outcome.records.is_multiple_of(RECORDS_UNTOLD) {
+            self.include.hear(self.outcome.records);
+        }
         self.is_owner_new = false;
         Ok(())
+    }
+
+    fn rtype(&mut self, token: &Token<'_>) -> Result<Rtype, Wrong> {
+        if let Some((text, rtype)) = &self.last_type
+            && text == token.text
+        {
+            return Ok(*rtype);
+        }
+        match token.text.parse::<Rtype>() {
+            Ok(rtype) if rtypes::describe(rtype).is_none_or(|known| known.kind == Kind::Data) => {
+                self.last_type = Some((token.text.to_owned(), rtype));
+                Ok(rtype)
+            }
+            _ => Err(Wrong::new(token, "a type such as A, CNAME or TYPE65280")),
+        }
     }
 
     fn directive(

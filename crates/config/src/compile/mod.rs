@@ -285,7 +285,7 @@ pub fn compile_again(
         recorder.file = keep.state_directory.join(&recorder.file);
     }
     let mut found_in_zones = Vec::new();
-    let zones = zones::compile(
+    let mut zones = zones::compile(
         settings,
         keep.key,
         previous.map(|previous| &previous.zones),
@@ -294,8 +294,6 @@ pub fn compile_again(
         &mut problems,
         &mut found_in_zones,
     );
-    let (signing, served) =
-        signing::compile(&settings.zones, zones.served.as_ref(), previous.map(|previous| &previous.signing));
     let records = records::compile(settings, keep.key, surroundings, &mut problems);
     remembered(settings, &mut keep, surroundings, &mut problems);
     let state_directory = keep.state_directory.clone();
@@ -309,6 +307,9 @@ pub fn compile_again(
     let sets = Sets::compile(settings, &workshop, &mut problems);
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
+    zones.serve(settings, keep.key, &sets, &mut problems);
+    let (signing, served) =
+        signing::compile(&settings.zones, zones.served.as_ref(), previous.map(|previous| &previous.signing));
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -316,6 +317,7 @@ pub fn compile_again(
         caches: &caches,
         names: &own_names,
         zones: served.as_ref(),
+        zone_sets: &zones.sets,
         sets: &sets,
         jobs: &jobs,
         listeners: &keep.listeners,
@@ -558,7 +560,7 @@ fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
 }
 
 /// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.
-fn ttl(duration: Duration) -> Ttl {
+pub(crate) fn ttl(duration: Duration) -> Ttl {
     Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
 }
 

@@ -9,6 +9,7 @@ mod read;
 mod sets;
 mod signing;
 mod stamp;
+mod zones;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -26,7 +27,7 @@ use crate::settings::{
     Bootstrap, CacheSettings, Certificate, ClientSubnetUse, Cookies, Group, GroupServer, Handshakes, Host,
     Hosts, IncludingText, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy,
     Presentation, Rate, RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord,
-    TransportWord, TrustedRoots, View, ZoneSettings,
+    TransportWord, TrustedRoots, View,
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, FileId, Sources, Span};
@@ -158,6 +159,8 @@ impl Lowering<'_> {
         let local = self.local(&root);
         let signing = self.signing(&root);
         let zones = self.zones(&root, &signing);
+        let zone_directories = self.zone_directories(&root);
+        let rotate = self.boolean(&server, "rotate");
         let records = self.records(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
@@ -191,6 +194,8 @@ impl Lowering<'_> {
             local,
             zones,
             signing,
+            zone_directories,
+            rotate,
             records,
             tls,
             limits,
@@ -710,43 +715,6 @@ impl Lowering<'_> {
         names
     }
 
-    fn zones(&mut self, root: &Section<'_>, signing: &[Arc<SigningPolicy>]) -> Vec<ZoneSettings> {
-        let mut zones: Vec<ZoneSettings> = Vec::new();
-        let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
-        for item in self.items(root, "zones") {
-            let name =
-                self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
-            let file = self.path(&item, "file");
-            let sign = self.signed_by(&item, signing);
-            for (key, is_there) in
-                [("name", item.entry("name").is_some()), ("file", item.entry("file").is_some())]
-            {
-                if !is_there {
-                    self.problems.push(
-                        Problem::error(item.span, format!("\"{key}\" is missing"))
-                            .expected("\"name:\" and \"file:\""),
-                    );
-                }
-            }
-            let (Some(name), Some(file)) = (name, file) else { continue };
-            let folded = name.value.as_name().to_folded().as_bytes().to_vec();
-            if let Some(&first) = seen.get(&folded) {
-                self.problems.push(
-                    Problem::error(name.span, format!("zone \"{}\" is there twice", name.value)).hint_at(
-                        "the first time is on ",
-                        first,
-                        "",
-                    ),
-                );
-                continue;
-            }
-            seen.insert(folded, name.span);
-            let file = At { value: self.beside(file.span.file, &file.value), span: file.span };
-            zones.push(ZoneSettings { name, file, sign });
-        }
-        zones
-    }
-
     fn records(&mut self, root: &Section<'_>) -> Vec<RecordSet> {
         let mut sets = Vec::new();
         for (name, section) in self.named_sections(root, "records") {
@@ -1098,7 +1066,8 @@ mod tests {
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
-             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzones: [{name: example.org, file: org.zone, sign: s}]\nsigning: {s: {}}\n",
+             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzones: [{name: example.org, file: org.zone, sign: s, \
+             make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}]}]\nsigning: {s: {}}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

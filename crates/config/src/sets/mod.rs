@@ -62,14 +62,25 @@ pub struct CompiledSet {
     pub took: Duration,
 }
 
-/// How far a large set is.
+/// What takes long to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loading {
+    /// A set.
+    Set,
+    /// A zone.
+    Zone,
+}
+
+/// How far a large set or zone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetProgress<'a> {
-    /// The set.
+    /// What it is.
+    pub what: Loading,
+    /// Its name.
     pub set: &'a str,
-    /// The list that is read; none when all are, and the set is put together.
+    /// The list or file that is read; none when all are, and the set is put together.
     pub list: Option<&'a str>,
-    /// Lines or entries of the list that are read, or rules of the set.
+    /// Lines, entries or records that are read, or rules of the set.
     pub count: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::settings::ListFormat;
 use crate::source::At;
 use crate::values::{self, Prefix, Read};
 
-use super::{SetProgress, adguard, mmdb, rpz, text, v2ray};
+use super::{Loading, SetProgress, adguard, mmdb, rpz, text, v2ray};
 
 /// Mistakes of a list of others that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
@@ -85,7 +85,7 @@ impl Ear<'_> {
 
     pub(crate) fn tell(self, count: usize) {
         if let Some((who, set)) = self.who {
-            who.hear(&SetProgress { set, list: self.list, count });
+            who.hear(&SetProgress { what: Loading::Set, set, list: self.list, count });
         }
     }
 }

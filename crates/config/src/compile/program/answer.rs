@@ -21,6 +21,18 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
             return;
         }
         Answer::Local => return emitter.push(Op::Local(emitter.parts.names.local.clone()), place),
+        Answer::Zones(None) => {
+            if let Some(zones) = emitter.parts.zones {
+                emitter.push(Op::Zone(Arc::clone(zones)), place);
+            }
+            return;
+        }
+        Answer::Zones(Some(name)) => {
+            if let Some(zones) = emitter.parts.zone_sets.get(&name.value) {
+                emitter.push(Op::ZoneSet(Arc::clone(zones)), place);
+            }
+            return;
+        }
         Answer::Reject(rcode) => return emitter.push(Op::Reject(*rcode, None), place),
         Answer::Drop => return emitter.push(Op::Drop, place),
         Answer::Block(block) => Build::Block(blocked(block)),

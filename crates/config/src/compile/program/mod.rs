@@ -28,6 +28,7 @@ use crate::diagnostic::Problem;
 use crate::flow;
 use crate::jobs::Jobs;
 use crate::load::Surroundings;
+use crate::policy::action::answer::Answer;
 use crate::policy::action::{Addresses, Meaning};
 use crate::policy::{Action, Condition, ENTRY, NameTerm, Rule, Test};
 use crate::sets::{Sets, Term};
@@ -46,6 +47,8 @@ pub(super) struct Parts<'a> {
     pub(super) names: &'a Names,
     /// Zones that are answered from before any policy.
     pub(super) zones: Option<&'a Arc<zone::Zones>>,
+    /// Zones that policies answer from.
+    pub(super) zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
     /// What listeners are called, in the order in which they were opened.
     pub(super) listeners: &'a [Option<String>],
     /// What rates were counted in so far.
@@ -237,7 +240,10 @@ impl<'a> Emitter<'a> {
     fn all(&mut self) -> Result<BTreeMap<Routine<'a>, usize>, Span> {
         let settings = self.parts.settings;
         event::record_all(self);
-        if let Some(zones) = self.parts.zones {
+        let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+        let mut actions = rules.flat_map(|rule| &rule.actions);
+        let have_place = actions.any(|action| action.value == Action::Answer(Answer::Zones(None)));
+        if let (Some(zones), false) = (self.parts.zones, have_place) {
             let place = self.parts.settings.zones.first().map_or(Span::BUILT_IN, |zone| zone.name.span);
             self.push(Op::Zone(Arc::clone(zones)), place);
         }

@@ -19,6 +19,8 @@ pub enum Answer {
     Hosts,
     /// Answer from `local` and the special-use names.
     Local,
+    /// Answer from the zones, or from a set of them.
+    Zones(Option<At<String>>),
     /// End: answer with this code.
     Reject(Rcode),
     /// End: say nothing.
@@ -105,6 +107,18 @@ pub(super) const ROWS: &[Row] = &[
         read: |_| Ok(Action::Answer(Answer::Local)),
     },
     Row {
+        word: "zones",
+        arguments: "[NAME]",
+        text: "Answers from `zones`, if the name belongs to one of them: from those of the set NAME, or from those in no set, \
+               which then do not answer before any policy. So conditions can come before zones, and clients of different views \
+               can have different versions of a zone.",
+        read: |arguments| {
+            let piece = arguments.optional_piece()?;
+            let name = piece.map(|piece| arguments.read(piece, label)).transpose()?;
+            Ok(Action::Answer(Answer::Zones(name)))
+        },
+    },
+    Row {
         word: "records",
         arguments: "NAME, [continue] | \"RECORD\", …",
         text: "Answers from records in the form of a zone file: from a set of `records`, or from those between quotes, \
@@ -159,6 +173,7 @@ impl Answer {
         match self {
             Self::Hosts => Meaning::Looks("hosts"),
             Self::Local => Meaning::Looks("local"),
+            Self::Zones(_) => Meaning::Looks("zones"),
             Self::Records(_) | Self::RecordSet { .. } => Meaning::Looks("records"),
             Self::Reverse => Meaning::Looks("reverse"),
             Self::Respond(respond) if respond.continues => Meaning::Looks("respond"),
@@ -170,8 +185,10 @@ impl Answer {
     pub(super) fn references(&self) -> Vec<Reference<'_>> {
         match self {
             Self::RecordSet { name, .. } => vec![Reference { noun: Noun::Records, name }],
+            Self::Zones(Some(name)) => vec![Reference { noun: Noun::Zones, name }],
             Self::Hosts
             | Self::Local
+            | Self::Zones(None)
             | Self::Reject(_)
             | Self::Drop
             | Self::Block(_)

@@ -65,6 +65,8 @@ pub enum Noun {
     Listener,
     /// A set of records.
     Records,
+    /// A set of zones.
+    Zones,
     /// A policy, or a group of `upstreams`.
     Way,
 }
@@ -81,6 +83,7 @@ impl Noun {
             Self::Condition => "condition",
             Self::Listener => "listener",
             Self::Records => "set of records",
+            Self::Zones => "set of zones",
             Self::Way => "policy or upstream group",
         }
     }
