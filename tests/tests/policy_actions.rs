@@ -418,12 +418,12 @@ fn options_of_an_upstreams_reply_come_back_however_it_was_asked() {
 policy:
   main:
     - local
-    - {if: qname in suffix:inside.example, do: 'fallback(bad, inside)'}
-    - {if: qname in suffix:nothing.example, do: 'fallback(bad, plain)'}
+    - {if: qname in suffix:inside.example, do: ['fallback(bad, inside)', accept]}
+    - {if: qname in suffix:nothing.example, do: ['fallback(bad, plain)', accept]}
     - options(65001 forward)
-    - {if: qname in suffix:fallback.example, do: 'fallback(bad, default)'}
-    - {if: qname in suffix:race.example, do: 'race(bad, plain)'}
-    - {if: qname in suffix:nested.example, do: 'fallback(bad, nested)'}
+    - {if: qname in suffix:fallback.example, do: ['fallback(bad, default)', accept]}
+    - {if: qname in suffix:race.example, do: ['race(bad, plain)', accept]}
+    - {if: qname in suffix:nested.example, do: ['fallback(bad, nested)', accept]}
     - {if: qname in suffix:old.example, do: redirect(new.example)}
     - {if: qname in suffix:late.example, do: [forward(default), sleep(5ms), accept]}
     - forward(default)
