@@ -16,7 +16,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::diagnostic::Problem;
 use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
@@ -29,7 +28,6 @@ use crate::settings::{
     Presentation, Rate, RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord,
     TransportWord, TrustedRoots, View,
 };
-use crate::signing::SigningPolicy;
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
 use crate::values::{self, Secret};
