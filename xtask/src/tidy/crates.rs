@@ -124,7 +124,7 @@ mod tests {
             expect(&findings, expected);
         };
         check("crates/cache/src/slots.rs", &[]);
-        check("crates/listen/src/sys/linux.rs", &[]);
+        check("crates/listen/src/sys/linux/outbox.rs", &[]);
         check("crates/cache/src/ring.rs", &[(2, "`unsafe` in `cache`")]);
         check("crates/wire/src/sys.rs", &[(2, "`unsafe` in `wire`")]);
     }

@@ -14,9 +14,11 @@ mod linux;
 mod portable;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 
+use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -95,7 +97,8 @@ pub fn interface_index(name: &str) -> Option<u32> {
 pub(crate) trait Owner: AsRawFd {}
 impl Owner for OwnedFd {}
 impl Owner for TcpListener {}
-impl Owner for TcpStream {}
+impl Owner for UnixListener {}
+impl Owner for Socket {}
 
 /// Lets the runtime watch a socket. Must be called inside it.
 pub(crate) fn watch<T: Owner>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
