@@ -86,6 +86,8 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     }
     let conditions = Defined::new(Noun::Condition, settings.conditions.iter().map(|named| &named.name));
     let listeners = settings.startup.listen.iter().flatten().filter_map(|listener| listener.name.as_ref());
+    let listeners =
+        listeners.chain(settings.startup.local_sockets.iter().filter_map(|socket| socket.name.as_ref()));
     let listeners = Defined::new(Noun::Listener, listeners);
     let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
     let all = rules.filter_map(|rule| rule.condition.as_ref());

@@ -4,8 +4,9 @@
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 use crate::settings::{
-    CdsDigestWord, CdsWord, ClientSubnetUse, LogFormat, LogLevel, SigningAlgorithmWord, SigningSerialWord,
-    TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat, ZonemdWord,
+    CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, LogFormat, LogLevel,
+    SigningAlgorithmWord, SigningSerialWord, TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat,
+    ZonemdWord,
 };
 
 /// When a changed setting takes effect.
@@ -402,8 +403,45 @@ pub const ROWS: &[Row] = &[
          the last address in it that is not among these.",
     )
     .restart(),
+    unset(
+        "listen[].client-certificates",
+        word(ClientCertificateWord::WORDS),
+        "Whether clients must show a certificate that an authority of `tls.client-ca` has signed: `never` asks for none, \
+         `optional` takes one that is good, `required` turns clients without one away. Not set, it is `required` if there is \
+         any such authority. Conditions can look at it: `client-certificate(name) == laptop.example.org`.",
+    )
+    .restart(),
     unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
         .restart(),
+    unset(
+        "local-sockets",
+        Kind::Items,
+        "Unix sockets where queries of programs on this machine are taken, each with its length in front as over TCP. Who may \
+         write to the file may ask: `allow` does not matter. Conditions see `transport == unix` and the address 127.0.0.1.",
+    )
+    .restart(),
+    unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),
+    row(
+        "local-sockets[].mode",
+        Kind::One(Value::Text { word: None }),
+        "660",
+        "whoever is to ask is put into the group",
+        "The file's rights, in octal digits as chmod takes them.",
+    )
+    .restart(),
+    unset(
+        "local-sockets[].owner",
+        Kind::One(Value::Text { word: None }),
+        "The file's owner, by name or number; the user that starts the server if not set.",
+    )
+    .restart(),
+    unset("local-sockets[].group", Kind::One(Value::Text { word: None }), "The file's group, by name or number.").restart(),
+    unset(
+        "local-sockets[].name",
+        Kind::One(Value::Label),
+        "What to call the socket in conditions: `listener == programs`.",
+    )
+    .restart(),
     section(
         "tls",
         "Who the server is over TLS. The files are read again by a reload, and within a few seconds of a change; connections \
@@ -451,7 +489,51 @@ pub const ROWS: &[Row] = &[
         "[]",
         "stub resolvers have no certificates",
         "Files with certificates of authorities. If there are any, only clients with a certificate that one of them signed are \
-         served over TLS; `allow` holds as well.",
+         served over TLS, unless `listen[].client-certificates` says otherwise; `allow` holds as well.",
+    ),
+    section(
+        "oblivious",
+        "DNS over HTTPS by way of a relay that does not see the question, while the target does not see who asks (RFC 9230).",
+    ),
+    row(
+        "oblivious.target",
+        Kind::One(Value::Bool),
+        "false",
+        "of use only to who has relays ask here",
+        "Whether listeners for `https`, `h3` and `http` answer oblivious messages at their paths, and tell of their key at \
+         `/.well-known/odohconfigs`. To policy, the relay is the client.",
+    )
+    .restart(),
+    row(
+        "oblivious.key-lifetime",
+        duration(MINUTE, 30 * DAY),
+        "1d",
+        "what was recorded cannot be read with a key that is gone",
+        "How long a key is given to clients. The one before it is still taken; after a restart there is a new one.",
+    )
+    .restart(),
+    unset(
+        "oblivious.relay-to",
+        Kind::Items,
+        "Targets that clients' oblivious messages are carried to, as a relay: requests whose `targethost` names one of them. \
+         Nothing is carried anywhere else, nor for clients that `allow` does not let in.",
+    ),
+    unset(
+        "oblivious.relay-to[].target",
+        Kind::One(Value::Text { word: None }),
+        "The target's name, with its port if that is not 443: `odoh.example.net`, `odoh.example.net:8443`.",
+    ),
+    unset(
+        "oblivious.relay-to[].dial",
+        Kind::One(Value::Address),
+        "The address to connect to; the machine's resolver is asked if not set.",
+    ),
+    row(
+        "oblivious.relay-to[].roots",
+        Kind::One(Value::Text { word: Some("mozilla") }),
+        "mozilla",
+        "the same everywhere",
+        "The authorities that may vouch for the target: `mozilla`, or a file of certificates (PEM).",
     ),
     section(
         "xdp",
@@ -1348,6 +1430,14 @@ pub const ROWS: &[Row] = &[
         "256",
         "more than a client needs, and no client can fill the table of waiting queries",
         "Queries of one connection that may wait for replies at once; more are read later.",
+    )
+    .restart(),
+    row(
+        "limits.tcp.age",
+        duration_or(SECOND, 7 * DAY, "off"),
+        "off",
+        "a connection that is used may stay",
+        "How old a connection may become, however busy it is, over whatever transport. It ends when what waits then is answered.",
     )
     .restart(),
     section("limits.tls", "Handshakes of TLS: what costs most of all that a stranger can ask for."),

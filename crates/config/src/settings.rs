@@ -114,6 +114,18 @@ impl TransportWord {
 }
 
 words! {
+    /// Whether clients show certificates.
+    ClientCertificateWord {
+        /// They are not asked.
+        Never = "never",
+        /// They may.
+        Optional = "optional",
+        /// They must.
+        Required = "required",
+    }
+}
+
+words! {
     /// The oldest version of TLS that is spoken.
     TlsVersionWord {
         /// TLS 1.2.
@@ -242,6 +254,8 @@ pub struct Settings {
     pub rotate: bool,
     /// Sets of records.
     pub records: Vec<RecordSet>,
+    /// Oblivious targets that messages are carried to.
+    pub relay_to: Vec<RelayTarget>,
     /// Who the server is over TLS.
     pub tls: Tls,
     /// What protects the server.
@@ -312,6 +326,10 @@ pub struct Startup {
     pub shutdown_timeout: Duration,
     /// Where clients' queries are taken; `None`: 127.0.0.1 and ::1 on port 53, or else on 5300.
     pub listen: Option<Vec<Listener>>,
+    /// For how long each key of the oblivious target is the newest; `None`: there is no target.
+    pub oblivious_target: Option<Duration>,
+    /// Unix sockets where queries are taken.
+    pub local_sockets: Vec<LocalSocket>,
     /// Interfaces whose packets are taken past the kernel's network stack.
     pub xdp: Xdp,
     /// How log lines look.
@@ -364,6 +382,36 @@ pub struct Listener {
     pub paths: Vec<String>,
     /// Proxies that tell the client's address in a header of HTTP.
     pub forwarded_from: Vec<Prefix>,
+    /// Whether clients show certificates.
+    pub client_certificates: Option<At<ClientCertificateWord>>,
+}
+
+/// An oblivious target that messages are carried to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayTarget {
+    /// Its name.
+    pub host: At<String>,
+    /// Its port.
+    pub port: u16,
+    /// Its address; looked up if `None`.
+    pub dial: Option<IpAddr>,
+    /// The authorities that may vouch for it.
+    pub roots: At<TrustedRoots>,
+}
+
+/// A Unix socket where queries are taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalSocket {
+    /// The file.
+    pub path: At<PathBuf>,
+    /// Its rights.
+    pub mode: u32,
+    /// Its owner, by name or number; `None`: the user that starts the server.
+    pub owner: Option<String>,
+    /// Its group, by name or number.
+    pub group: Option<String>,
+    /// What conditions call it.
+    pub name: Option<At<String>>,
 }
 
 /// Who the server is over TLS, and whom it lets in.
@@ -375,7 +423,8 @@ pub struct Tls {
     pub min_version: TlsVersionWord,
     /// Whether clients of plain DNS are told of encrypted listeners.
     pub discovery: bool,
-    /// Files with the certificates of those who sign for clients; if there are any, clients must have one.
+    /// Files with the certificates of those who sign for clients; if there are any, clients must have one, unless a listener
+    /// says otherwise.
     pub client_ca: Vec<At<PathBuf>>,
 }
 
@@ -913,6 +962,8 @@ pub struct Tcp {
     pub first_query_timeout: Duration,
     /// Queries of one connection that may wait at once.
     pub pipeline: u32,
+    /// How old one may become.
+    pub age: Option<Duration>,
 }
 
 /// Limits of TLS handshakes, which cost more than anything else that a stranger can ask for.
@@ -1159,12 +1210,26 @@ impl Startup {
             } else {
                 format!(" (forwarded from {})", forwarders.join(", "))
             };
-            format!("{}{transports}{proxies}{paths}{forwarders}", listener.at.value)
+            let certificates = listener.client_certificates.as_ref();
+            let certificates = certificates
+                .map_or_else(String::new, |at| format!(" (client certificates {})", at.value.word()));
+            format!("{}{transports}{proxies}{paths}{forwarders}{certificates}", listener.at.value)
         };
         let listen = self.listen.as_ref().map_or_else(
             || "auto".to_owned(),
             |listen| format!("[{}]", listen.iter().map(listener).collect::<Vec<_>>().join(", ")),
         );
+        let local_sockets: Vec<String> = self
+            .local_sockets
+            .iter()
+            .map(|socket| {
+                let whose = |word: &str, who: &Option<String>| {
+                    who.as_ref().map_or_else(String::new, |who| format!(" ({word} {who})"))
+                };
+                let (owner, group) = (whose("owner", &socket.owner), whose("group", &socket.group));
+                format!("{} ({:04o}){owner}{group}", socket.path.value.display(), socket.mode)
+            })
+            .collect();
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
         let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
@@ -1175,6 +1240,9 @@ impl Startup {
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),
             ("listen".to_owned(), listen),
+            ("oblivious.target".to_owned(), self.oblivious_target.is_some().to_string()),
+            ("oblivious.key-lifetime".to_owned(), self.oblivious_target.map_or_else(none, duration_text)),
+            ("local-sockets".to_owned(), format!("[{}]", local_sockets.join(", "))),
             ("xdp.interfaces".to_owned(), format!("[{}]", xdp_interfaces.join(", "))),
             ("xdp.mode".to_owned(), self.xdp.mode.word().to_owned()),
             ("xdp.existing".to_owned(), self.xdp.existing.word().to_owned()),
@@ -1196,6 +1264,7 @@ impl Startup {
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),
             ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),
             ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
+            ("limits.tcp.age".to_owned(), self.tcp.age.map_or_else(|| "off".to_owned(), duration_text)),
             ("limits.tcp.pipeline".to_owned(), self.tcp.pipeline.to_string()),
             ("limits.tls.handshakes-per-second".to_owned(), self.tls.handshakes_per_second.to_string()),
             ("limits.tls.handshakes-per-client".to_owned(), self.tls.handshakes_per_client.to_string()),

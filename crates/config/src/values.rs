@@ -29,7 +29,7 @@ pub struct Misread {
 }
 
 impl Misread {
-    fn whole(text: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn whole(text: &str, message: impl Into<String>) -> Self {
         Self { at: 0..text.len(), message: message.into(), expected: None, hint: None }
     }
 
@@ -37,7 +37,7 @@ impl Misread {
         Self { at, message: message.into(), expected: None, hint: None }
     }
 
-    fn expected(self, expected: impl Into<String>) -> Self {
+    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(expected.into()), ..self }
     }
 

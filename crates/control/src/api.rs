@@ -422,9 +422,9 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Listener {
-    /// Address and port.
+    /// Address and port, or the path of a Unix socket.
     pub at: String,
-    /// `udp` or `tcp`.
+    /// What is spoken there, such as `udp`.
     pub transport: String,
 }
 

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -77,9 +78,20 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LevelKnob {
         }
         Format::Terminal { .. } | Format::Text | Format::Journal => lines.event_format(Lines(format)).boxed(),
     };
+    // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the macros, and each of the
+    // many that libraries call for every query would then ask the filter.
     // A second start keeps the first subscriber; only tests in one process could do that.
-    let _ = tracing_subscriber::registry().with(filter.and_then(layer)).try_init();
+    let ours = filter_fn(|metadata| *metadata.level() > Level::INFO || !is_library(metadata.target()));
+    let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
     LevelKnob(handle)
+}
+
+/// Returns whether an event is a library's. Those tell of what single strangers send, for which an operator can do nothing and
+/// with which a stranger could fill the log: only who looks for mistakes (`debug`, `trace`) sees some of them.
+fn is_library(target: &str) -> bool {
+    const LIBRARIES: [&str; 10] =
+        ["h2", "h3", "h3_quinn", "hyper", "hyper_util", "mio", "quinn", "quinn_proto", "quinn_udp", "rustls"];
+    target.split("::").next().is_some_and(|first| LIBRARIES.contains(&first))
 }
 
 /// Writes events as lines in every format but JSON.
@@ -186,6 +198,14 @@ impl Visit for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_log_leaves_out_is_decided_before_anything_is_asked() {
+        let knob = start(Format::Text, LevelFilter::WARN);
+        assert_eq!(LevelFilter::current(), LevelFilter::WARN);
+        knob.turn(LevelFilter::INFO);
+        assert_eq!(LevelFilter::current(), LevelFilter::INFO);
+    }
 
     fn check(unix_seconds: u64, expect: &str) {
         let mut text = String::new();

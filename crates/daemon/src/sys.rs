@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 
 /// Octets for the strings of one entry of the user database; more than any real one needs.
 const USER_ENTRY_OCTETS_MAX: usize = 64 * 1024;
+/// The same for groups: these have members.
+const GROUP_ENTRY_OCTETS_MAX: usize = 1024 * 1024;
 /// Capabilities are numbered below this (a 64-bit mask).
 const CAPABILITIES_MAX: u64 = 64;
 
@@ -28,6 +30,33 @@ fn check(result: libc::c_int) -> io::Result<()> {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Looks up a group by name; `Ok(None)` if there is none.
+pub(crate) fn find_group(name: &str) -> io::Result<Option<u32>> {
+    let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut strings = vec![0; GROUP_ENTRY_OCTETS_MAX];
+    let mut entry = MaybeUninit::<libc::group>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: `name` ends in a zero byte, and `entry`, `strings` (with its length) and `found` are ours to write.
+    let error = unsafe {
+        libc::getgrnam_r(
+            name.as_ptr(),
+            entry.as_mut_ptr(),
+            strings.as_mut_ptr(),
+            strings.len(),
+            &raw mut found,
+        )
+    };
+    if found.is_null() {
+        return match error {
+            0 | libc::ENOENT | libc::ESRCH => Ok(None),
+            _ => Err(io::Error::from_raw_os_error(error)),
+        };
+    }
+    // SAFETY: a non-null `found` means that `entry` was filled in.
+    let entry = unsafe { entry.assume_init() };
+    Ok(Some(entry.gr_gid))
 }
 
 /// Looks up a user by name; `Ok(None)` if there is none.

@@ -23,11 +23,14 @@ pub enum Transport {
     Quic,
     /// HTTP/3 (RFC 9114).
     H3,
+    /// A Unix socket: who may use it is a matter of the file's rights, not of the access list.
+    Unix,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Udp, Self::Tcp, Self::Tls, Self::Https, Self::Quic, Self::H3];
+    pub const ALL: [Self; 7] =
+        [Self::Udp, Self::Tcp, Self::Tls, Self::Https, Self::Quic, Self::H3, Self::Unix];
 
     /// Returns the word for it.
     pub const fn word(self) -> &'static str {
@@ -38,13 +41,14 @@ impl Transport {
             Self::Https => "https",
             Self::Quic => "quic",
             Self::H3 => "h3",
+            Self::Unix => "unix",
         }
     }
 
     /// Returns whether nobody on the way can read what is sent, so that lengths are worth hiding.
     pub const fn is_encrypted(self) -> bool {
         match self {
-            Self::Udp | Self::Tcp => false,
+            Self::Udp | Self::Tcp | Self::Unix => false,
             Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
         }
     }
@@ -58,6 +62,7 @@ impl Transport {
             Self::Https => 3,
             Self::Quic => 4,
             Self::H3 => 5,
+            Self::Unix => 6,
         }
     }
 
@@ -69,6 +74,7 @@ impl Transport {
             3 => Self::Https,
             4 => Self::Quic,
             5 => Self::H3,
+            6 => Self::Unix,
             _ => Self::Tcp,
         }
     }

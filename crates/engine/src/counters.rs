@@ -56,6 +56,7 @@ counters! {
     queries_https: "Queries over HTTPS.",
     queries_quic: "Queries over QUIC.",
     queries_h3: "Queries over HTTP/3.",
+    queries_unix: "Queries over Unix sockets.",
     queries_tcp: "Queries that came over TCP.",
     malformed: "Messages that were not queries we can read.",
     denied: "Queries refused by the access list.",

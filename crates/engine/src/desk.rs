@@ -26,6 +26,36 @@ pub trait Desk {
     fn fetching(&self) -> usize;
 }
 
+/// Carries messages that it cannot read to other servers, for clients that do not want to be seen there (RFC 9230). One per
+/// worker.
+pub trait Courier {
+    /// Returns whether messages are carried to a target, which is called by its name, with a port if that is not 443.
+    fn serves(&self, target: &str) -> bool;
+
+    /// Carries a message; `done` hears what the target said, or is dropped if it could not be reached in time.
+    fn carry(&self, parcel: Parcel, done: Box<dyn FnOnce(Delivery)>);
+}
+
+/// A sealed message on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// The target.
+    pub target: String,
+    /// The path at the target.
+    pub path: String,
+    /// The message.
+    pub sealed: Vec<u8>,
+}
+
+/// What a target said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The sealed response; empty if there is none.
+    pub sealed: Vec<u8>,
+}
+
 /// A client's socket or connection: takes replies that come later.
 pub trait Outlet {
     /// Queues `reply`; does nothing when the client has gone.

@@ -244,9 +244,12 @@ pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
 pub(crate) fn reply_limit(snapshot: &Snapshot, to: &To<'_>) -> usize {
     let transport_limit = usize::from(to.client.reply_octets_max);
     match to.client.transport {
-        Transport::Tcp | Transport::Tls | Transport::Https | Transport::Quic | Transport::H3 => {
-            transport_limit
-        }
+        Transport::Tcp
+        | Transport::Tls
+        | Transport::Https
+        | Transport::Quic
+        | Transport::H3
+        | Transport::Unix => transport_limit,
         Transport::Udp => {
             let told = to.query.edns.map_or(512, |edns| edns.udp_size.max(512).min(snapshot.udp_octets_max));
             transport_limit.min(usize::from(told))

@@ -39,11 +39,11 @@ use std::sync::Arc;
 
 pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
-pub use desk::{Address, Desk, Outlet, ReplyTo, Worker};
+pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
 pub use resume::{Share, Suspended};
-pub use snapshot::{ConnectionText, Snapshot, SnapshotCell};
+pub use snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
 pub use vigil::Vigil;
 pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
@@ -133,8 +133,14 @@ impl Engine {
     }
 
     /// Returns the bits for [`Client::connection`], as of the snapshot in use; see [`Snapshot::connection_bits`].
-    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         self.snapshot.connection_bits(say)
+    }
+
+    /// Returns whether a client is on the access list: for what it asks besides queries.
+    pub fn lets_in(&self, client: &Client) -> bool {
+        let gate = &self.snapshot.gate;
+        gate.allowed.contains(client.address) && !gate.bans(client)
     }
 
     #[cold]
@@ -203,6 +209,7 @@ impl Engine {
             Transport::Https => self.counters.queries_https.bump(),
             Transport::Quic => self.counters.queries_quic.bump(),
             Transport::H3 => self.counters.queries_h3.bump(),
+            Transport::Unix => self.counters.queries_unix.bump(),
         }
         let query = match Query::parse(query) {
             Ok(query) => query,

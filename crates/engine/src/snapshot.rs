@@ -24,6 +24,39 @@ pub enum ConnectionText {
     Path,
     /// A header of an HTTP request, its name in lower case.
     Header(Box<str>),
+    /// Whom the client's certificate is for, as RFC 4514 writes it.
+    CertificateSubject,
+    /// The names in the client's certificate.
+    CertificateNames,
+    /// The SHA-256 of the client's certificate, in lower-case hexadecimal digits.
+    CertificateFingerprint,
+}
+
+/// What a connection says about something.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'t> {
+    /// Nothing at all, which counts as an empty text.
+    Nothing,
+    /// This.
+    One(&'t [u8]),
+    /// These; a test holds if it does for one of them.
+    Several(&'t [String]),
+}
+
+impl<'t> From<Option<&'t [u8]>> for Said<'t> {
+    fn from(text: Option<&'t [u8]>) -> Self {
+        text.map_or(Self::Nothing, Self::One)
+    }
+}
+
+impl Said<'_> {
+    fn fits(self, test: &TextTest) -> bool {
+        match self {
+            Self::Nothing | Self::Several([]) => test.holds(&[]),
+            Self::One(text) => test.holds(text),
+            Self::Several(texts) => texts.iter().any(|text| test.holds(text.as_bytes())),
+        }
+    }
 }
 
 /// A test of what a connection begins with.
@@ -61,11 +94,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns the bits for [`Client::connection`](crate::Client::connection): which tests hold for a connection.
     /// `say` returns what the connection says about something.
-    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+    pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         let mut bits = 0;
         for (bit, test) in self.connection_tests.iter().enumerate().take(CONNECTION_TESTS_MAX) {
-            // What is not said is empty.
-            if test.test.holds(say(&test.text).unwrap_or(&[])) {
+            if say(&test.text).fits(&test.test) {
                 bits |= 1 << bit;
             }
         }

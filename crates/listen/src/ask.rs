@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use engine::{Address, Client, ConnectionText, Outlet, ReplyTo};
+use engine::{Address, Client, ConnectionText, Courier, Delivery, Outlet, Parcel, ReplyTo, Said};
 use hyper::body::Bytes;
+use tokio::sync::oneshot;
 
 use crate::service::{self, Answer as _, Answered, Service};
 use crate::tcp::Shared;
@@ -46,7 +47,7 @@ impl<S: Service + 'static> Asker<S> {
         &self,
         query: &[u8],
         client: Client,
-        say: impl Fn(&ConnectionText) -> Option<&'t [u8]>,
+        say: impl Fn(&ConnectionText) -> Said<'t>,
     ) -> Result<Option<Bytes>, TooMany> {
         if self.waiting.get() >= self.shared.plan().waiting_max.max(1) {
             // Streams that were reset still wait: whoever opens more in their place has to slow down.
@@ -81,6 +82,44 @@ impl<S: Service + 'static> Asker<S> {
                 poll_fn(|context| pigeonhole.poll(context)).await
             }
         })
+    }
+}
+
+/// Counts a message that is carried elsewhere among what the connection waits for.
+struct Waiting(Rc<Cell<u32>>);
+
+impl Waiting {
+    fn new(waiting: &Rc<Cell<u32>>) -> Self {
+        waiting.set(waiting.get() + 1);
+        Self(Rc::clone(waiting))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+impl<S: Service + 'static> Asker<S> {
+    /// Has a message carried to another server; `None` if that cannot be reached.
+    pub(crate) async fn carry(
+        &self,
+        courier: &dyn Courier,
+        parcel: Parcel,
+    ) -> Result<Option<Delivery>, TooMany> {
+        if self.waiting.get() >= self.shared.plan().waiting_max.max(1) {
+            return Err(TooMany);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let waiting = Waiting::new(&self.waiting);
+        let done = move |delivery| {
+            drop(waiting);
+            // The client may have gone.
+            drop(sender.send(delivery));
+        };
+        courier.carry(parcel, Box::new(done));
+        Ok(receiver.await.ok())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use engine::ListenerId;
@@ -11,7 +12,11 @@ use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::holder::{self, Holder};
-use crate::plan::{Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
+use crate::local::{self, LOCAL_LISTENERS_FROM, LocalFile, LocalPlan};
+use crate::oblivious::ObliviousKeys;
+use crate::plan::{
+    ClientCertificates, Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan,
+};
 use crate::sys::{self, Activated, Kind};
 use crate::tcp::Places;
 use crate::tls::{Handshakes, TlsCell};
@@ -45,12 +50,15 @@ pub struct WorkerSockets {
     pub(crate) udp: Vec<Opened<OwnedFd>>,
     pub(crate) tcp: Vec<Opened<TcpListener>>,
     pub(crate) quic: Vec<Opened<OwnedFd>>,
+    pub(crate) local: Vec<(UnixListener, Arc<Entrance>)>,
     /// With the same keys for all workers.
     pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
     pub(crate) handshakes: Arc<Handshakes>,
     /// How TLS is spoken; nowhere, unless [`WorkerSockets::secured_by`] says so.
     pub(crate) tls: Arc<TlsCell>,
+    /// The keys of the oblivious target, if it is one.
+    pub(crate) oblivious: Option<Arc<ObliviousKeys>>,
     pub(crate) udp_plan: UdpPlan,
     pub(crate) tcp_plan: TcpPlan,
     /// This worker's share of the memory for connections.
@@ -82,6 +90,8 @@ pub(crate) struct Entrance {
     pub(crate) paths: Box<[String]>,
     /// Peers that are believed when an HTTP header says for whom they ask.
     pub(crate) forwarders: Box<[Prefix]>,
+    /// Whether clients show certificates.
+    pub(crate) client_certificates: ClientCertificates,
 }
 
 impl WorkerSockets {
@@ -101,6 +111,26 @@ impl Sockets {
     /// Returns the sockets of the service manager that no listener asked for.
     pub fn unused(&self) -> &[Activated] {
         &self.unused
+    }
+
+    /// Opens a Unix socket besides, for all workers; `number` counts from 0.
+    pub fn open_local(&mut self, plan: &LocalPlan, number: u16) -> io::Result<LocalFile> {
+        let backlog = self.workers.first().map_or(0, |worker| worker.tcp_plan.backlog);
+        let (listener, file) = local::open(plan, backlog)?;
+        let entrance = Arc::new(Entrance {
+            listener: ListenerId(LOCAL_LISTENERS_FROM + number),
+            proxies: Box::default(),
+            connections: Connections::Local,
+            datagrams: None,
+            alt_svc: None,
+            paths: Box::default(),
+            forwarders: Box::default(),
+            client_certificates: ClientCertificates::Never,
+        });
+        for worker in &mut self.workers {
+            worker.local.push((listener.try_clone()?, Arc::clone(&entrance)));
+        }
+        Ok(file)
     }
 
     /// Returns each worker's sockets.
@@ -177,15 +207,19 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let handshakes = Arc::new(Handshakes::new(&plan.tcp));
     let tls = Arc::new(TlsCell::default());
     let quic_config = quinn::EndpointConfig::default();
+    // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is refused.
+    let oblivious = plan.oblivious.and_then(|lifetime| ObliviousKeys::new(lifetime).ok()).map(Arc::new);
     let mut sockets: Vec<_> = (0..workers)
         .map(|_| WorkerSockets {
             udp: Vec::new(),
             tcp: Vec::new(),
             quic: Vec::new(),
+            local: Vec::new(),
             quic_config: quic_config.clone(),
             places: Arc::clone(&places),
             handshakes: Arc::clone(&handshakes),
             tls: Arc::clone(&tls),
+            oblivious: oblivious.clone(),
             udp_plan: plan.udp,
             tcp_plan: plan.tcp,
             buffered_octets_max: plan.tcp.buffered_octets_max / workers,
@@ -208,6 +242,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             alt_svc: alt_svc(listener, opening.address.port()),
             paths: listener.paths.as_slice().into(),
             forwarders: listener.forwarders.as_slice().into(),
+            client_certificates: listener.client_certificates,
         };
         opening.finish(listener, &Arc::new(entrance), plan, &mut sockets)?;
     }

@@ -9,6 +9,8 @@ mod bind;
 mod counters;
 mod holder;
 mod http;
+mod local;
+mod oblivious;
 mod plan;
 pub mod proxy;
 mod quic;
@@ -25,8 +27,12 @@ pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use counters::Counters;
 pub use holder::Holder;
-pub use plan::{Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan};
+pub use local::{LOCAL_LISTENERS_FROM, LocalFile, LocalPlan};
+pub use plan::{
+    ClientCertificates, Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports,
+    UdpPlan,
+};
 pub use serve::{Stop, Stopper, serve, stop};
 pub use service::{Answer, Answered, Local, Service};
 pub use sys::{Activated, Kind, activation, interface_index};
-pub use tls::{Identity, IdentityError, TicketKeys, Tls, TlsCell, TlsPlan};
+pub use tls::{CertificateFacts, Identity, IdentityError, TicketKeys, Tls, TlsCell, TlsPlan};

@@ -14,6 +14,8 @@ pub struct Plan {
     pub udp: UdpPlan,
     /// What holds for all connections.
     pub tcp: TcpPlan,
+    /// For how long each key of the oblivious target (RFC 9230) is the newest; `None`: there is no target.
+    pub oblivious: Option<Duration>,
 }
 
 /// What is spoken over datagrams.
@@ -41,6 +43,8 @@ pub enum Connections {
     Https,
     /// The same without TLS, for a proxy that speaks it.
     Http,
+    /// DNS as it is, over a Unix socket.
+    Local,
 }
 
 /// Which transports a listener offers.
@@ -68,6 +72,20 @@ impl Transports {
     pub const HTTP: Self = Self { datagrams: None, connections: Some(Connections::Http) };
 }
 
+/// Whether the clients of a listener show certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// They must, if there are authorities that sign for clients.
+    #[default]
+    ByRoots,
+    /// They are not asked for one.
+    Never,
+    /// They may; one that is shown must be good.
+    Optional,
+    /// They must.
+    Required,
+}
+
 /// One address to listen on.
 #[derive(Clone, Debug)]
 pub struct ListenerPlan {
@@ -82,6 +100,8 @@ pub struct ListenerPlan {
     pub paths: Vec<String>,
     /// Peers that are believed when an HTTP header says for whom they ask.
     pub forwarders: Vec<Prefix>,
+    /// Whether clients show certificates where TLS is spoken.
+    pub client_certificates: ClientCertificates,
 }
 
 impl ListenerPlan {
@@ -96,6 +116,7 @@ impl ListenerPlan {
             proxies: Vec::new(),
             paths: vec![Self::PATH.to_owned()],
             forwarders: Vec::new(),
+            client_certificates: ClientCertificates::ByRoots,
         }
     }
 }
@@ -164,6 +185,8 @@ pub struct TcpPlan {
     pub waiting_max: u32,
     /// Queries after which a connection is closed; `None` for any number.
     pub queries_max: Option<u64>,
+    /// How old a connection may become, however busy it is; `None` for any age. What waits then is still answered.
+    pub age_max: Option<Duration>,
     /// How long a connection may be quiet, while there is room for others (RFC 7766 §6.2.3). Announced to clients that
     /// ask (RFC 7828).
     pub idle_timeout: Duration,
@@ -233,6 +256,7 @@ impl Default for TcpPlan {
             client_bits_v6: Self::CLIENT_BITS_V6,
             waiting_max: Self::WAITING_MAX,
             queries_max: None,
+            age_max: None,
             idle_timeout: Self::IDLE_TIMEOUT,
             idle_timeout_min: Self::IDLE_TIMEOUT_MIN,
             first_timeout: Self::FIRST_TIMEOUT,

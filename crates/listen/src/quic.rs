@@ -13,12 +13,13 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::{Client, ConnectionText, Transport};
+use engine::{Client, ConnectionText, Said, Transport};
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{
     Connecting, Connection, Endpoint, EndpointConfig, IdleTimeout, Incoming, RecvStream, SendStream,
     ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
+use rustls::pki_types::CertificateDer;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use wire::{Message, OptionCode};
@@ -29,6 +30,7 @@ use crate::http::{self, Handle};
 use crate::plan::{Datagrams, TcpPlan};
 use crate::service::Service;
 use crate::tcp::{Ending, Guest, Shared};
+use crate::tls::ShownCertificate;
 
 /// How DNS over QUIC is called in a handshake (RFC 9250 §4.1.1).
 pub(crate) const ALPN_DOQ: &[u8] = b"doq";
@@ -124,7 +126,7 @@ fn config<S: Service + 'static>(shared: &Shared<S>, entrance: &Entrance) -> Opti
     if h3 {
         protocols.push(ALPN_H3);
     }
-    server_config(shared.quic_config(&protocols)?, shared.plan())
+    server_config(shared.quic_config(entrance, &protocols)?, shared.plan())
 }
 
 /// Takes a new connection in, if there is a place.
@@ -209,12 +211,13 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
             shared.counters().tls_handshakes.bump();
             handle.touch();
             let data = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+            let certificate = certificate(&connection);
             let (protocol, server_name) = data.map_or((None, None), |data| (data.protocol, data.server_name));
             if protocol.as_deref() == Some(ALPN_H3) {
                 let server_name = server_name.as_deref();
                 let visit =
                     http::Visit::new(Rc::clone(&shared), (handle, key), entrance, peer, Transport::H3);
-                http::talk_h3(&shared, visit.named(server_name), connection, key).await
+                http::talk_h3(&shared, visit.named(server_name).shown(certificate), connection, key).await
             } else {
                 let client = Client {
                     address: peer.0,
@@ -227,7 +230,7 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
                     connection: 0,
                 };
                 let asker = Asker::new(Rc::clone(&shared));
-                let talk = Talk { asker, handle, client, server_name, connection };
+                let talk = Talk { asker, handle, client, server_name, certificate, connection };
                 talk_doq(&shared, Rc::new(talk), key).await
             }
         }
@@ -241,18 +244,27 @@ struct Talk<S: Service> {
     handle: Rc<Handle>,
     client: Client,
     server_name: Option<String>,
+    certificate: Option<ShownCertificate>,
     connection: Connection,
+}
+
+/// Returns what the client's certificate says, if it has shown one.
+fn certificate(connection: &Connection) -> Option<ShownCertificate> {
+    let identity = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    ShownCertificate::of(Some(&identity))
 }
 
 /// Answers the queries of a connection until it ends.
 async fn talk_doq<S: Service + 'static>(shared: &Shared<S>, talk: Rc<Talk<S>>, key: usize) -> Ending {
     // Dropping it ends the answers.
     let mut streams = JoinSet::new();
+    let plan = *shared.plan();
     loop {
-        let is_stopping = talk.handle.is_stopping();
+        let is_old = talk.handle.is_old(&plan);
+        let is_stopping = is_old || talk.handle.is_stopping();
         if is_stopping && streams.is_empty() {
             talk.connection.close(DOQ_NO_ERROR, b"");
-            return Ending::Stopping;
+            return if is_old { Ending::Finished } else { Ending::Stopping };
         }
         if streams.is_empty() {
             shared.quiet(key);
@@ -269,6 +281,7 @@ async fn talk_doq<S: Service + 'static>(shared: &Shared<S>, talk: Rc<Talk<S>>, k
                     return Ending::Evicted;
                 }
             }
+            () = talk.handle.grows_old(&plan), if !is_stopping => {}
             stream = talk.connection.accept_bi(), if !is_stopping => match stream {
                 Ok((send, receive)) => {
                     streams.spawn_local(answer(Rc::clone(&talk), send, receive));
@@ -308,8 +321,11 @@ async fn answer<S: Service + 'static>(talk: Rc<Talk<S>>, mut send: SendStream, m
     let Some(query) = query(&octets) else { return talk.protest() };
     shared.counters().quic_queries.bump();
     let say = |text: &ConnectionText| match text {
-        ConnectionText::ServerName => talk.server_name.as_deref().map(str::as_bytes),
-        ConnectionText::Path | ConnectionText::Header(_) => None,
+        ConnectionText::ServerName => talk.server_name.as_deref().map(str::as_bytes).into(),
+        ConnectionText::Path | ConnectionText::Header(_) => Said::Nothing,
+        ConnectionText::CertificateSubject
+        | ConnectionText::CertificateNames
+        | ConnectionText::CertificateFingerprint => ShownCertificate::say(talk.certificate.as_ref(), text),
     };
     match talk.asker.ask(query, talk.client, say).await {
         Ok(Some(reply)) => {

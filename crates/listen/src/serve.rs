@@ -86,13 +86,18 @@ pub async fn serve<S: Service + 'static>(
         sockets.tcp_plan,
         sockets.buffered_octets_max,
         sockets.places,
-        (sockets.handshakes, sockets.tls),
+        (sockets.handshakes, sockets.tls, sockets.oblivious),
         Arc::clone(&counters),
     );
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;
         tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance));
+    }
+
+    for (listener, entrance) in sockets.local {
+        let listener = sys::watch(listener, Interest::READABLE)?;
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, entrance));
     }
 
     for opened in sockets.quic {

@@ -6,7 +6,10 @@ use std::cell::RefMut;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use engine::{Client, ConnectionText, Desk, Engine, Now, Reply, ReplyTo, Suspended, Verdict, Vigil, Worker};
+use engine::{
+    Client, ConnectionText, Courier, Desk, Engine, Now, Reply, ReplyTo, Said, Suspended, Verdict, Vigil,
+    Worker,
+};
 
 /// Answers from memory.
 pub trait Answer {
@@ -27,13 +30,19 @@ pub trait Answer {
     /// Returns the next piece of work that no client waits for.
     fn next_errand(&mut self) -> Option<Self::Deferred>;
 
+    /// Returns whether a client is on the access list: for what it asks besides queries.
+    fn lets_in(&self, client: &Client) -> bool {
+        let _ = client;
+        true
+    }
+
     /// Returns a number that changes when [`Answer::connection_bits`] may say something else.
     fn generation(&self) -> u64 {
         0
     }
 
     /// Returns what policy wants to know of a connection: the bits for [`Client::connection`].
-    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         let _ = say;
         0
     }
@@ -71,6 +80,11 @@ pub trait Service {
     /// Says that the batch is over.
     fn flush(&self);
 
+    /// Returns what carries messages to oblivious targets, if anything does.
+    fn courier(&self) -> Option<Rc<dyn Courier>> {
+        None
+    }
+
     /// Returns what says whether the worker stays awake when it has nothing to do, if anything does.
     fn vigil(&self) -> Option<&Vigil> {
         None
@@ -101,11 +115,15 @@ impl Answer for Engine {
         Self::next_errand(self)
     }
 
+    fn lets_in(&self, client: &Client) -> bool {
+        Self::lets_in(self, client)
+    }
+
     fn generation(&self) -> u64 {
         Self::generation(self)
     }
 
-    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         Self::connection_bits(self, say)
     }
 }
@@ -117,6 +135,8 @@ pub struct Local {
     pub worker: Rc<Worker>,
     /// What carries out its fetches.
     pub desk: Rc<dyn Desk>,
+    /// What carries messages to oblivious targets.
+    pub courier: Option<Rc<dyn Courier>>,
 }
 
 impl Service for Local {
@@ -140,6 +160,10 @@ impl Service for Local {
 
     fn flush(&self) {
         self.desk.flush();
+    }
+
+    fn courier(&self) -> Option<Rc<dyn Courier>> {
+        self.courier.as_ref().map(Rc::clone)
     }
 
     fn vigil(&self) -> Option<&Vigil> {

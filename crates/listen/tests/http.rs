@@ -271,6 +271,47 @@ fn slow_requests_are_given_up() {
 }
 
 #[test]
+fn replies_that_nobody_takes_are_not_kept_for_ever() {
+    run(async {
+        let server = start_http(|plan| plan.tcp.idle_timeout = Duration::from_millis(100));
+        let mut stream = connect(&server).await;
+        let mut octets = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        // SETTINGS_INITIAL_WINDOW_SIZE of zero: no octet of a body may be sent.
+        octets.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+        // :method GET, :scheme http, :path with the query of RFC 8484 §4.1.1, :authority a.
+        let path = b"/dns-query?dns=AAABAAABAAAAAAAAA25vdwAAAQAB";
+        let head = [&[0x82, 0x86, 0x04, path.len() as u8][..], path, &[0x01, 0x01, b'a']].concat();
+        octets.extend(frame(1, 5, 1, &head));
+        stream.write_all(&octets).await.expect("sent");
+        let mut told = Vec::new();
+        let ended = timeout(Duration::from_secs(10), stream.read_to_end(&mut told)).await;
+        drop(ended.expect("the connection was ended"));
+        assert_eq!(server.count("http_queries"), 1);
+    });
+}
+
+#[test]
+fn heads_that_never_end_are_not_listened_to_for_ever() {
+    run(async {
+        let server = start_http(|_| {});
+        let mut stream = connect(&server).await;
+        let mut octets = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        octets.extend(frame(4, 0, 0, &[]));
+        octets.extend(frame(1, 0, 1, &[0x83, 0x86, 0x84, 0x01, 0x01, b'a']));
+        // CVE-2024-27316: continuations without an end.
+        let field = [&[0x00, 1, b'x', 100][..], &[b'y'; 100]].concat();
+        for _ in 0..20_000 {
+            octets.extend(frame(9, 0, 1, &field));
+        }
+        let _ = stream.write_all(&octets).await;
+        let mut told = Vec::new();
+        let ended = timeout(Duration::from_secs(10), stream.read_to_end(&mut told)).await;
+        drop(ended.expect("the connection was ended"));
+        assert_eq!(server.service.seen(), 0);
+    });
+}
+
+#[test]
 fn heads_are_bounded() {
     run(async {
         let server = start_http(|_| {});
@@ -285,6 +326,29 @@ fn heads_are_bounded() {
         let response = receive(&mut stream).await;
         assert!(response.is_none_or(|response| response.status == 431), "too many");
         assert_eq!(server.service.seen(), 0);
+    });
+}
+
+#[test]
+fn a_connection_that_is_old_ends() {
+    run(async {
+        let server = start_http(|plan| plan.tcp.age_max = Some(Duration::from_millis(100)));
+        let client = connect_h2(&server).await;
+        let asking = async {
+            let mut asked = 0_u32;
+            while let Ok(mut client) = client.clone().ready().await
+                && let Ok((response, mut stream)) = client.send_request(request_h2(), false)
+                && stream.send_data(Bytes::from(query(1, "now")), true).is_ok()
+                && response.await.is_ok()
+            {
+                asked += 1;
+            }
+            asked
+        };
+        assert!(timeout(Duration::from_secs(10), asking).await.expect("it ends") > 0);
+        while server.count("tcp_closed_finished") == 0 {
+            settle().await;
+        }
     });
 }
 

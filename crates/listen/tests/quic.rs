@@ -16,6 +16,7 @@ use quinn::{Connection, ConnectionError, Endpoint};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 const NAME: &str = "a.example.org";
@@ -23,8 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns how to speak TLS with a new certificate, and that.
 fn tls() -> (Arc<Tls>, CertificateDer<'static>) {
+    tls_for(vec![NAME.to_owned()])
+}
+
+fn tls_for(names: Vec<String>) -> (Arc<Tls>, CertificateDer<'static>) {
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new([NAME.to_owned()]).expect("a name");
+    let params = CertificateParams::new(names).expect("names");
     let certificate = params.self_signed(&key).expect("a certificate").der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
     let identity = Identity::new(vec![certificate.clone()], &key, vec![NAME.to_owned()]).expect("they fit");
@@ -172,6 +177,85 @@ fn connections_of_a_client_are_limited() {
     });
 }
 
+/// Returns the first datagrams of clients that are beginning to connect.
+async fn first_datagrams(count: usize, trusted: &CertificateDer<'static>) -> Vec<Vec<u8>> {
+    let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+    let at = nobody.local_addr().expect("bound");
+    let mut found = Vec::new();
+    let mut room = [0; 2048];
+    for _ in 0..count {
+        let connecting = tokio::task::spawn_local({
+            let trusted = trusted.clone();
+            async move { connect(at, &trusted, "doq").await.map(drop) }
+        });
+        let (octets, from) =
+            timeout(PATIENCE, nobody.recv_from(&mut room)).await.expect("in time").expect("one");
+        found.push(room[..octets].to_vec());
+        connecting.abort();
+        // What it sends again is not another's beginning.
+        let _ = connecting.await;
+        while let Ok((octets, again)) = nobody.try_recv_from(&mut room) {
+            assert!(again == from && octets > 0);
+        }
+    }
+    found
+}
+
+#[test]
+fn an_address_that_is_not_proven_gets_little_more_than_it_sent() {
+    run(async {
+        // A certificate that is much larger than what may be sent.
+        let names = (0..400).map(|number| format!("host{number}.long-names.example.org")).collect();
+        let (tls, certificate) = tls_for(names);
+        let server = start(&Arc::new(TlsCell::new(Some(tls))), |plan| {
+            plan.tcp.handshake_timeout = Duration::from_millis(500);
+        });
+        let first = first_datagrams(1, &certificate).await.remove(0);
+        let victim = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+        victim.send_to(&first, server.address).await.expect("sent");
+        let given_up = async {
+            while server.count("tls_slow") == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, given_up).await.expect("the handshake is given up");
+        let (mut room, mut received) = ([0; 65_536], 0);
+        while let Ok(octets) = victim.try_recv(&mut room) {
+            received += octets;
+        }
+        // RFC 9000 §8.1: at most three times, what is repeated included.
+        assert!(received > 0 && received <= 3 * first.len(), "{received} for {}", first.len());
+    });
+}
+
+#[test]
+fn many_handshakes_at_once_make_clients_prove_their_addresses() {
+    run(async {
+        let (tls, certificate) = tls();
+        let server = start(&Arc::new(TlsCell::new(Some(tls))), |plan| {
+            plan.tcp.handshakes_per_client = 1000;
+            plan.tcp.connections_per_client_max = 1000;
+        });
+        const MANY: usize = 80;
+        let beginnings = first_datagrams(MANY, &certificate).await;
+        let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+        for datagram in &beginnings {
+            stranger.send_to(datagram, server.address).await.expect("sent");
+            settle().await;
+        }
+        let all = async {
+            while server.count("quic_accepted") + server.count("quic_retries") < MANY as u64 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, all).await.expect("all were looked at");
+        assert_eq!((server.count("quic_accepted"), server.count("quic_retries")), (64, 16));
+        // Who comes back with what it was given is served meanwhile.
+        let connection = connect(server.address, &certificate, "doq").await.expect("connected");
+        assert_eq!(exchange(&connection, &framed(&query(0, "now"))).await, Some(framed(&query(0, "now"))));
+    });
+}
+
 #[test]
 fn queries_that_wait_count_against_their_connection() {
     run(async {
@@ -225,6 +309,24 @@ fn requests_are_answered_over_http_3() {
         let mut stream = requests.send_request(request).await.expect("sent");
         stream.finish().await.expect("sent");
         assert_eq!(stream.recv_response().await.expect("a response").status(), StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_connection_that_is_old_ends() {
+    run(async {
+        let (tls, certificate) = tls();
+        let server = start(&Arc::new(TlsCell::new(Some(tls))), |plan| {
+            plan.tcp.age_max = Some(Duration::from_millis(100));
+        });
+        for alpn in ["doq", "h3"] {
+            let connection = connect(server.address, &certificate, alpn).await.expect("connected");
+            let error = timeout(PATIENCE, connection.closed()).await.expect("closed in time");
+            assert!(matches!(error, ConnectionError::ApplicationClosed(_)), "{error}");
+        }
+        while server.count("tcp_closed_finished") < 2 {
+            settle().await;
+        }
     });
 }
 

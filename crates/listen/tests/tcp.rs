@@ -9,7 +9,7 @@ use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start};
 use listen::{Prefix, TcpPlan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// Frames a message.
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -367,6 +367,37 @@ fn a_connection_ends_cleanly_after_its_last_query() {
         assert!(closed(&mut client).await, "without a reset, although two queries were not read");
         settle().await;
         assert_eq!(server.count("tcp_closed_finished"), 1);
+    });
+}
+
+#[test]
+fn a_connection_that_is_old_ends_when_nothing_waits() {
+    run(async {
+        let server = start("127.0.0.1:0", |plan| plan.tcp.age_max = Some(Duration::from_millis(200)));
+        // One is quiet, one is busy all the time, one waits.
+        let mut quiet = connect(&server).await;
+        let mut waiting = connect(&server).await;
+        send(&mut waiting, &query(1, "late")).await;
+        server.service.until_waiting(1).await;
+        let mut busy = connect(&server).await;
+        let asking = async {
+            let mut asked = 0_u32;
+            loop {
+                if busy.write_all(&framed(&query(2, "now"))).await.is_err() || busy.read_u16().await.is_err()
+                {
+                    return asked;
+                }
+                busy.read_exact(&mut vec![0; query(2, "now").len()]).await.expect("a whole reply");
+                asked += 1;
+            }
+        };
+        let asked = timeout(Duration::from_secs(10), asking).await.expect("it ends");
+        assert!(asked > 0);
+        assert!(closed(&mut quiet).await);
+        server.service.echo(0);
+        assert_eq!(receive(&mut waiting).await, query(1, "late"), "what waited is answered");
+        assert!(closed(&mut waiting).await);
+        assert_eq!(server.count("tcp_closed_finished"), 3);
     });
 }
 

@@ -370,6 +370,7 @@ fn clients_without_the_certificate_asked_for_are_turned_away() {
         let connector = TlsConnector::from(Arc::new(config));
         let mut stream = connect(&server, &connector, "a.example.org").await.expect("connected");
         assert_eq!(ask(&mut stream, &query(2, "now")).await, query(2, "now"));
+        assert_eq!(server.service.last_client().connection, 2, "policy hears whose it is");
     });
 }
 

@@ -122,6 +122,7 @@ mod tests {
             proxy_protocol_from: Vec::new(),
             paths: vec!["/dns-query".to_owned()],
             forwarded_from: Vec::new(),
+            client_certificates: None,
         };
         let name = "dns.example.org".parse().expect("a name");
         let shown = |listener: &Listener| -> Vec<String> {

@@ -1,6 +1,5 @@
 //! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
 
-mod certificate;
 mod designated;
 mod devices;
 mod names;
@@ -26,7 +25,7 @@ use engine::gate::rate::{RateRule, RateTable};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::reverse::ReverseTable;
-use listen::{Connections, Datagrams, ListenerPlan, TcpPlan, Tls, Transports, UdpPlan};
+use listen::{ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Tls, Transports, UdpPlan};
 use wire::{HashKey, NameBuf, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
@@ -35,7 +34,7 @@ use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
-use crate::settings::{Settings, Startup, TransportWord};
+use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
@@ -56,6 +55,8 @@ pub struct Plans {
     pub snapshot: Arc<Snapshot>,
     /// For fetchers.
     pub fetch: Arc<fetch::Plan>,
+    /// Where oblivious messages are carried to.
+    pub relay: Arc<fetch::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<Tls>>,
     /// The caches, in the order of the file.
@@ -125,6 +126,8 @@ struct Keep {
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// What the listeners are called that were opened.
     listeners: Vec<Option<String>>,
+    /// What the Unix sockets are called that were opened.
+    local_sockets: Vec<Option<String>>,
     /// What the numbers in events mean.
     numbers: program::event::Numbers,
     /// Snapshots that were made.
@@ -160,6 +163,11 @@ impl Keep {
                 .flatten()
                 .map(|listener| listener.name.as_ref().map(|name| name.value.clone()))
                 .collect(),
+            local_sockets: startup
+                .local_sockets
+                .iter()
+                .map(|socket| socket.name.as_ref().map(|name| name.value.clone()))
+                .collect(),
             workers: workers(startup, surroundings),
             state_directory: startup.state_directory.clone(),
         }
@@ -186,11 +194,13 @@ pub fn listening(startup: &Startup) -> Listening {
             waiting_max: startup.tcp.pipeline,
             idle_timeout: startup.tcp.idle_timeout,
             first_timeout: startup.tcp.first_query_timeout,
+            age_max: startup.tcp.age,
             handshakes_per_second: startup.tls.handshakes_per_second,
             handshakes_per_client: startup.tls.handshakes_per_client,
             handshake_timeout: startup.tls.handshake_timeout,
             ..TcpPlan::default()
         },
+        oblivious: startup.oblivious_target,
     };
     let own = |port: u16| {
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -205,6 +215,12 @@ pub fn listening(startup: &Startup) -> Listening {
         proxies: listener.proxy_protocol_from.clone(),
         paths: listener.paths.clone(),
         forwarders: listener.forwarded_from.clone(),
+        client_certificates: match listener.client_certificates.as_ref().map(|at| at.value) {
+            None => ClientCertificates::ByRoots,
+            Some(ClientCertificateWord::Never) => ClientCertificates::Never,
+            Some(ClientCertificateWord::Optional) => ClientCertificates::Optional,
+            Some(ClientCertificateWord::Required) => ClientCertificates::Required,
+        },
     });
     Listening { plan: plan(listeners.collect()), otherwise: None }
 }
@@ -277,6 +293,7 @@ pub fn compile_again(
         }
     };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
+    let relay = upstreams::relay(settings, surroundings, &mut problems);
     let own_names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), surroundings, &mut problems);
     let mut jobs = keep.numbers.extend(settings, &mut problems);
@@ -321,6 +338,7 @@ pub fn compile_again(
         sets: &sets,
         jobs: &jobs,
         listeners: &keep.listeners,
+        local_sockets: &keep.local_sockets,
         rate_cells: &keep.rate_cells,
         surroundings,
         records: &records,
@@ -357,6 +375,7 @@ pub fn compile_again(
     Ok(Plans {
         snapshot,
         fetch,
+        relay: Arc::new(relay),
         tls,
         caches,
         places: places.into(),

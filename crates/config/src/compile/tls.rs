@@ -4,12 +4,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use listen::{Identity, IdentityError, TicketKeys, Tls, TlsPlan};
+use listen::{CertificateFacts, Identity, IdentityError, TicketKeys, Tls, TlsPlan};
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
 
-use super::certificate::{self, Facts};
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
@@ -181,7 +180,7 @@ impl Files<'_> {
     ) -> Result<(Identity, Option<NameBuf>), Box<Problem>> {
         let Certificate { chain: chain_file, key: key_file } = certificate;
         let chain = self.chain(chain_file)?;
-        let facts = chain.first().and_then(|first| certificate::read(first));
+        let facts = chain.first().and_then(|first| CertificateFacts::parse(first));
         let facts = facts.ok_or_else(|| wrong(chain_file, "it does not begin with an X.509 certificate"))?;
         let key = self.key(key_file)?;
         if self.surroundings.is_open_to_all(&key_file.value) {
@@ -214,7 +213,7 @@ impl Files<'_> {
     }
 
     /// Warns about a certificate that clients will refuse now. The server runs all the same: its other listeners need none.
-    fn check_time(&self, file: &At<PathBuf>, facts: &Facts, problems: &mut Vec<Problem>) {
+    fn check_time(&self, file: &At<PathBuf>, facts: &CertificateFacts, problems: &mut Vec<Problem>) {
         const DAY: i64 = 86_400;
         let now = self.surroundings.unix_seconds();
         let days = |seconds: i64| match seconds / DAY {

@@ -19,7 +19,7 @@ use crate::lower::io_text;
 use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, Stamp, TrustedRoots,
 };
-use crate::source::Span;
+use crate::source::{At, Span};
 
 /// Returns the plan for all groups.
 pub(super) fn plan(
@@ -287,26 +287,12 @@ fn secure(
         problems.push(Problem::error(entry.server.span, message).hint(hint));
         return None;
     };
-    let proof = match &tls.roots.value {
-        _ if !tls.pins.is_empty() && !is_other => Proof::Keys(tls.pins.clone()),
-        _ if !tls.verify => Proof::None,
-        TrustedRoots::Mozilla => Proof::Authorities(Roots::Mozilla),
-        TrustedRoots::File(path) => {
-            let read =
-                surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
-            let found = read.map(|octets| fetch::plan::certificates(&octets)).and_then(|certificates| {
-                if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
-            });
-            match found {
-                Ok(certificates) => Proof::Authorities(Roots::Own(certificates.into())),
-                Err(why) => {
-                    let message = format!("\"{}\" {why}", path.display());
-                    let problem = Problem::error(tls.roots.span, message);
-                    problems.push(problem.expected("a file of certificates (PEM)"));
-                    return None;
-                }
-            }
-        }
+    let proof = if !tls.pins.is_empty() && !is_other {
+        Proof::Keys(tls.pins.clone())
+    } else if tls.verify {
+        Proof::Authorities(roots(&tls.roots, surroundings, problems)?)
+    } else {
+        Proof::None
     };
     let certificates = stamp.map(|stamp| stamp.certificates.clone()).unwrap_or_default();
     let plan =
@@ -314,6 +300,66 @@ fn secure(
     Secure::new(plan)
         .map_err(|unusable| problems.push(Problem::error(tls.roots.span, unusable.to_string())))
         .ok()
+}
+
+/// Reads the authorities that are trusted.
+fn roots(
+    roots: &At<TrustedRoots>,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Option<Roots> {
+    let path = match &roots.value {
+        TrustedRoots::Mozilla => return Some(Roots::Mozilla),
+        TrustedRoots::File(path) => path,
+    };
+    let read = surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
+    let found = read.map(|octets| fetch::plan::certificates(&octets)).and_then(|certificates| {
+        if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
+    });
+    match found {
+        Ok(certificates) => Some(Roots::Own(certificates.into())),
+        Err(why) => {
+            let message = format!("\"{}\" {why}", path.display());
+            problems.push(Problem::error(roots.span, message).expected("a file of certificates (PEM)"));
+            None
+        }
+    }
+}
+
+/// Returns the oblivious targets that messages are carried to.
+pub(super) fn relay(
+    settings: &Settings,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> fetch::RelayPlan {
+    let mut targets = Vec::new();
+    for target in &settings.relay_to {
+        let Some(name) = fetch::plan::tls_name(&target.host.value) else {
+            let message = format!("\"{}\" is not a name that a certificate can be for", target.host.value);
+            problems.push(Problem::error(target.host.span, message));
+            continue;
+        };
+        let Some(roots) = roots(&target.roots, surroundings, problems) else { continue };
+        let proof = Proof::Authorities(roots);
+        let protocols = vec![b"h2".to_vec()];
+        let plan = SecurePlan { name, proof, certificates: Vec::new(), protocols, early_data: false };
+        let host = target.host.value.clone();
+        let authority = match target.port {
+            443 => host.clone(),
+            port => format!("{host}:{port}"),
+        };
+        match Secure::new(plan) {
+            Ok(secure) => targets.push(fetch::RelayTarget {
+                authority,
+                host,
+                port: target.port,
+                dial: target.dial,
+                secure,
+            }),
+            Err(unusable) => problems.push(Problem::error(target.roots.span, unusable.to_string())),
+        }
+    }
+    fetch::RelayPlan { targets }
 }
 
 /// What groups need to know about this machine.

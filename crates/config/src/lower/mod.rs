@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::diagnostic::Problem;
 use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
@@ -23,16 +24,19 @@ use crate::policy::{Condition, Rule, Test, action, condition};
 use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
-    Bootstrap, CacheSettings, Certificate, ClientSubnetUse, Cookies, Group, GroupServer, Handshakes, Host,
-    Hosts, IncludingText, Limits, Listener, LocalName, LogFormat, LogLevel, NamedCondition, Policy,
-    Presentation, Rate, RecordSet, Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord,
-    TransportWord, TrustedRoots, View,
+    Bootstrap, CacheSettings, Certificate, ClientCertificateWord, ClientSubnetUse, Cookies, Group,
+    GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket, LogFormat,
+    LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, RelayTarget, Scheme, Server, ServerTls,
+    Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord, TrustedRoots, View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
-use crate::values::{self, Secret};
+use crate::values::{self, Misread, Secret};
 use crate::yaml::{self, Entry, Node};
-use notation::{http_path, interface, path, pick, pin, rcode_term, relay, server, split_by_commas, tls_name};
+use notation::{
+    SOCKET_PATH_OCTETS_MAX, account, http_path, interface, mode, path, pick, pin, rcode_term, relay, server,
+    split_by_commas, tls_name,
+};
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
@@ -132,6 +136,8 @@ impl Lowering<'_> {
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             shutdown_timeout: self.duration(&server, "shutdown-timeout"),
             listen: self.listeners(&root),
+            local_sockets: self.local_sockets(&root),
+            oblivious_target: self.oblivious(&root),
             xdp,
             log_format: LogFormat::Auto,
             tcp,
@@ -143,6 +149,7 @@ impl Lowering<'_> {
             hostname: self.text_or(&server, "hostname"),
             identity: self.text_or(&server, "identity"),
         };
+        let relay_to = self.relay_to(&root);
         let tls = self.tls(&root);
         self.check_secure(startup.listen.as_deref(), &tls);
         let allow = self.prefixes(&root, "allow");
@@ -195,6 +202,7 @@ impl Lowering<'_> {
             zone_directories,
             rotate,
             records,
+            relay_to,
             tls,
             limits,
             cookies,
@@ -243,6 +251,12 @@ impl Lowering<'_> {
             let name = self.optional(&item, "name", |lowering, _, node| {
                 lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
             });
+            let client_certificates = self.optional(&item, "client-certificates", |lowering, row, node| {
+                let Kind::One(Value::Word(words)) = row.kind else { unreachable_kind(&row.kind) };
+                let expected = one_of(words);
+                lowering
+                    .read(node, &expected, |text| Self::one_word(words, text, ClientCertificateWord::parse))
+            });
             let port = transports.first().map_or(53, |at| at.value.port());
             match self.socket_or(&item, "at", port) {
                 Some(At { value: Some(address), span }) => {
@@ -256,6 +270,14 @@ impl Lowering<'_> {
                             ));
                         }
                     }
+                    if !transports.iter().any(|at| at.value.is_secure())
+                        && let Some(entry) = self.said(&item, "client-certificates")
+                    {
+                        self.problems.push(Problem::warning(
+                            entry.key_span,
+                            "\"client-certificates\" is ignored: this listener does not speak TLS",
+                        ));
+                    }
                     let listener = Listener {
                         at: At { value: address, span },
                         name,
@@ -263,6 +285,7 @@ impl Lowering<'_> {
                         proxy_protocol_from: from,
                         paths,
                         forwarded_from: forwarded,
+                        client_certificates,
                     };
                     // Port 0 asks the system for any free port: two of those are two sockets.
                     match listeners.iter().find(|other| other.at == listener.at && address.port() != 0) {
@@ -292,6 +315,53 @@ impl Lowering<'_> {
                 .push(Problem::error(span, "nothing is listened on").expected("at least one address"));
         }
         (!is_auto).then_some(listeners)
+    }
+
+    /// Reads for how long a key of the oblivious target lasts, if there is a target.
+    fn oblivious(&mut self, root: &Section<'_>) -> Option<Duration> {
+        let section = self.section(root, "oblivious");
+        let lifetime = self.duration(&section, "key-lifetime");
+        let is_target = self.boolean(&section, "target");
+        if let (false, Some(entry)) = (is_target, self.said(&section, "key-lifetime")) {
+            let message = "\"key-lifetime\" is ignored: there is no oblivious target";
+            self.problems.push(Problem::warning(entry.key_span, message));
+        }
+        is_target.then_some(lifetime)
+    }
+
+    fn local_sockets(&mut self, root: &Section<'_>) -> Vec<LocalSocket> {
+        let mut sockets: Vec<LocalSocket> = Vec::new();
+        for item in self.items(root, "local-sockets") {
+            let path = self.path(&item, "path");
+            let mode = self
+                .required(&item, "mode", |lowering, _, node| lowering.read(node, "octal digits", mode))
+                .value;
+            let mut text = |key| {
+                self.optional(&item, key, |lowering, _, node| lowering.read(node, "a name", account))
+                    .map(|at| at.value)
+            };
+            let (owner, group) = (text("owner"), text("group"));
+            let name = self.optional(&item, "name", |lowering, _, node| {
+                lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+            });
+            let Some(path) = path else {
+                if item.entry("path").is_none() {
+                    self.problems.push(Problem::error(item.span, "\"path\" is missing").expected("a file"));
+                }
+                continue;
+            };
+            let path = At { value: self.beside(path.span.file, &path.value), span: path.span };
+            if path.value.as_os_str().len() > SOCKET_PATH_OCTETS_MAX {
+                let message = format!("the path has more than {SOCKET_PATH_OCTETS_MAX} octets");
+                self.problems.push(Problem::error(path.span, message).expected("a shorter one (unix(7))"));
+            }
+            if let Some(first) = sockets.iter().find(|other| other.path.value == path.value) {
+                let twice = Problem::error(path.span, "this socket is opened twice");
+                self.problems.push(twice.hint_at("the first time is on ", first.path.span, ""));
+            }
+            sockets.push(LocalSocket { path, mode, owner, group, name });
+        }
+        sockets
     }
 
     /// Checks that what is to be spoken at an address goes together.
@@ -353,7 +423,17 @@ impl Lowering<'_> {
     /// Checks that listeners that take a certificate have one.
     fn check_secure(&mut self, listeners: Option<&[Listener]>, tls: &Tls) {
         let secure = |listener: &&Listener| listener.speaks.iter().any(|word| word.is_secure());
-        let first = listeners.into_iter().flatten().find(secure);
+        let all = || listeners.into_iter().flatten();
+        for listener in all() {
+            let Some(asked) = &listener.client_certificates else { continue };
+            if asked.value != ClientCertificateWord::Never && tls.client_ca.is_empty() {
+                self.problems.push(
+                    Problem::error(asked.span, "nobody is known who signs certificates of clients")
+                        .expected("a file with an authority's certificate under \"tls: client-ca:\""),
+                );
+            }
+        }
+        let first = all().find(secure);
         match first {
             Some(listener) if tls.certificates.is_empty() => self.problems.push(
                 Problem::error(listener.at.span, "there is no certificate for this listener")
@@ -524,20 +604,55 @@ impl Lowering<'_> {
         (address, user.zip(password))
     }
 
-    /// Reads what one server must prove.
-    fn server_tls(&mut self, item: &Section<'_>) -> ServerTls {
+    /// Reads which authorities are trusted.
+    fn roots(&mut self, item: &Section<'_>) -> At<TrustedRoots> {
         let roots = self.required(item, "roots", |lowering, _, node| {
             lowering.read(node, "\"mozilla\" or a path", |text| match text {
                 "mozilla" => Ok(TrustedRoots::Mozilla),
                 other => path(other).map(TrustedRoots::File),
             })
         });
-        let roots = match roots.value {
+        match roots.value {
             TrustedRoots::File(file) => {
                 At { value: TrustedRoots::File(self.beside(roots.span.file, &file)), span: roots.span }
             }
             TrustedRoots::Mozilla => roots,
-        };
+        }
+    }
+
+    /// Reads the oblivious targets that messages are carried to.
+    fn relay_to(&mut self, root: &Section<'_>) -> Vec<RelayTarget> {
+        let section = self.section(root, "oblivious");
+        let mut targets = Vec::new();
+        for item in self.items(&section, "relay-to") {
+            let target = self.optional(&item, "target", |lowering, _, node| {
+                lowering.read(node, "a name such as odoh.example.net", |text| {
+                    let (host, port) = text.rsplit_once(':').unwrap_or((text, "443"));
+                    let port = port.parse::<u16>().ok().filter(|port| *port > 0);
+                    let port =
+                        port.ok_or_else(|| Misread::whole(text, format!("\"{text}\" has no port in it")))?;
+                    tls_name(host).map(|host| (host, port))
+                })
+            });
+            let dial = self.optional(&item, "dial", |lowering, _, node| {
+                lowering.read(node, "an IP address", values::address)
+            });
+            let roots = self.roots(&item);
+            let Some(At { value: (host, port), span }) = target else {
+                if item.entry("target").is_none() {
+                    self.problems.push(Problem::error(item.span, "\"target\" is missing").expected("a name"));
+                }
+                continue;
+            };
+            let dial = dial.map(|at| at.value);
+            targets.push(RelayTarget { host: At { value: host, span }, port, dial, roots });
+        }
+        targets
+    }
+
+    /// Reads what one server must prove.
+    fn server_tls(&mut self, item: &Section<'_>) -> ServerTls {
+        let roots = self.roots(item);
         ServerTls {
             name: self.optional(item, "tls-name", |lowering, _, node| {
                 lowering.read(node, "a host name or an address", tls_name)
@@ -730,7 +845,7 @@ impl Lowering<'_> {
                 let includes = Includes { directory: directory.clone(), read: &read };
                 let (records, mistakes) = parse_all(&scalar.text, origin.as_name(), &includes);
                 for mistake in mistakes {
-                    let misread = values::Misread::from(mistake);
+                    let misread = Misread::from(mistake);
                     let span = scalar.span(misread.at.start, misread.at.end);
                     lowering.problems.push(misread.into_problem(span));
                 }
@@ -785,6 +900,7 @@ impl Lowering<'_> {
             connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
             idle_timeout: self.duration(&tcp, "idle-timeout"),
             first_query_timeout: self.duration(&tcp, "first-query-timeout"),
+            age: self.duration_or(&tcp, "age"),
             pipeline: self.whole(&tcp, "pipeline") as u32,
         };
         let rate = Rate {
@@ -1065,7 +1181,8 @@ mod tests {
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzones: [{name: example.org, file: org.zone, sign: s, \
-             make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}]}]\nsigning: {s: {}}\n",
+             make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}]}]\nsigning: {s: {}}\n\
+             local-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = ROWS.iter().map(|row| row.path).collect();

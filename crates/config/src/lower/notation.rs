@@ -17,6 +17,29 @@ pub(super) fn path(text: &str) -> Read<PathBuf> {
     Ok(PathBuf::from(text))
 }
 
+/// Octets of the path of a Unix socket (`sun_path` of Linux, without the octet at its end).
+pub(super) const SOCKET_PATH_OCTETS_MAX: usize = 107;
+
+/// Reads the rights of a file.
+pub(super) fn mode(text: &str) -> Read<u32> {
+    let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| is_octal && *mode <= 0o777);
+    mode.ok_or_else(|| {
+        Misread::whole(text, format!("\"{text}\" is no file mode"))
+            .expected("three octal digits, such as 660")
+    })
+}
+
+/// Reads the name or number of a user or group.
+pub(super) fn account(text: &str) -> Read<String> {
+    let may_stand = |octet: u8| octet.is_ascii_graphic() && !b":/".contains(&octet);
+    if !text.is_empty() && text.bytes().all(may_stand) {
+        return Ok(text.to_owned());
+    }
+    let message = format!("\"{}\" is no name of a user or group", text.escape_default());
+    Err(Misread::whole(text, message))
+}
+
 /// Octets of the name of an interface (`IFNAMSIZ`, less the octet at its end).
 const INTERFACE_OCTETS_MAX: usize = 15;
 

@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use config::settings::{LogFormat, LogLevel};
+use config::settings::{LocalSocket, LogFormat, LogLevel};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
-use engine::{SnapshotCell, Vigil};
+use engine::{SnapshotCell, Transport, Vigil};
 use fetch::plan::Target;
 use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
@@ -93,8 +93,9 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let startup = &loaded.settings.startup;
     let cores = sys::allowed_cores();
     let workers = config::workers(startup, &System);
-    let opened =
+    let mut opened =
         sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
+    let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
     let devices = devices::open(startup, opened.sockets.addresses(), workers)?;
     devices.devices.ban(&loaded.settings.deny);
     for unused in opened.sockets.unused() {
@@ -117,12 +118,15 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     if let Err(error) = state {
         debug!(folder = %startup.state_directory.display(), %error, "no folder for state");
     }
-    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, devices, socket })
+    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, local, devices, socket })
 }
 
 /// Starts the workers and stays until the end.
 fn start(started: Started) -> Result<ExitCode, String> {
-    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, devices, socket } = started;
+    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, local, devices, socket } =
+        started;
+    // Their files go when the server does.
+    let _local = local;
     let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
@@ -145,7 +149,11 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let reclaim = reclaim::start().map_err(|error| format!("a thread cannot be started: {error}"))?;
     let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
-    let (upstreams, watched) = watch::channel(Upstreams { plan: Arc::clone(&plans.fetch), adopted });
+    let (upstreams, watched) = watch::channel(Upstreams {
+        plan: Arc::clone(&plans.fetch),
+        relay: Arc::clone(&plans.relay),
+        adopted,
+    });
     let (stopper, stop) = listen::stop();
     let tls = Arc::new(listen::TlsCell::new(plans.tls.clone()));
     let (ended, all_ended) = mpsc::channel(1);
@@ -209,7 +217,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         origin,
         startup: loaded.settings.startup.clone(),
         started: began,
-        listeners: shown(&listeners),
+        listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
         faces,
         cell,
         tls,
@@ -417,8 +425,12 @@ fn control_socket(args: &SocketArgs, state_folder: &Path, user: &Become) -> Opti
 }
 
 /// Returns the listeners as the operator sees them.
-fn shown(listeners: &[listen::Bound]) -> Vec<api::Listener> {
+fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listener> {
     let mut shown = Vec::new();
+    for socket in local {
+        let at = socket.path.value.display().to_string();
+        shown.push(api::Listener { at, transport: Transport::Unix.word().to_owned() });
+    }
     for bound in listeners {
         let mut show = |transport: &str| {
             shown.push(api::Listener { at: bound.address.to_string(), transport: transport.to_owned() });
@@ -437,6 +449,7 @@ fn shown(listeners: &[listen::Bound]) -> Vec<api::Listener> {
         }
         match bound.transports.connections {
             Some(Connections::Dns) => show("tcp"),
+            Some(Connections::Local) => show(Transport::Unix.word()),
             Some(Connections::Tls) => show("tls"),
             Some(Connections::Https) => show("https"),
             Some(Connections::Http) => show("http"),
@@ -470,6 +483,7 @@ struct Started {
     cores: Vec<usize>,
     workers: usize,
     opened: sockets::Opened,
+    local: Vec<listen::LocalFile>,
     devices: devices::Opened,
     socket: Option<Socket>,
 }

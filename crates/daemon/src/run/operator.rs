@@ -291,10 +291,10 @@ impl Running {
         // into use, then the old ones go: no query meets an upstream that its worker does not know.
         // Before the first query that tells by the new numbers.
         self.orders.adopt(&self.jobs, &plans);
-        self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)));
+        self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)), &plans.relay);
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.tls.publish(plans.tls.clone());
-        self.adopt(Arc::clone(&plans.fetch));
+        self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
         work.kept = kept;
     }
@@ -458,9 +458,9 @@ impl Running {
     }
 
     /// Gives the workers a plan and waits until they have it.
-    fn adopt(&self, plan: Arc<fetch::Plan>) {
+    fn adopt(&self, plan: Arc<fetch::Plan>, relay: &Arc<fetch::RelayPlan>) {
         let (adopted, heard) = sync_channel(self.faces.len());
-        self.upstreams.send_replace(Upstreams { plan, adopted });
+        self.upstreams.send_replace(Upstreams { plan, relay: Arc::clone(relay), adopted });
         let deadline = Instant::now() + ADOPTION_PATIENCE;
         for _ in &self.faces {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -3,9 +3,11 @@
 use std::io;
 
 use config::Listening;
-use listen::{BindError, Kind, Plan, Sockets};
+use config::settings::LocalSocket;
+use listen::{BindError, Kind, LocalFile, LocalPlan, Plan, Sockets};
 
 use crate::port_taken::{Holder, Obstacle};
+use crate::sys;
 
 /// The open sockets, and why they are not on port 53 if that was wanted.
 pub(crate) struct Opened {
@@ -47,6 +49,29 @@ fn open_here(plan: &Plan, workers: usize) -> Result<Sockets, BindError> {
         }
         opened => opened,
     }
+}
+
+/// Opens the Unix sockets of the configuration; their files last as long as what is returned.
+pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Result<Vec<LocalFile>, String> {
+    let open = |(number, socket): (u16, &LocalSocket)| {
+        let path = socket.path.value.clone();
+        let at = path.display().to_string();
+        let failed = |why: String| format!("cannot listen on {at}: {why}");
+        let number_of = |name: &str, find: fn(&str) -> io::Result<Option<u32>>, what: &str| {
+            if let Ok(number) = name.parse() {
+                return Ok(number);
+            }
+            let found = find(name).map_err(|error| failed(format!("{what} \"{name}\": {error}")))?;
+            found.ok_or_else(|| failed(format!("there is no {what} \"{name}\"")))
+        };
+        let user = |name: &str| sys::find_user(name).map(|user| user.map(|user| user.uid));
+        let owner = socket.owner.as_deref().map(|name| number_of(name, user, "user")).transpose()?;
+        let group =
+            socket.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
+        let plan = LocalPlan { path, mode: socket.mode, owner, group };
+        sockets.open_local(&plan, number).map_err(|error| failed(error.to_string()))
+    };
+    (0..).zip(wanted).map(open).collect()
 }
 
 fn is_without_family(error: &io::Error) -> bool {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
-    Address, Client, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell, Verdict, Vigil, Worker,
+    Address, Client, Courier, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell, Verdict, Vigil,
+    Worker,
 };
 use listen::{Stop, WorkerSockets, XdpQueue};
 use tokio::runtime::{Builder, LocalOptions};
@@ -98,6 +99,8 @@ fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
 #[derive(Clone)]
 pub(crate) struct Upstreams {
     pub(crate) plan: Arc<fetch::Plan>,
+    /// Where oblivious messages are carried to.
+    pub(crate) relay: Arc<fetch::RelayPlan>,
     /// Hears one word of every worker that has adopted the plan.
     pub(crate) adopted: SyncSender<()>,
 }
@@ -151,13 +154,17 @@ async fn serve(parts: Parts) -> io::Result<()> {
     let worker = Rc::new(Worker { index, started, engine, vigil });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
     let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
-    let local = Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone() });
+    let relay = fetch::Relay::new(Arc::clone(&upstreams.borrow().relay));
+    let courier: Rc<dyn Courier> = Rc::new(fetch::RelayCourier(Rc::clone(&relay)));
+    let local =
+        Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone(), courier: Some(courier) });
     let adoption = async {
         while upstreams.changed().await.is_ok() {
             let new = upstreams.borrow_and_update().clone();
             // An idle worker adopts the snapshot with it, so that the old one can be freed.
             worker.engine.borrow_mut().begin(Now::new(SystemTime::now(), started.elapsed()));
             desk.adopt(&new.plan);
+            relay.adopt(new.relay);
             // Whoever waited for it may have gone.
             let _ = new.adopted.try_send(());
         }

@@ -8,11 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Client, ConnectionText, Transport};
+use engine::{Client, ConnectionText, Delivery, Parcel, Said, Transport};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
+use odoh::{ResponseContext, Wrong};
 use tokio::time::timeout;
 use wire::message::Section;
 use wire::{Flags, Header, Message, Rcode, Rtype};
@@ -21,9 +22,11 @@ use super::request::{self, Asked, JSON, MESSAGE, Refusal};
 use super::{Handle, Working, forwarded, json};
 use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
 use crate::bind::Entrance;
+use crate::oblivious::ObliviousKeys;
 use crate::plan::TcpPlan;
-use crate::service::Service;
+use crate::service::{Answer as _, Service};
 use crate::tcp::Shared;
+use crate::tls::ShownCertificate;
 use crate::udp::is_proxy;
 
 /// Who speaks HTTP with us, over one connection.
@@ -36,6 +39,8 @@ pub(crate) struct Visit<S: Service> {
     client: Client,
     /// The name of the server that the client wants to speak with.
     server_name: Option<Box<str>>,
+    /// What the client's certificate says.
+    certificate: Option<ShownCertificate>,
 }
 
 impl<S: Service + 'static> Visit<S> {
@@ -56,7 +61,15 @@ impl<S: Service + 'static> Visit<S> {
             listener: entrance.listener,
             connection: 0,
         };
-        Self { asker: Asker::new(shared), handle, key, entrance, client, server_name: None }
+        Self {
+            asker: Asker::new(shared),
+            handle,
+            key,
+            entrance,
+            client,
+            server_name: None,
+            certificate: None,
+        }
     }
 
     /// Returns the same visit, by a client whose address a proxy has not seen proven.
@@ -67,6 +80,11 @@ impl<S: Service + 'static> Visit<S> {
     /// Returns the same visit, with the name that the client has for us.
     pub(crate) fn named(self, server_name: Option<&str>) -> Self {
         Self { server_name: server_name.map(Into::into), ..self }
+    }
+
+    /// Returns the same visit, by a client that has shown a certificate, or not.
+    pub(crate) fn shown(self, certificate: Option<ShownCertificate>) -> Self {
+        Self { certificate, ..self }
     }
 
     pub(super) fn plan(&self) -> &TcpPlan {
@@ -155,7 +173,10 @@ async fn try_respond<S: Service + 'static>(
     head: &Parts,
     body: impl Future<Output = Result<Vec<u8>, Refusal>>,
 ) -> Result<Response<Once>, Refusal> {
-    let asked = match request::read(&head.method, &head.uri, &head.headers, &visit.entrance.paths) {
+    let shared = visit.asker.shared();
+    let target = shared.oblivious();
+    let what = (&*visit.entrance.paths, target.is_some());
+    let asked = match request::read(&head.method, &head.uri, &head.headers, what) {
         Ok(asked) => asked,
         Err(refusal) => {
             // A stream that is reset while its body is under way looks broken to some clients: they are heard out, within bounds.
@@ -163,27 +184,39 @@ async fn try_respond<S: Service + 'static>(
             return Err(refusal);
         }
     };
-    let (query, is_json) = match asked {
-        Asked::Message(query) => (query, false),
-        Asked::Body => {
-            let patience = visit.asker.shared().plan().query_timeout;
-            let read = timeout(patience, body).await;
-            let slow = Refusal { status: StatusCode::REQUEST_TIMEOUT, text: "the body took too long\n" };
-            (read.map_err(|_| slow)??, false)
-        }
+    let read = async {
+        let slow = Refusal { status: StatusCode::REQUEST_TIMEOUT, text: "the body took too long\n" };
+        timeout(shared.plan().query_timeout, body).await.map_err(|_| slow)?
+    };
+    let now_ms = || shared.service().now().monotonic_ms;
+    let (query, form) = match asked {
+        Asked::Message(query) => (query, Form::Message),
+        Asked::Body => (read.await?, Form::Message),
         Asked::Json(parameters) => {
             let query = json::query(&parameters);
-            (query.map_err(|text| Refusal { status: StatusCode::BAD_REQUEST, text })?, true)
+            (query.map_err(|text| Refusal { status: StatusCode::BAD_REQUEST, text })?, Form::Json)
         }
+        Asked::ObliviousBody => {
+            let sealed = read.await?;
+            let opened = target.ok_or(FAULT)?.open(&sealed, now_ms());
+            let (query, context) = opened.map_err(unopened)?;
+            (query, Form::Oblivious(Box::new(context)))
+        }
+        Asked::Relay { target, path } => {
+            let courier = shared.service().courier().filter(|courier| courier.serves(&target));
+            let courier = courier.filter(|_| visit.may_relay(head)).ok_or(NOT_CARRIED)?;
+            let parcel = Parcel { target, path, sealed: read.await? };
+            let delivery = visit.asker.carry(&*courier, parcel).await.map_err(|TooMany| TOO_MANY)?;
+            return Ok(relayed(delivery));
+        }
+        Asked::ObliviousConfigs => return configs(target.ok_or(FAULT)?, now_ms()),
     };
     let reply = visit.ask(head, &query).await?;
     let max_age = max_age(&reply);
-    let (kind, body) = if is_json {
-        let text = json::reply(&reply);
-        let text = text.ok_or(Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, text: "" })?;
-        (JSON, Bytes::from(text))
-    } else {
-        (MESSAGE, reply)
+    let (kind, body) = match form {
+        Form::Message => (MESSAGE, reply),
+        Form::Json => (JSON, Bytes::from(json::reply(&reply).ok_or(FAULT)?)),
+        Form::Oblivious(context) => return sealed(&context, &reply),
     };
     let mut response = Response::new(Once(Some(body)));
     let headers = response.headers_mut();
@@ -193,6 +226,80 @@ async fn try_respond<S: Service + 'static>(
     }
     if let (Some(elsewhere), Transport::Https) = (&visit.entrance.alt_svc, visit.client.transport) {
         headers.insert(ALT_SVC, elsewhere.clone());
+    }
+    Ok(response)
+}
+
+/// How a reply is told.
+enum Form {
+    Message,
+    Json,
+    /// Encrypted for whoever a relay speaks for.
+    Oblivious(Box<ResponseContext>),
+}
+
+/// Something that does not happen.
+const FAULT: Refusal = Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, text: "" };
+
+/// Says why an oblivious query cannot be read (RFC 9230 §4.3).
+fn unopened(wrong: Wrong) -> Refusal {
+    match wrong {
+        Wrong::Key => Refusal { status: StatusCode::UNAUTHORIZED, text: "this is for another key\n" },
+        _ => Refusal { status: StatusCode::BAD_REQUEST, text: "this is no oblivious DNS message\n" },
+    }
+}
+
+/// Returns the response with a reply that only the client can read; nobody on the way may keep it (RFC 9230 §4.3).
+fn sealed(context: &ResponseContext, reply: &[u8]) -> Result<Response<Once>, Refusal> {
+    let body = context.seal(reply).map_err(|_| FAULT)?;
+    let mut response = Response::new(Once(Some(Bytes::from(body))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(odoh::MEDIA_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+    Ok(response)
+}
+
+/// Messages are not carried to this target, or not for this client.
+const NOT_CARRIED: Refusal =
+    Refusal { status: StatusCode::FORBIDDEN, text: "nothing is carried to this target\n" };
+const TOO_MANY: Refusal =
+    Refusal { status: StatusCode::TOO_MANY_REQUESTS, text: "too many queries of this connection wait\n" };
+
+/// Passes on what a target said (RFC 9230 §4.3), or says that it could not be reached (RFC 9209).
+fn relayed(delivery: Option<Delivery>) -> Response<Once> {
+    let (status, told, sealed) = match delivery {
+        Some(Delivery { status, sealed }) if status == 200 && !sealed.is_empty() => (status, None, sealed),
+        // An answer in the clear would be from somebody else.
+        Some(Delivery { status: 200, .. }) => {
+            (502, Some("gannet; error=http_protocol_error".to_owned()), Vec::new())
+        }
+        Some(Delivery { status, sealed }) => {
+            (status, Some(format!("gannet; received-status={status}")), sealed)
+        }
+        None => (502, Some("gannet; error=destination_unavailable".to_owned()), Vec::new()),
+    };
+    let is_sealed = !sealed.is_empty();
+    let mut response = Response::new(Once(is_sealed.then(|| Bytes::from(sealed))));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let headers = response.headers_mut();
+    if is_sealed {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(odoh::MEDIA_TYPE));
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+    if let Some(told) = told.and_then(|told| HeaderValue::try_from(told).ok()) {
+        headers.insert("proxy-status", told);
+    }
+    response
+}
+
+/// Returns what clients are told of the target's keys.
+fn configs(target: &ObliviousKeys, now_ms: u64) -> Result<Response<Once>, Refusal> {
+    let body = target.configs(now_ms).map_err(|_| FAULT)?;
+    let mut response = Response::new(Once(Some(Bytes::from(body))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    if let Ok(value) = HeaderValue::try_from(format!("max-age={}", target.fresh_seconds(now_ms))) {
+        headers.insert(CACHE_CONTROL, value);
     }
     Ok(response)
 }
@@ -241,21 +348,32 @@ impl<S: Service + 'static> Visit<S> {
         }
     }
 
+    /// Returns whether messages are carried for whoever sent this request: the access list holds for it as for a query.
+    fn may_relay(&self, head: &Parts) -> bool {
+        let service = self.asker.shared().service();
+        let now = service.now();
+        let mut engine = service.engine();
+        engine.begin(now);
+        engine.lets_in(&self.client(head))
+    }
+
     /// Has the engine answer, and waits if it must.
     async fn ask(&self, head: &Parts, query: &[u8]) -> Result<Bytes, Refusal> {
         self.asker.shared().counters().http_queries.bump();
         let say = |text: &ConnectionText| match text {
-            ConnectionText::ServerName => self.server_name.as_deref().map(str::as_bytes),
-            ConnectionText::Path => Some(head.uri.path().as_bytes()),
-            ConnectionText::Header(name) => head.headers.get(&**name).map(HeaderValue::as_bytes),
+            ConnectionText::ServerName => self.server_name.as_deref().map(str::as_bytes).into(),
+            ConnectionText::Path => Said::One(head.uri.path().as_bytes()),
+            ConnectionText::Header(name) => head.headers.get(&**name).map(HeaderValue::as_bytes).into(),
+            ConnectionText::CertificateSubject
+            | ConnectionText::CertificateNames
+            | ConnectionText::CertificateFingerprint => {
+                ShownCertificate::say(self.certificate.as_ref(), text)
+            }
         };
         match self.asker.ask(query, self.client(head), say).await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err(unanswered(query)),
-            Err(TooMany) => {
-                let text = "too many queries of this connection wait\n";
-                Err(Refusal { status: StatusCode::TOO_MANY_REQUESTS, text })
-            }
+            Err(TooMany) => Err(TOO_MANY),
         }
     }
 }

@@ -40,11 +40,13 @@ pub(crate) async fn talk_h3<S: Service + 'static>(
     };
     // Dropping it ends the answers.
     let mut streams = JoinSet::new();
+    let plan = *shared.plan();
     loop {
-        let is_stopping = handle.is_stopping();
+        let is_old = handle.is_old(&plan);
+        let is_stopping = is_old || handle.is_stopping();
         if is_stopping && streams.is_empty() {
             connection.close(NO_ERROR, b"");
-            return Ending::Stopping;
+            return if is_old { Ending::Finished } else { Ending::Stopping };
         }
         if streams.is_empty() {
             shared.quiet(key);
@@ -60,6 +62,7 @@ pub(crate) async fn talk_h3<S: Service + 'static>(
                     return Ending::Evicted;
                 }
             }
+            () = handle.grows_old(&plan), if !is_stopping => {}
             error = connection.closed() => return quic::ending(&error),
             request = requests.accept(), if !is_stopping => match request {
                 Ok(Some(request)) => {

@@ -11,11 +11,13 @@ mod json;
 mod request;
 
 use std::cell::{Cell, RefCell};
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use engine::Transport;
@@ -35,6 +37,7 @@ use crate::plan::{Connections, TcpPlan};
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
 use crate::service::Service;
 use crate::tcp::{Ending, Guest, Place, Shared};
+use crate::tls::ShownCertificate;
 
 /// Octets of the head of a request.
 const HEAD_OCTETS_MAX: usize = 16 << 10;
@@ -64,16 +67,44 @@ where
     F::Output: 'static,
 {
     fn execute(&self, future: F) {
-        // A stream of HTTP/2: it ends with the reply it waits for, and the desk sees to it that there is one in time.
-        drop(tokio::task::spawn_local(future));
+        // A stream of HTTP/2. Most are answered from memory, at once: their replies leave together with what else the
+        // connection writes, and no task is made for them. One that has to wait hears nothing of what happens from here until
+        // the task begins, which looks at everything again.
+        let mut stream = Box::pin(future);
+        if stream.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            // It ends with the reply it waits for, and the desk sees to it that there is one in time.
+            drop(tokio::task::spawn_local(stream));
+        }
     }
 }
 
-/// How HTTP is spoken.
-pub(crate) type Builder = auto::Builder<Here>;
+/// How a connection speaks HTTP.
+type Builder = auto::Builder<Here>;
+
+/// How HTTP is spoken, by what was agreed on in the handshake.
+pub(crate) struct Builders {
+    /// Nothing, or there was none: the first octets tell.
+    either: Builder,
+    one: Builder,
+    two: Builder,
+}
+
+impl Builders {
+    pub(crate) fn new(plan: &TcpPlan) -> Self {
+        Self { either: builder(plan), one: builder(plan).http1_only(), two: builder(plan).http2_only() }
+    }
+
+    fn choose(&self, protocol: Option<&[u8]>) -> &Builder {
+        match protocol {
+            Some(b"h2") => &self.two,
+            Some(b"http/1.1") => &self.one,
+            _ => &self.either,
+        }
+    }
+}
 
 /// Returns how HTTP is spoken within the limits of `plan`.
-pub(crate) fn builder(plan: &TcpPlan) -> Builder {
+fn builder(plan: &TcpPlan) -> Builder {
     let mut builder = auto::Builder::new(Here);
     builder
         .http1()
@@ -105,6 +136,7 @@ pub(crate) struct Handle {
     working: Cell<u32>,
     /// When something was last done.
     active_at: Cell<Instant>,
+    opened_at: Instant,
     requests: Cell<u64>,
 }
 
@@ -130,6 +162,7 @@ impl Handle {
             changed: Notify::new(),
             working: Cell::new(0),
             active_at: Cell::new(Instant::now()),
+            opened_at: Instant::now(),
             requests: Cell::new(0),
         })
     }
@@ -156,6 +189,19 @@ impl Handle {
     /// Notes that something was done.
     pub(crate) fn touch(&self) {
         self.active_at.set(Instant::now());
+    }
+
+    /// Returns whether it is as old as it may become.
+    pub(crate) fn is_old(&self, plan: &TcpPlan) -> bool {
+        plan.age_max.is_some_and(|max| self.opened_at.elapsed() >= max)
+    }
+
+    /// Waits until it is as old as it may become.
+    pub(crate) async fn grows_old(&self, plan: &TcpPlan) {
+        match plan.age_max {
+            Some(max) => sleep_until(self.opened_at + max).await,
+            None => pending().await,
+        }
     }
 
     /// Waits for the next change from outside.
@@ -257,19 +303,22 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     );
     let visit = if verified { visit } else { visit.unproven() };
     if entrance.connections == Connections::Http {
-        return talk(shared, Rc::new(visit), stream).await;
+        return talk(shared, Rc::new(visit), stream, None).await;
     }
     if has_header && !shared.admits_handshake(peer.0) {
         return Err(Ending::HandshakesFull);
     }
-    let config = shared.https_config().ok_or(Ending::HandshakesFull)?;
+    let config = shared.https_config(&entrance).ok_or(Ending::HandshakesFull)?;
     let handshake = timeout(plan.handshake_timeout, TlsAcceptor::from(config).accept(stream));
     let stream = handle.unless_evicted(handshake).await?.map_err(|_| Ending::SlowHandshake)?;
     let stream = stream.map_err(|_| Ending::Tls)?;
     shared.counters().tls_handshakes.bump();
     handle.touch();
-    let visit = visit.named(stream.get_ref().1.server_name());
-    talk(shared, Rc::new(visit), stream).await
+    let session = stream.get_ref().1;
+    let certificate = ShownCertificate::of(session.peer_certificates());
+    let visit = visit.named(session.server_name()).shown(certificate);
+    let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    talk(shared, Rc::new(visit), stream, protocol.as_deref()).await
 }
 
 /// Reads a PROXY header and not an octet more.
@@ -307,11 +356,12 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static
     shared: &Rc<Shared<S>>,
     visit: Rc<Visit<S>>,
     stream: IO,
+    protocol: Option<&[u8]>,
 ) -> Result<(), Ending> {
     let plan = *shared.plan();
     let handle = Rc::clone(visit.handle());
     let service = service_fn(move |request| answer::answer(Rc::clone(&visit), request));
-    let builder = shared.http();
+    let builder = shared.http().choose(protocol);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut goodbye: Option<(Instant, Ending)> = None;
     loop {
@@ -337,6 +387,10 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static
                     // The worker's own deadline comes first, if it is sooner.
                     goodbye = Some((Instant::now() + plan.idle_timeout, Ending::Stopping));
                 }
+            }
+            () = handle.grows_old(&plan), if goodbye.is_none() => {
+                connection.as_mut().graceful_shutdown();
+                goodbye = Some((Instant::now() + plan.idle_timeout, Ending::Finished));
             }
             () = sleep_until(deadline) => {
                 if let Some((_, ending)) = goodbye {

@@ -10,6 +10,9 @@ pub(super) const MESSAGE: &str = "application/dns-message";
 /// The media type of answers in JSON.
 pub(super) const JSON: &str = "application/dns-json";
 
+/// Octets of the path at a target.
+const TARGET_PATH_OCTETS_MAX: usize = 256;
+
 /// What is asked.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -17,6 +20,17 @@ pub(super) enum Asked {
     Message(Vec<u8>),
     /// The message in the body.
     Body,
+    /// The oblivious message in the body (RFC 9230).
+    ObliviousBody,
+    /// The keys of the oblivious target.
+    ObliviousConfigs,
+    /// That the oblivious message in the body is carried to another target.
+    Relay {
+        /// The target.
+        target: String,
+        /// The path there.
+        path: String,
+    },
     /// A name, in the form of the JSON interface; the query part of the address.
     Json(String),
 }
@@ -39,8 +53,15 @@ pub(super) fn read(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-    paths: &[String],
+    (paths, is_target): (&[String], bool),
 ) -> Result<Asked, Refusal> {
+    if is_target && uri.path() == odoh::CONFIGS_PATH {
+        return if *method == Method::GET {
+            Ok(Asked::ObliviousConfigs)
+        } else {
+            Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"))
+        };
+    }
     if !paths.iter().any(|path| path == uri.path()) {
         return Err(refusal(StatusCode::NOT_FOUND, "nothing is served at this path\n"));
     }
@@ -50,6 +71,12 @@ pub(super) fn read(
         let kind = kind.split(';').next().unwrap_or("").trim();
         return if kind.eq_ignore_ascii_case(MESSAGE) {
             Ok(Asked::Body)
+        } else if kind.eq_ignore_ascii_case(odoh::MEDIA_TYPE)
+            && let Some(target) = parameter(query, "targethost")
+        {
+            relay(target, parameter(query, "targetpath"))
+        } else if is_target && kind.eq_ignore_ascii_case(odoh::MEDIA_TYPE) {
+            Ok(Asked::ObliviousBody)
         } else {
             Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/dns-message\n"))
         };
@@ -70,6 +97,17 @@ pub(super) fn read(
     let text =
         if wants_message { "the parameter \"dns\" is missing\n" } else { "\"dns\" or \"name\" is missing\n" };
     Err(refusal(StatusCode::BAD_REQUEST, text))
+}
+
+/// Reads whom an oblivious message is for (RFC 9230 §4.1).
+fn relay(target: &str, path: Option<&str>) -> Result<Asked, Refusal> {
+    let wrong = || refusal(StatusCode::BAD_REQUEST, "\"targethost\" and \"targetpath\" name no target\n");
+    let target = unescape(target).ok_or_else(wrong)?;
+    let path = path.and_then(unescape).ok_or_else(wrong)?;
+    let is_path = path.starts_with('/')
+        && path.len() <= TARGET_PATH_OCTETS_MAX
+        && path.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#');
+    if is_path { Ok(Asked::Relay { target, path }) } else { Err(wrong()) }
 }
 
 /// Returns a parameter of the query part, as it is written.
@@ -133,9 +171,41 @@ mod tests {
             headers.insert(CONTENT_TYPE, kind.parse().expect("a header"));
         }
         let method = method.parse().expect("a method");
-        let found =
-            read(&method, &address.parse().expect("an address"), &headers, &["/dns-query".to_owned()]);
-        assert_eq!(found.map_err(|refusal| refusal.status.as_u16()), *expect, "{method} {address} {kind}");
+        let paths = ["/dns-query".to_owned()];
+        let read = |is_target| {
+            let address = address.parse().expect("an address");
+            let found = read(&method, &address, &headers, (&paths, is_target));
+            found.map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(read(false), *expect, "{method} {address} {kind}");
+        assert_eq!(read(true), *expect, "{method} {address} {kind}, and an oblivious target");
+    }
+
+    #[test]
+    fn oblivious_requests_are_for_targets() {
+        let read = |method: Method, address: &str, is_target| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, odoh::MEDIA_TYPE.parse().expect("a header"));
+            let address = address.parse().expect("an address");
+            read(&method, &address, &headers, (&["/dns-query".to_owned()], is_target))
+                .map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(read(Method::POST, "/dns-query", true), Ok(Asked::ObliviousBody));
+        assert_eq!(read(Method::POST, "/dns-query", false), Err(415));
+        assert_eq!(read(Method::GET, "/.well-known/odohconfigs", true), Ok(Asked::ObliviousConfigs));
+        assert_eq!(read(Method::GET, "/.well-known/odohconfigs", false), Err(404));
+        assert_eq!(read(Method::POST, "/.well-known/odohconfigs", true), Err(405));
+        let relay = |path: &str| {
+            let address = format!("/dns-query?targethost=odoh.example.net&targetpath={path}");
+            read(Method::POST, &address, false)
+        };
+        let (target, path) = ("odoh.example.net".to_owned(), "/dns-query".to_owned());
+        assert_eq!(relay("%2Fdns-query"), Ok(Asked::Relay { target: target.clone(), path: path.clone() }));
+        assert_eq!(relay("/dns-query"), Ok(Asked::Relay { target, path }));
+        for wrong in ["dns-query", "/a%20b", "/a%0d%0ab", "/%zz", "", &format!("/{}", "x".repeat(300))] {
+            assert_eq!(relay(wrong), Err(400), "{wrong}");
+        }
+        assert_eq!(read(Method::POST, "/dns-query?targethost=odoh.example.net", true), Err(400));
     }
 
     #[test]

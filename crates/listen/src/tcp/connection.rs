@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
-use std::net::TcpStream;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use engine::{Address, Outlet};
+use socket2::Socket;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
@@ -100,7 +100,7 @@ impl Ending {
 
 /// The shared part of a connection.
 pub(crate) struct Connection {
-    pub(super) socket: AsyncFd<TcpStream>,
+    pub(super) socket: AsyncFd<Socket>,
     output: RefCell<Buffer>,
     pub(super) secure: Option<RefCell<Box<Secure>>>,
     output_octets_max: usize,
@@ -129,7 +129,7 @@ impl Guest for Connection {
 
 impl Connection {
     pub(super) fn new(
-        socket: AsyncFd<TcpStream>,
+        socket: AsyncFd<Socket>,
         secure: Option<Box<Secure>>,
         pool: Rc<Pool>,
         output_octets_max: usize,

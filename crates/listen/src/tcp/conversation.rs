@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Transport};
+use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Said, Transport};
 use tokio::time::{Instant, Sleep};
 
 use super::Shared;
@@ -17,7 +17,7 @@ use super::buffer::Buffer;
 use super::connection::{Connection, Ending, MESSAGE_OCTETS_MAX, Secure};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
-use crate::tls::SEALED_OCTETS_MAX;
+use crate::tls::{SEALED_OCTETS_MAX, ShownCertificate};
 
 /// Octets read at once.
 pub(super) const INPUT_OCTETS: usize = 16 << 10;
@@ -119,12 +119,11 @@ impl<S: Service> Conversation<S> {
         connection: Rc<Connection>,
         key: usize,
         peer: (IpAddr, u16),
-        listener: ListenerId,
+        (listener, transport): (ListenerId, Transport),
         opening: Opening,
     ) -> Self {
         let (address, port) = peer;
         let input = Buffer::new(Rc::clone(&shared.pool));
-        let transport = if connection.secure.is_some() { Transport::Tls } else { Transport::Tcp };
         let client = Client {
             address,
             port,
@@ -217,7 +216,9 @@ impl<S: Service> Conversation<S> {
 
     /// Returns whether no further queries are answered.
     fn is_finishing(&self) -> bool {
-        self.connection.is_stopping() || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max)
+        self.connection.is_stopping()
+            || self.shared.plan.queries_max.is_some_and(|max| self.queries >= max)
+            || self.shared.plan.age_max.is_some_and(|max| self.opened_at.elapsed() >= max)
     }
 
     /// Works on `octets` new octets in the input.
@@ -501,7 +502,9 @@ impl<S: Service> Conversation<S> {
                 Some((self.active_at + timeout, Ending::Idle))
             }
         };
-        [output, input].into_iter().flatten().min_by_key(|&(at, _)| at)
+        // A busy one ends when it has been answered.
+        let age = plan.age_max.filter(|_| !is_busy).map(|max| (self.opened_at + max, Ending::Finished));
+        [output, input, age].into_iter().flatten().min_by_key(|&(at, _)| at)
     }
 }
 
@@ -518,9 +521,13 @@ fn recognise<E: Answer>(connection: &Connection, engine: &E) -> u64 {
     let Some(secure) = &connection.secure else { return 0 };
     let secure = secure.borrow();
     let name = secure.session.server_name().map(str::as_bytes);
+    let certificate = secure.session.certificate();
     engine.connection_bits(|text| match text {
-        ConnectionText::ServerName => name,
-        ConnectionText::Path | ConnectionText::Header(_) => None,
+        ConnectionText::ServerName => name.into(),
+        ConnectionText::Path | ConnectionText::Header(_) => Said::Nothing,
+        ConnectionText::CertificateSubject
+        | ConnectionText::CertificateNames
+        | ConnectionText::CertificateFingerprint => ShownCertificate::say(certificate.as_ref(), text),
     })
 }
 

@@ -13,13 +13,17 @@ mod table;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Transport;
 use rustls::ServerConfig;
+use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
@@ -36,6 +40,7 @@ use self::table::Table;
 use crate::bind::Entrance;
 use crate::counters::Counters;
 use crate::http;
+use crate::oblivious::ObliviousKeys;
 use crate::plan::{Connections, TcpPlan};
 use crate::service::Service;
 use crate::sys;
@@ -55,6 +60,27 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Octets read and thrown away meanwhile.
 const LINGER_OCTETS_MAX: usize = 64 << 10;
 
+/// A socket that connections come from.
+pub(crate) trait Door: AsRawFd {
+    /// Takes the next one, with its client's address and port.
+    fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))>;
+}
+
+impl Door for TcpListener {
+    fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))> {
+        let (stream, peer) = Self::accept(self)?;
+        Ok((stream.into(), (peer.ip().to_canonical(), peer.port())))
+    }
+}
+
+impl Door for UnixListener {
+    fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))> {
+        let (stream, _) = Self::accept(self)?;
+        // Whoever it is, it is on this machine.
+        Ok((stream.into(), (Ipv4Addr::LOCALHOST.into(), 0)))
+    }
+}
+
 /// An open connection, whatever it speaks.
 pub(crate) trait Guest {
     /// Ends it and gives its place to another at once.
@@ -72,9 +98,10 @@ pub(crate) struct Shared<S: Service> {
     places: Arc<Places>,
     handshakes: Arc<Handshakes>,
     doorman: RefCell<Doorman>,
+    oblivious: Option<Arc<ObliviousKeys>>,
     pool: Rc<Pool>,
     scratch: RefCell<Scratch<Deferred<S>>>,
-    http: http::Builder,
+    http: http::Builders,
     table: RefCell<Table<Rc<dyn Guest>>>,
     tasks: RefCell<JoinSet<()>>,
 }
@@ -85,7 +112,7 @@ impl<S: Service + 'static> Shared<S> {
         plan: TcpPlan,
         buffered_octets_max: usize,
         places: Arc<Places>,
-        (handshakes, tls): (Arc<Handshakes>, Arc<TlsCell>),
+        (handshakes, tls, oblivious): (Arc<Handshakes>, Arc<TlsCell>, Option<Arc<ObliviousKeys>>),
         counters: Arc<Counters>,
     ) -> Rc<Self> {
         Rc::new(Self {
@@ -95,24 +122,25 @@ impl<S: Service + 'static> Shared<S> {
             places,
             handshakes,
             doorman: RefCell::new(Doorman::new(tls)),
+            oblivious,
             pool: Pool::new(buffered_octets_max),
             scratch: RefCell::new(Scratch::new()),
-            http: http::builder(&plan),
+            http: http::Builders::new(&plan),
             table: RefCell::new(Table::new()),
             tasks: RefCell::new(JoinSet::new()),
         })
     }
 
     /// Accepts connections until it is dropped.
-    pub(crate) async fn accept(
+    pub(crate) async fn accept<D: Door>(
         self: Rc<Self>,
-        listener: AsyncFd<TcpListener>,
+        listener: AsyncFd<D>,
         entrance: Arc<Entrance>,
     ) -> io::Result<()> {
         loop {
             let mut ready = listener.readable().await?;
             for _ in 0..ACCEPTS_MAX {
-                match listener.get_ref().accept() {
+                match Door::accept(listener.get_ref()) {
                     Ok((stream, peer)) => self.open(stream, peer, &entrance),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         ready.clear_ready();
@@ -132,8 +160,7 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Takes a new connection in, if there is a place.
-    fn open(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, entrance: &Arc<Entrance>) {
-        let peer = (peer.ip().to_canonical(), peer.port());
+    fn open(self: &Rc<Self>, stream: Socket, peer: (IpAddr, u16), entrance: &Arc<Entrance>) {
         let opening = if is_proxy(&entrance.proxies, peer.0) { Opening::Header } else { Opening::Queries };
         let Some(mut place) = self.find_place() else {
             self.counters.tcp_refused_full.bump();
@@ -149,16 +176,21 @@ impl<S: Service + 'static> Shared<S> {
                 self.open_http((stream, peer), entrance, place, opening);
                 return;
             }
-            Connections::Dns => None,
+            Connections::Dns | Connections::Local => None,
             Connections::Tls => {
-                let Some(secure) = self.secure(peer.0, opening) else {
+                let Some(secure) = self.secure(peer.0, opening, entrance) else {
                     self.counters.tls_refused.bump();
                     return;
                 };
                 Some(secure)
             }
         };
-        let Ok(socket) = prepare(stream) else {
+        let transport = match entrance.connections {
+            Connections::Tls => Transport::Tls,
+            Connections::Local => Transport::Unix,
+            Connections::Dns | Connections::Https | Connections::Http => Transport::Tcp,
+        };
+        let Ok(socket) = prepare(stream, transport) else {
             self.counters.tcp_accept_errors.bump();
             return;
         };
@@ -172,15 +204,21 @@ impl<S: Service + 'static> Shared<S> {
             Arc::clone(&self.counters),
         ));
         let key = self.table.borrow_mut().insert(Rc::clone(&connection) as Rc<dyn Guest>);
-        let conversation =
-            Conversation::new(Rc::clone(self), connection, key, peer, entrance.listener, opening);
+        let conversation = Conversation::new(
+            Rc::clone(self),
+            connection,
+            key,
+            peer,
+            (entrance.listener, transport),
+            opening,
+        );
         self.spawn(run(conversation));
     }
 
     /// Takes in a new connection that speaks HTTP.
     fn open_http(
         self: &Rc<Self>,
-        (stream, peer): (TcpStream, (IpAddr, u16)),
+        (stream, peer): (Socket, (IpAddr, u16)),
         entrance: &Arc<Entrance>,
         place: Place,
         opening: Opening,
@@ -190,7 +228,7 @@ impl<S: Service + 'static> Shared<S> {
             self.counters.tls_refused.bump();
             return;
         }
-        if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
+        if stream.set_nonblocking(true).and_then(|()| stream.set_tcp_nodelay(true)).is_err() {
             self.counters.tcp_accept_errors.bump();
             return;
         }
@@ -198,7 +236,7 @@ impl<S: Service + 'static> Shared<S> {
         let handle = http::Handle::new(place);
         let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn Guest>);
         let entrance = Arc::clone(entrance);
-        let accepted = http::Accepted { stream, peer, entrance, handle, key, has_header };
+        let accepted = http::Accepted { stream: stream.into(), peer, entrance, handle, key, has_header };
         self.spawn(http::run(Rc::clone(self), accepted));
     }
 
@@ -225,18 +263,23 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Returns how HTTP is spoken.
-    pub(crate) const fn http(&self) -> &http::Builder {
+    pub(crate) const fn http(&self) -> &http::Builders {
         &self.http
     }
 
+    /// Returns the keys of the oblivious target, if this is one.
+    pub(crate) fn oblivious(&self) -> Option<&ObliviousKeys> {
+        self.oblivious.as_deref()
+    }
+
     /// Returns how to speak TLS with clients that speak HTTP; `None` when there is no certificate.
-    pub(crate) fn https_config(&self) -> Option<Arc<ServerConfig>> {
-        self.doorman.borrow_mut().https()
+    pub(crate) fn https_config(&self, entrance: &Entrance) -> Option<Arc<ServerConfig>> {
+        self.doorman.borrow_mut().https(entrance.client_certificates)
     }
 
     /// Returns how to speak TLS in QUIC; `None` when there is no certificate.
-    pub(crate) fn quic_config(&self, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
-        self.doorman.borrow().quic(protocols)
+    pub(crate) fn quic_config(&self, entrance: &Entrance, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
+        self.doorman.borrow().quic(entrance.client_certificates, protocols)
     }
 
     /// Returns what tells that TLS is spoken in another way.
@@ -282,11 +325,11 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Begins a TLS session; `None` when there may be none now.
-    fn secure(&self, client: IpAddr, opening: Opening) -> Option<Box<Secure>> {
+    fn secure(&self, client: IpAddr, opening: Opening, entrance: &Entrance) -> Option<Box<Secure>> {
         if opening == Opening::Queries && !self.admits_handshake(client) {
             return None;
         }
-        let session = self.doorman.borrow_mut().begin()?;
+        let session = self.doorman.borrow_mut().begin(entrance.client_certificates)?;
         let mut scratch = self.scratch.borrow_mut();
         scratch.prepare_tls();
         Some(Secure::new(session, Rc::clone(&self.pool), Rc::clone(&scratch.sealed)))
@@ -378,11 +421,12 @@ async fn linger<S: Service>(conversation: &Conversation<S>) {
 }
 
 /// Makes an accepted connection ready for the runtime.
-fn prepare(stream: TcpStream) -> io::Result<AsyncFd<TcpStream>> {
+fn prepare(stream: Socket, transport: Transport) -> io::Result<AsyncFd<Socket>> {
     stream.set_nonblocking(true)?;
     // Linux hands the option down from the listening socket.
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    stream.set_nodelay(true)?;
+    if cfg!(not(any(target_os = "linux", target_os = "android"))) && transport != Transport::Unix {
+        stream.set_tcp_nodelay(true)?;
+    }
     sys::watch(stream, Interest::READABLE | Interest::WRITABLE)
 }
 

@@ -3,6 +3,7 @@
 //! Everything that a configuration says is compiled into one [`Tls`], which a reload replaces whole; connections keep the
 //! one they began with. Keys stay inside `rustls` and are never printed.
 
+mod certificate;
 mod handshakes;
 mod identity;
 mod session;
@@ -21,6 +22,10 @@ use rustls::server::{
 use rustls::version::{TLS12, TLS13};
 use tokio::sync::watch;
 
+use crate::plan::ClientCertificates;
+
+pub use certificate::CertificateFacts;
+pub(crate) use certificate::ShownCertificate;
 pub(crate) use handshakes::Handshakes;
 use identity::{Hearing, Identities};
 pub use identity::{Identity, IdentityError};
@@ -31,15 +36,30 @@ const ALPN_DOT: &[u8] = b"dot";
 /// The versions of HTTP over connections, the better one first (RFC 7301, RFC 9113 §3.1).
 const ALPN_HTTP: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
+/// What is demanded of clients in a handshake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    Nothing,
+    Optional,
+    Required,
+}
+
+impl Demand {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Optional, Self::Required];
+}
+
 /// The keys of session tickets, which all workers and configurations share, so that a client can resume on any of them.
 /// A new key is made every six hours, and the one before is still read.
+///
+/// Who resumes is not asked for a certificate again: a ticket is worth nothing where more is demanded than where it was
+/// given, because there the keys are others.
 #[derive(Clone)]
-pub struct TicketKeys(Arc<dyn ProducesTickets>);
+pub struct TicketKeys([Arc<dyn ProducesTickets>; 3]);
 
 impl TicketKeys {
     /// Makes keys.
     pub fn new() -> Result<Self, rustls::Error> {
-        aws_lc_rs::Ticketer::new().map(Self)
+        Ok(Self([aws_lc_rs::Ticketer::new()?, aws_lc_rs::Ticketer::new()?, aws_lc_rs::Ticketer::new()?]))
     }
 }
 
@@ -57,15 +77,16 @@ pub struct TlsPlan {
     pub tickets: TicketKeys,
     /// Whether TLS 1.2 is spoken besides TLS 1.3.
     pub speaks_tls12: bool,
-    /// Who signs the certificates of clients; if anybody, clients must have one.
+    /// Who signs the certificates of clients.
     pub client_roots: Vec<CertificateDer<'static>>,
 }
 
 /// How we speak TLS.
 pub struct Tls {
     identities: Arc<Identities>,
-    /// Complete but for the protocols and who looks for the certificate.
-    config: ServerConfig,
+    /// Complete but for the protocols and who looks for the certificate. Without authorities that sign for clients, only the
+    /// first is there.
+    configs: [Option<ServerConfig>; 3],
 }
 
 impl fmt::Debug for Tls {
@@ -80,46 +101,72 @@ impl Tls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let identities = Arc::new(Identities::new(plan.identities));
         let versions: &[_] = if plan.speaks_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
-        let verifier = verifier(&provider, plan.client_roots)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::clone(&identities) as _);
-        config.ticketer = plan.tickets.0;
-        // Tickets say everything; a table of sessions would be one more thing that strangers fill.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(Self { identities, config })
+        let mut configs = [None, None, None];
+        for ((demand, ticketer), place) in Demand::ALL.into_iter().zip(plan.tickets.0).zip(&mut configs) {
+            let Some(verifier) = verifier(&provider, &plan.client_roots, demand)? else { continue };
+            let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+                .with_protocol_versions(versions)?
+                .with_client_cert_verifier(verifier)
+                .with_cert_resolver(Arc::clone(&identities) as _);
+            config.ticketer = ticketer;
+            // Tickets say everything; a table of sessions would be one more thing that strangers fill.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            *place = Some(config);
+        }
+        Ok(Self { identities, configs })
+    }
+
+    /// Returns how to speak where clients show certificates or not; `None` if that is not possible: they have to show one,
+    /// and nobody signs for them.
+    fn config_for(&self, certificates: ClientCertificates) -> Option<&ServerConfig> {
+        let [nothing, optional, required] = &self.configs;
+        match certificates {
+            ClientCertificates::Never => nothing.as_ref(),
+            ClientCertificates::Optional => optional.as_ref(),
+            ClientCertificates::Required => required.as_ref(),
+            ClientCertificates::ByRoots => required.as_ref().or(nothing.as_ref()),
+        }
     }
 
     /// Returns how to speak with clients of some protocols.
     fn config(
         &self,
+        certificates: ClientCertificates,
         protocols: &[&[u8]],
         resolver: Option<Arc<dyn ResolvesServerCert>>,
-    ) -> Arc<ServerConfig> {
-        let mut config = self.config.clone();
+    ) -> Option<Arc<ServerConfig>> {
+        let mut config = self.config_for(certificates)?.clone();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         if let Some(resolver) = resolver {
             config.cert_resolver = resolver;
         }
-        Arc::new(config)
+        Some(Arc::new(config))
     }
 }
 
+/// Returns what checks the certificates of clients; `None` if some are demanded and nobody signs them.
 fn verifier(
     provider: &Arc<CryptoProvider>,
-    roots: Vec<CertificateDer<'static>>,
-) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
+    roots: &[CertificateDer<'static>],
+    demand: Demand,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, rustls::Error> {
+    if demand == Demand::Nothing {
+        return Ok(Some(Arc::new(NoClientAuth)));
+    }
     if roots.is_empty() {
-        return Ok(Arc::new(NoClientAuth));
+        return Ok(None);
     }
     let mut store = RootCertStore::empty();
     for root in roots {
-        store.add(root)?;
+        store.add(root.clone())?;
     }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
-        .build()
-        .map_err(|error| rustls::Error::General(error.to_string()))
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider));
+    let builder = match demand {
+        Demand::Nothing | Demand::Required => builder,
+        Demand::Optional => builder.allow_unauthenticated(),
+    };
+    let built = builder.build().map_err(|error| rustls::Error::General(error.to_string()))?;
+    Ok(Some(built))
 }
 
 /// Turns a private key into what signs with it.
@@ -153,12 +200,19 @@ impl TlsCell {
     }
 }
 
+/// How a listener's clients are spoken with, made when the first of them comes.
+struct Manner {
+    certificates: ClientCertificates,
+    dot: Option<Arc<ServerConfig>>,
+    https: Option<Arc<ServerConfig>>,
+}
+
 /// Begins one worker's sessions.
 pub(crate) struct Doorman {
     cell: Arc<TlsCell>,
     changes: watch::Receiver<Option<Arc<Tls>>>,
-    dot: Option<Arc<ServerConfig>>,
-    https: Option<Arc<ServerConfig>>,
+    /// At most one for each way to ask for certificates.
+    manners: Vec<Manner>,
     hearing: Arc<Hearing>,
 }
 
@@ -166,26 +220,36 @@ impl Doorman {
     pub(crate) fn new(cell: Arc<TlsCell>) -> Self {
         let mut changes = cell.0.subscribe();
         changes.mark_changed();
-        Self { cell, changes, dot: None, https: None, hearing: Arc::default() }
+        Self { cell, changes, manners: Vec::new(), hearing: Arc::default() }
     }
 
-    /// Adopts what the cell holds now.
-    fn adopt(&mut self) {
-        if !self.changes.has_changed().unwrap_or(false) {
-            return;
+    /// Returns how to speak as the cell says now.
+    fn manner(&mut self, certificates: ClientCertificates) -> Option<&Manner> {
+        if self.changes.has_changed().unwrap_or(false) {
+            self.changes.mark_unchanged();
+            self.manners.clear();
         }
-        self.changes.mark_unchanged();
-        let tls = self.cell.load();
-        self.https = tls.as_ref().map(|tls| tls.config(&ALPN_HTTP, None));
-        self.dot = tls.map(|tls| {
-            let resolver = self.hearing.listening(Arc::clone(&tls.identities));
-            tls.config(&[ALPN_DOT], Some(resolver))
+        let known = self.manners.iter().position(|manner| manner.certificates == certificates);
+        let at = known.unwrap_or_else(|| {
+            let tls = self.cell.load();
+            let https = tls.as_ref().and_then(|tls| tls.config(certificates, &ALPN_HTTP, None));
+            let dot = tls.and_then(|tls| {
+                let resolver = self.hearing.listening(Arc::clone(&tls.identities));
+                tls.config(certificates, &[ALPN_DOT], Some(resolver))
+            });
+            self.manners.push(Manner { certificates, dot, https });
+            self.manners.len() - 1
         });
+        self.manners.get(at)
     }
 
     /// Returns how to speak with clients over QUIC; `None` when there is no certificate.
-    pub(crate) fn quic(&self, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
-        self.cell.load().map(|tls| tls.config(protocols, None))
+    pub(crate) fn quic(
+        &self,
+        certificates: ClientCertificates,
+        protocols: &[&[u8]],
+    ) -> Option<Arc<ServerConfig>> {
+        self.cell.load()?.config(certificates, protocols, None)
     }
 
     /// Returns what tells of changes.
@@ -194,15 +258,13 @@ impl Doorman {
     }
 
     /// Returns how to speak with clients that speak HTTP; `None` when there is no certificate.
-    pub(crate) fn https(&mut self) -> Option<Arc<ServerConfig>> {
-        self.adopt();
-        self.https.clone()
+    pub(crate) fn https(&mut self, certificates: ClientCertificates) -> Option<Arc<ServerConfig>> {
+        self.manner(certificates)?.https.clone()
     }
 
     /// Begins a session with a client that speaks DNS over TLS; `None` when there is no certificate.
-    pub(crate) fn begin(&mut self) -> Option<Session> {
-        self.adopt();
-        let config = self.dot.as_ref()?;
-        Session::new(Arc::clone(config), Arc::clone(&self.hearing)).ok()
+    pub(crate) fn begin(&mut self, certificates: ClientCertificates) -> Option<Session> {
+        let config = Arc::clone(self.manner(certificates)?.dot.as_ref()?);
+        Session::new(config, Arc::clone(&self.hearing)).ok()
     }
 }

@@ -10,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
+use super::certificate::ShownCertificate;
 use super::identity::Hearing;
 
 /// The most octets of plain text in a record (RFC 8446 §5.1).
@@ -84,6 +85,12 @@ impl Session {
     /// Returns the name of the server that the client wants to speak with.
     pub(crate) fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// Returns what the client's certificate says, if it has shown one.
+    #[cold]
+    pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
+        ShownCertificate::of(self.tls.peer_certificates())
     }
 
     /// Works on what came, and on what of before was not done: text goes to `plain`, which has room for as much as came, and what has to be said to `outgoing`.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Client, ConnectionText, Now, ReplyTo};
+use engine::{Client, ConnectionText, Now, ReplyTo, Said};
 use listen::{Answer, Answered, Counters, ListenerPlan, Plan, Service, Stopper, TlsCell};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::Instant;
@@ -52,9 +52,14 @@ impl Answer for Script {
         None
     }
 
-    /// The policy of this server asks for one name.
-    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Option<&'t [u8]>) -> u64 {
-        u64::from(say(&ConnectionText::ServerName) == Some(b"b.example.org"))
+    /// The policy of this server asks for one server name, and for one name in the certificates of clients.
+    fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
+        let is_named =
+            matches!(say(&ConnectionText::ServerName), Said::One(name) if name == b"b.example.org");
+        let has_name = |names: &[String]| names.iter().any(|name| name == "client.example.org");
+        let is_client =
+            matches!(say(&ConnectionText::CertificateNames), Said::Several(names) if has_name(names));
+        u64::from(is_named) | u64::from(is_client) << 1
     }
 }
 

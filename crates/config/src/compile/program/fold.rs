@@ -112,7 +112,7 @@ impl<'a> Folder<'a> {
                 None
             }
             Test::Text(source, test) => match &source.value {
-                TextSource::ServerName => {
+                TextSource::ServerName | TextSource::Certificate(_) => {
                     use Transport::{H3, Https, Quic, Tls};
                     if !self.is_spoken(&[Tls, Https, Quic, H3]) {
                         self.is_never_spoken(source.span, "TLS");
@@ -172,6 +172,9 @@ impl<'a> Folder<'a> {
 
     /// Returns whether a listener speaks one of these.
     fn is_spoken(&self, wanted: &[Transport]) -> bool {
+        if wanted.contains(&Transport::Unix) && !self.settings.startup.local_sockets.is_empty() {
+            return true;
+        }
         match &self.settings.startup.listen {
             Some(listeners) => {
                 listeners.iter().flat_map(|at| &at.speaks).any(|word| wanted.contains(&word.transport()))

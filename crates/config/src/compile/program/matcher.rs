@@ -9,13 +9,14 @@ use engine::matchers::rate::Rate;
 use engine::matchers::text::{self, Regex};
 use engine::matchers::{Matcher, TypeSet};
 use engine::snapshot::{CONNECTION_TESTS_MAX, ConnectionTest, ConnectionText};
+use listen::LOCAL_LISTENERS_FROM;
 use sets::{AddressSet, NameSet};
 use wire::Rtype;
 
 use super::Emitter;
 use crate::diagnostic::Problem;
 use crate::policy::Test;
-use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
+use crate::policy::condition::{AddressTerm, CertificatePart, NameTerm, TextOperator, TextSource, TextTest};
 use crate::sets::Term;
 use crate::source::{At, Span};
 
@@ -67,6 +68,10 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
             TextSource::Path => connection(emitter, ConnectionText::Path, test, place),
             TextSource::Header(name) => {
                 connection(emitter, ConnectionText::Header(name.as_str().into()), test, place)
+            }
+            TextSource::Certificate(part) => {
+                let (text, test) = certificate(*part, test);
+                connection(emitter, text, &test, place)
             }
             // Worked out before.
             TextSource::Qtype | TextSource::Rcode | TextSource::Mark | TextSource::Env(_) => {
@@ -121,6 +126,9 @@ fn listeners(emitter: &mut Emitter<'_>, names: &[At<String>]) -> Box<[ListenerId
             open.iter().enumerate().filter(|(_, other)| other.as_deref() == Some(name.value.as_str()));
         let before = ids.len();
         ids.extend(found.map(|(number, _)| ListenerId(u16::try_from(number).unwrap_or(u16::MAX))));
+        let local = emitter.parts.local_sockets.iter().zip(LOCAL_LISTENERS_FROM..);
+        let named = local.filter(|(other, _)| other.as_deref() == Some(name.value.as_str()));
+        ids.extend(named.map(|(_, number)| ListenerId(number)));
         if ids.len() == before {
             emitter.problems.push(
                 Problem::warning(name.span, format!("listener \"{}\" is not open yet", name.value))
@@ -137,12 +145,32 @@ fn connection(emitter: &mut Emitter<'_>, text: ConnectionText, test: &TextTest, 
     if bit >= CONNECTION_TESTS_MAX {
         emitter.problems.push(Problem::error(
             place,
-            format!("more than {CONNECTION_TESTS_MAX} tests of server names, paths and headers"),
+            format!(
+                "more than {CONNECTION_TESTS_MAX} tests of server names, paths, headers and certificates"
+            ),
         ));
         return Matcher::Constant(false);
     }
     emitter.connection_tests.push(ConnectionTest { text, test: text_test(test) });
     Matcher::Connection(bit as u8)
+}
+
+/// Returns what of a certificate is looked at, and for what: fingerprints are often written with colons.
+fn certificate(part: CertificatePart, test: &TextTest) -> (ConnectionText, TextTest) {
+    let mut test = test.clone();
+    let text = match part {
+        CertificatePart::Subject => ConnectionText::CertificateSubject,
+        CertificatePart::Name => ConnectionText::CertificateNames,
+        CertificatePart::Fingerprint => {
+            if test.operator != TextOperator::Matches {
+                for value in &mut test.values {
+                    value.retain(|letter| letter != ':');
+                }
+            }
+            ConnectionText::CertificateFingerprint
+        }
+    };
+    (text, test)
 }
 
 /// Returns how a text is compared.

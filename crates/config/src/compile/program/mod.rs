@@ -51,6 +51,8 @@ pub(super) struct Parts<'a> {
     pub(super) zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
     /// What listeners are called, in the order in which they were opened.
     pub(super) listeners: &'a [Option<String>],
+    /// What Unix sockets are called, in the order in which they were opened.
+    pub(super) local_sockets: &'a [Option<String>],
     /// What rates were counted in so far.
     pub(super) rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
     pub(super) surroundings: &'a dyn Surroundings,

@@ -7,7 +7,7 @@ use wire::{Class, Flags, Opcode, OptionCode};
 use super::hours::{self, Hours};
 use super::parser::{Operator, Parser, plain, with_sign};
 use super::values::{self, mark};
-use super::{AddressTerm, Condition, NameTerm, Rate, Test, TextSource};
+use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, Test, TextOperator, TextSource};
 use crate::diagnostic::Problem;
 use crate::policy::tokens::Token;
 use crate::settings::NamePattern;
@@ -137,6 +137,13 @@ pub const FIELDS: &[Field] = &[
         },
     },
     Field {
+        word: "client-certificate",
+        text: "The client has shown a certificate (see `tls.client-ca`). In parentheses stands what of it is compared: `subject`, \
+               as `client-certificate(subject) ends-with \"O=Example\"`; `name`, any of its alternative names, as \
+               `client-certificate(name) == laptop.example.org`; `fingerprint`, its SHA-256 in hexadecimal digits.",
+        read: |parser, field| parser.certificate(field),
+    },
+    Field {
         word: "now",
         text: "The time of day and the day: `now in hours(\"mon-fri 21:00-07:00\", \"Europe/Berlin\")`. Several windows \
                may be given; days are `mon` to `sun`, days of the month `day 1-7,15`. Without a time zone, that of the machine. \
@@ -259,6 +266,25 @@ impl Parser<'_> {
             _ => test(size, size),
         };
         Some(if negated { Condition::Not(Box::new(condition)) } else { condition })
+    }
+
+    fn certificate(&mut self, field: &'static str) -> Option<Condition> {
+        if !self.next_is("(") {
+            // Whatever it says: every certificate has a fingerprint.
+            let source = TextSource::Certificate(CertificatePart::Fingerprint);
+            let at = self.field_range();
+            let test = self.text(&[], Operator::Text(TextOperator::Empty), source, at)?;
+            return Some(with_sign(test, true));
+        }
+        let word = self.one_in_parentheses(field)?;
+        let part = CertificatePart::WORDS.iter().find(|(name, _)| word.is(name));
+        let Some((_, part)) = part else {
+            let range = word.range();
+            let message = format!("\"{}\" is nothing that a certificate has", word.text);
+            self.wrong(range, message, "subject, name or fingerprint");
+            return None;
+        };
+        self.text_field(field, TextSource::Certificate(*part))
     }
 
     fn random(&mut self, field: &'static str) -> Option<Condition> {

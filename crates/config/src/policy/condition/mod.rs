@@ -154,8 +154,27 @@ pub enum TextSource {
     Path,
     /// A header of an HTTP request.
     Header(String),
+    /// Something that the client's certificate says.
+    Certificate(CertificatePart),
     /// An environment variable, as it is when the file is loaded.
     Env(String),
+}
+
+/// What of a client's certificate is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificatePart {
+    /// Whom it is for, as RFC 4514 writes it.
+    Subject,
+    /// The names in it; any of them.
+    Name,
+    /// The SHA-256 of it, in hexadecimal digits.
+    Fingerprint,
+}
+
+impl CertificatePart {
+    /// The words for them.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("subject", Self::Subject), ("name", Self::Name), ("fingerprint", Self::Fingerprint)];
 }
 
 /// How a text is compared.

@@ -525,6 +525,12 @@ pub(super) mod tests {
         check("client-mac == 00:00:5e:00:53:01", "ClientMac([[0, 0, 94, 0, 83, 1]])");
         check("client-id in [anna, ben]", "ClientId Equal [\"anna\", \"ben\"]");
         check("sni ends-with \".example.org\"", "ServerName Suffix [\".example.org\"]");
+        check("client-certificate", "not Certificate(Fingerprint) Empty []");
+        check(
+            "not client-certificate and rd",
+            "(not not Certificate(Fingerprint) Empty [] and Flag(Flags(256)))",
+        );
+        check("client-certificate(name) == a.example", "Certificate(Name) Equal [\"a.example\"]");
         check("header(User-Agent) is not empty", "not Header(\"user-agent\") Empty []");
         check("qname in keyword:ads|regex:^a.*z$", "qname[2]");
         check("qname not starts-with \"ads.\"", "not Qname Prefix [\"ads.\"]");

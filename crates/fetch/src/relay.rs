@@ -1,0 +1,219 @@
+//! Carries sealed messages to oblivious targets (RFC 9230): who they are from, the target never learns.
+//!
+//! Never looks into a message, and never carries one to a target that the configuration does not name. Each target has one
+//! connection of HTTP/2 that all clients of the worker share, opened when it is needed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::{Courier, Delivery, Parcel};
+use h2::client::SendRequest;
+use http::{HeaderValue, Request, header};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tracing::warn;
+
+use crate::plan::Secure;
+use crate::secure;
+
+/// The media type of what is carried.
+const MEDIA_TYPE: &str = "application/oblivious-dns-message";
+/// Messages of a worker that are under way at once; further ones are not carried.
+const CARRIED_MAX: u32 = 1024;
+/// How long a target may take, the handshake included.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Octets of a response: the largest message, sealed.
+const RESPONSE_OCTETS_MAX: usize = 66_000;
+/// Octets of the header fields of a response.
+const HEADERS_OCTETS_MAX: u32 = 16 << 10;
+/// How long a connection may carry nothing before it is closed.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// The targets that messages are carried to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayPlan {
+    /// None: nothing is carried.
+    pub targets: Vec<RelayTarget>,
+}
+
+/// A target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayTarget {
+    /// What clients call it: its name, with its port if that is not 443.
+    pub authority: String,
+    /// Its name.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Its address; looked up by the machine's resolver if `None`.
+    pub dial: Option<IpAddr>,
+    /// What it must prove.
+    pub secure: Secure,
+}
+
+/// One worker's messages under way.
+pub struct Relay {
+    plan: RefCell<Arc<RelayPlan>>,
+    /// Open connections, by target.
+    connections: RefCell<HashMap<String, SendRequest<Bytes>>>,
+    carried: Cell<u32>,
+    tasks: RefCell<JoinSet<()>>,
+}
+
+impl Relay {
+    /// Makes a relay that carries nothing yet.
+    pub fn new(plan: Arc<RelayPlan>) -> Rc<Self> {
+        Rc::new(Self {
+            plan: RefCell::new(plan),
+            connections: RefCell::default(),
+            carried: Cell::new(0),
+            tasks: RefCell::default(),
+        })
+    }
+
+    /// Carries to other targets from now on; what is under way goes on.
+    pub fn adopt(&self, plan: Arc<RelayPlan>) {
+        if *self.plan.replace(plan) != **self.plan.borrow() {
+            self.connections.borrow_mut().clear();
+        }
+    }
+
+    fn find(&self, authority: &str) -> Option<RelayTarget> {
+        let plan = self.plan.borrow();
+        plan.targets.iter().find(|target| target.authority.eq_ignore_ascii_case(authority)).cloned()
+    }
+}
+
+/// Carries messages of one worker.
+#[derive(Clone)]
+pub struct RelayCourier(pub Rc<Relay>);
+
+impl Courier for RelayCourier {
+    fn serves(&self, target: &str) -> bool {
+        self.0.find(target).is_some()
+    }
+
+    fn carry(&self, parcel: Parcel, done: Box<dyn FnOnce(Delivery)>) {
+        let relay = &self.0;
+        let Some(target) = relay.find(&parcel.target) else { return };
+        if relay.carried.get() >= CARRIED_MAX {
+            return;
+        }
+        let carried = Carried::new(relay);
+        let mut tasks = relay.tasks.borrow_mut();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_local(async move {
+            let relay = Rc::clone(&carried.0);
+            match timeout(PATIENCE, exchange(&relay, &target, parcel)).await {
+                Ok(Ok(delivery)) => done(delivery),
+                Ok(Err(trouble)) => {
+                    relay.connections.borrow_mut().remove(&target.authority);
+                    let address = SocketAddr::new(target.dial.unwrap_or([0, 0, 0, 0].into()), target.port);
+                    if target.secure.is_news(address, &trouble) {
+                        warn!("cannot carry oblivious messages to {}: {trouble}", target.authority);
+                    }
+                }
+                Err(_) => drop(relay.connections.borrow_mut().remove(&target.authority)),
+            }
+        });
+    }
+}
+
+/// Counts a message for as long as it is under way.
+struct Carried(Rc<Relay>);
+
+impl Carried {
+    fn new(relay: &Rc<Relay>) -> Self {
+        relay.carried.set(relay.carried.get() + 1);
+        Self(Rc::clone(relay))
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.0.carried.set(self.0.carried.get().saturating_sub(1));
+    }
+}
+
+/// Sends a message and waits for what the target says; an error is for a person.
+async fn exchange(relay: &Rc<Relay>, target: &RelayTarget, parcel: Parcel) -> Result<Delivery, String> {
+    let known = relay.connections.borrow().get(&target.authority).cloned();
+    let sender = match known {
+        Some(sender) => match sender.ready().await {
+            Ok(sender) => sender,
+            // It has ended since.
+            Err(_) => connect(relay, target).await?,
+        },
+        None => connect(relay, target).await?,
+    };
+    let request = Request::post(format!("https://{}{}", target.authority, parcel.path))
+        .header(header::ACCEPT, MEDIA_TYPE)
+        .header(header::CONTENT_TYPE, MEDIA_TYPE)
+        .header(header::CONTENT_LENGTH, parcel.sealed.len())
+        .body(())
+        .map_err(|error| error.to_string())?;
+    let mut sender = sender.ready().await.map_err(|error| error.to_string())?;
+    let (response, mut body) = sender.send_request(request, false).map_err(|error| error.to_string())?;
+    body.send_data(parcel.sealed.into(), true).map_err(|error| error.to_string())?;
+    let response = response.await.map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_sealed = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(MEDIA_TYPE.as_bytes()));
+    let mut body = response.into_body();
+    let mut octets = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data.map_err(|error| error.to_string())?;
+        if octets.len() + data.len() > RESPONSE_OCTETS_MAX {
+            return Err("the response is longer than a message can be".to_owned());
+        }
+        octets.extend_from_slice(&data);
+        body.flow_control().release_capacity(data.len()).map_err(|error| error.to_string())?;
+    }
+    // Whatever else a target says is not passed on to a stranger.
+    if !is_sealed {
+        octets.clear();
+    }
+    Ok(Delivery { status, sealed: octets })
+}
+
+/// Opens a connection to a target.
+async fn connect(relay: &Rc<Relay>, target: &RelayTarget) -> Result<SendRequest<Bytes>, String> {
+    let stream = match target.dial {
+        Some(address) => TcpStream::connect((address, target.port)).await,
+        None => TcpStream::connect((&*target.host, target.port)).await,
+    };
+    let stream = stream.map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let name = target.secure.plan().name.clone();
+    let handshake = TlsConnector::from(target.secure.config()).connect(name, stream).await;
+    let stream = handshake.map_err(|error: io::Error| secure::explain(&error))?;
+    if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return Err("the target does not offer HTTP/2".to_owned());
+    }
+    let mut builder = h2::client::Builder::new();
+    builder.enable_push(false).max_header_list_size(HEADERS_OCTETS_MAX);
+    let made = builder.handshake::<_, Bytes>(stream).await;
+    let (sender, connection) = made.map_err(|error| format!("HTTP/2: {error}"))?;
+    relay.connections.borrow_mut().insert(target.authority.clone(), sender.clone());
+    let (watched, authority) = (Rc::downgrade(relay), target.authority.clone());
+    relay.tasks.borrow_mut().spawn_local(async move {
+        let mut connection = std::pin::pin!(connection);
+        // It reads and writes for all messages; one that has carried none for long is closed.
+        while timeout(IDLE_MAX, connection.as_mut()).await.is_err() {
+            let Some(relay) = watched.upgrade() else { return };
+            if relay.carried.get() == 0 {
+                relay.connections.borrow_mut().remove(&authority);
+                return;
+            }
+        }
+    });
+    Ok(sender)
+}

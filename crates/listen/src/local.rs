@@ -1,0 +1,105 @@
+//! Unix sockets: queries of programs of this machine, as over TCP. Who may connect is a matter of the file's rights.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// The first number of listeners that are Unix sockets; those with addresses have smaller ones.
+pub const LOCAL_LISTENERS_FROM: u16 = 0x8000;
+
+/// A Unix socket to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalPlan {
+    /// The file.
+    pub path: PathBuf,
+    /// Its rights: who may write may connect.
+    pub mode: u32,
+    /// Its owner; the user that opens it if `None`.
+    pub owner: Option<u32>,
+    /// Its group.
+    pub group: Option<u32>,
+}
+
+/// The file of a Unix socket; removed when dropped, as far as the directory allows it.
+#[derive(Debug)]
+pub struct LocalFile(PathBuf);
+
+impl Drop for LocalFile {
+    fn drop(&mut self) {
+        // What is left is replaced by the next start.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Opens a socket. A file that a server left behind is replaced; one that somebody listens on, or that is no socket, is
+/// an error.
+pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(UnixListener, LocalFile)> {
+    make_place(&plan.path)?;
+    let folder = plan.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // Opened under another name and moved into place, so that it is never seen with other rights.
+    let draft = folder.unwrap_or(Path::new(".")).join(format!(".gannet.{}", std::process::id()));
+    let _ = fs::remove_file(&draft);
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(&draft)?)?;
+    let place = || {
+        fs::set_permissions(&draft, fs::Permissions::from_mode(plan.mode))?;
+        if plan.owner.is_some() || plan.group.is_some() {
+            chown(&draft, plan.owner, plan.group)?;
+        }
+        socket.listen(backlog)?;
+        fs::rename(&draft, &plan.path)
+    };
+    place().inspect_err(|_| {
+        let _ = fs::remove_file(&draft);
+    })?;
+    Ok((UnixListener::from(socket), LocalFile(plan.path.clone())))
+}
+
+/// Sees to it that a socket may stand at `path`.
+fn make_place(path: &Path) -> io::Result<()> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens there")),
+        // Nobody listens any more.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_left_behind_is_replaced_and_others_are_not() {
+        let directory = std::env::temp_dir().join(format!("gannet-local-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a writable directory");
+        let plan = LocalPlan { path: directory.join("dns.sock"), mode: 0o660, owner: None, group: None };
+        let (first, file) = open(&plan, 16).expect("a free place");
+        let mode = fs::metadata(&plan.path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        let taken = open(&plan, 16).expect_err("somebody listens there");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        let (second, second_file) = open(&plan, 16).expect("nobody listens there");
+        UnixStream::connect(&plan.path).expect("somebody listens again");
+        drop((second, file, second_file));
+        assert!(!plan.path.exists(), "a server that ends takes its sockets along");
+        fs::write(&plan.path, "notes").expect("a writable directory");
+        let file = open(&plan, 16).expect_err("a file of somebody's");
+        assert_eq!(file.kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_dir_all(&directory).expect("our own directory");
+    }
+}
