@@ -1,6 +1,11 @@
 //! The built program and the clients people use: `dig` and `kdig`.
 
+use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use tempfile::TempDir;
+use testkit::client::read_reply;
 use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, contains, eventually, forwarding, lacks};
 use wire::{Flags, OptionCode, Rcode, Rtype};
 
@@ -186,4 +191,69 @@ fn many_queries_on_one_connection_come_back_in_any_order() {
     let mut ids: Vec<_> = (0..50).map(|_| client.receive().expect("a reply").id()).collect();
     ids.sort_unstable();
     assert_eq!(ids, (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn programs_ask_over_unix_sockets_if_the_file_lets_them() {
+    let stub = Stub::start(Script::default());
+    let more = "allow: [192.0.2.0/24]\n\
+                local-sockets: [{path: \"@DIRECTORY@/dns.sock\", mode: 0600, name: programs}, \"@DIRECTORY@/other.sock\"]\n\
+                policy:\n  \
+                  main:\n    \
+                  - {if: listener == programs and qname == who.example.org, do: respond(answer \"@ 60 A 192.0.2.77\")}\n    \
+                  - {if: transport == unix and client in loopback, do: [forward(default), accept]}\n    \
+                  - reject(refused)";
+    let directory = TempDir::new().expect("a temporary directory");
+    // What an earlier server left behind is no obstacle.
+    let path = directory.path().join("dns.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a writable directory"));
+    let server = Server::start_in(directory, &forwarding(&[&stub], more));
+    let found = std::fs::metadata(&path).expect("a socket");
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    let other = server.directory().join("other.sock");
+    assert_eq!(std::fs::metadata(&other).expect("a socket").permissions().mode() & 0o777, 0o660);
+    let mut stream = UnixStream::connect(&path).expect("our own socket");
+    stream.set_read_timeout(Some(testkit::DEADLINE)).expect("a timeout");
+    let mut ask = |name: &str| {
+        let query = Ask::new(name, Rtype::A).bytes();
+        let framed = [&(query.len() as u16).to_be_bytes()[..], &query].concat();
+        stream.write_all(&framed).expect("an open connection");
+        read_reply(&mut stream).expect("a reply")
+    };
+    contains(&ask("who.example.org").answers().join(" "), "192.0.2.77");
+    for name in ["a.example.org", "b.example.org"] {
+        contains(&ask(name).answers().join(" "), "192.0.2.1");
+    }
+    // The access list holds for everybody else.
+    assert_eq!(server.ask(&Ask::new("a.example.org", Rtype::A)).rcode(), Rcode::REFUSED);
+    let status = server.command(&["status"]);
+    let status = String::from_utf8_lossy(&status.stdout);
+    contains(&status, &path.display().to_string());
+    contains(&status, "unix");
+    assert_eq!(server.stat("engine", "queries_unix"), 3);
+    let (status, log, _directory) = server.stop();
+    assert!(status.success(), "{log:?}");
+    assert!(!path.exists() && !other.exists(), "a server that ends takes its sockets along");
+}
+
+#[test]
+fn unix_sockets_that_cannot_be_had_are_explained() {
+    let directory = TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("notes"), "").expect("a writable directory");
+    let run = |socket: &str| {
+        let config = format!("listen: [\"127.0.0.1:0\"]\nlocal-sockets: {socket}\n");
+        std::fs::write(directory.path().join("gannet.yaml"), config).expect("a writable directory");
+        let mut command = testkit::program(directory.path());
+        let output = command.args(["run", "-c", "gannet.yaml"]).output().expect("the program starts");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    contains(&run("{path: notes}"), "there is a file that is no socket");
+    contains(
+        &run("{path: dns.sock, owner: nobody-of-that-name}"),
+        "there is no user \"nobody-of-that-name\"",
+    );
+    contains(&run("{path: dns.sock, group: none-of-that-name}"), "there is no group \"none-of-that-name\"");
+    contains(&run("{path: dns.sock, mode: rw}"), "\"rw\" is no file mode");
+    contains(&run("[dns.sock, dns.sock]"), "this socket is opened twice");
 }

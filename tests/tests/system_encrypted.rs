@@ -8,7 +8,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use testkit::tls::NAME;
-use testkit::{Answer, Ask, Script, Server, Stub, TlsClient, certificate, eventually, forwarding};
+use testkit::{
+    Answer, Ask, Authority, Heard, Identity, Script, Server, Stub, TlsClient, certificate, eventually,
+    forwarding,
+};
 use wire::{OptionCode, Rcode, Rtype};
 
 const TLS: &str = "tls: {certificates: [{certificate: certificate.pem, key: key.pem}]}";
@@ -330,4 +333,144 @@ fn kdig_asks_over_quic() {
         contains(&printed, "status: NOERROR");
         contains(&printed, "192.0.2.1");
     }
+}
+
+#[test]
+fn certificates_of_clients_let_them_in_and_tell_them_apart() {
+    let stub = Stub::start(Script::default());
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME]);
+    let (office, strangers) = (Authority::named("office"), Authority::named("strangers"));
+    std::fs::write(directory.path().join("office.pem"), office.pem()).expect("a writable directory");
+    let anna = office.vouch_for_client("anna.example.org", "Example, Inc.");
+    let ben = office.vouch_for_client("ben.example.org", "Example, Inc.");
+    let (pem, key) = anna.pem();
+    std::fs::write(directory.path().join("anna.pem"), pem + &key).expect("a writable directory");
+    let more = format!(
+        "tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}], client-ca: office.pem}}\n\
+         policy:\n  \
+           main:\n    \
+           - {{if: client-certificate(name) == anna.example.org, do: respond(answer \"@ 60 A 192.0.2.11\")}}\n    \
+           - {{if: 'client-certificate(fingerprint) == \"{}\"', do: respond(answer \"@ 60 A 192.0.2.12\")}}\n    \
+           - {{if: client-certificate, do: respond(answer \"@ 60 A 192.0.2.13\")}}\n    \
+           - respond(answer \"@ 60 A 192.0.2.14\")",
+        ben.fingerprint()
+    );
+    let listen = LISTEN.replace("paths: [/dns-query, /kids]}", "client-certificates: optional}");
+    let config = forwarding(&[&stub], &more).replace("listen: [\"@ADDRESS@\"]", &listen);
+    let server = Server::start_in(directory, &config);
+    let trusted = server.directory().join("certificate.pem");
+    let ask = Ask::new("example.org", Rtype::A);
+    let as_client = |own: &Identity| {
+        let mut client = TlsClient::try_connect_as(server.another(), &trusted, own)?;
+        client.try_ask(&ask).map(|heard| heard.answers().join(" "))
+    };
+    contains(&as_client(&anna).expect("let in"), "192.0.2.11");
+    contains(&as_client(&ben).expect("let in"), "192.0.2.12");
+    contains(
+        &as_client(&office.vouch_for_client("carl.example.org", "Other")).expect("let in"),
+        "192.0.2.13",
+    );
+    as_client(&strangers.vouch_for_client("anna.example.org", "Example, Inc."))
+        .expect_err("another authority");
+    as_client(&Identity::self_signed(&["anna.example.org"])).expect_err("no authority");
+    // TLS 1.3 clients hear that they were to show one only when they read.
+    let without = TlsClient::try_connect(server.another(), &trusted, "dot");
+    without.and_then(|mut client| client.try_ask(&ask)).expect_err("no certificate");
+
+    let query = "/dns-query?name=example.org";
+    contains(&curl(&server, query, &[]), "192.0.2.14");
+    let own = server.directory().join("anna.pem");
+    contains(&curl(&server, query, &["--cert", &own.display().to_string()]), "192.0.2.11");
+}
+
+#[test]
+fn oblivious_queries_are_answered_for_whoever_a_relay_speaks_for() {
+    let stub = Stub::start(Script::default());
+    let server = start(&stub, "oblivious: {target: true}");
+    let file = |name: &str| server.directory().join(name).display().to_string();
+    let configs = file("configs");
+    let head = curl(&server, "/.well-known/odohconfigs", &["--output", &configs, "--dump-header", "-"]);
+    contains(&head.to_lowercase(), "cache-control: max-age=86");
+    let client =
+        odoh::Client::from_configs(&std::fs::read(&configs).expect("configurations")).expect("a key");
+    let ask = Ask::new("example.org", Rtype::A);
+    let post = |sealed: &[u8]| {
+        std::fs::write(file("query"), sealed).expect("a writable directory");
+        let (body, query) = (file("body"), format!("@{}", file("query")));
+        let kind = format!("content-type: {}", odoh::MEDIA_TYPE);
+        let told = ["--output", &body, "--write-out", "%{http_code} %{content_type}"];
+        let told =
+            curl(&server, "/dns-query", &[&told[..], &["--header", &kind, "--data-binary", &query]].concat());
+        (told, std::fs::read(&body).expect("a body"))
+    };
+    let (sealed, context) = client.seal(&ask.bytes()).expect("sealed");
+    let (told, body) = post(&sealed);
+    assert_eq!(told, format!("200 {}", odoh::MEDIA_TYPE));
+    let heard = Heard::new(context.open(&body).expect("for us"));
+    assert_eq!(heard.rcode(), Rcode::NOERROR, "{heard:?}");
+    contains(&heard.answers().join(" "), "192.0.2.1");
+    // Somebody else's key, and no message at all.
+    let other =
+        odoh::Client::from_configs(&odoh::Target::generate().expect("a key").configs()).expect("a key");
+    contains(&post(&other.seal(&ask.bytes()).expect("sealed").0).0, "401 ");
+    contains(&post(b"nonsense").0, "400 ");
+    let mut changed = sealed;
+    *changed.last_mut().expect("octets") ^= 1;
+    contains(&post(&changed).0, "400 ");
+
+    let plain = start(&stub, "");
+    let status = ["--output", "/dev/null", "--write-out", "%{http_code}"];
+    assert_eq!(curl(&plain, "/.well-known/odohconfigs", &status), "404");
+}
+
+#[test]
+fn oblivious_messages_are_carried_to_the_targets_of_the_configuration_only() {
+    let stub = Stub::start(Script::default());
+    let target = start(&stub, "oblivious: {target: true}");
+    let authority = format!("{NAME}:{}", target.port("https"));
+    let roots = target.directory().join("certificate.pem");
+    let relay_to = format!(
+        "oblivious: {{relay-to: {{target: \"{authority}\", dial: 127.0.0.1, roots: \"{}\"}}}}",
+        roots.display()
+    );
+    let relay = start(&stub, &relay_to);
+    let file = |name: &str| relay.directory().join(name).display().to_string();
+    let configs = file("configs");
+    curl(&target, "/.well-known/odohconfigs", &["--output", &configs]);
+    let client =
+        odoh::Client::from_configs(&std::fs::read(&configs).expect("configurations")).expect("a key");
+    let post = |relay: &Server, target: &str, sealed: &[u8]| {
+        std::fs::write(file("query"), sealed).expect("a writable directory");
+        let (body, head, query) = (file("body"), file("head"), format!("@{}", file("query")));
+        let kind = format!("content-type: {}", odoh::MEDIA_TYPE);
+        let path = format!("/dns-query?targethost={}&targetpath=/dns-query", target.replace(':', "%3A"));
+        let told = ["--output", &body, "--dump-header", &head, "--write-out", "%{http_code}"];
+        let told = curl(relay, &path, &[&told[..], &["--header", &kind, "--data-binary", &query]].concat());
+        let head = std::fs::read_to_string(&head).expect("a head").to_lowercase();
+        (told, head, std::fs::read(&body).unwrap_or_default())
+    };
+    let ask = Ask::new("example.org", Rtype::A);
+    for _ in 0..2 {
+        let (sealed, context) = client.seal(&ask.bytes()).expect("sealed");
+        let (status, head, body) = post(&relay, &authority, &sealed);
+        assert_eq!(status, "200", "{head}");
+        contains(&head, &format!("content-type: {}", odoh::MEDIA_TYPE));
+        contains(&Heard::new(context.open(&body).expect("for us")).answers().join(" "), "192.0.2.1");
+    }
+    let (sealed, _) = client.seal(&ask.bytes()).expect("sealed");
+    assert_eq!(post(&relay, "odoh.example.net", &sealed).0, "403");
+    // What the target says about keys reaches the client.
+    let other =
+        odoh::Client::from_configs(&odoh::Target::generate().expect("a key").configs()).expect("a key");
+    let (status, head, _) = post(&relay, &authority, &other.seal(&ask.bytes()).expect("sealed").0);
+    assert_eq!(status, "401");
+    contains(&head, "proxy-status: gannet; received-status=401");
+    // The access list holds for those who want something carried, too.
+    let closed = start(&stub, &format!("allow: [192.0.2.0/24]\n{relay_to}"));
+    assert_eq!(post(&closed, &authority, &sealed).0, "403");
+    drop(target);
+    let (status, head, _) = post(&relay, &authority, &sealed);
+    assert_eq!(status, "502");
+    contains(&head, "proxy-status: gannet; error=");
 }

@@ -1,7 +1,11 @@
 //! One corpus, every transport, the same bytes: transports decide how large a reply may be, never what it says.
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use tempfile::TempDir;
 use testkit::corpus::{CACHED, LOCAL, cases};
+use testkit::streams::{ask_doq, post_h2, post_h3};
 use testkit::tls::{NAME, post};
 use testkit::{
     Answer, Ask, Heard, Script, Server, Stub, TcpClient, TlsClient, UdpClient, certificate, forwarding,
@@ -33,10 +37,35 @@ fn over_tls(server: &Server, bytes: &[u8]) -> Option<Heard> {
     client.receive().filter(|heard| heard.id() != 0xbeef)
 }
 
-fn over_https(server: &Server, port: u16, bytes: &[u8]) -> Option<Heard> {
-    let trusted = server.directory().join("certificate.pem");
-    let (status, body) = post((server.address().ip(), port).into(), &trusted, bytes);
+/// Returns what a response of HTTP holds: there is a reply if the status says so.
+fn message((status, body): (u16, Vec<u8>)) -> Option<Heard> {
     (status == 200).then(|| Heard::new(body))
+}
+
+/// What carries queries in encrypted form, with streams of their own.
+const STREAMS: [(&str, &str, Carry); 4] = [
+    ("DNS over QUIC", "quic", |at, trusted, bytes| ask_doq(at, trusted, bytes).map(Heard::new)),
+    ("HTTP/1.1", "https", |at, trusted, bytes| message(post(at, trusted, bytes))),
+    ("HTTP/2", "https", |at, trusted, bytes| message(post_h2(at, trusted, bytes))),
+    ("HTTP/3", "h3", |at, trusted, bytes| message(post_h3(at, trusted, bytes))),
+];
+
+/// Asks a server at an address, believing the certificate in a file.
+type Carry = fn(SocketAddr, &Path, &[u8]) -> Option<Heard>;
+
+/// Returns what a message gets over TCP and over something else, in the same second: TTLs run down and cookies have the time.
+/// Equal replies before and after mean that they did not.
+fn beside_tcp(
+    server: &Server,
+    bytes: &[u8],
+    other: impl Fn() -> Option<Heard>,
+) -> (Option<Heard>, Option<Heard>) {
+    let same_second = std::iter::repeat_with(|| {
+        let before = over_tcp(server, bytes);
+        let other = other();
+        (over_tcp(server, bytes) == before).then_some((before, other))
+    });
+    same_second.take(50).flatten().next().expect("a second in which nothing changes")
 }
 
 /// Returns a reply as it would be without encryption: padding is for those alone who hide lengths (RFC 8467).
@@ -68,30 +97,29 @@ fn all_transports_give_the_same_bytes() {
     let more = format!(
         "local: {{{LOCAL}: [192.168.1.10]}}\n\
          tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}]}}\n\
-         limits: {{tls: {{handshakes-per-client: 10000}}}}"
+         limits: {{tcp: {{connections-per-client: 10000}}, \
+                   tls: {{handshakes-per-client: 10000, handshakes-per-second: 10000}}}}"
     );
-    let config = forwarding(&[&stub], &more)
-        .replace("listen: [\"@ADDRESS@\"]", "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}, {at: \"127.0.0.1:0\", transport: https}]");
+    let listen = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}, \
+                  {at: \"127.0.0.1:0\", transport: [https, h3]}, {at: \"127.0.0.1:0\", transport: quic}]";
+    let config = forwarding(&[&stub], &more).replace("listen: [\"@ADDRESS@\"]", listen);
     let server = Server::start_in(directory, &config);
-    let https = server.port("https");
+    let ports: [SocketAddr; 4] =
+        STREAMS.map(|(_, word, _)| (server.address().ip(), server.port(word)).into());
+    let trusted = server.directory().join("certificate.pem");
     for qtype in [Rtype::A, Rtype::AAAA, Rtype::TXT] {
         server.ask(&Ask::new(CACHED, qtype));
         server.ask(&Ask::new(CACHED, qtype).dnssec());
     }
     for case in cases() {
-        // TTLs run down between two replies: equal replies before and after mean that they did not.
-        let same_second = std::iter::repeat_with(|| {
-            let before = over_udp(&server, &case.bytes);
-            let tcp = over_tcp(&server, &case.bytes);
-            let tls = over_tls(&server, &case.bytes);
-            let over_https = over_https(&server, https, &case.bytes);
-            (over_udp(&server, &case.bytes) == before).then_some((before, tcp, tls, over_https))
-        });
-        let found = same_second.take(20).flatten().next();
-        let (udp, tcp, tls, over_https) =
-            found.unwrap_or_else(|| panic!("{}: UDP replies differ from each other", case.what));
+        let bytes = &case.bytes;
+        let (tcp, tls) = beside_tcp(&server, bytes, || over_tls(&server, bytes));
         assert_eq!(without_padding(tls), tcp, "{} over TLS", case.what);
-        assert_eq!(without_padding(over_https), tcp, "{} over HTTPS", case.what);
+        for ((transport, _, carry), at) in STREAMS.into_iter().zip(ports) {
+            let (tcp, other) = beside_tcp(&server, bytes, || carry(at, &trusted, bytes));
+            assert_eq!(without_padding(other), tcp, "{} over {transport}", case.what);
+        }
+        let (tcp, udp) = beside_tcp(&server, bytes, || over_udp(&server, bytes));
         match (udp, tcp) {
             (Some(udp), Some(tcp)) if udp.has(Flags::TC) => {
                 assert!(!tcp.has(Flags::TC), "{}", case.what);

@@ -152,7 +152,11 @@ pub(crate) fn framed<'a>(queries: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8>
 }
 
 /// Reads a reply behind its length; `None` when the server closed the connection.
-pub(crate) fn read_reply(stream: &mut impl io::Read) -> Option<Heard> {
+///
+/// # Panics
+///
+/// When neither happens before the deadline.
+pub fn read_reply(stream: &mut impl io::Read) -> Option<Heard> {
     let mut length = [0; 2];
     match stream.read_exact(&mut length) {
         Ok(()) => {}

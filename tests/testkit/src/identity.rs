@@ -64,6 +64,20 @@ impl Authority {
         self.sign(&params)
     }
 
+    /// Vouches for a client called `name`, of an organisation.
+    ///
+    /// # Panics
+    ///
+    /// When it is no name.
+    pub fn vouch_for_client(&self, name: &str, organisation: &str) -> Identity {
+        let mut params = params(&[name]);
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, organisation);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(&params)
+    }
+
     fn sign(&self, params: &CertificateParams) -> Identity {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
@@ -114,6 +128,17 @@ impl Identity {
         }
         let text = base64(&bytes).replace('+', "-").replace('/', "_");
         format!("sdns://{}", text.trim_end_matches('='))
+    }
+
+    /// Returns the SHA-256 of the certificate, as `openssl x509 -fingerprint` prints it.
+    pub fn fingerprint(&self) -> String {
+        let octets: Vec<String> = sha256(&self.chain[0]).iter().map(|octet| format!("{octet:02X}")).collect();
+        octets.join(":")
+    }
+
+    /// Returns the certificate and its key, for a client to show.
+    pub(crate) fn for_client(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (self.chain.clone(), PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der())))
     }
 
     /// Returns the certificate and its key, as PEM.

@@ -28,6 +28,20 @@ pub fn gannet() -> PathBuf {
     beside
 }
 
+/// Returns a tool that `cargo xtask test` has put beside the built programs, such as `bin/h2spec`.
+///
+/// # Panics
+///
+/// When it is not there.
+pub fn tool(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test program has a path");
+    // target/debug/deps/test
+    let target = test.ancestors().nth(3).expect("a target directory");
+    let tool = target.join("tools").join(name);
+    assert!(tool.exists(), "{} is missing: `cargo xtask test` installs it", tool.display());
+    tool
+}
+
 /// Returns the program, told to keep to `directory` and unaware of any other `gannet` on this machine.
 pub fn program(directory: &Path) -> Command {
     let mut command = Command::new(gannet());

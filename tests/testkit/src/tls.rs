@@ -3,6 +3,7 @@
 use crate::DEADLINE;
 use crate::ask::{Ask, Heard};
 use crate::client::{framed, read_reply};
+use crate::identity::Identity;
 use crate::program::program;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -26,6 +27,26 @@ pub fn certificate(directory: &Path, names: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Returns how a client speaks `protocol` that believes the certificate in a file and no other.
+pub(crate) fn client_config(trusted: &Path, protocol: &str) -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_file(trusted).map_err(io::Error::other)?;
+    roots.add(certificate).map_err(io::Error::other)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut config = builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    Ok(config)
+}
+
+/// Makes a client show a certificate of its own.
+fn show(config: &mut ClientConfig, own: &Identity) {
+    let (chain, key) = own.for_client();
+    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).expect("a key");
+    let own = rustls::sign::CertifiedKey::new(chain, key);
+    config.client_auth_cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(own));
+}
+
 /// A connection with TLS to one server.
 pub struct TlsClient(StreamOwned<ClientConnection, TcpStream>);
 
@@ -36,14 +57,21 @@ impl TlsClient {
     ///
     /// When nobody listens, or it is another certificate.
     pub fn try_connect(server: SocketAddr, trusted: &Path, protocol: &str) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        let certificate = CertificateDer::from_pem_file(trusted).map_err(io::Error::other)?;
-        roots.add(certificate).map_err(io::Error::other)?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let mut config =
-            builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        Self::open(server, client_config(trusted, protocol)?)
+    }
+
+    /// Opens a connection that speaks DNS, by a client with a certificate of its own.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens, or one of the two does not believe the other.
+    pub fn try_connect_as(server: SocketAddr, trusted: &Path, own: &Identity) -> io::Result<Self> {
+        let mut config = client_config(trusted, "dot")?;
+        show(&mut config, own);
+        Self::open(server, config)
+    }
+
+    fn open(server: SocketAddr, config: ClientConfig) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&server, DEADLINE)?;
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_nodelay(true)?;
@@ -92,6 +120,16 @@ impl TlsClient {
     pub fn ask(&mut self, ask: &Ask) -> Heard {
         self.send([ask.bytes().as_slice()]);
         self.receive().expect("a reply")
+    }
+
+    /// Asks; an error if the server ends the connection instead, as it does with clients that it does not know.
+    pub fn try_ask(&mut self, ask: &Ask) -> io::Result<Heard> {
+        self.0.write_all(&framed([ask.bytes().as_slice()]))?;
+        let mut length = [0; 2];
+        self.0.read_exact(&mut length)?;
+        let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
+        self.0.read_exact(&mut bytes)?;
+        Ok(Heard::new(bytes))
     }
 }
 
