@@ -2,6 +2,7 @@
 //!
 //! Never prints a figure of a server whose answers were not found right first.
 
+pub mod certificate;
 pub mod echo;
 pub mod frames;
 pub mod histogram;
@@ -17,4 +18,5 @@ pub mod rules;
 pub mod scenario;
 pub mod session;
 pub mod stub;
+pub mod stub_https;
 pub mod sys;

@@ -6,16 +6,19 @@ use std::env;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use gannet_bench::certificate::Certificate;
 use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
 use gannet_bench::queries::{self, Expected, Extras, Packets};
 use gannet_bench::rival::Rival;
 use gannet_bench::scenario::Scenario;
 use gannet_bench::session::{self, Generator, Plans};
+use gannet_bench::stub_https::Https;
 use gannet_bench::{echo, frames, install, report, scenario, stub, sys};
 
 /// Where the snapshots of versions are kept.
@@ -108,6 +111,12 @@ struct StubArguments {
     /// Reply with a wrong ID.
     #[arg(long)]
     wrong_id: bool,
+    /// Answer over HTTPS too, at this address.
+    #[arg(long, requires = "certificate")]
+    https: Option<SocketAddr>,
+    /// Directory with `certificate.pem` and `key.pem` for HTTPS.
+    #[arg(long, value_name = "DIRECTORY")]
+    certificate: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Copy)]
@@ -338,8 +347,19 @@ fn serve_stub(arguments: &StubArguments) -> Result<ExitCode, String> {
     let listener = TcpListener::bind(arguments.listen)
         .map_err(|error| format!("cannot listen on {} over TCP: {error}", arguments.listen))?;
     let socket = bind(arguments.listen)?;
-    let stub = stub::Stub::new(behaviour);
+    let stub = Arc::new(stub::Stub::new(behaviour));
+    let https = match (arguments.https, &arguments.certificate) {
+        (Some(address), Some(directory)) => Some(Https::bind(address, &Certificate::read(directory)?)?),
+        (Some(_), None) | (None, _) => None,
+    };
     let served = thread::scope(|scope| {
+        if let Some(https) = https {
+            scope.spawn(|| {
+                if let Err(error) = https.serve(&stub) {
+                    eprintln!("error: stub over HTTPS: {error}");
+                }
+            });
+        }
         scope.spawn(|| {
             if let Err(error) = stub.serve_stream(&listener) {
                 eprintln!("error: stub over TCP: {error}");
@@ -359,6 +379,7 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let plan = Plan {
         server: arguments.server,
         transport: arguments.transport.transport(),
+        secure: None,
         clients: arguments.clients,
         client_addresses: arguments.client_addresses,
         outstanding: arguments.outstanding,
@@ -507,6 +528,7 @@ fn program_of(rival: &Rival, arguments: &RunArguments) -> Result<PathBuf, String
 }
 
 fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
+    sys::raise_descriptors();
     let (date, directory) = report::date_now();
     let out = arguments.out.join(directory);
     let scenarios = scenario::select(&arguments.scenario)?;

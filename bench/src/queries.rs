@@ -209,6 +209,14 @@ impl Packets {
         self.spans.is_empty()
     }
 
+    /// Appends query `at` with an ID, behind its length, as connections carry it.
+    pub fn frame(&self, at: usize, id: u16, out: &mut Vec<u8>) {
+        let packet = self.packet(at);
+        out.extend((packet.len() as u16).to_be_bytes());
+        out.extend(id.to_be_bytes());
+        out.extend(packet.get(2..).unwrap_or(&[]));
+    }
+
     /// Returns packet `i`.
     pub fn packet(&self, i: usize) -> &[u8] {
         let span = &self.spans[i];

@@ -127,6 +127,25 @@ impl Stub {
         })
     }
 
+    /// Returns how long a reply is to be kept back now.
+    pub fn delay(&self) -> Duration {
+        self.behaviour().delay
+    }
+
+    /// Answers one query at once, whatever the delay; `None` if it gets no reply.
+    pub fn answer(&self, query: &[u8]) -> Option<Vec<u8>> {
+        self.received.fetch_add(1, Ordering::Relaxed);
+        let behaviour = self.behaviour();
+        // As often as its share, at regular distances: there is no state for dice here.
+        let turn = self.received.load(Ordering::Relaxed) % 1_000_000;
+        if (turn as f64 * behaviour.loss_percent / 100.0).fract() < behaviour.loss_percent / 100.0 {
+            return None;
+        }
+        let mut reply = [0; DATAGRAM_OCTETS];
+        let len = answer(query, &behaviour, &mut reply);
+        reply.get(..len).filter(|reply| !reply.is_empty()).map(<[u8]>::to_vec)
+    }
+
     fn behaviour(&self) -> Behaviour {
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,6 +15,18 @@ use crate::rival::Signal;
 /// Control octets kept per datagram: room for one `cmsghdr` with an `int`.
 const CONTROL_OCTETS: usize = 32;
 
+/// Lets this process, and those it starts, have as many descriptors as the system allows.
+pub fn raise_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a pointer to a structure that lives until they return.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
 /// Whether a call may wait for the first datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wait {

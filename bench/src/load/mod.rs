@@ -2,6 +2,9 @@
 //!
 //! Never sends a query without a way to know its reply: ID, question and response code are compared.
 
+mod carrier;
+mod https;
+pub mod quiet;
 mod tcp;
 mod udp;
 mod window;
@@ -11,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use self::window::Books;
+use crate::certificate::Secure;
 use crate::histogram::Histogram;
 use crate::queries::Packets;
 use crate::sys;
@@ -49,6 +53,22 @@ pub enum Transport {
     Tcp,
     /// TCP, a new connection for each query; as many at once as queries may be in flight.
     TcpEach,
+    /// TLS (RFC 7858), a lasting connection per client.
+    Tls,
+    /// TLS, a new connection with a full handshake for each query.
+    TlsEach,
+    /// HTTP/2 over TLS (RFC 8484), a lasting connection per client.
+    Https,
+}
+
+impl Transport {
+    /// Returns whether a server needs a certificate for it.
+    pub const fn is_encrypted(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp | Self::TcpEach => false,
+            Self::Tls | Self::TlsEach | Self::Https => true,
+        }
+    }
 }
 
 /// What a right answer looks like, beside ID and question.
@@ -72,6 +92,8 @@ pub struct Plan {
     pub server: SocketAddr,
     /// What carries the queries.
     pub transport: Transport,
+    /// How TLS is spoken, if it is.
+    pub secure: Option<Secure>,
     /// Sockets or lasting connections, each with its own port.
     pub clients: usize,
     /// Loopback addresses the clients are spread over (127.0.0.1, .2, …).
@@ -183,7 +205,8 @@ pub fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
     let cpu_before = sys::thread_cpu();
     let mut tally = match plan.transport {
         Transport::Udp => udp::run(plan, packets),
-        Transport::Tcp | Transport::TcpEach => tcp::run(plan, packets),
+        Transport::Tcp | Transport::TcpEach | Transport::Tls | Transport::TlsEach => tcp::run(plan, packets),
+        Transport::Https => https::run(plan, packets),
     }?;
     tally.own_cpu = sys::thread_cpu() - cpu_before;
     Ok(tally)
@@ -233,9 +256,11 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate::Certificate;
     use crate::echo;
     use crate::queries::{Ask, Extras};
     use crate::stub;
+    use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, UdpSocket};
     use wire::Rtype;
 
@@ -243,6 +268,7 @@ mod tests {
         Plan {
             server,
             transport: Transport::Udp,
+            secure: None,
             clients: 3,
             client_addresses: 1,
             outstanding: 10,
@@ -311,6 +337,62 @@ mod tests {
             let tally = run(&plan, &packets()).expect("runs");
             assert_eq!((tally.answered, tally.wrong(), tally.unexpected), (100, 0, 0), "{transport:?}");
         }
+    }
+
+    /// An echo behind TLS, each connection on a thread of its own.
+    fn echo_over_tls(certificate: &Certificate) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let config = certificate.server(&[b"dot"]).expect("a certificate");
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let session = rustls::ServerConnection::new(config.clone()).expect("a session");
+                std::thread::spawn(move || converse(rustls::StreamOwned::new(session, stream)));
+            }
+        });
+        address
+    }
+
+    fn converse(mut stream: rustls::StreamOwned<rustls::ServerConnection, std::net::TcpStream>) {
+        let mut length = [0; 2];
+        while stream.read_exact(&mut length).is_ok() {
+            let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut message).expect("a whole query");
+            message[2] |= 0x80;
+            let sent = stream.write_all(&[&length[..], &message].concat());
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn an_echo_behind_tls_returns_every_query() {
+        let directory = std::env::temp_dir().join(format!("gannet-bench-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a writable directory");
+        let certificate = Certificate::make(&directory).expect("a certificate");
+        std::fs::remove_dir_all(&directory).expect("was made");
+        let server = echo_over_tls(&certificate);
+        let secure = Some(certificate.client().expect("a certificate"));
+        for transport in [Transport::Tls, Transport::TlsEach] {
+            let plan = Plan {
+                transport,
+                secure: secure.clone(),
+                timeout: Duration::from_secs(5),
+                ..plan(server, Expect::Echo)
+            };
+            let tally = run(&plan, &packets()).expect("runs");
+            assert_eq!((tally.answered, tally.wrong(), tally.unexpected), (100, 0, 0), "{transport:?}");
+        }
+        let plan = Plan {
+            transport: Transport::Tls,
+            secure,
+            clients: 5,
+            outstanding: 5,
+            ..plan(server, Expect::Echo)
+        };
+        let (tally, mut quiet) = quiet::open(&plan, &packets()).expect("opened");
+        assert_eq!((tally.answered, quiet.open()), (5, 5));
     }
 
     #[test]

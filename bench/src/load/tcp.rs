@@ -1,10 +1,11 @@
-//! Load over TCP: a connection per client that carries many queries at once, or a connection per query.
+//! Load over TCP and TLS: a connection per client that carries many queries at once, or a connection per query.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::carrier::Carrier;
 use super::window::Books;
 use super::{Pace, Plan, Tally, Transport};
 use crate::queries::Packets;
@@ -17,7 +18,7 @@ const FAILURES_MAX: u32 = 10_000;
 
 /// A client's connection.
 struct Connection {
-    stream: TcpStream,
+    carrier: Carrier,
     /// Queries that wait to be sent.
     out: Vec<u8>,
     /// The beginning of a reply whose end has not come.
@@ -42,8 +43,10 @@ struct Run<'a> {
 pub(super) fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
     let clients = match plan.transport {
         // Each query in flight has a connection of its own.
-        Transport::TcpEach => plan.outstanding.max(1),
-        Transport::Tcp | Transport::Udp => plan.clients.clamp(1, plan.outstanding.max(1)),
+        Transport::TcpEach | Transport::TlsEach => plan.outstanding.max(1),
+        Transport::Tcp | Transport::Tls | Transport::Udp | Transport::Https => {
+            plan.clients.clamp(1, plan.outstanding.max(1))
+        }
     };
     let mut run = Run {
         plan,
@@ -54,10 +57,10 @@ pub(super) fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
         scratch: vec![0; READ_OCTETS],
         failures: 0,
     };
-    if plan.transport == Transport::Tcp {
-        // Lasting connections are there before time runs.
+    if !run.is_each() {
+        // Lasting connections are there, and their handshakes done, before time runs.
         for client in 0..clients {
-            run.connect(client)?;
+            run.take(client, Carrier::open(plan, client)?)?;
         }
         run.books = Books::new(plan, packets, clients);
     }
@@ -66,6 +69,11 @@ pub(super) fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
 }
 
 impl Run<'_> {
+    /// Returns whether each query has a connection of its own.
+    const fn is_each(&self) -> bool {
+        matches!(self.plan.transport, Transport::TcpEach | Transport::TlsEach)
+    }
+
     fn drive(&mut self) -> io::Result<()> {
         let mut pace = Pace::new(self.plan);
         self.refill_all()?;
@@ -102,10 +110,13 @@ impl Run<'_> {
 
     /// Opens a connection for `client`; the server may still have to accept it.
     fn connect(&mut self, client: usize) -> io::Result<()> {
-        let stream = connect(self.plan.local(client), self.plan.server)?;
+        self.take(client, Carrier::begin(self.plan, client)?)
+    }
+
+    fn take(&mut self, client: usize, carrier: Carrier) -> io::Result<()> {
         let interest = Interest::Read;
-        self.poller.watch(&stream, client, interest)?;
-        self.connections[client] = Some(Connection { stream, out: Vec::new(), input: Vec::new(), interest });
+        self.poller.watch(carrier.stream(), client, interest)?;
+        self.connections[client] = Some(Connection { carrier, out: Vec::new(), input: Vec::new(), interest });
         Ok(())
     }
 
@@ -131,10 +142,7 @@ impl Run<'_> {
         let Some(connection) = self.connections[client].as_mut() else { return Ok(()) };
         for _ in 0..room {
             let Some((id, query)) = self.books.next(client, now) else { break };
-            let packet = self.packets.packet(query);
-            connection.out.extend((packet.len() as u16).to_be_bytes());
-            connection.out.extend(id.to_be_bytes());
-            connection.out.extend(&packet[2..]);
+            self.packets.frame(query, id, &mut connection.out);
         }
         if !connection.out.is_empty() && self.flush(client).is_err() {
             self.close(client);
@@ -145,17 +153,11 @@ impl Run<'_> {
     /// Sends what waits, and asks to be told when the rest can be sent.
     fn flush(&mut self, client: usize) -> io::Result<()> {
         let Some(connection) = self.connections[client].as_mut() else { return Ok(()) };
-        while !connection.out.is_empty() {
-            match connection.stream.write(&connection.out) {
-                Ok(sent) => drop(connection.out.drain(..sent)),
-                Err(error) if is_not_yet(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        let interest = if connection.out.is_empty() { Interest::Read } else { Interest::ReadAndWrite };
+        let is_all = connection.carrier.write(&mut connection.out)?;
+        let interest = if is_all { Interest::Read } else { Interest::ReadAndWrite };
         if interest != connection.interest {
             connection.interest = interest;
-            self.poller.rewatch(&connection.stream, client, interest)?;
+            self.poller.rewatch(connection.carrier.stream(), client, interest)?;
         }
         Ok(())
     }
@@ -172,7 +174,7 @@ impl Run<'_> {
     fn collect(&mut self, client: usize) -> io::Result<bool> {
         let Some(connection) = self.connections[client].as_mut() else { return Ok(true) };
         loop {
-            let read = match connection.stream.read(&mut self.scratch) {
+            let read = match connection.carrier.read(&mut self.scratch) {
                 Ok(0) => return Ok(false),
                 Ok(read) => read,
                 Err(error) if is_not_yet(&error) => return Ok(true),
@@ -191,10 +193,11 @@ impl Run<'_> {
             }
             let taken = connection.input.len() - rest.len();
             connection.input.drain(..taken);
-            if self.plan.transport == Transport::TcpEach && replies > 0 {
+            let is_each = matches!(self.plan.transport, Transport::TcpEach | Transport::TlsEach);
+            if is_each && replies > 0 {
                 return Ok(false);
             }
-            if read < self.scratch.len() {
+            if read < self.scratch.len() && !connection.carrier.holds_back() {
                 return Ok(true);
             }
         }
@@ -202,7 +205,7 @@ impl Run<'_> {
 
     /// Closes the connections whose only query was lost.
     fn drop_idle(&mut self) {
-        if self.plan.transport == Transport::TcpEach {
+        if self.is_each() {
             for client in 0..self.connections.len() {
                 if self.books.is_idle(client) {
                     self.connections[client] = None;
@@ -219,7 +222,7 @@ impl Run<'_> {
 }
 
 /// Begins to connect from `local` to `server`, without waiting.
-fn connect(local: IpAddr, server: SocketAddr) -> io::Result<TcpStream> {
+pub(super) fn connect(local: IpAddr, server: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
@@ -236,7 +239,8 @@ fn connect(local: IpAddr, server: SocketAddr) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-fn is_not_yet(error: &io::Error) -> bool {
+/// Returns whether there is nothing to read, or no room to write, for now.
+pub(super) fn is_not_yet(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::NotConnected

@@ -31,6 +31,8 @@ pub enum Load {
     Full,
     /// This many clients with one query each in flight.
     Single(usize),
+    /// This many connections that ask one question each and then stay: what they cost is memory.
+    Quiet(usize),
     /// As much as another publication's command line says.
     Fixed {
         /// Sockets.
@@ -177,7 +179,7 @@ impl Scenario {
     pub const fn clients(&self, session: (usize, usize, usize)) -> (usize, usize, usize) {
         match self.load {
             Load::Full => session,
-            Load::Single(clients) => (clients, session.1, clients),
+            Load::Single(clients) | Load::Quiet(clients) => (clients, session.1, clients),
             Load::Fixed { clients, addresses, outstanding } => (clients, addresses, outstanding),
         }
     }

@@ -57,6 +57,26 @@ pub const SCENARIOS: &[Scenario] = &[
     forward("unique", "a name that was never asked with each query, a cache of some 50,000 answers")
         .setting("cache-small")
         .asks(Questions::Many(MILLION)),
+    forward("doh-upstream", "forwarding to a stub that speaks DNS over HTTPS, no cache")
+        .setting("doh-upstream"),
+    // Encrypted.
+    encrypted("dot", "cache hits over DNS over TLS, 16 names", Transport::Tls),
+    encrypted("doh", "cache hits over DNS over HTTPS, HTTP/2, 16 names", Transport::Https).setting("doh"),
+    encrypted("latency-tls-tcp-1", "cache hits over TCP, one client, beside TLS", Transport::Tcp)
+        .load(Load::Single(1)),
+    encrypted("latency-tls-1", "cache hits over DNS over TLS, one client", Transport::Tls)
+        .load(Load::Single(1))
+        .beside("latency-tls-tcp-1"),
+    encrypted("latency-https-1", "cache hits over DNS over HTTPS, one client", Transport::Https)
+        .setting("doh")
+        .load(Load::Single(1)),
+    encrypted(
+        "handshakes",
+        "DNS over TLS, a full handshake (ECDSA P-256) for each query",
+        Transport::TlsEach,
+    ),
+    encrypted("idle-dot", "memory of ten thousand quiet connections of DNS over TLS", Transport::Tls)
+        .load(Load::Quiet(10_000)),
     // Rules.
     refuse("sequence-base", "every query is refused by the only rule", "sequence-base", REFUSED),
     refuse("match-true", "a condition that always holds, then refused", "match-true", REFUSED),
@@ -318,11 +338,8 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// What cannot be measured yet, Gannet or not, with what is missing.
-pub const PENDING: [(&str, &str); 3] = [
-    ("doh-upstream", "DNS over HTTPS to upstreams, and a stub that speaks it"),
-    ("recursion", "recursion, and a tree of zones on loopback"),
-    ("pools", "pools and balancing"),
-];
+pub const PENDING: [(&str, &str); 2] =
+    [("recursion", "recursion, and a tree of zones on loopback"), ("pools", "pools and balancing")];
 
 const SET: Questions = Questions::DomainSet;
 const REFUSED: Questions = Questions::Coded(5);
@@ -376,6 +393,10 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
 
 const fn cache(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
     Scenario { setting: "cache", warm: true, ..local(name, about, questions) }
+}
+
+const fn encrypted(name: &'static str, about: &'static str, transport: Transport) -> Scenario {
+    Scenario { setting: "dot", transport, ..cache(name, about, Questions::Popular(FEW)) }
 }
 
 const fn forward(name: &'static str, about: &'static str) -> Scenario {

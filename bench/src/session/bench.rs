@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun};
 use crate::frames;
-use crate::load::{self, Expect, Plan, SLICE, Tally, Transport, Until};
+use crate::load::{self, Expect, Plan, SLICE, Tally, Transport, Until, quiet};
 use crate::pair::{self, Pair};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
 use crate::queries::{self, Ask, Packets};
 use crate::rival::{Prepared, Rival};
 use crate::rules::{self, Rules};
-use crate::scenario::{Maker, Scenario, Upstream};
+use crate::scenario::{Load, Maker, Scenario, Upstream};
 
 /// Names asked at most when only answers are judged.
 const SMOKE_MAX: usize = 200;
@@ -59,6 +59,8 @@ pub(super) struct Bench<'a> {
 struct Up {
     server: Server,
     prepared: Prepared,
+    /// Where it answers over UDP.
+    address: SocketAddr,
     /// The load of the scenario.
     plan: Plan,
     probes: Vec<Probe>,
@@ -115,8 +117,8 @@ impl<'a> Bench<'a> {
         if let (true, Some(reload)) = (self.scenario.reloads(), &up.prepared.reload) {
             up.prepared.change_rules()?;
             up.server.reload(reload)?;
-            self.await_change(rival, up.plan.server, &mut up.server, RELOAD_MAX)?;
-            up.judgement = self.ask(rival, &up.probes, up.plan.server)?;
+            self.await_change(rival, up.address, &mut up.server, RELOAD_MAX)?;
+            up.judgement = self.ask(rival, &up.probes, up.address)?;
         }
         match up.server.obituary() {
             Some(obituary) => Err(obituary),
@@ -131,21 +133,38 @@ impl<'a> Bench<'a> {
         program: &Path,
         round: usize,
     ) -> Result<(Sample, Judgement), String> {
-        let Up { mut server, prepared, plan, start, resident_octets_at_start, mut judgement, .. } =
-            self.start(rival, program)?;
+        let Up {
+            mut server, prepared, address, plan, start, resident_octets_at_start, mut judgement, ..
+        } = self.start(rival, program)?;
         let judged = Instant::now();
         if self.scenario.warm && rival.kind() == Kind::Dns {
             self.warm(&plan)?;
         }
-        if !self.is_fresh() {
+        if !self.is_fresh() && !matches!(self.scenario.load, Load::Quiet(_)) {
             self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
         }
 
         let upstream_before = self.stubs.count()?;
         let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
         let (before, received_before) = (server.usage(), received());
-        let (tally, events) = self.timed(&plan, &server, &prepared)?;
+        let (tally, events, quiet) = match self.scenario.load {
+            Load::Quiet(_) => {
+                let opened = quiet::open(&plan, &self.packets);
+                let (tally, quiet) = opened.map_err(|error| format!("connections: {error}"))?;
+                (tally, Vec::new(), Some(quiet))
+            }
+            Load::Full | Load::Single(_) | Load::Fixed { .. } => {
+                let (tally, events) = self.timed(&plan, &server, &prepared)?;
+                (tally, events, None)
+            }
+        };
         let (after, received_after) = (server.usage(), received());
+        if let Some(mut quiet) = quiet {
+            let open = quiet.open();
+            if open < plan.clients {
+                return Err(format!("closed {} of {} quiet connections", plan.clients - open, plan.clients));
+            }
+        }
         // A stub that was started anew has forgotten.
         let upstream_queries = match events.is_empty() {
             true => Some(self.stubs.count()?.saturating_sub(upstream_before)),
@@ -157,15 +176,16 @@ impl<'a> Bench<'a> {
         if tally.answered == 0 {
             return Err("no right answer while it was timed".to_owned());
         }
-        self.await_change(rival, plan.server, &mut server, RELOAD_MAX)
+        self.await_change(rival, address, &mut server, RELOAD_MAX)
             .map_err(|error| format!("after the run: {error}"))?;
         // dnsperf keeps its connections, and what happened to the server has happened.
-        let can_check = plan.transport != Transport::TcpEach && events.is_empty();
+        let is_lasting = !matches!(plan.transport, Transport::TcpEach | Transport::TlsEach);
+        let can_check = is_lasting && !matches!(self.scenario.load, Load::Quiet(_)) && events.is_empty();
         let check = match self.plans.cross_checks && can_check {
             true => Some(self.cross_check(&plan, &server)?),
             false => None,
         };
-        self.look_back(&mut judgement, rival, plan.server, judged, &tally, upstream_queries);
+        self.look_back(&mut judgement, rival, address, judged, &tally, upstream_queries);
         let cpu = after.cpu_since(&before) + received_after.saturating_sub(received_before);
         let sample = Sample {
             scenario: self.scenario.name,
@@ -212,6 +232,16 @@ impl<'a> Bench<'a> {
         ] {
             variables.insert(name.to_owned(), value);
         }
+        let secure = free_port()?;
+        let certificate = self.stubs.certificate();
+        for (name, value) in [
+            ("secure", secure.port().to_string()),
+            ("doh", self.stubs.https_port().to_string()),
+            ("certificate", certificate.file.display().to_string()),
+            ("key", certificate.key_file.display().to_string()),
+        ] {
+            variables.insert(name.to_owned(), value);
+        }
         let (command, prepared) =
             rival.prepare(program, self.scenario.setting, &directory, &variables, self.rules.as_ref())?;
 
@@ -236,8 +266,18 @@ impl<'a> Bench<'a> {
             Kind::Dns => Expect::AsAsked(codes),
             Kind::Echo => Expect::Echo,
         };
-        let plan = self.plan(address, expect);
-        Ok(Up { server, prepared, plan, probes, start, resident_octets_at_start, judgement })
+        let plan = if self.scenario.transport.is_encrypted() {
+            while let Err(error) = TcpStream::connect(secure) {
+                if started.elapsed() > patience {
+                    return Err(format!("answers over UDP, but nobody listens for TLS: {error}"));
+                }
+                thread::park_timeout(Duration::from_millis(1));
+            }
+            Plan { secure: Some(certificate.client()?), ..self.plan(secure, expect) }
+        } else {
+            self.plan(address, expect)
+        };
+        Ok(Up { server, prepared, address, plan, probes, start, resident_octets_at_start, judgement })
     }
 
     /// Judges the answers; wrong ones are an error.
@@ -285,6 +325,7 @@ impl<'a> Bench<'a> {
         Plan {
             server,
             transport: self.scenario.transport,
+            secure: None,
             clients,
             client_addresses,
             outstanding,
@@ -332,7 +373,8 @@ impl<'a> Bench<'a> {
     /// Lets dnsperf ask, with as many threads as the load has cores; front to back once, or for the session's time.
     fn dnsperf(&self, plan: &Plan, threads: usize, until: dnsperf::Until) -> Result<Tally, String> {
         let cores = &self.plans.load_cores;
-        self.at_client(|| dnsperf::run(plan, threads, until, &self.query_file, cores))?
+        let all_exist = (0..self.packets.len()).all(|at| self.packets.expected(at).rcode == 0);
+        self.at_client(|| dnsperf::run(plan, (threads, until), &self.query_file, all_exist, cores))?
     }
 
     /// Asks with a single client, then as fast as the interface takes it, then with a single client again.

@@ -17,6 +17,7 @@ pub use self::event::{Change, Done, Event, What};
 
 use self::bench::Bench;
 use self::stubs::Stubs;
+use crate::certificate::Certificate;
 use crate::load::{Tally, Transport};
 use crate::pair::Pair;
 use crate::probe::Kind;
@@ -86,12 +87,16 @@ impl Plans {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP, lasting connections",
             Transport::TcpEach => "TCP, a connection per query",
+            Transport::Tls => "DNS over TLS, lasting connections",
+            Transport::TlsEach => "DNS over TLS, a connection and a full handshake per query",
+            Transport::Https => "DNS over HTTPS (HTTP/2), lasting connections",
         };
         let (clients, addresses, outstanding) =
             scenario.clients((self.clients, self.client_addresses, self.outstanding));
         let load = match scenario.load {
             Load::Single(1) => "One client with one query in flight".to_owned(),
             Load::Single(clients) => format!("{clients} clients with one query in flight each"),
+            Load::Quiet(clients) => format!("{clients} connections that ask once and stay"),
             Load::Full | Load::Fixed { .. } => {
                 format!("{outstanding} queries in flight over {clients} clients of {addresses} addresses")
             }
@@ -113,7 +118,7 @@ impl Plans {
     /// tell who was the limit.
     pub fn saturates(&self, scenario: &Scenario) -> bool {
         let is_shared = self.load_cores.iter().any(|core| self.server_cores.contains(core));
-        let is_full = !matches!(scenario.load, Load::Single(_)) && scenario.rate.is_none();
+        let is_full = !matches!(scenario.load, Load::Single(_) | Load::Quiet(_)) && scenario.rate.is_none();
         is_full && scenario.maker == Maker::Session && !is_shared
     }
 }
@@ -231,7 +236,8 @@ fn part(
     findings: &mut Findings,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
-    let stubs = Stubs::start(plans)?;
+    let certificate = Certificate::make(&plans.work)?;
+    let stubs = Stubs::start(plans, &certificate)?;
     match plans.is_smoke {
         true => smoke::run(plans, scenarios, &stubs, pair, findings, progress),
         false => timed(plans, scenarios, &stubs, pair, findings, progress),
@@ -360,6 +366,7 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     }
     match rival.reason_against(scenario.setting) {
         Some(reason) => Some(reason),
+        None if scenario.transport.is_encrypted() && rival.kind() == Kind::Echo => Some("speaks no TLS"),
         None if scenario.reloads() && rival.reload.is_none() && rival.kind() == Kind::Dns => {
             Some("cannot read its configuration again while it runs")
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::event::Change;
 use super::{LATE_MS, Plans};
+use crate::certificate::Certificate;
 use crate::probe;
 use crate::process::Server;
 use crate::queries::Dice;
@@ -26,6 +27,7 @@ const ATTEMPTS_MAX: usize = 1000;
 /// The stub upstreams of a session.
 pub(super) struct Stubs<'a> {
     plans: &'a Plans,
+    certificate: &'a Certificate,
     list: Vec<Stub>,
 }
 
@@ -34,6 +36,8 @@ struct Stub {
     /// What rivals' files call its port.
     name: &'static str,
     address: SocketAddr,
+    /// Where it answers over HTTPS.
+    https: SocketAddr,
     delay_ms: u32,
     /// Absent while it is stopped.
     process: Mutex<Option<Server>>,
@@ -41,19 +45,30 @@ struct Stub {
 
 impl<'a> Stubs<'a> {
     /// Starts all of them.
-    pub(super) fn start(plans: &'a Plans) -> Result<Self, String> {
+    pub(super) fn start(plans: &'a Plans, certificate: &'a Certificate) -> Result<Self, String> {
         let mut list = Vec::new();
         for (name, delay_ms) in [("stub", 0), ("race1", LATE_MS), ("race2", 0), ("race3", 0)] {
-            let stub = Stub { name, address: free_port()?, delay_ms, process: Mutex::new(None) };
+            let (address, https) = (free_port()?, free_port()?);
+            let stub = Stub { name, address, https, delay_ms, process: Mutex::new(None) };
             stub.start(plans)?;
             list.push(stub);
         }
-        Ok(Self { plans, list })
+        Ok(Self { plans, certificate, list })
     }
 
     /// Returns each name with its port.
     pub(super) fn ports(&self) -> impl Iterator<Item = (&'static str, u16)> {
         self.list.iter().map(|stub| (stub.name, stub.address.port()))
+    }
+
+    /// Returns the port at which the stub called `stub` answers over HTTPS.
+    pub(super) fn https_port(&self) -> u16 {
+        self.list.first().map_or(0, |stub| stub.https.port())
+    }
+
+    /// Returns the certificate that the stub, and the servers under test, show.
+    pub(super) const fn certificate(&self) -> &Certificate {
+        self.certificate
     }
 
     /// Returns how many queries they have had since each of them started.
@@ -106,6 +121,7 @@ impl Stub {
         let spawn = || {
             let mut command = Command::new(&this);
             command.args(["stub", "--listen", &listen, "--delay-ms", &delay_ms]);
+            command.args(["--https", &self.https.to_string(), "--certificate"]).arg(&plans.work);
             Server::start(command, &plans.load_cores, &log)
         };
         let process = process.insert(spawn()?);
