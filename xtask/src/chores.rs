@@ -1,6 +1,6 @@
 //! The chores, one function each.
 
-use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched};
+use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched, target};
 use crate::{bpf, fuzz, instructions, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -49,6 +49,7 @@ pub(crate) fn test() -> Result<(), String> {
                 }
             })
         });
+        steps.step("a browser", browser);
         steps.step("fuzz seeds", fuzz::replay_seeds);
         steps.step("smoke run of the benchmarks", smoke);
     }
@@ -109,9 +110,19 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
 }
 
+/// Has a browser resolve names through the server, if there is one.
+fn browser() -> Result<(), String> {
+    if !is_installed(tools::BROWSER) {
+        println!("skipped: {} is not installed", tools::BROWSER);
+        return Ok(());
+    }
+    let test = ["test", "--package", "gannet-tests", "--test", "system_conformance", "--", "--ignored"];
+    run(&mut cargo(test))
+}
+
 /// Starts every scenario once with the programs built for the tests, and with what rivals are installed.
 fn smoke() -> Result<(), String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target = target();
     let mut command = Command::new(target.join("debug/gannet-bench"));
     command.args(["run", "--smoke", "--scenario", "all", "--server", "all", "--gannet"]);
     run(command.arg(target.join("debug/gannet")))

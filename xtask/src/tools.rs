@@ -1,10 +1,11 @@
 //! The programs that tests call and cargo does not bring: real DNS clients and servers, and what counts instructions.
 
-use crate::run::{is_installed, output, run};
+use crate::run::{is_installed, output, run, target};
+use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 11] = [
+const TOOLS: [(&str, &str); 13] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -16,15 +17,36 @@ const TOOLS: [(&str, &str); 11] = [
     ("unbound", "unbound"),
     ("kresd", "knot-resolver"),
     ("curl", "curl"),
+    ("python3", "python3-venv"),
+    ("go", "golang-go"),
 ];
+/// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
+const PYTHON: &str = "dnspython[doh,doq]==2.9.2";
+/// What finds fault with servers of HTTP/2, a Go module with its version.
+const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+/// A browser: wanted, but a large thing to install for one test.
+pub(crate) const BROWSER: &str = "chromium";
 
 /// Installs what is missing, if it may; otherwise the error says what to install.
 pub(crate) fn install_missing() -> Result<(), String> {
     let missing: Vec<_> = TOOLS.into_iter().filter(|(program, _)| !is_installed(program)).collect();
     if missing.is_empty() {
         println!("{} are installed", TOOLS.map(|(program, _)| program).join(", "));
-        return Ok(());
+    } else {
+        install(&missing)?;
     }
+    if !is_installed(BROWSER)
+        && let Err(why) = install(&[(BROWSER, BROWSER)])
+    {
+        println!("no browser: {why}");
+    }
+    let tools = target().join("tools");
+    python(&tools.join("python"))?;
+    h2spec(&tools.join("bin"))
+}
+
+/// Installs Debian packages of programs.
+fn install(missing: &[(&str, &str)]) -> Result<(), String> {
     let programs: Vec<_> = missing.iter().map(|&(program, _)| program).collect();
     let packages: Vec<_> = missing.iter().map(|&(_, package)| package).collect();
     let by_hand = format!(
@@ -65,4 +87,31 @@ pub(crate) fn install_missing() -> Result<(), String> {
         .and_then(|()| install())
         .or_else(|_| install())
         .map_err(|why| format!("{by_hand} ({why})"))
+}
+
+/// Makes an environment of Python's with the clients in it, unless it is there.
+fn python(place: &Path) -> Result<(), String> {
+    let program = place.join("bin/python");
+    // What was installed when it was made.
+    let note = place.join("installed");
+    if std::fs::read_to_string(&note).is_ok_and(|installed| installed == PYTHON) {
+        println!("{PYTHON} is in {}", place.display());
+        return Ok(());
+    }
+    let make = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place));
+    // Debian has Python without what makes environments.
+    make().or_else(|_| install(&[("python3 -m venv", "python3-venv")]).and_then(|()| make()))?;
+    run(Command::new(&program)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .arg(PYTHON))?;
+    std::fs::write(&note, PYTHON).map_err(|error| format!("{}: {error}", note.display()))
+}
+
+/// Builds h2spec, unless it is there.
+fn h2spec(place: &Path) -> Result<(), String> {
+    if place.join("h2spec").is_file() {
+        println!("h2spec is in {}", place.display());
+        return Ok(());
+    }
+    run(Command::new("go").env("GOBIN", place).args(["install", H2SPEC]))
 }
