@@ -117,7 +117,7 @@ impl Courier for RelayCourier {
                 Ok(Err(trouble)) => {
                     relay.connections.borrow_mut().remove(&target.authority);
                     let address = SocketAddr::new(target.dial.unwrap_or([0, 0, 0, 0].into()), target.port);
-                    if target.secure.is_news(address, &trouble) {
+                    if target.secure.news().is_one(address, &trouble) {
                         warn!("cannot carry oblivious messages to {}: {trouble}", target.authority);
                     }
                 }
