@@ -256,7 +256,7 @@ fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
             names = after;
             match tag {
                 DNS_NAME | MAIL_ADDRESS | URI => {
-                    found.extend(std::str::from_utf8(name).ok().map(str::to_owned))
+                    found.extend(std::str::from_utf8(name).ok().map(str::to_owned));
                 }
                 IP_ADDRESS => found.extend(address(name)),
                 _ => {}
