@@ -730,7 +730,7 @@ pub enum Server {
         /// The path of its URL; empty where there are none.
         path: String,
         /// What its stamp says besides, if it was given as one.
-        stamp: Option<Stamp>,
+        stamp: Option<Box<Stamp>>,
     },
 }
 

@@ -481,6 +481,9 @@ fn load(
     Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones }
 }
 
+/// Zones of one set that are loaded, and the names of those that are not.
+type Group = (Vec<Arc<Zone>>, Vec<NameBuf>);
+
 impl ZonePlans {
     /// Puts together what is served, with what zones answer beside their records.
     pub(crate) fn serve(
@@ -496,7 +499,7 @@ impl ZonePlans {
             return;
         }
         let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
-        let mut groups: BTreeMap<Option<String>, (Vec<Arc<Zone>>, Vec<NameBuf>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
         for kept in &self.kept {
             let set = &kept.wanted.set;
             let (loaded, missing) = groups.entry(set.clone()).or_default();
@@ -758,7 +761,9 @@ mod tests {
             (text.replace("zones(inside)", "zones(insider)"), "unknown set of zones \"insider\""),
             (text.replace("name: example.net", "name: example.org"), "zone \"example.org.\" is there twice"),
         ] {
-            let found = load_text(Path::new("/z/g.yaml"), &wrong, &memory).err().expect("a mistake");
+            let Err(found) = load_text(Path::new("/z/g.yaml"), &wrong, &memory) else {
+                panic!("no mistake in {wrong}")
+            };
             assert!(found.iter().any(|found| found.message == message), "{found:?}");
         }
     }
@@ -791,7 +796,9 @@ mod tests {
             ),
         ] {
             let text = format!("zones: [{{name: example.org, file: org, {special}}}]\n");
-            let found = load_text(Path::new("/z/g.yaml"), &text, &memory).err().expect("a mistake");
+            let Err(found) = load_text(Path::new("/z/g.yaml"), &text, &memory) else {
+                panic!("no mistake in {text}")
+            };
             assert!(found.iter().any(|found| found.message == message), "{special}: {found:?}");
         }
         let text = "zones: [{name: example.org, file: org, make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: [192.0.2.1, 192.0.2.2], clients: lan}, {data: 192.0.2.3}]}]}]\n";

@@ -160,7 +160,7 @@ impl Recorder {
             Ok(waiting) => waiting,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // The writer has no priority: it may have been interrupted right there.
-            Err(TryLockError::WouldBlock) if words.len() * size_of::<u64>() <= WAITING_OCTETS_MAX / 4 => {
+            Err(TryLockError::WouldBlock) if size_of_val(words) <= WAITING_OCTETS_MAX / 4 => {
                 return Taking::Later;
             }
             Err(TryLockError::WouldBlock) => {

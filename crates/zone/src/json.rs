@@ -249,6 +249,9 @@ struct Reader<'t, 'f> {
     file: &'f mut JsonFile,
 }
 
+/// Where a field begins in the text of its record, where it stands in the file, and its length there, in octets.
+type FieldAt = (usize, usize, usize);
+
 impl Reader<'_, '_> {
     fn mistake(&mut self, at: usize, len: usize, expected: impl Into<String>) {
         if self.file.mistakes.len() == MISTAKES_MAX {
@@ -456,11 +459,7 @@ impl Reader<'_, '_> {
     }
 
     /// Writes the fields of a type as text; says where in it each begins, and where it stands in the file.
-    fn fields(
-        &mut self,
-        data: &Node<'_>,
-        fields: &[(&str, Form)],
-    ) -> Option<(String, Vec<(usize, usize, usize)>)> {
+    fn fields(&mut self, data: &Node<'_>, fields: &[(&str, Form)]) -> Option<(String, Vec<FieldAt>)> {
         let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
         self.only(data, &names);
         let (mut text, mut places) = (String::new(), Vec::new());

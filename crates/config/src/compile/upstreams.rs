@@ -128,7 +128,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 };
                 let secure = if scheme.is_secured() {
                     let name = tls_name.as_deref();
-                    let proves = Proves::Server((host, name, stamp.as_ref()));
+                    let proves = Proves::Server((host, name, stamp.as_deref()));
                     let Some(secure) = secure(entry, proves, protocol, machine.surroundings, problems) else {
                         continue;
                     };

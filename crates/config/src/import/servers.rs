@@ -18,14 +18,17 @@ const FORWARDED_FROM_HERE: &str =
 const BY_NAME: &str =
     "There each server has its own certificate; here the server name that the client sends chooses.";
 
+/// A path of HTTP requests, and what they begin with.
+type PathEntry = (String, At<String>);
+
 /// A place where queries are taken.
 struct Door {
     at: String,
     speaks: Vec<TransportWord>,
     /// What queries begin with.
     entry: At<String>,
-    /// Paths of HTTP requests, and what these begin with.
-    paths: Vec<(String, At<String>)>,
+    /// Paths of HTTP requests that begin elsewhere.
+    paths: Vec<PathEntry>,
     /// Whether the client's address comes in a header.
     is_forwarded: bool,
 }
@@ -145,7 +148,9 @@ impl Translator<'_> {
                 continue;
             };
             let entries = paths.iter().map(|(_, entry)| entry).chain([&entry]);
-            if entries.fold(true, |found, entry| self.plugin(entry).is_some() && found) {
+            // All of them, so that every one that is missing is told.
+            let missing = entries.filter(|entry| self.plugin(entry).is_none()).count();
+            if missing == 0 {
                 doors.push(Door { at, speaks, entry, paths, is_forwarded });
             }
         }
@@ -202,7 +207,7 @@ impl Translator<'_> {
         &mut self,
         args: &Args<'_>,
         is_secured: bool,
-    ) -> (Vec<TransportWord>, Vec<(String, At<String>)>, bool) {
+    ) -> (Vec<TransportWord>, Vec<PathEntry>, bool) {
         let mut speaks = vec![if is_secured { TransportWord::Https } else { TransportWord::Http }];
         if args.flag("enable_http3", &mut self.problems).is_some_and(|flag| flag.value) {
             speaks.push(TransportWord::H3);

@@ -105,7 +105,7 @@ pub(super) fn server(text: &str) -> Read<Server> {
         return match server(&parsed.text).map_err(|misread| bad(&misread.message))? {
             Server::One { scheme, host, tls_name, path, .. } => {
                 let scheme = if parsed.stamp.provider.is_some() { Scheme::Dnscrypt } else { scheme };
-                Ok(Server::One { scheme, host, tls_name, path, stamp: Some(parsed.stamp) })
+                Ok(Server::One { scheme, host, tls_name, path, stamp: Some(Box::new(parsed.stamp)) })
             }
             Server::System => Err(bad("it names no server")),
         };
@@ -208,7 +208,7 @@ pub(super) fn relay(text: &str) -> Read<Server> {
             let parsed = stamp::parse_relay(rest).map_err(bad)?;
             match server(&parsed.text).map_err(|misread| bad(misread.message))? {
                 Server::One { scheme, host, tls_name, path, .. } => {
-                    Server::One { scheme, host, tls_name, path, stamp: Some(parsed.stamp) }
+                    Server::One { scheme, host, tls_name, path, stamp: Some(Box::new(parsed.stamp)) }
                 }
                 Server::System => Server::System,
             }
@@ -349,7 +349,6 @@ pub(super) fn http_path(text: &str) -> Read<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Stamp;
 
     fn check_server(text: &str, expect: Result<Server, &str>) {
         match (server(text), expect) {
@@ -424,7 +423,7 @@ mod tests {
         });
         check_server("sdns://AAcAAAAAAAAABzguOC44Ljg", {
             let host = Host::Address("8.8.8.8:53".parse().expect("an address"));
-            let (tls_name, path, stamp) = (None, String::new(), Some(Stamp::default()));
+            let (tls_name, path, stamp) = (None, String::new(), Some(Box::default()));
             Ok(Server::One { scheme: Scheme::Udp, host, tls_name, path, stamp })
         });
         check_server("sdns://AgcA", Err("is not a DNS stamp that can be used: it ends too early"));
