@@ -232,6 +232,7 @@ const CONDITIONS: &[&str] = &[
     "client-mac == 00:00:5e:00:53:01 or client-id matches \"^a+$\"",
     "transport == tcp or listener == home",
     "sni == dns.example or path is empty or header(user-agent) contains curl",
+    "client-certificate or client-certificate(name) == anna.example or client-certificate(subject) contains anna",
     "now in hours(\"mon-fri 21:00-07:00\", \"day 1-7\", \"Europe/Berlin\")",
     "random < 50%",
     "rate(client/24/48, qname/2, qtype, listener) > 5/s burst 3",

@@ -290,9 +290,10 @@ impl Shared {
             id: query.header.id,
             bytes: bytes.to_vec(),
         };
+        // First: whoever sees that this query is here may change the script for the next one.
+        let script = locked(&self.script).clone();
         locked(&self.seen).push(asked.clone());
         self.heard_more.notify_all();
-        let script = locked(&self.script).clone();
         let is_lost =
             !over_tcp && script.loss_percent > 0 && self.random(100) < u64::from(script.loss_percent);
         if script.silent || is_lost {

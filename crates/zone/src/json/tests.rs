@@ -69,8 +69,8 @@ fn every_type_of_erldns_is_read() {
     );
     check(
         "LOC",
-        r#"{"size": 18, "horiz": 22, "vert": 19, "lat": 2333359024, "lon": 2146974824, "alt": 10000000}"#,
-        "LOC 51 30 12.240 N 0 8 28.824 W 0.00m 1m 10000m 10m",
+        r#"{"size": 18, "horiz": 22, "vert": 19, "lat": 2332895888, "lon": 2146974824, "alt": 10000000}"#,
+        "LOC 51 30 12.240 N 0 8 28.824 W 0.00m 1.00m 10000.00m 10.00m",
     );
     check("SSHFP", r#"{"alg": 1, "fptype": 1, "fp": "00FF"}"#, "SSHFP 1 1 00FF");
     let cert = r#"{"usage": 3, "selector": 1, "matching_type": 1, "certificate": "00ff"}"#;
@@ -136,13 +136,13 @@ fn services_have_their_parameters() {
         "SVCB",
         r#"{"svc_priority": 1, "target_name": ".", "svc_params": {"mandatory": ["alpn"], "alpn": ["h2", "a,b"],
             "no-default-alpn": null, "port": 8443, "ipv4hint": ["192.0.2.1"], "ipv6hint": ["2001:db8::1"], "ech": "abc", "key667": "hello"}}"#,
-        r#"SVCB 1 . mandatory="alpn" alpn="h2,a\\,b" no-default-alpn port="8443" ipv4hint="192.0.2.1" ech="YWJj" ipv6hint="2001:db8::1" key667="hello""#,
+        r"SVCB 1 . mandatory=alpn alpn=h2,a\\,b no-default-alpn port=8443 ipv4hint=192.0.2.1 ech=YWJj ipv6hint=2001:db8::1 key667=hello",
     );
     // Numbers of known parameters are their names.
     check(
         "SVCB",
         r#"{"svc_priority": 1, "target_name": ".", "svc_params": {"key3": "53"}}"#,
-        "SVCB 1 . port=\"53\"",
+        "SVCB 1 . port=53",
     );
 }
 
