@@ -76,8 +76,15 @@ impl Gate {
     }
 
     /// Returns whether a client is banned. Usually nobody is.
+    #[inline(always)]
     pub(crate) fn bans(&self, client: &Client) -> bool {
-        (!self.banned.is_empty() && self.banned.contains(client.address))
+        let has_some = !self.banned.is_empty() || self.banned_live.is_some();
+        has_some && self.is_banned(client)
+    }
+
+    #[inline(never)]
+    fn is_banned(&self, client: &Client) -> bool {
+        self.banned.contains(client.address)
             || self.banned_live.as_ref().is_some_and(|live| live.contains(client.address))
     }
 
