@@ -203,9 +203,11 @@ async fn try_respond<S: Service + 'static>(
             (query, Form::Oblivious(Box::new(context)))
         }
         Asked::Relay { target, path } => {
+            // Those who are refused are heard out, too.
+            let sealed = read.await?;
             let courier = shared.service().courier().filter(|courier| courier.serves(&target));
             let courier = courier.filter(|_| visit.may_relay(head)).ok_or(NOT_CARRIED)?;
-            let parcel = Parcel { target, path, sealed: read.await? };
+            let parcel = Parcel { target, path, sealed };
             let delivery = visit.asker.carry(&*courier, parcel).await.map_err(|TooMany| TOO_MANY)?;
             return Ok(relayed(delivery));
         }
