@@ -30,6 +30,8 @@ const START_MAX: Duration = Duration::from_secs(10);
 const START_WITH_RULES_MAX: Duration = Duration::from_secs(120);
 /// How long a rule that was added may be unknown after the reload, or after the run in which that was.
 const RELOAD_MAX: Duration = Duration::from_secs(30);
+/// The same where only the rules that are asked about are read.
+const SMALL_RELOAD_MAX: Duration = Duration::from_secs(10);
 /// How long asking every name the scenario's number of times may take.
 const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
@@ -117,7 +119,7 @@ impl<'a> Bench<'a> {
         if let (true, Some(reload)) = (self.scenario.reloads(), &up.prepared.reload) {
             up.prepared.change_rules()?;
             up.server.reload(reload)?;
-            self.await_change(rival, up.address, &mut up.server, RELOAD_MAX)?;
+            self.await_change(rival, up.address, &mut up.server, SMALL_RELOAD_MAX)?;
             up.judgement = self.ask(rival, &up.probes, up.address)?;
         }
         match up.server.obituary() {
