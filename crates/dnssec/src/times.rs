@@ -7,15 +7,16 @@ pub fn parse_compact(text: &str) -> Option<u64> {
     if text.len() != 14 || !text.bytes().all(|octet| octet.is_ascii_digit()) {
         return None;
     }
-    let part = |range| text.get(range).and_then(|digits: &str| digits.parse().ok());
-    seconds(part(0..4)?, part(4..6)?, part(6..8)?, [part(8..10)?, part(10..12)?, part(12..14)?])
+    let part = |range| text.get(range).and_then(|digits: &str| digits.parse::<u32>().ok());
+    let time = [part(8..10)?, part(10..12)?, part(12..14)?].map(u64::from);
+    seconds(part(0..4)?, part(4..6)?, part(6..8)?, time)
 }
 
 /// Reads a timestamp of RFC 3339; fractions of seconds are left out.
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let digits = |range| {
         let digits: &str = text.get(range)?;
-        digits.bytes().all(|octet| octet.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten()
+        digits.bytes().all(|octet| octet.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
     };
     let bytes = text.as_bytes();
     let is = |at: usize, octets: &[u8]| bytes.get(at).is_some_and(|octet| octets.contains(octet));
@@ -26,7 +27,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
         digits(0..4)?,
         digits(5..7)?,
         digits(8..10)?,
-        [digits(11..13)?, digits(14..16)?, digits(17..19)?],
+        [digits(11..13)?, digits(14..16)?, digits(17..19)?].map(u64::from),
     )?;
     let mut rest = text.get(19..)?;
     if let Some(fraction) = rest.strip_prefix('.') {
@@ -45,21 +46,11 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     }
 }
 
-fn seconds(year: u64, month: u64, day: u64, [hour, minute, second]: [u64; 3]) -> Option<u64> {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days_in_month = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if year < 1970 || !(1..=days_in_month).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+fn seconds(year: u32, month: u32, day: u32, [hour, minute, second]: [u64; 3]) -> Option<u64> {
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since 0000-03-01, so that the leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let days = u64::from(wire::text::days_since_1970(year, month, day)?);
     Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 

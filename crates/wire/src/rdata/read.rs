@@ -498,20 +498,10 @@ fn time(text: &str) -> Option<u32> {
     };
     let (year, month, day) = (part(0..4)?, part(4..6)?, part(6..8)?);
     let (hour, minute, second) = (part(8..10)?, part(10..12)?, part(12..14)?);
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days_in_month = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if year < 1970 || !(1..=days_in_month).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+    if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Days since 0000-03-01, so that the leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let days = crate::text::days_since_1970(year, month, day)?;
     let seconds = u64::from(days) * 86_400 + u64::from(hour * 3600 + minute * 60 + second);
     Some(seconds as u32)
 }
