@@ -3,7 +3,6 @@
 //! Every name ends in a label that is nobody's top-level domain, or in `example`: nothing here names a stranger.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use wire::text::Base64;
@@ -56,6 +55,8 @@ pub enum Shape {
 pub const ZONE: &str = "names.example.org";
 /// Octets of a signature with ECDSA P-256.
 const SIGNATURE_OCTETS: usize = 64;
+/// The tag of the key that a signed zone shows.
+const KEY_TAG: u16 = 58_606;
 
 /// A set of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,29 +185,29 @@ fn zone(names: usize, mut dice: Option<Dice>) -> Vec<String> {
     let is_signed = dice.is_some();
     let mut lines = Vec::with_capacity(names * if is_signed { 4 } else { 1 } + 16);
     let mut name = |owner: &str, next: &str, records: &[(&str, &str)]| {
-        let mut types = String::new();
-        for (rtype, data) in records {
-            lines.push(format!("{owner}. 3600 {rtype} {data}"));
-            if !types.ends_with(&format!(" {rtype}")) {
-                let _ = write!(types, " {rtype}");
-            }
-        }
+        lines.extend(records.iter().map(|(rtype, data)| format!("{owner}. 3600 {rtype} {data}")));
         let Some(dice) = &mut dice else { return };
         let labels = owner.split('.').count();
-        let mut sign = |lines: &mut Vec<String>, rtype: &str| {
+        let mut sign = |lines: &mut Vec<String>, rtype: &str, ttl: u32| {
             let mut octets = [0; SIGNATURE_OCTETS];
             octets.fill_with(|| dice.roll() as u8);
             let dates = "20400101000000 20260101000000";
             lines.push(format!(
-                "{owner}. 3600 RRSIG {rtype} 13 {labels} 3600 {dates} 4242 {ZONE}. {}",
+                "{owner}. {ttl} RRSIG {rtype} 13 {labels} {ttl} {dates} {KEY_TAG} {ZONE}. {}",
                 Base64(&octets)
             ));
         };
-        for rtype in types.split_whitespace() {
-            sign(&mut lines, rtype);
+        for (rtype, _) in records {
+            sign(&mut lines, rtype, 3600);
         }
-        lines.push(format!("{owner}. 300 NSEC {next}.{types} RRSIG NSEC"));
-        sign(&mut lines, "NSEC");
+        // Servers refuse to write a list of types that is not in the order of their numbers (RFC 4034 §4.1.2).
+        let has =
+            |rtype: &&str| matches!(*rtype, "RRSIG" | "NSEC") || records.iter().any(|(own, _)| own == rtype);
+        let types: Vec<&str> =
+            ["A", "NS", "SOA", "RRSIG", "NSEC", "DNSKEY"].into_iter().filter(has).collect();
+        let types = types.join(" ");
+        lines.push(format!("{owner}. 300 NSEC {next}. {types}"));
+        sign(&mut lines, "NSEC", 300);
     };
     let server = format!("ns.{ZONE}");
     let soa = format!("{server}. hostmaster.{ZONE}. 1 7200 600 86400 300");
@@ -364,6 +365,8 @@ mod tests {
         assert!(
             signed.iter().any(|line| line.starts_with(&format!("{name}. 300 NSEC {ZONE}. A RRSIG NSEC")))
         );
+        let apex = format!("{ZONE}. 300 NSEC ns.{ZONE}. NS SOA RRSIG NSEC DNSKEY");
+        assert!(signed.contains(&apex), "types in the order of their numbers");
         let order = |name: String| name.replace('.', "\0");
         assert!(order(zone_name(7).0) < order(zone_miss(7)) && order(zone_miss(7)) < order(zone_name(8).0));
         let thinned = Rules::new(Shape::Zone(1_000), false).thinned(|| [name.as_str()].into_iter());

@@ -32,6 +32,8 @@ const START_WITH_RULES_MAX: Duration = Duration::from_secs(120);
 const RELOAD_MAX: Duration = Duration::from_secs(30);
 /// The same where only the rules that are asked about are read.
 const SMALL_RELOAD_MAX: Duration = Duration::from_secs(10);
+/// How long a server that is not timed may take for all questions.
+const ASKED_MAX: Duration = Duration::from_secs(10);
 /// How long asking every name the scenario's number of times may take.
 const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
@@ -112,7 +114,7 @@ impl<'a> Bench<'a> {
     /// Starts `rival` and judges its answers, also after a reload if there is one.
     pub(super) fn judge(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
         let mut up = self.start(rival, program)?;
-        let tally = self.load(&Plan { until: Until::EachAnswered(WARM_MAX), ..up.plan.clone() })?;
+        let tally = self.load(&Plan { until: Until::EachAnswered(ASKED_MAX), ..up.plan.clone() })?;
         if tally.answered < self.packets.len() as u64 {
             return Err(format!("answered only {}", self.shortfall(&tally)));
         }

@@ -364,7 +364,7 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     if let Some(reason) = rival.reason_against_network(scenario.network) {
         return Some(reason);
     }
-    match rival.reason_against(scenario.setting) {
+    match rival.reason_against_scenario(scenario.name).or_else(|| rival.reason_against(scenario.setting)) {
         Some(reason) => Some(reason),
         None if scenario.transport.is_encrypted() && rival.kind() == Kind::Echo => Some("speaks no TLS"),
         None if scenario.reloads() && rival.reload.is_none() && rival.kind() == Kind::Dns => {
