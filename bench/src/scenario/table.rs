@@ -142,6 +142,54 @@ pub const SCENARIOS: &[Scenario] = &[
     forward("latency-5ms-4", "forwarding to a stub that takes 5 ms, four clients")
         .upstream(&[Change::DelayMs(5)])
         .load(Load::Single(4)),
+    refuse("latency-sequence-1", "refused by the only rule, one client", "sequence-base", REFUSED)
+        .load(Load::Single(1)),
+    refuse("latency-sequence-2", "refused by the only rule, two clients", "sequence-base", REFUSED)
+        .load(Load::Single(2)),
+    refuse("latency-sequence-4", "refused by the only rule, four clients", "sequence-base", REFUSED)
+        .load(Load::Single(4)),
+    refuse(
+        "latency-true-1",
+        "a condition that always holds, then refused, one client",
+        "match-true",
+        REFUSED,
+    )
+    .load(Load::Single(1)),
+    refuse(
+        "latency-true-2",
+        "a condition that always holds, then refused, two clients",
+        "match-true",
+        REFUSED,
+    )
+    .load(Load::Single(2)),
+    refuse(
+        "latency-true-4",
+        "a condition that always holds, then refused, four clients",
+        "match-true",
+        REFUSED,
+    )
+    .load(Load::Single(4)),
+    refuse(
+        "latency-false-1",
+        "a condition that never holds, then SERVFAIL, one client",
+        "match-false",
+        SERVFAIL,
+    )
+    .load(Load::Single(1)),
+    refuse(
+        "latency-false-2",
+        "a condition that never holds, then SERVFAIL, two clients",
+        "match-false",
+        SERVFAIL,
+    )
+    .load(Load::Single(2)),
+    refuse(
+        "latency-false-4",
+        "a condition that never holds, then SERVFAIL, four clients",
+        "match-false",
+        SERVFAIL,
+    )
+    .load(Load::Single(4)),
     refuse("latency-match-1", "a name compared, then refused, one client", "match-qname", REFUSED)
         .load(Load::Single(1)),
     refuse("latency-match-2", "a name compared, then refused, two clients", "match-qname", REFUSED)
@@ -206,6 +254,9 @@ pub const SCENARIOS: &[Scenario] = &[
     forward("latency-fallback-1", "a second upstream on standby, one client")
         .setting("fallback")
         .load(Load::Single(1)),
+    forward("latency-fallback-2", "a second upstream on standby, two clients")
+        .setting("fallback")
+        .load(Load::Single(2)),
     forward("latency-fallback-4", "a second upstream on standby, four clients")
         .setting("fallback")
         .load(Load::Single(4)),
@@ -280,7 +331,19 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
     (
         "forgedns-0.1.0",
         "ForgeDNS 0.1.0, higher concurrency, what the newer page left out",
-        &["fallback", "doh-upstream", "sequence-base", "match-true", "match-false", "match-qname"],
+        &[
+            "fallback",
+            "doh-upstream",
+            "sequence-base",
+            "match-true",
+            "match-false",
+            "match-qname",
+            "latency-fallback",
+            "latency-sequence",
+            "latency-true",
+            "latency-false",
+            "latency-match",
+        ],
     ),
     (
         "forgedns-latency",
