@@ -136,7 +136,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let signatory = jobs::signing::Signing::new(
         &loaded.settings.startup.state_directory,
         plans.snapshot.key,
-        sys::lower_priority,
+        // Not the least important: signatures must be renewed on a server that is never idle.
+        sys::step_back,
     );
     let plans = signing::with_last(&signatory, &loaded, &addresses, plans)
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;

@@ -55,7 +55,7 @@ struct Shared {
     wake: Condvar,
     state: PathBuf,
     hash_key: HashKey,
-    lower_priority: fn(),
+    step_back: fn(),
 }
 
 /// Signs zones on a thread of its own.
@@ -79,14 +79,14 @@ fn key_of(apex: Name<'_>) -> Vec<u8> {
 impl Signing {
     /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`. Nothing is signed before
     /// [`Signing::start`].
-    pub fn new(state: &Path, hash_key: HashKey, lower_priority: fn()) -> Self {
+    pub fn new(state: &Path, hash_key: HashKey, step_back: fn()) -> Self {
         let shared = Shared {
             entries: Mutex::default(),
             news: Mutex::default(),
             wake: Condvar::new(),
             state: state.to_owned(),
             hash_key,
-            lower_priority,
+            step_back,
         };
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
     }
@@ -99,7 +99,7 @@ impl Signing {
         }
         let inside = Arc::clone(&self.shared);
         let run = move || {
-            (inside.lower_priority)();
+            (inside.step_back)();
             inside.run(&*publisher);
         };
         std::thread::Builder::new().name("signing".into()).spawn(run)?;
@@ -200,13 +200,7 @@ impl Shared {
 
     /// Reads what there is of a zone on disk.
     fn open(&self, apex: Name<'_>, entry: &mut Entry) {
-        match SignedZone::open(
-            &self.state,
-            apex,
-            Arc::clone(&entry.policy),
-            self.hash_key,
-            self.lower_priority,
-        ) {
+        match SignedZone::open(&self.state, apex, Arc::clone(&entry.policy), self.hash_key, self.step_back) {
             Ok(zone) => {
                 entry.last = zone.last().or(entry.last.take());
                 entry.state.keys = zone.key_states();
