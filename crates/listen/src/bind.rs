@@ -225,26 +225,21 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             buffered_octets_max: plan.tcp.buffered_octets_max / workers,
         })
         .collect();
-    // All ports are tried before any is taken: our own sockets on a wildcard address would be in the way of a
-    // specific one.
-    let mut opened = Vec::with_capacity(listeners.len());
-    for listener in &listeners {
-        opened.push(Opening::begin(listener, &mut activated)?);
-    }
+    let opened = open_listeners(&listeners, &mut activated, plan.tcp.backlog, workers)?;
     let mut bound = Vec::with_capacity(listeners.len());
-    for (number, (listener, opening)) in listeners.iter().zip(opened).enumerate() {
-        bound.push(Bound { address: opening.address, transports: listener.transports });
+    for (number, (listener, opened)) in listeners.iter().zip(opened).enumerate() {
+        bound.push(Bound { address: opened.address, transports: listener.transports });
         let entrance = Entrance {
             listener: ListenerId(u16::try_from(number).unwrap_or(u16::MAX)),
             proxies: listener.proxies.as_slice().into(),
             connections: listener.transports.connections.unwrap_or(Connections::Dns),
             datagrams: listener.transports.datagrams,
-            alt_svc: alt_svc(listener, opening.address.port()),
+            alt_svc: alt_svc(listener, opened.address.port()),
             paths: listener.paths.as_slice().into(),
             forwarders: listener.forwarders.as_slice().into(),
             client_certificates: listener.client_certificates,
         };
-        opening.finish(listener, &Arc::new(entrance), plan, &mut sockets)?;
+        opened.hand_out(listener, &Arc::new(entrance), plan, &mut sockets);
     }
     Ok(Sockets { workers: sockets, bound, unused: activated })
 }
@@ -278,22 +273,69 @@ fn alt_svc(listener: &ListenerPlan, port: u16) -> Option<HeaderValue> {
     }
 }
 
+/// Opens the sockets of all listeners, for `workers` workers, in the order of the listeners.
+fn open_listeners(
+    listeners: &[ListenerPlan],
+    activated: &mut Vec<Activated>,
+    backlog: i32,
+    workers: usize,
+) -> Result<Vec<AllOpened>, BindError> {
+    let mut opened: Vec<Option<AllOpened>> = listeners.iter().map(|_| None).collect();
+    // Ports that the system chooses come last, when all others are taken: it knows of no port that is only meant to be.
+    let (chosen, named): (Vec<_>, Vec<_>) =
+        (0..listeners.len()).partition(|&at| listeners.get(at).is_some_and(|one| one.address.port() == 0));
+    let mut openings = Vec::with_capacity(named.len());
+    for at in named {
+        let Some(listener) = listeners.get(at) else { continue };
+        let is_alone = !listeners.iter().enumerate().any(|(other, listener_there)| {
+            other != at && listener_there.address.port() == listener.address.port()
+        });
+        openings.push((at, listener, Opening::begin(listener, activated, is_alone)?));
+    }
+    for (at, listener, opening) in openings {
+        let all = opening.finish(listener, backlog, workers)?;
+        if let Some(place) = opened.get_mut(at) {
+            *place = Some(all);
+        }
+    }
+    for at in chosen {
+        let (Some(listener), Some(place)) = (listeners.get(at), opened.get_mut(at)) else { continue };
+        *place = Some(Opening::begin(listener, activated, true)?.finish(listener, backlog, workers)?);
+    }
+    Ok(opened.into_iter().flatten().collect())
+}
+
+/// What a listener's port is held with until each worker has a socket.
+enum Hold {
+    /// It was handed to us.
+    Activated(Activated),
+    /// The first socket, which nobody shares yet.
+    First(Socket),
+    /// Nothing: other listeners of ours have the same port at other addresses, and a socket of the one would be in the way
+    /// of the other. It was free a moment ago.
+    Nothing,
+}
+
 /// One listener, with its port known to be free.
 struct Opening {
     address: SocketAddr,
-    udp: Option<Activated>,
-    tcp: Option<Activated>,
+    udp: Option<Hold>,
+    tcp: Option<Hold>,
 }
 
 impl Opening {
-    /// Takes what was activated for `listener`, and tries the rest.
-    fn begin(listener: &ListenerPlan, activated: &mut Vec<Activated>) -> Result<Self, BindError> {
+    /// Takes what was activated for `listener`, and tries the rest; keeps what it tried with if `holds`.
+    fn begin(
+        listener: &ListenerPlan,
+        activated: &mut Vec<Activated>,
+        holds: bool,
+    ) -> Result<Self, BindError> {
         let mut take = |kind| {
             let fits = |socket: &Activated| socket.kind == kind && socket.address == listener.address;
-            activated.iter().position(fits).map(|at| activated.remove(at))
+            activated.iter().position(fits).map(|at| Hold::Activated(activated.remove(at)))
         };
-        let udp = if listener.transports.datagrams.is_some() { take(Kind::Datagrams) } else { None };
-        let tcp = if listener.transports.connections.is_some() { take(Kind::Connections) } else { None };
+        let mut udp = if listener.transports.datagrams.is_some() { take(Kind::Datagrams) } else { None };
+        let mut tcp = if listener.transports.connections.is_some() { take(Kind::Connections) } else { None };
         let mut kinds = Vec::new();
         if listener.transports.datagrams.is_some() && udp.is_none() {
             kinds.push(Kind::Datagrams);
@@ -301,67 +343,80 @@ impl Opening {
         if listener.transports.connections.is_some() && tcp.is_none() {
             kinds.push(Kind::Connections);
         }
-        Ok(Self { address: probe(listener.address, &kinds)?, udp, tcp })
+        let (address, tried) = probe(listener.address, &kinds)?;
+        for (kind, socket) in kinds.into_iter().zip(tried) {
+            let hold = if holds { Hold::First(socket) } else { Hold::Nothing };
+            match kind {
+                Kind::Datagrams => udp = Some(hold),
+                Kind::Connections => tcp = Some(hold),
+            }
+        }
+        Ok(Self { address, udp, tcp })
     }
 
     /// Opens each worker's sockets.
-    fn finish(
+    fn finish(self, listener: &ListenerPlan, backlog: i32, workers: usize) -> Result<AllOpened, BindError> {
+        let Self { address, udp, tcp } = self;
+        let open = |kind, hold: Option<Hold>| {
+            let Some(hold) = hold else { return Ok(Vec::new()) };
+            open_all((address, kind), hold, workers, backlog)
+                .map_err(|error| BindError::new(listener.address, kind, error))
+        };
+        Ok(AllOpened { address, udp: open(Kind::Datagrams, udp)?, tcp: open(Kind::Connections, tcp)? })
+    }
+}
+
+/// All sockets of one listener: none of a kind, or one for each worker.
+struct AllOpened {
+    address: SocketAddr,
+    udp: Vec<Socket>,
+    tcp: Vec<Socket>,
+}
+
+impl AllOpened {
+    /// Gives each worker its own.
+    fn hand_out(
         self,
         listener: &ListenerPlan,
         entrance: &Arc<Entrance>,
         plan: &Plan,
         workers: &mut [WorkerSockets],
-    ) -> Result<(), BindError> {
+    ) {
         let Self { address, udp, tcp } = self;
         let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
-        if listener.transports.datagrams.is_some() {
-            let fail = |error| BindError::new(listener.address, Kind::Datagrams, error);
-            for (socket, worker) in open_all(address, Kind::Datagrams, udp, workers.len())
-                .map_err(fail)?
-                .into_iter()
-                .zip(&mut *workers)
-            {
-                sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
-                match listener.transports.datagrams {
-                    Some(Datagrams::Quic { .. }) => worker.quic.push(opened(OwnedFd::from(socket))),
-                    Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
-                }
+        for (socket, worker) in udp.into_iter().zip(&mut *workers) {
+            sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
+            match listener.transports.datagrams {
+                Some(Datagrams::Quic { .. }) => worker.quic.push(opened(OwnedFd::from(socket))),
+                Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
             }
         }
         let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
-        if listener.transports.connections.is_some() {
-            let fail = |error| BindError::new(listener.address, Kind::Connections, error);
-            for (socket, worker) in open_all(address, Kind::Connections, tcp, workers.len())
-                .map_err(fail)?
-                .into_iter()
-                .zip(workers)
-            {
-                // Replies are written whole; waiting to fill packets would only delay them.
-                let _ = socket.set_tcp_nodelay(true);
-                socket.listen(plan.tcp.backlog).map_err(fail)?;
-                worker.tcp.push(opened(TcpListener::from(socket)));
-            }
+        for (socket, worker) in tcp.into_iter().zip(workers) {
+            worker.tcp.push(opened(TcpListener::from(socket)));
         }
-        Ok(())
     }
 }
 
-/// Returns `address` with a port that is free on all `kinds`.
+/// Returns `address` with a port that is free on all `kinds`, and the sockets that show it, in the order of `kinds`.
 ///
-/// A socket of its own, closed at once: one that may share its port (`SO_REUSEPORT`) would also share it with another
-/// server of the same user, and each would get half of the queries.
-fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<SocketAddr, BindError> {
+/// Nobody shares with them: a socket that may share its port (`SO_REUSEPORT`) would also do so with another server of the
+/// same user, and each would get half of the queries.
+fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<(SocketAddr, Vec<Socket>), BindError> {
     let mut attempts = 0;
     'attempt: loop {
         attempts += 1;
         let mut chosen = address;
+        let mut sockets = Vec::with_capacity(kinds.len());
         for &kind in kinds {
-            let tried = open(chosen, kind, Sharing::Alone).and_then(|socket| socket.local_addr());
+            let tried = open(chosen, kind, Sharing::Alone)
+                .and_then(|socket| socket.local_addr().map(|local| (socket, local)));
             match tried {
-                Ok(local) => {
+                Ok((socket, local)) => {
                     if let Some(local) = local.as_socket() {
                         chosen.set_port(local.port());
                     }
+                    sockets.push(socket);
                 }
                 Err(error)
                     if error.kind() == io::ErrorKind::AddrInUse
@@ -373,7 +428,7 @@ fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<SocketAddr, BindError> {
                 Err(error) => return Err(BindError::new(address, kind, error)),
             }
         }
-        return Ok(chosen);
+        return Ok((chosen, sockets));
     }
 }
 
@@ -384,27 +439,48 @@ enum Sharing {
     WithOthers,
 }
 
-/// Opens a socket for each of `count` workers.
+/// Opens a socket for each of `count` workers; those of connections listen.
 fn open_all(
-    address: SocketAddr,
-    kind: Kind,
-    activated: Option<Activated>,
+    (address, kind): (SocketAddr, Kind),
+    hold: Hold,
     count: usize,
+    backlog: i32,
 ) -> io::Result<Vec<Socket>> {
-    if activated.is_none() && BALANCES {
-        let sharing = if count > 1 { Sharing::WithOthers } else { Sharing::Alone };
-        return (0..count).map(|_| open(address, kind, sharing)).collect();
-    }
-    let first = match activated {
-        Some(activated) => Socket::from(activated.socket),
-        None => open(address, kind, Sharing::Alone)?,
+    let listen = |socket: &Socket| match kind {
+        Kind::Datagrams => Ok(()),
+        Kind::Connections => {
+            // Replies are written whole; waiting to fill packets would only delay them.
+            let _ = socket.set_tcp_nodelay(true);
+            socket.listen(backlog)
+        }
+    };
+    let sharing = if count > 1 { Sharing::WithOthers } else { Sharing::Alone };
+    let is_activated = matches!(hold, Hold::Activated(_));
+    let first = match hold {
+        Hold::Activated(activated) => Socket::from(activated.socket),
+        Hold::First(first) => first,
+        Hold::Nothing => open(address, kind, if BALANCES { sharing } else { Sharing::Alone })?,
     };
     first.set_nonblocking(true)?;
+    // Before it may share: two sockets that do not listen yet may have the same port.
+    listen(&first)?;
     let mut all = Vec::with_capacity(count);
-    for _ in 1..count {
-        all.push(first.try_clone()?);
+    if BALANCES && !is_activated {
+        if sharing == Sharing::WithOthers {
+            first.set_reuse_port(true)?;
+        }
+        all.push(first);
+        for _ in 1..count {
+            let socket = open(address, kind, sharing)?;
+            listen(&socket)?;
+            all.push(socket);
+        }
+    } else {
+        for _ in 1..count {
+            all.push(first.try_clone()?);
+        }
+        all.push(first);
     }
-    all.push(first);
     Ok(all)
 }
 
@@ -432,6 +508,8 @@ fn open(address: SocketAddr, kind: Kind, sharing: Sharing) -> io::Result<Socket>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     fn plan(addresses: &[&str]) -> Plan {
@@ -452,6 +530,19 @@ mod tests {
             assert_eq!(tcp, addresses);
             assert_eq!(worker.udp.iter().map(|opened| opened.address).collect::<Vec<_>>(), addresses);
         }
+    }
+
+    #[test]
+    fn no_two_listeners_get_the_same_port_from_the_system() {
+        // The kernel chooses among some seven thousand: of so many choices two would be the same if the first were not kept.
+        let listeners = (0..300).map(|_| {
+            let address = "127.0.0.1:0".parse().expect("an address");
+            ListenerPlan { transports: Transports::TCP, ..ListenerPlan::new(address) }
+        });
+        let plan = Plan { listeners: listeners.collect(), ..Plan::default() };
+        let sockets = bind(&plan, 2, Vec::new()).expect("loopback has free ports");
+        let ports: HashSet<_> = sockets.addresses().iter().map(|bound| bound.address.port()).collect();
+        assert_eq!(ports.len(), 300);
     }
 
     #[test]
