@@ -64,6 +64,12 @@ pub fn forwarding(upstreams: &[&Stub], more: &str) -> String {
     )
 }
 
+/// How often other ports are tried.
+const PORT_ATTEMPTS_MAX: usize = 5;
+
+/// What a server says that does not get its port.
+const TAKEN: &str = "the port is taken";
+
 /// A running server. Is killed when it is dropped.
 pub struct Server {
     address: SocketAddr,
@@ -101,13 +107,31 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn start_with(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
+        let mut directory = directory;
+        for _ in 0..PORT_ATTEMPTS_MAX {
+            let mut server = Self::spawn(directory, yaml, environment);
+            if server.answers() {
+                return server;
+            }
+            let (_, log, left) = server.ended();
+            // Between our letting go of a port and its taking it somebody else may.
+            assert!(
+                log.iter().any(|line| line.contains(TAKEN)),
+                "the server ended at once\n{}",
+                log.join("\n")
+            );
+            directory = left;
+        }
+        panic!("no port stayed free");
+    }
+
+    fn spawn(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
         let reserved = [bind_both(), bind_both()];
         let [address, another] =
             reserved.each_ref().map(|(udp, _)| udp.local_addr().expect("a bound socket"));
         let config = directory.path().join("gannet.yaml");
         std::fs::write(&config, filled(yaml, [address, another], directory.path()))
             .expect("a writable directory");
-        // From here on somebody else could take the port: it is a matter of microseconds.
         drop(reserved);
         let mut child = program(directory.path())
             .args(["run", "-c"])
@@ -126,12 +150,11 @@ impl Server {
                 }
             }
         });
-        let mut server = Self { address, another, directory, child, lines, log: Vec::new() };
-        server.wait_until_it_answers();
-        server
+        Self { address, another, directory, child, lines, log: Vec::new() }
     }
 
-    fn wait_until_it_answers(&mut self) {
+    /// Waits until it answers; false if it ends instead.
+    fn answers(&mut self) -> bool {
         let deadline = Instant::now() + DEADLINE;
         let probe = Ask::new("localhost", Rtype::A);
         loop {
@@ -139,15 +162,13 @@ impl Server {
             client.set_patience(Duration::from_millis(200));
             client.send(&probe.bytes());
             if client.try_receive().is_ok() {
-                return;
+                return true;
             }
             // Nobody there yet: the next line of the log, or its end, or a moment, and once more.
             match self.lines.recv_timeout(Duration::from_millis(20)) {
                 Ok(line) => self.log.push(line),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    panic!("the server ended at once: {:?}\n{}", self.child.wait(), self.log.join("\n"));
-                }
+                Err(RecvTimeoutError::Disconnected) => return false,
             }
             assert!(Instant::now() < deadline, "the server does not answer\n{}", self.log().join("\n"));
         }
@@ -256,8 +277,13 @@ impl Server {
     /// # Panics
     ///
     /// When it does not end before the deadline.
-    pub fn stop_by(mut self, signal: &str) -> (ExitStatus, Vec<String>, TempDir) {
+    pub fn stop_by(self, signal: &str) -> (ExitStatus, Vec<String>, TempDir) {
         self.signal(signal);
+        self.ended()
+    }
+
+    /// Waits until it has ended.
+    fn ended(mut self) -> (ExitStatus, Vec<String>, TempDir) {
         // Its log ends when it does.
         let deadline = Instant::now() + DEADLINE;
         loop {
