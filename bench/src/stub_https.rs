@@ -1,20 +1,19 @@
 //! The stub behind HTTP/2 and TLS (RFC 8484), for servers that ask their upstream so.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode, Uri};
 use rustls::ServerConfig;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use wire::text::read_base64url;
 
 use crate::certificate::Certificate;
 use crate::stub::Stub;
@@ -53,100 +52,67 @@ impl Https {
                 // A connection that breaks is its peer's affair.
                 tokio::spawn(async move {
                     let stream = acceptor.accept(stream).await?;
-                    let service = service_fn(move |request| answer(Arc::clone(&stub), request));
-                    let served = http2::Builder::new(TokioExecutor::new())
-                        .max_concurrent_streams(STREAMS_MAX)
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                    served.map_err(io::Error::other)
+                    talk(stream, &stub).await.map_err(io::Error::other)
                 });
             }
         })
     }
 }
 
-async fn answer(stub: Arc<Stub>, request: Request<Incoming>) -> Result<Response<Once>, Infallible> {
-    let query = if request.method() == Method::POST {
-        read(request.into_body()).await
-    } else {
-        request.uri().query().and_then(|query| decode(query.strip_prefix("dns=")?))
-    };
-    let delay = stub.delay();
-    let reply = query.and_then(|query| stub.answer(&query));
-    if !delay.is_zero() {
-        tokio::time::sleep(delay).await;
+/// Answers the requests of one connection.
+async fn talk(stream: TlsStream<TcpStream>, stub: &Arc<Stub>) -> Result<(), h2::Error> {
+    let mut builder = h2::server::Builder::new();
+    let mut connection = builder.max_concurrent_streams(STREAMS_MAX).handshake::<_, Bytes>(stream).await?;
+    while let Some(asked) = connection.accept().await {
+        let (request, response) = asked?;
+        let stub = Arc::clone(stub);
+        if request.method() == Method::GET && stub.delay().is_zero() {
+            answer(&stub, query_of(request.uri()), response)?;
+            continue;
+        }
+        tokio::spawn(async move {
+            let (head, body) = request.into_parts();
+            let query = if head.method == Method::POST { read(body).await } else { query_of(&head.uri) };
+            tokio::time::sleep(stub.delay()).await;
+            answer(&stub, query, response)
+        });
     }
-    let mut response = Response::new(Once(reply.map(Bytes::from)));
-    if response.body().0.is_none() {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-    }
-    let kind = hyper::header::HeaderValue::from_static("application/dns-message");
-    response.headers_mut().insert(hyper::header::CONTENT_TYPE, kind);
-    Ok(response)
+    Ok(())
 }
 
-async fn read(mut body: Incoming) -> Option<Vec<u8>> {
+/// Sends the stub's reply.
+fn answer(stub: &Stub, query: Option<Vec<u8>>, mut response: SendResponse<Bytes>) -> Result<(), h2::Error> {
+    let reply = query.and_then(|query| stub.answer(&query));
+    let status = if reply.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let mut head = Response::new(());
+    *head.status_mut() = status;
+    let kind = HeaderValue::from_static("application/dns-message");
+    head.headers_mut().insert(CONTENT_TYPE, kind);
+    let mut body = response.send_response(head, reply.is_none())?;
+    match reply {
+        Some(reply) => body.send_data(Bytes::from(reply), true),
+        None => Ok(()),
+    }
+}
+
+/// Returns the message in an address.
+fn query_of(address: &Uri) -> Option<Vec<u8>> {
+    decode(address.query()?.strip_prefix("dns=")?)
+}
+
+async fn read(mut body: RecvStream) -> Option<Vec<u8>> {
     let mut octets = Vec::new();
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        if let Some(data) = frame.ok()?.data_ref() {
-            octets.extend_from_slice(data);
-        }
+    while let Some(data) = body.data().await {
+        let data = data.ok()?;
+        octets.extend_from_slice(&data);
+        body.flow_control().release_capacity(data.len()).ok()?;
     }
     Some(octets)
 }
 
 /// Reads base64url (RFC 4648 §5), with or without padding.
 fn decode(text: &str) -> Option<Vec<u8>> {
-    let (mut octets, mut bits, mut held) = (Vec::with_capacity(text.len()), 0_u32, 0);
-    for digit in text.trim_end_matches('=').bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            octets.push((bits >> held) as u8);
-        }
-    }
+    let mut octets = Vec::new();
+    read_base64url(text.trim_end_matches('=').as_bytes(), &mut octets)?;
     Some(octets)
-}
-
-/// The body of a response: one piece.
-struct Once(Option<Bytes>);
-
-impl Body for Once {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64url_is_read() {
-        for (text, expect) in
-            [("", &b""[..]), ("Zg", b"f"), ("Zg==", b"f"), ("Zm8", b"fo"), ("-_-_", b"\xfb\xff\xbf")]
-        {
-            assert_eq!(decode(text).as_deref(), Some(expect), "{text}");
-        }
-        assert_eq!(decode("Zm/v"), None);
-    }
 }

@@ -497,6 +497,47 @@ pub fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(octets)
 }
 
+/// What each character stands for in Base64 for URLs (RFC 4648 §5); above 63 if nothing.
+const BASE64URL_VALUES: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut value = 0;
+    while value < 62 {
+        values[BASE64[value] as usize] = value as u8;
+        value += 1;
+    }
+    values[b'-' as usize] = 62;
+    values[b'_' as usize] = 63;
+    values
+};
+
+/// Reads Base64 for URLs without padding (RFC 4648 §5) and appends the octets; bits that are left over may be anything.
+///
+/// Does not allocate if `octets` has room.
+pub fn read_base64url(text: &[u8], octets: &mut Vec<u8>) -> Option<()> {
+    let (groups, rest) = text.as_chunks::<4>();
+    octets.reserve(text.len() / 4 * 3 + 2);
+    let value = |symbol: &u8| BASE64URL_VALUES[usize::from(*symbol)];
+    for group in groups {
+        let [a, b, c, d] = group.each_ref().map(value);
+        if (a | b | c | d) > 63 {
+            return None;
+        }
+        let word = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
+        let [_, bytes @ ..] = word.to_be_bytes();
+        octets.extend_from_slice(&bytes);
+    }
+    match *rest {
+        [] => {}
+        [a, b] if (value(&a) | value(&b)) <= 63 => octets.push(value(&a) << 2 | value(&b) >> 4),
+        [a, b, c] if (value(&a) | value(&b) | value(&c)) <= 63 => {
+            octets.push(value(&a) << 2 | value(&b) >> 4);
+            octets.push(value(&b) << 4 | value(&c) >> 2);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
 /// Writes Base32hex without padding (RFC 4648 §7, RFC 5155 §3.3).
 pub fn write_base32_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
     for chunk in octets.chunks(5) {
@@ -616,6 +657,24 @@ mod tests {
         }
         for bad in ["Zg", "Zg=", "Zh==", "Z===", "Zg==Zg==", "Zm9?"] {
             assert_eq!(read_base64(bad.as_bytes()), None, "{bad}");
+        }
+        for (text, expect) in [
+            ("", Some(&b""[..])),
+            ("Zg", Some(b"f")),
+            ("Zm8", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9vYmFy", Some(b"foobar")),
+            ("-_-_", Some(b"\xfb\xff\xbf")),
+            ("Z", None),
+            ("Zg==", None),
+            ("Zm/v", None),
+            ("Zm9vZ", None),
+            ("Z+", None),
+            ("Zm/", None),
+        ] {
+            let mut octets = Vec::new();
+            let read = read_base64url(text.as_bytes(), &mut octets);
+            assert_eq!(read.map(|()| &octets[..]), expect, "{text}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use wire::text::read_base64url;
+
 use crate::settings::Stamp;
 use crate::values;
 
@@ -153,25 +155,9 @@ impl<'s> Reader<'s> {
 
 /// Reads Base64 for URLs, without padding.
 fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut count) = (0u32, 0);
-    for letter in text.trim_end_matches('=').bytes() {
-        let sextet = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        (bits, count) = (bits << 6 | u32::from(sextet), count + 6);
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    (count < 6).then_some(bytes)
+    let mut octets = Vec::new();
+    read_base64url(text.trim_end_matches('=').as_bytes(), &mut octets)?;
+    Some(octets)
 }
 
 #[cfg(test)]
