@@ -146,6 +146,8 @@ enum Token {
     Sleep(u32),
     /// The refresh of an upstream's addresses: its name, and whether of IPv6.
     Name(u32, names::Family),
+    /// The end of the wait for an upstream's other addresses.
+    Settle(u32),
 }
 
 /// Why we ask.
@@ -468,6 +470,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 Token::Split(split) => self.split_due(split, now),
                 Token::Sleep(waiter) => self.wake(waiter),
                 Token::Name(named, family) => self.name_due(named, family, now),
+                Token::Settle(named) => self.settle_name(named, now),
             }
         }
     }

@@ -23,6 +23,8 @@ const RETRY_STOCKED: Span = Span::from_ms(10_000);
 const RETRY_EMPTY: Span = Span::from_ms(1000);
 /// Time for one look-up.
 const RESOLVE_TIMEOUT: Span = Span::from_ms(2000);
+/// How long the first IPv4 addresses of a name wait for the IPv6 ones, which were asked for at the same time (RFC 8305 §3).
+const RESOLUTION_DELAY: Span = Span::from_ms(50);
 /// The address that worked is tried first for this long (RFC 8305 §9.1 leaves it to us).
 const WORKED_FOR: Span = Span::from_ms(600_000);
 
@@ -46,6 +48,8 @@ pub(super) struct Named {
     six: Addresses,
     /// The address to which a connection was made first, and when.
     worked: Option<(IpAddr, Moment)>,
+    /// The end of the wait for IPv6 addresses, while IPv4 ones are known and not used yet.
+    settling: Option<TimerKey>,
 }
 
 #[derive(Default)]
@@ -53,6 +57,8 @@ struct Addresses {
     list: Vec<IpAddr>,
     /// Whether this machine has no way to them.
     is_unreachable: bool,
+    /// Whether an answer has ever come, even that there are none.
+    is_known: bool,
     timer: Option<TimerKey>,
 }
 
@@ -114,6 +120,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             four: Addresses::default(),
             six: Addresses::default(),
             worked: None,
+            settling: None,
         });
         (key as u32, true)
     }
@@ -125,7 +132,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if named.users == 0
             && let Some(named) = self.named.try_remove(key as usize)
         {
-            for timer in [named.four.timer, named.six.timer].into_iter().flatten() {
+            for timer in [named.four.timer, named.six.timer, named.settling].into_iter().flatten() {
                 self.wheel.cancel(timer);
             }
             self.retire_pool(named.pool);
@@ -190,11 +197,30 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let again = self.jittered(again);
         let timer = self.wheel.set(now + again, Token::Name(key, family));
         if let Some(named) = self.named.get_mut(key as usize) {
-            named.family(family).timer = Some(timer);
+            let here = named.family(family);
+            here.timer = Some(timer);
+            here.is_known = true;
+            if changed && family == Family::Four && !named.six.is_known {
+                if named.settling.is_none() {
+                    named.settling = Some(self.wheel.set(now + RESOLUTION_DELAY, Token::Settle(key)));
+                }
+                return;
+            }
+            // What waited for this answer waits no longer, whatever it says.
+            changed |= named.settling.is_some();
         }
         if changed {
-            self.readdress(key, now);
+            self.settle_name(key, now);
         }
+    }
+
+    /// Uses what is known of a name.
+    pub(super) fn settle_name(&mut self, key: u32, now: Moment) {
+        let settling = self.named.get_mut(key as usize).and_then(|named| named.settling.take());
+        if let Some(timer) = settling {
+            self.wheel.cancel(timer);
+        }
+        self.readdress(key, now);
     }
 }
 
