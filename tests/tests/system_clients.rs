@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use tempfile::TempDir;
 use testkit::client::read_reply;
-use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, contains, eventually, forwarding, lacks};
+use testkit::{Answer, Ask, Heard, Script, Server, Stub, UdpClient, contains, eventually, forwarding, lacks};
 use wire::{Flags, OptionCode, Rcode, Rtype};
 
 fn start(script: Script) -> (Stub, Server) {
@@ -237,6 +237,56 @@ fn programs_ask_over_unix_sockets_if_the_file_lets_them() {
 }
 
 #[test]
+fn programs_ask_with_datagrams_over_unix_sockets() {
+    let stub = Stub::start(Script::answering(|asked| match asked.qtype {
+        Rtype::TXT => Answer::long_text(300, 3000),
+        _ => Answer::a(300, Ipv4Addr::new(192, 0, 2, 1)),
+    }));
+    let more = "allow: [192.0.2.0/24]\n\
+                local-sockets: {path: \"@DIRECTORY@/dns.sock\", kind: datagram, name: programs}\n\
+                policy: {main: [{if: listener == programs and transport == unix, do: [forward(default), accept]}, reject(refused)]}";
+    let server = Server::start(&forwarding(&[&stub], more));
+    let path = server.directory().join("dns.sock");
+    let client = |name: &str| {
+        let socket = UnixDatagram::bind(server.directory().join(name)).expect("a writable directory");
+        socket.connect(&path).expect("a socket of the server's");
+        socket.set_read_timeout(Some(testkit::DEADLINE)).expect("a timeout");
+        socket
+    };
+    let receive = |socket: &UnixDatagram| {
+        let mut reply = vec![0; 65_535];
+        let octets = socket.recv(&mut reply).expect("a reply");
+        reply.truncate(octets);
+        Heard::new(reply)
+    };
+    let (first, second) = (client("first"), client("second"));
+    // Who has no name cannot be answered, and what is no query is not.
+    UnixDatagram::unbound().expect("a socket").send_to(b"nobody", &path).expect("sent");
+    first.send(b"nonsense").expect("sent");
+    for (id, socket) in [(1, &first), (2, &second), (3, &first)] {
+        socket.send(&Ask::new("example.org", Rtype::A).id(id).bytes()).expect("sent");
+    }
+    let mut ids = [receive(&first).id(), receive(&first).id()];
+    ids.sort_unstable();
+    assert_eq!((ids, receive(&second).id()), ([1, 3], 2));
+    let large = Ask::new("example.org", Rtype::TXT);
+    first.send(&large.bytes()).expect("sent");
+    let heard = receive(&first);
+    assert!(heard.has(Flags::TC) && heard.bytes().len() <= 512, "{heard:?}");
+    first.send(&large.edns(4096).bytes()).expect("sent");
+    let heard = receive(&first);
+    assert!(!heard.has(Flags::TC) && heard.bytes().len() > 3000, "{heard:?}");
+    // A client that is gone when its reply comes is no loss to others.
+    second.send(&Ask::new("gone.example.org", Rtype::A).bytes()).expect("sent");
+    drop(second);
+    first.send(&Ask::new("last.example.org", Rtype::A).bytes()).expect("sent");
+    contains(&receive(&first).answers().join(" "), "192.0.2.1");
+    let (status, log, _directory) = server.stop();
+    assert!(status.success(), "{log:?}");
+    assert!(!path.exists(), "a server that ends takes its sockets along");
+}
+
+#[test]
 fn unix_sockets_that_cannot_be_had_are_explained() {
     let directory = TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("notes"), "").expect("a writable directory");
@@ -255,5 +305,6 @@ fn unix_sockets_that_cannot_be_had_are_explained() {
     );
     contains(&run("{path: dns.sock, group: none-of-that-name}"), "there is no group \"none-of-that-name\"");
     contains(&run("{path: dns.sock, mode: rw}"), "\"rw\" is no file mode");
+    contains(&run("{path: dns.sock, kind: packets}"), "stream");
     contains(&run("[dns.sock, dns.sock]"), "this socket is opened twice");
 }

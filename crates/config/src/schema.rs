@@ -4,7 +4,7 @@
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 use crate::settings::{
-    CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, LogFormat, LogLevel,
+    CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, LocalSocketWord, LogFormat, LogLevel,
     SigningAlgorithmWord, SigningSerialWord, TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat,
     ZonemdWord,
 };
@@ -416,11 +416,20 @@ pub const ROWS: &[Row] = &[
     unset(
         "local-sockets",
         Kind::Items,
-        "Unix sockets where queries of programs on this machine are taken, each with its length in front as over TCP. Who may \
-         write to the file may ask: `allow` does not matter. Conditions see `transport == unix` and the address 127.0.0.1.",
+        "Unix sockets where queries of programs on this machine are taken. Who may write to the file may ask: `allow` does not \
+         matter. Conditions see `transport == unix` and the address 127.0.0.1.",
     )
     .restart(),
     unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),
+    row(
+        "local-sockets[].kind",
+        word(LocalSocketWord::WORDS),
+        "stream",
+        "replies of any size, and no name for the client's own socket",
+        "What comes over it: a `stream` of queries with their lengths in front, as over TCP, or a `datagram` for each, as over \
+         UDP; then a client binds its own socket to a name where the reply can go, and says by EDNS how much it takes.",
+    )
+    .restart(),
     row(
         "local-sockets[].mode",
         Kind::One(Value::Text { word: None }),

@@ -126,6 +126,16 @@ words! {
 }
 
 words! {
+    /// What comes over a Unix socket.
+    LocalSocketWord {
+        /// Connections.
+        Stream = "stream",
+        /// Datagrams.
+        Datagram = "datagram",
+    }
+}
+
+words! {
     /// The oldest version of TLS that is spoken.
     TlsVersionWord {
         /// TLS 1.2.
@@ -404,6 +414,8 @@ pub struct RelayTarget {
 pub struct LocalSocket {
     /// The file.
     pub path: At<PathBuf>,
+    /// What comes over it.
+    pub kind: LocalSocketWord,
     /// Its rights.
     pub mode: u32,
     /// Its owner, by name or number; `None`: the user that starts the server.
@@ -1227,7 +1239,8 @@ impl Startup {
                     who.as_ref().map_or_else(String::new, |who| format!(" ({word} {who})"))
                 };
                 let (owner, group) = (whose("owner", &socket.owner), whose("group", &socket.group));
-                format!("{} ({:04o}){owner}{group}", socket.path.value.display(), socket.mode)
+                let kind = socket.kind.word();
+                format!("{} ({kind}, {:04o}){owner}{group}", socket.path.value.display(), socket.mode)
             })
             .collect();
         let auto = || "auto".to_owned();

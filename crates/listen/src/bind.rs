@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::Arc;
 
 use engine::ListenerId;
@@ -12,7 +12,7 @@ use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::holder::{self, Holder};
-use crate::local::{self, LOCAL_LISTENERS_FROM, LocalFile, LocalPlan};
+use crate::local::{self, LOCAL_LISTENERS_FROM, LocalFile, LocalPlan, LocalSocket};
 use crate::oblivious::ObliviousKeys;
 use crate::plan::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan,
@@ -51,6 +51,7 @@ pub struct WorkerSockets {
     pub(crate) tcp: Vec<Opened<TcpListener>>,
     pub(crate) quic: Vec<Opened<OwnedFd>>,
     pub(crate) local: Vec<(UnixListener, Arc<Entrance>)>,
+    pub(crate) local_datagrams: Vec<(UnixDatagram, Arc<Entrance>)>,
     /// With the same keys for all workers.
     pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
@@ -116,7 +117,7 @@ impl Sockets {
     /// Opens a Unix socket besides, for all workers; `number` counts from 0.
     pub fn open_local(&mut self, plan: &LocalPlan, number: u16) -> io::Result<LocalFile> {
         let backlog = self.workers.first().map_or(0, |worker| worker.tcp_plan.backlog);
-        let (listener, file) = local::open(plan, backlog)?;
+        let (socket, file) = local::open(plan, backlog)?;
         let entrance = Arc::new(Entrance {
             listener: ListenerId(LOCAL_LISTENERS_FROM + number),
             proxies: Box::default(),
@@ -128,7 +129,13 @@ impl Sockets {
             client_certificates: ClientCertificates::Never,
         });
         for worker in &mut self.workers {
-            worker.local.push((listener.try_clone()?, Arc::clone(&entrance)));
+            let entrance = Arc::clone(&entrance);
+            match &socket {
+                LocalSocket::Connections(listener) => worker.local.push((listener.try_clone()?, entrance)),
+                LocalSocket::Datagrams(socket) => {
+                    worker.local_datagrams.push((socket.try_clone()?, entrance));
+                }
+            }
         }
         Ok(file)
     }
@@ -215,6 +222,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             tcp: Vec::new(),
             quic: Vec::new(),
             local: Vec::new(),
+            local_datagrams: Vec::new(),
             quic_config: quic_config.clone(),
             places: Arc::clone(&places),
             handshakes: Arc::clone(&handshakes),

@@ -27,7 +27,7 @@ pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use counters::Counters;
 pub use holder::Holder;
-pub use local::{LOCAL_LISTENERS_FROM, LocalFile, LocalPlan};
+pub use local::{LOCAL_LISTENERS_FROM, LocalFile, LocalKind, LocalPlan};
 pub use plan::{
     ClientCertificates, Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports,
     UdpPlan,

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::bind::WorkerSockets;
 use crate::counters::Counters;
+use crate::local::datagrams::{self, Post};
 use crate::quic;
 use crate::service::Service;
 use crate::sys;
@@ -100,6 +101,13 @@ pub async fn serve<S: Service + 'static>(
         tasks.spawn_local(Rc::clone(&connections).accept(listener, entrance));
     }
 
+    let mut posts = Vec::with_capacity(sockets.local_datagrams.len());
+    for (socket, entrance) in sockets.local_datagrams {
+        let post = Post::new(sys::watch(socket, Interest::READABLE)?, entrance, Arc::clone(&counters));
+        tasks.spawn_local(datagrams::serve(Rc::clone(&service), Rc::clone(&post)));
+        posts.push(post);
+    }
+
     for opened in sockets.quic {
         let config = sockets.quic_config.clone();
         tasks.spawn_local(quic::accept(Rc::clone(&connections), opened.socket, config, opened.entrance));
@@ -120,7 +128,8 @@ pub async fn serve<S: Service + 'static>(
     connections.stop();
     let rest = async {
         connections.ended().await;
-        while readers.iter().any(|reader| reader.borrow().is_waiting()) {
+        while readers.iter().any(|reader| reader.borrow().is_waiting()) || posts.iter().any(Post::is_waiting)
+        {
             sleep(WAITING_CHECK_INTERVAL).await;
         }
     };

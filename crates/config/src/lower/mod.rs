@@ -25,9 +25,10 @@ use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
     Bootstrap, CacheSettings, Certificate, ClientCertificateWord, ClientSubnetUse, Cookies, Group,
-    GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket, LogFormat,
-    LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, RelayTarget, Scheme, Server, ServerTls,
-    Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord, TrustedRoots, View,
+    GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket,
+    LocalSocketWord, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, RelayTarget,
+    Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord, TrustedRoots,
+    View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
@@ -333,6 +334,7 @@ impl Lowering<'_> {
         let mut sockets: Vec<LocalSocket> = Vec::new();
         for item in self.items(root, "local-sockets") {
             let path = self.path(&item, "path");
+            let kind = self.word(&item, "kind", LocalSocketWord::parse);
             let mode = self
                 .required(&item, "mode", |lowering, _, node| lowering.read(node, "octal digits", mode))
                 .value;
@@ -359,7 +361,7 @@ impl Lowering<'_> {
                 let twice = Problem::error(path.span, "this socket is opened twice");
                 self.problems.push(twice.hint_at("the first time is on ", first.path.span, ""));
             }
-            sockets.push(LocalSocket { path, mode, owner, group, name });
+            sockets.push(LocalSocket { path, kind, mode, owner, group, name });
         }
         sockets
     }

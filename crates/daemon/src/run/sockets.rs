@@ -3,8 +3,8 @@
 use std::io;
 
 use config::Listening;
-use config::settings::LocalSocket;
-use listen::{BindError, Kind, LocalFile, LocalPlan, Plan, Sockets};
+use config::settings::{LocalSocket, LocalSocketWord};
+use listen::{BindError, Kind, LocalFile, LocalKind, LocalPlan, Plan, Sockets};
 
 use crate::port_taken::{Holder, Obstacle};
 use crate::sys;
@@ -68,7 +68,11 @@ pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Resul
         let owner = socket.owner.as_deref().map(|name| number_of(name, user, "user")).transpose()?;
         let group =
             socket.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
-        let plan = LocalPlan { path, mode: socket.mode, owner, group };
+        let kind = match socket.kind {
+            LocalSocketWord::Stream => LocalKind::Connections,
+            LocalSocketWord::Datagram => LocalKind::Datagrams,
+        };
+        let plan = LocalPlan { path, kind, mode: socket.mode, owner, group };
         sockets.open_local(&plan, number).map_err(|error| failed(error.to_string()))
     };
     (0..).zip(wanted).map(open).collect()

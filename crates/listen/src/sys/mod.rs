@@ -16,7 +16,7 @@ mod portable;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 
 use socket2::Socket;
 use tokio::io::Interest;
@@ -97,6 +97,7 @@ pub fn interface_index(name: &str) -> Option<u32> {
 pub(crate) trait Owner: AsRawFd {}
 impl Owner for OwnedFd {}
 impl Owner for TcpListener {}
+impl Owner for UnixDatagram {}
 impl Owner for UnixListener {}
 impl Owner for Socket {}
 

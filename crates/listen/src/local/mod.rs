@@ -1,9 +1,12 @@
-//! Unix sockets: queries of programs of this machine, as over TCP. Who may connect is a matter of the file's rights.
+//! Unix sockets: queries of programs of this machine, as over TCP or as over UDP. Who may ask is a matter of the file's
+//! rights.
+
+pub(crate) mod datagrams;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -11,17 +14,36 @@ use socket2::{Domain, SockAddr, Socket, Type};
 /// The first number of listeners that are Unix sockets; those with addresses have smaller ones.
 pub const LOCAL_LISTENERS_FROM: u16 = 0x8000;
 
+/// What comes over a Unix socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocalKind {
+    /// Connections, on which queries have their lengths in front.
+    #[default]
+    Connections,
+    /// Datagrams, a query each.
+    Datagrams,
+}
+
 /// A Unix socket to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalPlan {
     /// The file.
     pub path: PathBuf,
+    /// What comes over it.
+    pub kind: LocalKind,
     /// Its rights: who may write may connect.
     pub mode: u32,
     /// Its owner; the user that opens it if `None`.
     pub owner: Option<u32>,
     /// Its group.
     pub group: Option<u32>,
+}
+
+/// An open Unix socket.
+#[derive(Debug)]
+pub(crate) enum LocalSocket {
+    Connections(UnixListener),
+    Datagrams(UnixDatagram),
 }
 
 /// The file of a Unix socket; removed when dropped, as far as the directory allows it.
@@ -37,13 +59,17 @@ impl Drop for LocalFile {
 
 /// Opens a socket. A file that a server left behind is replaced; one that somebody listens on, or that is no socket, is
 /// an error.
-pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(UnixListener, LocalFile)> {
+pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, LocalFile)> {
     make_place(&plan.path)?;
     let folder = plan.path.parent().filter(|folder| !folder.as_os_str().is_empty());
     // Opened under another name and moved into place, so that it is never seen with other rights.
     let draft = folder.unwrap_or(Path::new(".")).join(format!(".gannet.{}", std::process::id()));
     let _ = fs::remove_file(&draft);
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    let kind = match plan.kind {
+        LocalKind::Connections => Type::STREAM,
+        LocalKind::Datagrams => Type::DGRAM,
+    };
+    let socket = Socket::new(Domain::UNIX, kind, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(&draft)?)?;
     let place = || {
@@ -51,13 +77,19 @@ pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(UnixListener, 
         if plan.owner.is_some() || plan.group.is_some() {
             chown(&draft, plan.owner, plan.group)?;
         }
-        socket.listen(backlog)?;
+        if plan.kind == LocalKind::Connections {
+            socket.listen(backlog)?;
+        }
         fs::rename(&draft, &plan.path)
     };
     place().inspect_err(|_| {
         let _ = fs::remove_file(&draft);
     })?;
-    Ok((UnixListener::from(socket), LocalFile(plan.path.clone())))
+    let socket = match plan.kind {
+        LocalKind::Connections => LocalSocket::Connections(socket.into()),
+        LocalKind::Datagrams => LocalSocket::Datagrams(socket.into()),
+    };
+    Ok((socket, LocalFile(plan.path.clone())))
 }
 
 /// Sees to it that a socket may stand at `path`.
@@ -70,8 +102,12 @@ fn make_place(path: &Path) -> io::Result<()> {
     if !found.file_type().is_socket() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
     }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens there")),
+    let of_other_kind = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EPROTOTYPE) => UnixDatagram::unbound()?.connect(path),
+        _ => Err(error),
+    };
+    match UnixStream::connect(path).map(drop).or_else(of_other_kind) {
+        Ok(()) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens there")),
         // Nobody listens any more.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(error),
@@ -86,20 +122,45 @@ mod tests {
     fn a_socket_left_behind_is_replaced_and_others_are_not() {
         let directory = std::env::temp_dir().join(format!("gannet-local-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a writable directory");
-        let plan = LocalPlan { path: directory.join("dns.sock"), mode: 0o660, owner: None, group: None };
-        let (first, file) = open(&plan, 16).expect("a free place");
-        let mode = fs::metadata(&plan.path).expect("a socket").permissions().mode();
-        assert_eq!(mode & 0o777, 0o660);
-        let taken = open(&plan, 16).expect_err("somebody listens there");
-        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        drop(first);
-        let (second, second_file) = open(&plan, 16).expect("nobody listens there");
-        UnixStream::connect(&plan.path).expect("somebody listens again");
-        drop((second, file, second_file));
-        assert!(!plan.path.exists(), "a server that ends takes its sockets along");
+        for kind in [LocalKind::Connections, LocalKind::Datagrams] {
+            let path = directory.join("dns.sock");
+            a_socket_left_behind_is_replaced(&LocalPlan {
+                path,
+                kind,
+                mode: 0o660,
+                owner: None,
+                group: None,
+            });
+        }
+        let plan = LocalPlan {
+            path: directory.join("notes"),
+            kind: LocalKind::Connections,
+            mode: 0o660,
+            owner: None,
+            group: None,
+        };
         fs::write(&plan.path, "notes").expect("a writable directory");
         let file = open(&plan, 16).expect_err("a file of somebody's");
         assert_eq!(file.kind(), io::ErrorKind::AlreadyExists);
         fs::remove_dir_all(&directory).expect("our own directory");
+    }
+
+    fn a_socket_left_behind_is_replaced(plan: &LocalPlan) {
+        let (first, file) = open(plan, 16).expect("a free place");
+        let mode = fs::metadata(&plan.path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        let taken = open(plan, 16).expect_err("somebody listens there");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        let (second, second_file) = open(plan, 16).expect("nobody listens there");
+        match plan.kind {
+            LocalKind::Connections => drop(UnixStream::connect(&plan.path).expect("somebody listens again")),
+            LocalKind::Datagrams => {
+                let client = UnixDatagram::unbound().expect("a socket");
+                client.connect(&plan.path).expect("somebody listens again");
+            }
+        }
+        drop((second, file, second_file));
+        assert!(!plan.path.exists(), "a server that ends takes its sockets along");
     }
 }
