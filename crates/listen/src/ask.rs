@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use engine::{Address, Client, ConnectionText, Courier, Delivery, Outlet, Parcel, ReplyTo, Said};
+use engine::{Address, Client, ConnectionText, Courier, Delivery, Now, Outlet, Parcel, ReplyTo, Said};
 use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
@@ -19,11 +19,25 @@ pub(crate) const MESSAGE_OCTETS_MAX: usize = 65_535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// What became of a query, its reply copied out of the room it was written in.
-enum Outcome<D> {
-    Reply(Bytes),
+/// What became of a query.
+#[must_use]
+pub(crate) enum Outcome {
+    /// It was answered.
+    Replied,
+    /// It gets no reply.
     Nothing,
-    Deferred(D),
+    /// The reply comes later.
+    Late(Late),
+}
+
+/// A reply that comes later.
+pub(crate) struct Late(Rc<Pigeonhole>);
+
+impl Late {
+    /// Waits for it; `None` if none will come.
+    pub(crate) async fn reply(self) -> Option<Bytes> {
+        poll_fn(|context| self.0.poll(context)).await
+    }
 }
 
 /// Asks the engine for one connection.
@@ -49,37 +63,52 @@ impl<S: Service + 'static> Asker<S> {
         client: Client,
         say: impl Fn(&ConnectionText) -> Said<'t>,
     ) -> Result<Option<Bytes>, TooMany> {
+        let service = self.shared.service();
+        let mut copied = None;
+        let copy = |reply: &[u8]| copied = Some(Bytes::copy_from_slice(reply));
+        let outcome = self.ask_now(query, client, service.now(), say, copy)?;
+        service::finish(&**service, 1);
+        Ok(match outcome {
+            Outcome::Replied => copied,
+            Outcome::Nothing => None,
+            Outcome::Late(late) => late.reply().await,
+        })
+    }
+
+    /// Asks one of a batch of queries; a reply that is there at once is shown to `reply`. Whoever asks ends the batch with
+    /// [`service::finish`].
+    pub(crate) fn ask_now<'t>(
+        &self,
+        query: &[u8],
+        client: Client,
+        now: Now,
+        say: impl Fn(&ConnectionText) -> Said<'t>,
+        reply: impl FnOnce(&[u8]),
+    ) -> Result<Outcome, TooMany> {
         if self.waiting.get() >= self.shared.plan().waiting_max.max(1) {
             // Streams that were reset still wait: whoever opens more in their place has to slow down.
             return Err(TooMany);
         }
         let answered = self.shared.with_room(|service, room| {
-            let now = service.now();
             let mut engine = service.engine();
             engine.begin(now);
             let connection = engine.connection_bits(say);
-            match engine.answer(query, &Client { connection, ..client }, room) {
-                Answered::Reply(len) => {
-                    Outcome::Reply(Bytes::copy_from_slice(room.get(..len).unwrap_or(&[])))
-                }
-                Answered::Nothing => Outcome::Nothing,
-                Answered::Deferred(deferred) => Outcome::Deferred(deferred),
+            let answered = engine.answer(query, &Client { connection, ..client }, room);
+            drop(engine);
+            if let Answered::Reply(len) = answered {
+                reply(room.get(..len).unwrap_or(&[]));
             }
+            answered
         });
-        let service = self.shared.service();
         Ok(match answered {
-            Outcome::Reply(reply) => {
-                service::finish(&**service, 1);
-                Some(reply)
-            }
-            Outcome::Nothing => None,
-            Outcome::Deferred(deferred) => {
+            Answered::Reply(_) => Outcome::Replied,
+            Answered::Nothing => Outcome::Nothing,
+            Answered::Deferred(deferred) => {
                 let pigeonhole = Rc::new(Pigeonhole::default());
                 let ticket = Ticket::new(&pigeonhole, &self.waiting);
                 let address = Address { peer: (client.address, client.port).into(), local: None, stream: 0 };
-                service.take(deferred, ReplyTo { outlet: Rc::new(ticket), address });
-                service::finish(&**service, 1);
-                poll_fn(|context| pigeonhole.poll(context)).await
+                self.shared.service().take(deferred, ReplyTo { outlet: Rc::new(ticket), address });
+                Outcome::Late(Late(pigeonhole))
             }
         })
     }

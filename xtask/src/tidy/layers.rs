@@ -4,8 +4,9 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 16] = [
+pub(crate) const LAYERS: [(&str, u8); 17] = [
     ("wire", 0),
+    ("http2", 0),
     ("odoh", 0),
     ("dnscrypt", 0),
     ("xdp", 0),

@@ -8,19 +8,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Client, ConnectionText, Delivery, Parcel, Said, Transport};
+use engine::{Client, ConnectionText, Delivery, Now, Parcel, Said, Transport};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 use odoh::{ResponseContext, Wrong};
 use tokio::time::timeout;
 use wire::message::Section;
 use wire::{Flags, Header, Message, Rcode, Rtype};
 
-use super::request::{self, Asked, JSON, MESSAGE, Refusal};
+use super::request::{self, Asked, Head, JSON, MESSAGE, Refusal};
 use super::{Handle, Working, forwarded, json};
-use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
+use crate::ask::{Asker, Late, MESSAGE_OCTETS_MAX, Outcome, TooMany};
 use crate::bind::Entrance;
 use crate::oblivious::ObliviousKeys;
 use crate::plan::TcpPlan;
@@ -94,6 +93,19 @@ impl<S: Service + 'static> Visit<S> {
     pub(super) const fn handle(&self) -> &Rc<Handle> {
         &self.handle
     }
+
+    pub(super) const fn shared(&self) -> &Rc<Shared<S>> {
+        self.asker.shared()
+    }
+
+    /// Says whether the connection has something to do.
+    pub(super) fn note_busy(&self, is_busy: bool) {
+        if is_busy {
+            self.shared().busy(self.key);
+        } else if !self.handle.is_evicted() {
+            self.shared().quiet(self.key);
+        }
+    }
 }
 
 /// The body of a response: one piece, sent once.
@@ -141,7 +153,7 @@ impl<S: Service + 'static> Drop for Busy<S> {
     }
 }
 
-/// Answers one request over HTTP/1.1 or HTTP/2.
+/// Answers one request over HTTP/1.1.
 pub(super) async fn answer<S: Service + 'static>(
     visit: Rc<Visit<S>>,
     request: Request<Incoming>,
@@ -154,7 +166,7 @@ pub(super) async fn answer<S: Service + 'static>(
 /// Returns the response to a request, whose body is read only if it holds the question.
 pub(super) async fn respond<S: Service + 'static>(
     visit: &Visit<S>,
-    head: &Parts,
+    head: &impl Head,
     body: impl Future<Output = Result<Vec<u8>, Refusal>>,
 ) -> Response<Once> {
     let counters = visit.asker.shared().counters();
@@ -170,13 +182,13 @@ pub(super) async fn respond<S: Service + 'static>(
 
 async fn try_respond<S: Service + 'static>(
     visit: &Visit<S>,
-    head: &Parts,
+    head: &impl Head,
     body: impl Future<Output = Result<Vec<u8>, Refusal>>,
 ) -> Result<Response<Once>, Refusal> {
     let shared = visit.asker.shared();
     let target = shared.oblivious();
     let what = (&*visit.entrance.paths, target.is_some());
-    let asked = match request::read(&head.method, &head.uri, &head.headers, what) {
+    let asked = match request::read(head, what) {
         Ok(asked) => asked,
         Err(refusal) => {
             // A stream that is reset while its body is under way looks broken to some clients: they are heard out, within bounds.
@@ -190,10 +202,14 @@ async fn try_respond<S: Service + 'static>(
     };
     let now_ms = || shared.service().now().monotonic_ms;
     let (query, form) = match asked {
-        Asked::Message(query) => (query, Form::Message),
+        Asked::Message(text) => {
+            let mut query = Vec::new();
+            request::decode(text, &mut query)?;
+            (query, Form::Message)
+        }
         Asked::Body => (read.await?, Form::Message),
         Asked::Json(parameters) => {
-            let query = json::query(&parameters);
+            let query = json::query(parameters);
             (query.map_err(|text| Refusal { status: StatusCode::BAD_REQUEST, text })?, Form::Json)
         }
         Asked::ObliviousBody => {
@@ -220,16 +236,7 @@ async fn try_respond<S: Service + 'static>(
         Form::Json => (JSON, Bytes::from(json::reply(&reply).ok_or(FAULT)?)),
         Form::Oblivious(context) => return sealed(&context, &reply),
     };
-    let mut response = Response::new(Once(Some(body)));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if let Ok(value) = HeaderValue::try_from(format!("max-age={max_age}")) {
-        headers.insert(CACHE_CONTROL, value);
-    }
-    if let (Some(elsewhere), Transport::Https) = (&visit.entrance.alt_svc, visit.client.transport) {
-        headers.insert(ALT_SVC, elsewhere.clone());
-    }
-    Ok(response)
+    Ok(visit.told(kind, body, max_age))
 }
 
 /// How a reply is told.
@@ -306,7 +313,8 @@ fn configs(target: &ObliviousKeys, now_ms: u64) -> Result<Response<Once>, Refusa
     Ok(response)
 }
 
-fn refuse(refusal: Refusal) -> Response<Once> {
+/// Returns the response that says why there is no other.
+pub(super) fn refuse(refusal: Refusal) -> Response<Once> {
     let mut response = Response::new(Once(Some(Bytes::from_static(refusal.text.as_bytes()))));
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
@@ -339,19 +347,19 @@ async fn read_body(body: Incoming) -> Result<Vec<u8>, Refusal> {
 
 impl<S: Service + 'static> Visit<S> {
     /// Returns who asks: the peer, or the one that a trusted proxy says it asks for.
-    fn client(&self, head: &Parts) -> Client {
+    fn client(&self, head: &impl Head) -> Client {
         let trusted = &self.entrance.forwarders;
         if !is_proxy(trusted, self.client.address) {
             return self.client;
         }
-        match forwarded::client(&head.headers, trusted) {
+        match forwarded::client(head, trusted) {
             Some(address) => Client { address, port: 0, ..self.client },
             None => self.client,
         }
     }
 
     /// Returns whether messages are carried for whoever sent this request: the access list holds for it as for a query.
-    fn may_relay(&self, head: &Parts) -> bool {
+    fn may_relay(&self, head: &impl Head) -> bool {
         let service = self.asker.shared().service();
         let now = service.now();
         let mut engine = service.engine();
@@ -359,25 +367,113 @@ impl<S: Service + 'static> Visit<S> {
         engine.lets_in(&self.client(head))
     }
 
-    /// Has the engine answer, and waits if it must.
-    async fn ask(&self, head: &Parts, query: &[u8]) -> Result<Bytes, Refusal> {
-        self.asker.shared().counters().http_queries.bump();
-        let say = |text: &ConnectionText| match text {
+    /// Returns what policy wants to know of a request.
+    fn say<'t>(&'t self, head: &'t impl Head, text: &ConnectionText) -> Said<'t> {
+        match text {
             ConnectionText::ServerName => self.server_name.as_deref().map(str::as_bytes).into(),
-            ConnectionText::Path => Said::One(head.uri.path().as_bytes()),
-            ConnectionText::Header(name) => head.headers.get(&**name).map(HeaderValue::as_bytes).into(),
+            ConnectionText::Path => Said::One(head.path().as_bytes()),
+            ConnectionText::Header(name) => head.field(name).into(),
             ConnectionText::CertificateSubject
             | ConnectionText::CertificateNames
             | ConnectionText::CertificateFingerprint => {
                 ShownCertificate::say(self.certificate.as_ref(), text)
             }
-        };
-        match self.asker.ask(query, self.client(head), say).await {
+        }
+    }
+
+    /// Has the engine answer, and waits if it must.
+    async fn ask(&self, head: &impl Head, query: &[u8]) -> Result<Bytes, Refusal> {
+        self.asker.shared().counters().http_queries.bump();
+        match self.asker.ask(query, self.client(head), |text| self.say(head, text)).await {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err(unanswered(query)),
             Err(TooMany) => Err(TOO_MANY),
         }
     }
+
+    /// Answers a request that is there as a whole, if it is a message and memory has the reply, which is shown to `reply`
+    /// with the seconds that it may be kept. `query` is for a message that has to be read from the address.
+    ///
+    /// One of a batch, which ends with [`service::finish`](crate::service::finish).
+    pub(super) fn answer_now(
+        &self,
+        head: &impl Head,
+        body: &[u8],
+        query: &mut Vec<u8>,
+        now: Now,
+        reply: impl FnOnce(&[u8], u32),
+    ) -> Result<AtOnce, Refusal> {
+        let shared = self.asker.shared();
+        let query = match request::read(head, (&*self.entrance.paths, shared.oblivious().is_some())) {
+            Ok(Asked::Message(text)) => {
+                query.clear();
+                request::decode(text, query).map(|()| &**query)
+            }
+            Ok(Asked::Body) => Ok(body),
+            Ok(_) => return Ok(AtOnce::Other),
+            Err(refusal) => Err(refusal),
+        };
+        let counters = shared.counters();
+        counters.http_requests.bump();
+        let answered = query.and_then(|query| {
+            counters.http_queries.bump();
+            let say = |text: &ConnectionText| self.say(head, text);
+            let told = |octets: &[u8]| reply(octets, max_age(octets));
+            match self.asker.ask_now(query, self.client(head), now, say, told) {
+                Ok(Outcome::Replied) => Ok(AtOnce::Answered),
+                Ok(Outcome::Nothing) => Err(unanswered(query)),
+                Ok(Outcome::Late(late)) => Ok(AtOnce::Late(late, unanswered(query))),
+                Err(TooMany) => Err(TOO_MANY),
+            }
+        });
+        if answered.is_err() {
+            counters.http_refused.bump();
+        }
+        answered
+    }
+
+    /// Returns the response with a reply that has come, or that says why there is none.
+    pub(super) fn respond_late(&self, reply: Option<Bytes>, unanswered: Refusal) -> Response<Once> {
+        match reply {
+            Some(reply) => {
+                let max_age = max_age(&reply);
+                self.told(MESSAGE, reply, max_age)
+            }
+            None => {
+                self.asker.shared().counters().http_refused.bump();
+                refuse(unanswered)
+            }
+        }
+    }
+
+    /// Returns where the same is spoken over HTTP/3, if clients are told.
+    pub(super) fn alt_svc(&self) -> Option<&HeaderValue> {
+        self.entrance.alt_svc.as_ref().filter(|_| self.client.transport == Transport::Https)
+    }
+
+    /// Returns the response with a reply.
+    fn told(&self, kind: &'static str, body: Bytes, max_age: u32) -> Response<Once> {
+        let mut response = Response::new(Once(Some(body)));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Ok(value) = HeaderValue::try_from(format!("max-age={max_age}")) {
+            headers.insert(CACHE_CONTROL, value);
+        }
+        if let Some(elsewhere) = self.alt_svc() {
+            headers.insert(ALT_SVC, elsewhere.clone());
+        }
+        response
+    }
+}
+
+/// What became of a request that was asked at once.
+pub(super) enum AtOnce {
+    /// It was answered.
+    Answered,
+    /// The reply comes later; if none does, this is why.
+    Late(Late, Refusal),
+    /// It is not a message in the body or the address.
+    Other,
 }
 
 /// Says why a query has no reply, in words of HTTP.

@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::HeaderMap;
-
+use super::request::Head;
 use crate::plan::Prefix;
 use crate::udp::is_proxy;
 
@@ -12,17 +11,26 @@ const HOPS_MAX: usize = 32;
 
 /// Returns the client's address: the last one in the header that is no trusted proxy itself. Whoever stands before it could
 /// have written anything.
-pub(super) fn client(headers: &HeaderMap, trusted: &[Prefix]) -> Option<IpAddr> {
+pub(super) fn client(head: &impl Head, trusted: &[Prefix]) -> Option<IpAddr> {
     let mut hops: Vec<Option<IpAddr>> = Vec::new();
-    let forwarded = headers.get_all("forwarded").iter();
-    let forwarded: Vec<&str> = forwarded.filter_map(|value| value.to_str().ok()).collect();
-    if forwarded.is_empty() {
-        for value in headers.get_all("x-forwarded-for") {
-            hops.extend(value.to_str().ok()?.split(',').map(|part| address(part.trim())));
-        }
-    } else {
-        for element in forwarded.iter().flat_map(|value| value.split(',')) {
-            hops.push(element.split(';').find_map(for_of).and_then(address));
+    let mut is_forwarded = false;
+    let mut take = |value: &[u8]| -> Option<()> {
+        is_forwarded = true;
+        let elements = str::from_utf8(value).unwrap_or("").split(',');
+        hops.extend(elements.map(|element| element.split(';').find_map(for_of).and_then(address)));
+        None
+    };
+    head.find("forwarded", &mut take);
+    if !is_forwarded {
+        let is_garbled = head.find("x-forwarded-for", |value| match str::from_utf8(value) {
+            Ok(text) => {
+                hops.extend(text.split(',').map(|part| address(part.trim())));
+                None
+            }
+            Err(_) => Some(()),
+        });
+        if is_garbled.is_some() {
+            return None;
         }
     }
     let mut found = None;
@@ -54,10 +62,9 @@ mod tests {
     use super::*;
 
     fn check(name: &'static str, value: &str, expect: Option<&str>) {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, value.parse().expect("a header"));
+        let request = hyper::Request::builder().header(name, value).body(()).expect("a request");
         let trusted = [Prefix::new([10, 0, 0, 0].into(), 8)];
-        let found = client(&headers, &trusted).map(|address| address.to_string());
+        let found = client(&request.into_parts().0, &trusted).map(|address| address.to_string());
         assert_eq!(found.as_deref(), expect, "{name}: {value}");
     }
 

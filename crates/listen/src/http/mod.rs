@@ -1,7 +1,7 @@
 //! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it.
 //!
-//! `hyper` reads requests; the answer comes from the same engine, in the worker's own thread. What a stranger can make grow is
-//! bounded: connections and handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
+//! `hyper` reads requests of HTTP/1.1, `http2` those of HTTP/2; the answer comes from the same engine, in the worker's own
+//! thread. What a stranger can make grow is bounded: connections and handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
 //! that are opened and reset, and the time that each of these may take.
 
 mod answer;
@@ -9,23 +9,24 @@ mod forwarded;
 mod h3;
 mod json;
 mod request;
+mod two;
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::io;
 use std::net::{IpAddr, TcpStream};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use engine::Transport;
-use hyper::rt::Executor;
+use hyper::rt::{Read, Write};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -43,86 +44,21 @@ use crate::tls::ShownCertificate;
 const HEAD_OCTETS_MAX: usize = 16 << 10;
 /// Fields in the head of a request.
 const HEAD_FIELDS_MAX: usize = 64;
-/// Streams of an HTTP/2 connection that may be open at once.
-const STREAMS_MAX: u32 = 128;
-/// Streams that a client may reset before we have looked at them (CVE-2023-44487); one more ends the connection.
-const RESETS_MAX: usize = 32;
-/// Streams with mistakes in them that we reset before the connection ends.
-const MISTAKES_MAX: usize = 64;
-/// Octets that a client may send on a stream before we take them: the largest message.
-const STREAM_WINDOW_OCTETS: u32 = 64 << 10;
-/// Octets that it may send on a connection.
-const CONNECTION_WINDOW_OCTETS: u32 = 256 << 10;
-/// Octets of replies that a stream keeps until the client takes them.
-const SEND_OCTETS_MAX: usize = 64 << 10;
 /// How long a connection that is told to end may take to do so.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs what `hyper` wants to run beside a connection, on this thread.
-#[derive(Clone, Copy)]
-pub(crate) struct Here;
+/// How HTTP/1.1 is spoken.
+pub(crate) type Builder = http1::Builder;
 
-impl<F: Future + 'static> Executor<F> for Here
-where
-    F::Output: 'static,
-{
-    fn execute(&self, future: F) {
-        // A stream of HTTP/2. Most are answered from memory, at once: their replies leave together with what else the
-        // connection writes, and no task is made for them. One that has to wait hears nothing of what happens from here until
-        // the task begins, which looks at everything again.
-        let mut stream = Box::pin(future);
-        if stream.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            // It ends with the reply it waits for, and the desk sees to it that there is one in time.
-            drop(tokio::task::spawn_local(stream));
-        }
-    }
-}
-
-/// How a connection speaks HTTP.
-type Builder = auto::Builder<Here>;
-
-/// How HTTP is spoken, by what was agreed on in the handshake.
-pub(crate) struct Builders {
-    /// Nothing, or there was none: the first octets tell.
-    either: Builder,
-    one: Builder,
-    two: Builder,
-}
-
-impl Builders {
-    pub(crate) fn new(plan: &TcpPlan) -> Self {
-        Self { either: builder(plan), one: builder(plan).http1_only(), two: builder(plan).http2_only() }
-    }
-
-    fn choose(&self, protocol: Option<&[u8]>) -> &Builder {
-        match protocol {
-            Some(b"h2") => &self.two,
-            Some(b"http/1.1") => &self.one,
-            _ => &self.either,
-        }
-    }
-}
-
-/// Returns how HTTP is spoken within the limits of `plan`.
-fn builder(plan: &TcpPlan) -> Builder {
-    let mut builder = auto::Builder::new(Here);
+/// Returns how HTTP/1.1 is spoken within the limits of `plan`.
+pub(crate) fn builder(plan: &TcpPlan) -> Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         // Our own clock for quiet connections rings before; this one is for when it does not.
         .header_read_timeout(plan.idle_timeout + plan.query_timeout)
         .max_headers(HEAD_FIELDS_MAX)
         .max_buf_size(HEAD_OCTETS_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX.min(plan.waiting_max))
-        .max_header_list_size(HEAD_OCTETS_MAX as u32)
-        .max_pending_accept_reset_streams(RESETS_MAX)
-        .max_local_error_reset_streams(MISTAKES_MAX)
-        .initial_stream_window_size(STREAM_WINDOW_OCTETS)
-        .initial_connection_window_size(CONNECTION_WINDOW_OCTETS)
-        .max_send_buf_size(SEND_OCTETS_MAX);
     builder
 }
 
@@ -184,6 +120,11 @@ impl Handle {
     /// Returns whether one request is being worked on and no other.
     pub(super) const fn is_last(&self) -> bool {
         self.working.get() == 1
+    }
+
+    /// Notes that so many requests came.
+    fn count(&self, requests: u64) {
+        self.requests.set(self.requests.get() + requests);
     }
 
     /// Notes that something was done.
@@ -351,18 +292,98 @@ async fn read_header(stream: &mut tokio::net::TcpStream) -> Result<Source, Endin
 /// How long to wait for the rest of a PROXY header before looking again.
 const HEADER_PAUSE: Duration = Duration::from_millis(10);
 
-/// Speaks HTTP until the connection ends.
+/// Speaks HTTP until the connection ends: the version that was agreed on in the handshake, or that the first octets tell.
 async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static>(
     shared: &Rc<Shared<S>>,
     visit: Rc<Visit<S>>,
-    stream: IO,
+    mut stream: IO,
     protocol: Option<&[u8]>,
+) -> Result<(), Ending> {
+    match protocol {
+        Some(b"h2") => return two::talk(visit, stream, Vec::new()).await,
+        Some(b"http/1.1") => return talk_one(shared, visit, TokioIo::new(stream)).await,
+        _ => {}
+    }
+    let handle = Rc::clone(visit.handle());
+    let opening = timeout(shared.plan().first_timeout, read_opening(&mut stream));
+    let (is_two, opening) = handle.unless_evicted(opening).await?.map_err(|_| Ending::Idle)??;
+    if is_two {
+        two::talk(visit, stream, opening).await
+    } else {
+        talk_one(shared, visit, TokioIo::new(Reread { opening, stream })).await
+    }
+}
+
+/// Reads until it is clear whether a client that was not asked speaks HTTP/2; returns what was read.
+async fn read_opening(stream: &mut (impl AsyncRead + Unpin)) -> Result<(bool, Vec<u8>), Ending> {
+    let mut opening = Vec::new();
+    loop {
+        let preface = http2::PREFACE.get(..opening.len()).unwrap_or(http2::PREFACE);
+        if !opening.starts_with(preface) {
+            return Ok((false, opening));
+        }
+        if opening.len() >= http2::PREFACE.len() {
+            return Ok((true, opening));
+        }
+        let mut octets = [0; 512];
+        match stream.read(&mut octets).await {
+            Ok(0) => return Err(Ending::Client),
+            Ok(read) => opening.extend_from_slice(octets.get(..read).unwrap_or(&[])),
+            Err(_) => return Err(Ending::Error),
+        }
+    }
+}
+
+/// A stream whose first octets were read and are read again.
+struct Reread<IO> {
+    opening: Vec<u8>,
+    stream: IO,
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Reread<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.opening.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, room);
+        }
+        let octets = self.opening.len().min(room.remaining());
+        room.put_slice(self.opening.get(..octets).unwrap_or(&[]));
+        self.opening.drain(..octets);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Reread<IO> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, octets)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// Speaks HTTP/1.1 until the connection ends.
+async fn talk_one<S: Service + 'static, IO: Read + Write + Unpin + 'static>(
+    shared: &Rc<Shared<S>>,
+    visit: Rc<Visit<S>>,
+    stream: IO,
 ) -> Result<(), Ending> {
     let plan = *shared.plan();
     let handle = Rc::clone(visit.handle());
     let service = service_fn(move |request| answer::answer(Rc::clone(&visit), request));
-    let builder = shared.http().choose(protocol);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(shared.http().serve_connection(stream, service));
     let mut goodbye: Option<(Instant, Ending)> = None;
     loop {
         let is_busy = handle.working.get() > 0;
@@ -376,7 +397,7 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static
             done = connection.as_mut() => return match (done, goodbye) {
                 (_, Some((_, ending))) => Err(ending),
                 (Ok(()), None) => Ok(()),
-                (Err(error), None) => Err(ending(&*error)),
+                (Err(error), None) => Err(ending(&error)),
             },
             () = handle.changed() => {
                 if handle.is_evicted() {
@@ -406,24 +427,18 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static
 }
 
 /// Returns why `hyper` ended a connection.
-fn ending(error: &(dyn std::error::Error + 'static)) -> Ending {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<hyper::Error>() {
-            if error.is_timeout() {
-                return Ending::SlowWriter;
-            }
-            if error.is_parse() {
-                return Ending::Malformed;
-            }
-            if error.is_incomplete_message() {
-                return Ending::Client;
-            }
-        }
-        if error.downcast_ref::<io::Error>().is_some() {
-            return Ending::Error;
-        }
-        cause = error.source();
+fn ending(error: &hyper::Error) -> Ending {
+    if error.is_timeout() {
+        return Ending::SlowWriter;
     }
-    Ending::Malformed
+    if error.is_parse() {
+        return Ending::Malformed;
+    }
+    if error.is_incomplete_message() {
+        return Ending::Client;
+    }
+    match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(_) => Ending::Error,
+        None => Ending::Malformed,
+    }
 }

@@ -1,7 +1,9 @@
 //! What an HTTP request asks: the message in it, or why there is none (RFC 8484 §4.1).
 
-use hyper::header::{ACCEPT, CONTENT_TYPE};
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use hyper::StatusCode;
+use hyper::http::request::Parts;
+
+use wire::text::read_base64url;
 
 use crate::ask::MESSAGE_OCTETS_MAX;
 
@@ -13,11 +15,74 @@ pub(super) const JSON: &str = "application/dns-json";
 /// Octets of the path at a target.
 const TARGET_PATH_OCTETS_MAX: usize = 256;
 
+/// The head of a request, whichever version of HTTP it came by.
+pub(super) trait Head {
+    /// Returns the method.
+    fn method(&self) -> &str;
+
+    /// Returns the path at the server.
+    fn path(&self) -> &str;
+
+    /// Returns what follows "?"; empty if nothing does.
+    fn query(&self) -> &str;
+
+    /// Shows the values of a field, whose name is in lower case, until one is enough.
+    fn find<'h, T>(&'h self, name: &str, value: impl FnMut(&'h [u8]) -> Option<T>) -> Option<T>;
+
+    /// Returns the first value of a field.
+    fn field(&self, name: &str) -> Option<&[u8]> {
+        self.find(name, Some)
+    }
+}
+
+impl Head for Parts {
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    fn query(&self) -> &str {
+        self.uri.query().unwrap_or("")
+    }
+
+    fn find<'h, T>(&'h self, name: &str, mut value: impl FnMut(&'h [u8]) -> Option<T>) -> Option<T> {
+        self.headers.get_all(name).iter().find_map(|found| value(found.as_bytes()))
+    }
+}
+
+impl Head for http2::Head {
+    fn method(&self) -> &str {
+        text(Self::method(self))
+    }
+
+    fn path(&self) -> &str {
+        let all = text(self.path_and_query());
+        all.split_once('?').map_or(all, |(path, _)| path)
+    }
+
+    fn query(&self) -> &str {
+        text(self.path_and_query()).split_once('?').map_or("", |(_, query)| query)
+    }
+
+    fn find<'h, T>(&'h self, name: &str, mut value: impl FnMut(&'h [u8]) -> Option<T>) -> Option<T> {
+        let mut found = self.fields().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
+        found.find_map(|(_, octets)| value(octets))
+    }
+}
+
+/// Returns a text of ASCII characters, as which it was checked.
+fn text(octets: Option<&[u8]>) -> &str {
+    octets.and_then(|octets| str::from_utf8(octets).ok()).unwrap_or("")
+}
+
 /// What is asked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// This message.
-    Message(Vec<u8>),
+pub(super) enum Asked<'h> {
+    /// The message that this is base64url of.
+    Message(&'h str),
     /// The message in the body.
     Body,
     /// The oblivious message in the body (RFC 9230).
@@ -32,7 +97,7 @@ pub(super) enum Asked {
         path: String,
     },
     /// A name, in the form of the JSON interface; the query part of the address.
-    Json(String),
+    Json(&'h str),
 }
 
 /// Why nothing is asked.
@@ -48,26 +113,24 @@ const fn refusal(status: StatusCode, text: &'static str) -> Refusal {
     Refusal { status, text }
 }
 
-/// Reads a request whose address is `uri`.
-pub(super) fn read(
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
+/// Reads the head of a request.
+pub(super) fn read<'h>(
+    head: &'h impl Head,
     (paths, is_target): (&[String], bool),
-) -> Result<Asked, Refusal> {
-    if is_target && uri.path() == odoh::CONFIGS_PATH {
-        return if *method == Method::GET {
+) -> Result<Asked<'h>, Refusal> {
+    let (method, path, query) = (head.method(), head.path(), head.query());
+    if is_target && path == odoh::CONFIGS_PATH {
+        return if method == "GET" {
             Ok(Asked::ObliviousConfigs)
         } else {
             Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"))
         };
     }
-    if !paths.iter().any(|path| path == uri.path()) {
+    if !paths.iter().any(|known| known == path) {
         return Err(refusal(StatusCode::NOT_FOUND, "nothing is served at this path\n"));
     }
-    let query = uri.query().unwrap_or("");
-    if *method == Method::POST {
-        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    if method == "POST" {
+        let kind = head.field("content-type").and_then(|kind| str::from_utf8(kind).ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim();
         return if kind.eq_ignore_ascii_case(MESSAGE) {
             Ok(Asked::Body)
@@ -81,26 +144,23 @@ pub(super) fn read(
             Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/dns-message\n"))
         };
     }
-    if *method != Method::GET {
+    if method != "GET" {
         return Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET and POST only\n"));
     }
     if let Some(text) = parameter(query, "dns") {
-        return match decode(text.as_bytes()) {
-            Some(message) => Ok(Asked::Message(message)),
-            None => Err(refusal(StatusCode::BAD_REQUEST, "\"dns\" is not base64url without padding\n")),
-        };
+        return Ok(Asked::Message(text));
     }
     if parameter(query, "name").is_some() {
-        return Ok(Asked::Json(query.to_owned()));
+        return Ok(Asked::Json(query));
     }
-    let wants_message = headers.get(ACCEPT).is_some_and(|accept| accept == MESSAGE);
+    let wants_message = head.field("accept").is_some_and(|accept| accept == MESSAGE.as_bytes());
     let text =
         if wants_message { "the parameter \"dns\" is missing\n" } else { "\"dns\" or \"name\" is missing\n" };
     Err(refusal(StatusCode::BAD_REQUEST, text))
 }
 
 /// Reads whom an oblivious message is for (RFC 9230 §4.1).
-fn relay(target: &str, path: Option<&str>) -> Result<Asked, Refusal> {
+fn relay(target: &str, path: Option<&str>) -> Result<Asked<'static>, Refusal> {
     let wrong = || refusal(StatusCode::BAD_REQUEST, "\"targethost\" and \"targetpath\" name no target\n");
     let target = unescape(target).ok_or_else(wrong)?;
     let path = path.and_then(unescape).ok_or_else(wrong)?;
@@ -117,30 +177,12 @@ pub(super) fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
         .find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
 }
 
-/// Reads base64url without padding (RFC 4648 §5); what follows "=" or is no digit is an error.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if text.len() > MESSAGE_OCTETS_MAX.div_ceil(3) * 4 || text.len() % 4 == 1 {
-        return None;
-    }
-    let mut octets = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0_u32;
-        for &digit in group {
-            let value = match digit {
-                b'A'..=b'Z' => digit - b'A',
-                b'a'..=b'z' => digit - b'a' + 26,
-                b'0'..=b'9' => digit - b'0' + 52,
-                b'-' => 62,
-                b'_' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        let bits = bits << (6 * (4 - group.len()));
-        let [_, first, second, third] = bits.to_be_bytes();
-        octets.extend([first, second, third].into_iter().take(group.len() - 1));
-    }
-    Some(octets)
+/// Reads the message of a GET request into `query`, which is empty.
+pub(super) fn decode(text: &str, query: &mut Vec<u8>) -> Result<(), Refusal> {
+    let is_read =
+        text.len() <= MESSAGE_OCTETS_MAX.div_ceil(3) * 4 && read_base64url(text.as_bytes(), query).is_some();
+    let wrong = refusal(StatusCode::BAD_REQUEST, "\"dns\" is not base64url without padding\n");
+    if is_read { Ok(()) } else { Err(wrong) }
 }
 
 /// Undoes the encoding of octets by "%" (RFC 3986 §2.1); `None` if it is not text then.
@@ -165,87 +207,109 @@ pub(super) fn unescape(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn check(method: &str, address: &str, kind: &str, expect: &Result<Asked, u16>) {
-        let mut headers = HeaderMap::new();
+    /// Returns a request by HTTP/1 or HTTP/3.
+    fn parts(method: &str, address: &str, kind: &str) -> Parts {
+        let mut request = hyper::Request::builder().method(method).uri(address);
         if !kind.is_empty() {
-            headers.insert(CONTENT_TYPE, kind.parse().expect("a header"));
+            request = request.header("content-type", kind);
         }
-        let method = method.parse().expect("a method");
-        let paths = ["/dns-query".to_owned()];
-        let read = |is_target| {
-            let address = address.parse().expect("an address");
-            let found = read(&method, &address, &headers, (&paths, is_target));
-            found.map_err(|refusal| refusal.status.as_u16())
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    /// Returns the same request by HTTP/2.
+    fn head(method: &str, address: &str, kind: &str) -> http2::Head {
+        let text = |name: &str, value: &str| {
+            let mut octets = vec![0, name.len() as u8];
+            octets.extend_from_slice(name.as_bytes());
+            // A number of seven bits, and what is beyond them (RFC 7541 §5.1).
+            match value.len().checked_sub(127) {
+                None => octets.push(value.len() as u8),
+                Some(rest) => octets.extend([127, rest as u8 & 0x7f | 0x80, (rest >> 7) as u8]),
+            }
+            octets.extend_from_slice(value.as_bytes());
+            octets
         };
-        assert_eq!(read(false), *expect, "{method} {address} {kind}");
-        assert_eq!(read(true), *expect, "{method} {address} {kind}, and an oblivious target");
+        let mut block = [text(":method", method), text(":scheme", "https"), text(":path", address)].concat();
+        if !kind.is_empty() {
+            block.extend(text("content-type", kind));
+        }
+        let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+            let [high, low] = (payload.len() as u16).to_be_bytes();
+            [&[0, high, low, kind, flags, 0, 0, 0, stream][..], payload].concat()
+        };
+        let octets = [&http2::PREFACE[..], &frame(4, 0, 0, &[]), &frame(1, 5, 1, &block)].concat();
+        let limits = super::super::two::limits(&crate::plan::TcpPlan::default());
+        let mut request = http2::Request::default();
+        let event = http2::Connection::new(limits).next(&mut &octets[..], 0, &mut request);
+        assert_eq!(event, http2::Event::Request);
+        request.head
+    }
+
+    /// Reads a request in both forms.
+    fn read_both<T>(
+        (method, address, kind): (&str, &str, &str),
+        is_target: bool,
+        found: impl Fn(Result<Asked<'_>, Refusal>) -> T,
+    ) -> [T; 2] {
+        let what = (&["/dns-query".to_owned()][..], is_target);
+        [found(read(&parts(method, address, kind), what)), found(read(&head(method, address, kind), what))]
+    }
+
+    fn check(method: &str, address: &str, kind: &str, expect: Result<Asked<'_>, u16>) {
+        for is_target in [false, true] {
+            read_both((method, address, kind), is_target, |found| {
+                let found = found.map_err(|refusal| refusal.status.as_u16());
+                assert_eq!(found, expect, "{method} {address} {kind}, an oblivious target: {is_target}");
+            });
+        }
     }
 
     #[test]
     fn oblivious_requests_are_for_targets() {
-        let read = |method: Method, address: &str, is_target| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, odoh::MEDIA_TYPE.parse().expect("a header"));
-            let address = address.parse().expect("an address");
-            read(&method, &address, &headers, (&["/dns-query".to_owned()], is_target))
-                .map_err(|refusal| refusal.status.as_u16())
+        let check = |method: &str, address: &str, is_target: bool, expect: Result<Asked<'_>, u16>| {
+            read_both((method, address, odoh::MEDIA_TYPE), is_target, |found| {
+                assert_eq!(found.map_err(|refusal| refusal.status.as_u16()), expect, "{method} {address}");
+            });
         };
-        assert_eq!(read(Method::POST, "/dns-query", true), Ok(Asked::ObliviousBody));
-        assert_eq!(read(Method::POST, "/dns-query", false), Err(415));
-        assert_eq!(read(Method::GET, "/.well-known/odohconfigs", true), Ok(Asked::ObliviousConfigs));
-        assert_eq!(read(Method::GET, "/.well-known/odohconfigs", false), Err(404));
-        assert_eq!(read(Method::POST, "/.well-known/odohconfigs", true), Err(405));
-        let relay = |path: &str| {
-            let address = format!("/dns-query?targethost=odoh.example.net&targetpath={path}");
-            read(Method::POST, &address, false)
-        };
-        let (target, path) = ("odoh.example.net".to_owned(), "/dns-query".to_owned());
-        assert_eq!(relay("%2Fdns-query"), Ok(Asked::Relay { target: target.clone(), path: path.clone() }));
-        assert_eq!(relay("/dns-query"), Ok(Asked::Relay { target, path }));
-        for wrong in ["dns-query", "/a%20b", "/a%0d%0ab", "/%zz", "", &format!("/{}", "x".repeat(300))] {
-            assert_eq!(relay(wrong), Err(400), "{wrong}");
+        check("POST", "/dns-query", true, Ok(Asked::ObliviousBody));
+        check("POST", "/dns-query", false, Err(415));
+        check("GET", "/.well-known/odohconfigs", true, Ok(Asked::ObliviousConfigs));
+        check("GET", "/.well-known/odohconfigs", false, Err(404));
+        check("POST", "/.well-known/odohconfigs", true, Err(405));
+        let relay = |path: &str| format!("/dns-query?targethost=odoh.example.net&targetpath={path}");
+        for path in ["%2Fdns-query", "/dns-query"] {
+            let (target, path_there) = ("odoh.example.net".to_owned(), "/dns-query".to_owned());
+            check("POST", &relay(path), false, Ok(Asked::Relay { target, path: path_there }));
         }
-        assert_eq!(read(Method::POST, "/dns-query?targethost=odoh.example.net", true), Err(400));
+        for wrong in ["dns-query", "/a%20b", "/a%0d%0ab", "/%zz", "", &format!("/{}", "x".repeat(300))] {
+            check("POST", &relay(wrong), false, Err(400));
+        }
+        check("POST", "/dns-query?targethost=odoh.example.net", true, Err(400));
     }
 
     #[test]
     fn requests_are_read_and_wrong_ones_told_why() {
         // RFC 8484 §4.1.1 has this example.
         let example = "/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
-        let message = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01".to_vec();
-        check("GET", example, "", &Ok(Asked::Message(message)));
-        check("POST", "/dns-query", MESSAGE, &Ok(Asked::Body));
-        check("POST", "/dns-query", "Application/DNS-Message; charset=x", &Ok(Asked::Body));
-        check("POST", "/dns-query", "text/plain", &Err(415));
-        check("POST", "/dns-query", "", &Err(415));
-        check("GET", "/", "", &Err(404));
-        check("GET", "/dns-query/", "", &Err(404));
-        check("PUT", "/dns-query", MESSAGE, &Err(405));
-        check("GET", "/dns-query", "", &Err(400));
-        check("GET", "/dns-query?dns=AAAB=", "", &Err(400));
-        check("GET", "/dns-query?dns=AA+B", "", &Err(400));
-        check(
-            "GET",
-            "/dns-query?name=example.org&type=A",
-            "",
-            &Ok(Asked::Json("name=example.org&type=A".to_owned())),
-        );
-    }
-
-    #[test]
-    fn base64url_is_read_strictly() {
-        for (text, expect) in [
-            ("", Some(&b""[..])),
-            ("Zg", Some(b"f")),
-            ("Zm8", Some(b"fo")),
-            ("Zm9v", Some(b"foo")),
-            ("-_-_", Some(b"\xfb\xff\xbf")),
-            ("Z", None),
-            ("Zg==", None),
-            ("Zm/v", None),
-        ] {
-            assert_eq!(decode(text.as_bytes()).as_deref(), expect, "{text}");
+        let message = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01";
+        let coded = "AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
+        check("GET", example, "", Ok(Asked::Message(coded)));
+        let mut query = Vec::new();
+        assert_eq!(decode(coded, &mut query), Ok(()));
+        assert_eq!(query, message);
+        for wrong in ["AAAB=", "AA+B", "A", &"A".repeat(100_000)] {
+            query.clear();
+            assert_eq!(decode(wrong, &mut query).map_err(|refusal| refusal.status.as_u16()), Err(400));
         }
+        check("POST", "/dns-query", MESSAGE, Ok(Asked::Body));
+        check("POST", "/dns-query", "Application/DNS-Message; charset=x", Ok(Asked::Body));
+        check("POST", "/dns-query", "text/plain", Err(415));
+        check("POST", "/dns-query", "", Err(415));
+        check("GET", "/", "", Err(404));
+        check("GET", "/dns-query/", "", Err(404));
+        check("PUT", "/dns-query", MESSAGE, Err(405));
+        check("GET", "/dns-query", "", Err(400));
+        check("GET", "/dns-query?name=example.org&type=A", "", Ok(Asked::Json("name=example.org&type=A")));
     }
 
     #[test]

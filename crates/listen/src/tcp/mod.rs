@@ -101,7 +101,7 @@ pub(crate) struct Shared<S: Service> {
     oblivious: Option<Arc<ObliviousKeys>>,
     pool: Rc<Pool>,
     scratch: RefCell<Scratch<Deferred<S>>>,
-    http: http::Builders,
+    http: http::Builder,
     table: RefCell<Table<Rc<dyn Guest>>>,
     tasks: RefCell<JoinSet<()>>,
 }
@@ -125,7 +125,7 @@ impl<S: Service + 'static> Shared<S> {
             oblivious,
             pool: Pool::new(buffered_octets_max),
             scratch: RefCell::new(Scratch::new()),
-            http: http::Builders::new(&plan),
+            http: http::builder(&plan),
             table: RefCell::new(Table::new()),
             tasks: RefCell::new(JoinSet::new()),
         })
@@ -262,8 +262,8 @@ impl<S: Service + 'static> Shared<S> {
         &self.service
     }
 
-    /// Returns how HTTP is spoken.
-    pub(crate) const fn http(&self) -> &http::Builders {
+    /// Returns how HTTP/1.1 is spoken.
+    pub(crate) const fn http(&self) -> &http::Builder {
         &self.http
     }
 
@@ -315,6 +315,16 @@ impl<S: Service + 'static> Shared<S> {
     /// Returns what takes a connection out of the table when it is dropped.
     pub(crate) fn entry(self: &Rc<Self>, key: usize) -> Entry<S> {
         Entry { shared: Rc::clone(self), key }
+    }
+
+    /// Lends out room for what is read; it is to be given back before anything else happens.
+    pub(crate) fn take_input(&self) -> Box<[u8]> {
+        std::mem::take(&mut self.scratch.borrow_mut().input)
+    }
+
+    /// Takes back what was lent out.
+    pub(crate) fn return_input(&self, input: Box<[u8]>) {
+        self.scratch.borrow_mut().input = input;
     }
 
     /// Lends out room for a reply of any size.

@@ -1,0 +1,817 @@
+//! One connection: frames in, requests out; responses in, frames out.
+
+use crate::frame::{
+    self, Code, FRAME_OCTETS_LIMIT, FRAME_OCTETS_MAX, Flags, Frame, Kind, PREFACE, Unsplit, WINDOW_AT_FIRST,
+    WINDOW_MAX, setting,
+};
+use crate::head::{Bounds, Head};
+use crate::hpack::{Decoder, Encoder};
+use crate::streams::{Known, Stage, Stream, Streams};
+
+/// Frames that a head may be spread over: of the size that everybody sends, one is enough for what we take.
+const HEAD_FRAMES_MAX: u32 = 32;
+/// Octets of output whose memory is kept for the next.
+const OUTPUT_KEPT_OCTETS: usize = 4096;
+/// Heads whose memory is kept for the next requests with bodies.
+const SPARE_HEADS_MAX: usize = 4;
+/// The ping that asks a client whether it has heard that we leave.
+const GOODBYE_PING: &[u8; 8] = b"goodbye!";
+
+/// What one connection may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Streams that are open at once.
+    pub streams_max: u32,
+    /// Octets of a head, packed or not.
+    pub head_octets_max: usize,
+    /// Fields of a head.
+    pub fields_max: usize,
+    /// Octets of a body.
+    pub body_octets_max: usize,
+    /// Octets of bodies that are kept, of all streams together.
+    pub window_octets: u32,
+    /// Streams that the client gives up before they are answered, beyond those that are (CVE-2023-44487).
+    pub resets_max: u32,
+    /// Streams that we reset because of mistakes.
+    pub mistakes_max: u32,
+    /// Frames without a request among them.
+    pub idle_frames_max: u32,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Nothing, until more octets come.
+    Starved,
+    /// To answer the request that was handed over.
+    Request,
+    /// To forget what was begun for this stream: the client has given it up.
+    Gone(u32),
+    /// To end the connection when the output is sent.
+    Broken,
+}
+
+/// What is wrong with a request that is answered nevertheless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    #[default]
+    None,
+    /// The head is larger than allowed; part of it is missing.
+    HeadTooLarge,
+    /// The body is larger than allowed; part of it is missing.
+    BodyTooLarge,
+    /// The body took longer than allowed to come.
+    BodyTooSlow,
+}
+
+/// A request. Its memory is used again for the next.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// The stream that the response is for.
+    pub stream: u32,
+    /// Its head.
+    pub head: Head,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// What is wrong with it.
+    pub trouble: Trouble,
+}
+
+/// A field of a response; names are in lower case.
+#[derive(Clone, Copy, Debug)]
+pub enum Field<'a> {
+    /// The same in many responses: clients keep it.
+    Lasting(&'static str, &'a [u8]),
+    /// Another one each time.
+    Passing(&'a str, &'a [u8]),
+}
+
+/// A response.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// The status, of three digits.
+    pub status: u16,
+    /// The fields.
+    pub fields: &'a [Field<'a>],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// What is wrong with what came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// With a stream.
+    Stream(u32, Code),
+    /// With the connection.
+    Connection(Code),
+}
+
+/// A head in several frames.
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    flags: Flags,
+    depends_on_itself: bool,
+    fragment: Vec<u8>,
+    frames: u32,
+    since_ms: u64,
+}
+
+/// How we take leave (RFC 9113 §6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    /// We do not.
+    Stays,
+    /// The client was told, and may not have heard it yet.
+    Told,
+    /// Streams after this one are not answered.
+    Last(u32),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    limits: Limits,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
+    /// Octets of the preface that have come.
+    preface: usize,
+    has_settings: bool,
+    block: Option<Block>,
+    /// Octets that the client takes, over all streams.
+    window: i64,
+    /// Octets that a new stream takes.
+    first_window: i64,
+    /// Octets that the client may still send.
+    credit: i64,
+    /// Octets that are no longer kept, and that it was not given back yet.
+    owed: u32,
+    resets: u32,
+    mistakes: u32,
+    idle_frames: u32,
+    leave: Leave,
+    is_broken: bool,
+    spare_heads: Vec<Box<Head>>,
+    output: Vec<u8>,
+    sent: usize,
+}
+
+impl Connection {
+    /// Begins a connection; there is output at once.
+    pub fn new(limits: Limits) -> Self {
+        let mut output = Vec::with_capacity(64);
+        let settings = [
+            (setting::MAX_CONCURRENT_STREAMS, limits.streams_max),
+            (setting::INITIAL_WINDOW_SIZE, stream_window(&limits)),
+            (setting::MAX_HEADER_LIST_SIZE, u32::try_from(limits.head_octets_max).unwrap_or(u32::MAX)),
+        ];
+        frame::write_head(&mut output, settings.len() * 6, Kind::SETTINGS, Flags::NONE, 0);
+        for (name, value) in settings {
+            output.extend_from_slice(&name.to_be_bytes());
+            output.extend_from_slice(&value.to_be_bytes());
+        }
+        let more = i64::from(limits.window_octets) - WINDOW_AT_FIRST;
+        if let Some(more) = u32::try_from(more).ok().filter(|&more| more > 0) {
+            frame::write_number(&mut output, Kind::WINDOW_UPDATE, 0, more);
+        }
+        Self {
+            limits,
+            decoder: Decoder::default(),
+            encoder: Encoder::default(),
+            streams: Streams::default(),
+            preface: 0,
+            has_settings: false,
+            block: None,
+            window: WINDOW_AT_FIRST,
+            first_window: WINDOW_AT_FIRST,
+            credit: i64::from(limits.window_octets).max(WINDOW_AT_FIRST),
+            owed: 0,
+            resets: 0,
+            mistakes: 0,
+            idle_frames: 0,
+            leave: Leave::Stays,
+            is_broken: false,
+            spare_heads: Vec::new(),
+            output,
+            sent: 0,
+        }
+    }
+
+    /// Returns what is to be sent.
+    pub fn output(&self) -> &[u8] {
+        self.output.get(self.sent..).unwrap_or(&[])
+    }
+
+    /// Notes that so many octets of the output were sent.
+    pub fn sent(&mut self, octets: usize) {
+        self.sent += octets;
+        if self.sent >= self.output.len() {
+            self.sent = 0;
+            if self.output.capacity() > OUTPUT_KEPT_OCTETS {
+                self.output = Vec::new();
+            } else {
+                self.output.clear();
+            }
+        }
+    }
+
+    /// Returns how many streams are not done.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Returns whether a response waits for the client's windows.
+    pub fn is_held_up(&self) -> bool {
+        self.streams.iter().any(|stream| matches!(stream.stage, Stage::Sending { .. }))
+    }
+
+    /// Returns whether there will be no more requests, and all are answered.
+    pub fn is_done(&self) -> bool {
+        self.is_broken || (matches!(self.leave, Leave::Last(_)) && self.streams.len() == 0)
+    }
+
+    /// Returns since when a part of a request waits for the rest: the earliest such moment.
+    pub fn waits_since_ms(&self) -> Option<u64> {
+        let bodies = self.streams.iter().filter_map(|stream| match stream.stage {
+            Stage::Body { since_ms, .. } => Some(since_ms),
+            Stage::Asked | Stage::Sending { .. } => None,
+        });
+        bodies.chain(self.block.as_ref().map(|block| block.since_ms)).min()
+    }
+
+    /// Works on what came, up to the next event; what is left in `came` then is to be handed over again, with what comes.
+    ///
+    /// A request is put into `request`.
+    pub fn next(&mut self, came: &mut &[u8], now_ms: u64, request: &mut Request) -> Event {
+        loop {
+            if self.is_broken {
+                return Event::Broken;
+            }
+            if let Some(rest) = PREFACE.get(self.preface..).filter(|rest| !rest.is_empty()) {
+                let len = rest.len().min(came.len());
+                if came.get(..len) != rest.get(..len) {
+                    return self.fail(Code::PROTOCOL_ERROR);
+                }
+                self.preface += len;
+                *came = came.get(len..).unwrap_or(&[]);
+                if len < rest.len() {
+                    return Event::Starved;
+                }
+            }
+            let bytes = *came;
+            let (frame, after) = match frame::split(bytes) {
+                Ok(split) => split,
+                Err(Unsplit::Incomplete) => return Event::Starved,
+                Err(Unsplit::TooLarge) => return self.fail(Code::FRAME_SIZE_ERROR),
+            };
+            *came = after;
+            match self.take(&frame, now_ms, request) {
+                Ok(None) => {}
+                Ok(Some(event)) => return event,
+                Err(Fault::Connection(code)) => return self.fail(code),
+                Err(Fault::Stream(id, code)) => {
+                    self.reset(id, code);
+                    self.mistakes += 1;
+                    if self.mistakes > self.limits.mistakes_max {
+                        return self.fail(Code::ENHANCE_YOUR_CALM);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands over the first request whose body has waited since `before_ms` or longer; a head that has breaks the connection.
+    pub fn overdue(&mut self, before_ms: u64, request: &mut Request) -> Event {
+        if self.is_broken || self.block.as_ref().is_some_and(|block| block.since_ms <= before_ms) {
+            return self.fail(Code::ENHANCE_YOUR_CALM);
+        }
+        let late = self.streams.iter().find_map(|stream| match stream.stage {
+            Stage::Body { since_ms, .. } if since_ms <= before_ms => Some(stream.id),
+            _ => None,
+        });
+        match late.and_then(|id| self.hand_over(id, Trouble::BodyTooSlow, request)) {
+            Some(event) => event,
+            None => Event::Starved,
+        }
+    }
+
+    /// Takes leave: what was asked is answered, and new streams as long as the client may not have heard of it.
+    pub fn leave(&mut self) {
+        if self.leave == Leave::Stays && !self.is_broken {
+            self.leave = Leave::Told;
+            self.write_goaway(u32::MAX >> 1, Code::NO_ERROR);
+            frame::write_head(&mut self.output, GOODBYE_PING.len(), Kind::PING, Flags::NONE, 0);
+            self.output.extend_from_slice(GOODBYE_PING);
+        }
+    }
+
+    /// Writes the response to a request; nothing if the client has given it up.
+    pub fn respond(&mut self, stream: u32, response: &Response<'_>) {
+        let Some(place) = self.streams.position(stream) else { return };
+        let out = &mut self.output;
+        let start = out.len();
+        frame::write_head(out, 0, Kind::HEADERS, Flags::END_HEADERS, stream);
+        let begin = out.len();
+        self.encoder.begin(out, response.status);
+        for field in response.fields {
+            match *field {
+                Field::Lasting(name, value) => self.encoder.lasting(out, name, value),
+                Field::Passing(name, value) => Encoder::field(out, name, value),
+            }
+        }
+        let len = out.len() - begin;
+        // The length and, if there is no body, the end are known only now. Heads of ours are far shorter than a frame.
+        let flags = if response.body.is_empty() {
+            Flags::END_HEADERS.with(Flags::END_STREAM)
+        } else {
+            Flags::END_HEADERS
+        };
+        if let Some(head) = out.get_mut(start..start + 5)
+            && let [high, middle, low, _, of_frame] = head
+        {
+            let [_, a, b, c] = u32::try_from(len).unwrap_or(0).to_be_bytes();
+            (*high, *middle, *low, *of_frame) = (a, b, c, flags.0);
+        }
+        let Some(open) = self.streams.at(place) else { return };
+        let sent = write_data(out, open.id, response.body, (&mut self.window, &mut open.window));
+        match response.body.get(sent..) {
+            Some(rest) if !rest.is_empty() => {
+                let held = std::mem::take(&mut open.held);
+                open.stage = Stage::Sending { rest: rest.to_vec(), sent: 0 };
+                self.give_back(held);
+            }
+            _ => self.finish(place),
+        }
+        // Whoever gets answers may change its mind now and then.
+        self.resets = self.resets.saturating_sub(1);
+    }
+
+    /// Ends the stream at this place, whose response is sent.
+    fn finish(&mut self, place: usize) {
+        let Some(stream) = self.streams.close(place) else { return };
+        if !stream.has_ended {
+            // RFC 9113 §8.1: the rest of the request is of no interest.
+            frame::write_number(&mut self.output, Kind::RST_STREAM, stream.id, Code::NO_ERROR.0);
+            self.streams.note_reset(stream.id);
+        }
+        self.forget(stream);
+    }
+
+    /// Gives back what a stream held.
+    fn forget(&mut self, stream: Stream) {
+        if let Stage::Body { head, .. } = stream.stage
+            && self.spare_heads.len() < SPARE_HEADS_MAX
+        {
+            self.spare_heads.push(head);
+        }
+        self.give_back(stream.held);
+    }
+
+    /// Lets the client send again what is no longer kept; not for each request, but when it is worth a frame.
+    fn give_back(&mut self, octets: u32) {
+        self.owed += octets;
+        let is_much = self.owed >= self.limits.window_octets / 2;
+        let is_needed = self.owed > 0 && self.credit < i64::from(stream_window(&self.limits));
+        if is_much || is_needed {
+            frame::write_number(&mut self.output, Kind::WINDOW_UPDATE, 0, self.owed);
+            self.credit += i64::from(self.owed);
+            self.owed = 0;
+        }
+    }
+
+    /// Resets a stream.
+    fn reset(&mut self, id: u32, code: Code) {
+        frame::write_number(&mut self.output, Kind::RST_STREAM, id, code.0);
+        self.streams.note_reset(id);
+        if let Some(stream) = self.streams.position(id).and_then(|place| self.streams.close(place)) {
+            self.forget(stream);
+        }
+    }
+
+    /// Ends the connection.
+    fn fail(&mut self, code: Code) -> Event {
+        if !self.is_broken {
+            self.is_broken = true;
+            self.write_goaway(self.streams.last(), code);
+        }
+        Event::Broken
+    }
+
+    fn write_goaway(&mut self, last: u32, code: Code) {
+        frame::write_head(&mut self.output, 8, Kind::GOAWAY, Flags::NONE, 0);
+        self.output.extend_from_slice(&last.to_be_bytes());
+        self.output.extend_from_slice(&code.0.to_be_bytes());
+    }
+
+    /// Works on one frame.
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+        request: &mut Request,
+    ) -> Result<Option<Event>, Fault> {
+        if !self.has_settings && frame.kind != Kind::SETTINGS {
+            // RFC 9113 §3.4.
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        if let Some(block) = &self.block
+            && (frame.kind != Kind::CONTINUATION || frame.stream != block.stream)
+        {
+            // RFC 9113 §6.10.
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        self.idle_frames += 1;
+        if self.idle_frames > self.limits.idle_frames_max {
+            return Err(Fault::Connection(Code::ENHANCE_YOUR_CALM));
+        }
+        match frame.kind {
+            Kind::DATA => self.take_data(frame, request),
+            Kind::HEADERS => self.take_headers(frame, now_ms, request),
+            Kind::CONTINUATION => self.take_continuation(frame, now_ms, request),
+            Kind::RST_STREAM => self.take_reset(frame),
+            Kind::WINDOW_UPDATE => self.take_window(frame).map(|()| None),
+            Kind::SETTINGS => self.take_settings(frame).map(|()| None),
+            Kind::PING => self.take_ping(frame).map(|()| None),
+            Kind::PRIORITY => take_priority(frame).map(|()| None),
+            Kind::GOAWAY if frame.stream != 0 => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+            // Clients push nothing (RFC 9113 §8.4).
+            Kind::PUSH_PROMISE => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+            // Who leaves still wants the answers. RFC 9113 §5.5: what is unknown is ignored.
+            _ => Ok(None),
+        }
+    }
+
+    fn take_data(&mut self, frame: &Frame<'_>, request: &mut Request) -> Result<Option<Event>, Fault> {
+        let id = frame.stream;
+        let octets = u32::try_from(frame.payload.len()).unwrap_or(u32::MAX);
+        if id == 0 {
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        let Some(data) = frame::unpadded(frame) else { return Err(Fault::Connection(Code::PROTOCOL_ERROR)) };
+        self.credit -= i64::from(octets);
+        if self.credit < 0 {
+            return Err(Fault::Connection(Code::FLOW_CONTROL_ERROR));
+        }
+        let Some(stream) = self.streams.find(id) else {
+            self.give_back(octets);
+            return match self.streams.known(id) {
+                Known::Idle | Known::Skipped => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+                Known::Reset => Ok(None),
+                Known::Closed => Err(Fault::Connection(Code::STREAM_CLOSED)),
+            };
+        };
+        stream.held += octets;
+        let is_over = stream.held > stream_window(&self.limits);
+        let Stage::Body { head, body, .. } = &mut stream.stage else {
+            return Err(Fault::Stream(id, Code::STREAM_CLOSED));
+        };
+        if is_over {
+            return Err(Fault::Stream(id, Code::FLOW_CONTROL_ERROR));
+        }
+        if body.len() + data.len() > self.limits.body_octets_max {
+            return Ok(self.hand_over(id, Trouble::BodyTooLarge, request));
+        }
+        body.extend_from_slice(data);
+        if !frame.flags.has(Flags::END_STREAM) {
+            return Ok(None);
+        }
+        if head.content_length().is_some_and(|length| length != body.len() as u64) {
+            return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
+        }
+        stream.has_ended = true;
+        Ok(self.hand_over(id, Trouble::None, request))
+    }
+
+    /// Hands over a request whose body was waited for.
+    fn hand_over(&mut self, id: u32, trouble: Trouble, request: &mut Request) -> Option<Event> {
+        let stream = self.streams.find(id)?;
+        let Stage::Body { mut head, body, .. } = std::mem::replace(&mut stream.stage, Stage::Asked) else {
+            return None;
+        };
+        let held = std::mem::take(&mut stream.held);
+        std::mem::swap(&mut request.head, &mut *head);
+        request.body = body;
+        request.stream = id;
+        request.trouble = trouble;
+        if self.spare_heads.len() < SPARE_HEADS_MAX {
+            self.spare_heads.push(head);
+        }
+        self.idle_frames = 0;
+        self.give_back(held);
+        Some(Event::Request)
+    }
+
+    fn take_headers(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+        request: &mut Request,
+    ) -> Result<Option<Event>, Fault> {
+        if frame.stream % 2 == 0 {
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        let Some(mut fragment) = frame::unpadded(frame) else {
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        };
+        let mut depends_on_itself = false;
+        if frame.flags.has(Flags::PRIORITY) {
+            let Some((priority, rest)) = fragment.split_first_chunk::<5>() else {
+                return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+            };
+            depends_on_itself = depends_on(priority) == frame.stream;
+            fragment = rest;
+        }
+        if frame.flags.has(Flags::END_HEADERS) {
+            return self.head(frame.stream, frame.flags, depends_on_itself, fragment, now_ms, request);
+        }
+        self.block = Some(Block {
+            stream: frame.stream,
+            flags: frame.flags,
+            depends_on_itself,
+            fragment: fragment.to_vec(),
+            frames: 1,
+            since_ms: now_ms,
+        });
+        Ok(None)
+    }
+
+    fn take_continuation(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+        request: &mut Request,
+    ) -> Result<Option<Event>, Fault> {
+        let Some(mut block) = self.block.take() else { return Err(Fault::Connection(Code::PROTOCOL_ERROR)) };
+        block.frames += 1;
+        if block.frames > HEAD_FRAMES_MAX
+            || block.fragment.len() + frame.payload.len() > self.limits.head_octets_max
+        {
+            // CVE-2024-27316.
+            return Err(Fault::Connection(Code::ENHANCE_YOUR_CALM));
+        }
+        block.fragment.extend_from_slice(frame.payload);
+        if frame.flags.has(Flags::END_HEADERS) {
+            let Block { stream, flags, depends_on_itself, fragment, .. } = block;
+            return self.head(stream, flags, depends_on_itself, &fragment, now_ms, request);
+        }
+        self.block = Some(block);
+        Ok(None)
+    }
+
+    /// Works on a whole head.
+    fn head(
+        &mut self,
+        id: u32,
+        flags: Flags,
+        depends_on_itself: bool,
+        fragment: &[u8],
+        now_ms: u64,
+        request: &mut Request,
+    ) -> Result<Option<Event>, Fault> {
+        let head = &mut request.head;
+        head.clear(Bounds { octets_max: self.limits.head_octets_max, fields_max: self.limits.fields_max });
+        // Whatever becomes of it: the table has to stay in step.
+        if self.decoder.decode(fragment, head).is_err() {
+            return Err(Fault::Connection(Code::COMPRESSION_ERROR));
+        }
+        let has_ended = flags.has(Flags::END_STREAM);
+        if let Some(stream) = self.streams.find(id) {
+            let Stage::Body { head: first, body, .. } = &stream.stage else {
+                return Err(Fault::Stream(id, Code::STREAM_CLOSED));
+            };
+            let is_whole = first.content_length().is_none_or(|length| length == body.len() as u64);
+            if !has_ended || !head.is_trailer() || !is_whole {
+                return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
+            }
+            stream.has_ended = true;
+            return Ok(self.hand_over(id, Trouble::None, request));
+        }
+        if id <= self.streams.last() {
+            return match self.streams.known(id) {
+                Known::Reset => Ok(None),
+                Known::Closed => Err(Fault::Connection(Code::STREAM_CLOSED)),
+                Known::Idle | Known::Skipped => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+            };
+        }
+        self.streams.note(id);
+        if matches!(self.leave, Leave::Last(last) if id > last) {
+            // The client was told that it is not answered, and neither is the rest of it.
+            self.streams.note_reset(id);
+            return Ok(None);
+        }
+        if depends_on_itself {
+            return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
+        }
+        let is_too_large = head.is_too_large();
+        let is_short = has_ended && head.content_length().is_some_and(|length| length != 0);
+        if !is_too_large && (head.is_malformed() || is_short) {
+            return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
+        }
+        if self.streams.len() >= self.limits.streams_max as usize {
+            return Err(Fault::Stream(id, Code::REFUSED_STREAM));
+        }
+        let is_asked = has_ended || is_too_large;
+        let stage = if is_asked {
+            Stage::Asked
+        } else {
+            let mut kept = self.spare_heads.pop().unwrap_or_default();
+            std::mem::swap(&mut *kept, head);
+            Stage::Body { head: kept, body: Vec::new(), since_ms: now_ms }
+        };
+        self.streams.open(Stream { id, stage, window: self.first_window, has_ended, held: 0 });
+        if !is_asked {
+            return Ok(None);
+        }
+        request.stream = id;
+        request.body.clear();
+        request.trouble = if is_too_large { Trouble::HeadTooLarge } else { Trouble::None };
+        self.idle_frames = 0;
+        Ok(Some(Event::Request))
+    }
+
+    fn take_reset(&mut self, frame: &Frame<'_>) -> Result<Option<Event>, Fault> {
+        if frame.payload.len() != 4 {
+            return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+        }
+        let Some(place) = self.streams.position(frame.stream) else {
+            return match self.streams.known(frame.stream) {
+                Known::Idle => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+                Known::Skipped | Known::Reset | Known::Closed => Ok(None),
+            };
+        };
+        if let Some(stream) = self.streams.close(place) {
+            self.forget(stream);
+        }
+        self.resets += 1;
+        if self.resets > self.limits.resets_max {
+            return Err(Fault::Connection(Code::ENHANCE_YOUR_CALM));
+        }
+        Ok(Some(Event::Gone(frame.stream)))
+    }
+
+    fn take_window(&mut self, frame: &Frame<'_>) -> Result<(), Fault> {
+        let Some(&number) = frame.payload.first_chunk::<4>().filter(|_| frame.payload.len() == 4) else {
+            return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+        };
+        let by = i64::from(u32::from_be_bytes(number) & (u32::MAX >> 1));
+        if frame.stream == 0 {
+            self.window += by;
+            if by == 0 {
+                return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+            }
+            if self.window > WINDOW_MAX {
+                return Err(Fault::Connection(Code::FLOW_CONTROL_ERROR));
+            }
+        } else {
+            let Some(stream) = self.streams.find(frame.stream) else {
+                return match self.streams.known(frame.stream) {
+                    Known::Idle => Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+                    Known::Skipped | Known::Reset | Known::Closed => Ok(()),
+                };
+            };
+            if by == 0 {
+                return Err(Fault::Stream(frame.stream, Code::PROTOCOL_ERROR));
+            }
+            if !stream.widen(by) {
+                return Err(Fault::Stream(frame.stream, Code::FLOW_CONTROL_ERROR));
+            }
+        }
+        self.send_on();
+        Ok(())
+    }
+
+    /// Sends what waited for a window.
+    fn send_on(&mut self) {
+        let mut place = 0;
+        while let Some(stream) = self.streams.at(place) {
+            let Stage::Sending { rest, sent } = &mut stream.stage else {
+                place += 1;
+                continue;
+            };
+            let left = rest.get(*sent..).unwrap_or(&[]);
+            let windows = (&mut self.window, &mut stream.window);
+            *sent += write_data(&mut self.output, stream.id, left, windows);
+            if *sent < rest.len() {
+                place += 1;
+            } else {
+                // Another one takes its place.
+                self.finish(place);
+            }
+        }
+    }
+
+    fn take_settings(&mut self, frame: &Frame<'_>) -> Result<(), Fault> {
+        if frame.stream != 0 {
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        let (settings, rest) = frame.payload.as_chunks::<6>();
+        if !rest.is_empty() || (frame.flags.has(Flags::ACK) && !settings.is_empty()) {
+            return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+        }
+        if frame.flags.has(Flags::ACK) {
+            return if self.has_settings { Ok(()) } else { Err(Fault::Connection(Code::PROTOCOL_ERROR)) };
+        }
+        self.has_settings = true;
+        for &[name_high, name_low, a, b, c, d] in settings {
+            let value = u32::from_be_bytes([a, b, c, d]);
+            match u16::from_be_bytes([name_high, name_low]) {
+                setting::HEADER_TABLE_SIZE => self.encoder.limit(value as usize),
+                setting::ENABLE_PUSH if value > 1 => return Err(Fault::Connection(Code::PROTOCOL_ERROR)),
+                setting::INITIAL_WINDOW_SIZE => self.set_first_window(i64::from(value))?,
+                setting::MAX_FRAME_SIZE => {
+                    if !(FRAME_OCTETS_MAX as u32..=FRAME_OCTETS_LIMIT).contains(&value) {
+                        return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+                    }
+                    // More than the least gains nothing for answers of this size.
+                }
+                _ => {}
+            }
+        }
+        frame::write_head(&mut self.output, 0, Kind::SETTINGS, Flags::ACK, 0);
+        self.send_on();
+        Ok(())
+    }
+
+    /// Changes the windows of all streams (RFC 9113 §6.9.2).
+    fn set_first_window(&mut self, octets: i64) -> Result<(), Fault> {
+        if octets > WINDOW_MAX {
+            return Err(Fault::Connection(Code::FLOW_CONTROL_ERROR));
+        }
+        let by = octets - self.first_window;
+        self.first_window = octets;
+        if self.streams.iter_mut().all(|stream| stream.widen(by)) {
+            Ok(())
+        } else {
+            Err(Fault::Connection(Code::FLOW_CONTROL_ERROR))
+        }
+    }
+
+    fn take_ping(&mut self, frame: &Frame<'_>) -> Result<(), Fault> {
+        if frame.stream != 0 {
+            return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+        }
+        if frame.payload.len() != 8 {
+            return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+        }
+        if !frame.flags.has(Flags::ACK) {
+            frame::write_head(&mut self.output, 8, Kind::PING, Flags::ACK, 0);
+            self.output.extend_from_slice(frame.payload);
+        } else if self.leave == Leave::Told && frame.payload == GOODBYE_PING {
+            // It has heard that we leave: what it opens from now on comes too late.
+            let last = self.streams.last();
+            self.leave = Leave::Last(last);
+            self.write_goaway(last, Code::NO_ERROR);
+        }
+        Ok(())
+    }
+}
+
+/// Octets that a client may send on a stream: a body and its padding.
+fn stream_window(limits: &Limits) -> u32 {
+    u32::try_from(limits.body_octets_max + 1).unwrap_or(u32::MAX).min(limits.window_octets)
+}
+
+/// Writes as much of `body` as the windows, of the connection and of the stream, let through, in frames of the size that
+/// everybody takes; returns how much.
+fn write_data(
+    out: &mut Vec<u8>,
+    stream: u32,
+    body: &[u8],
+    (of_all, of_stream): (&mut i64, &mut i64),
+) -> usize {
+    let mut sent = 0;
+    while let Some(rest) = body.get(sent..).filter(|rest| !rest.is_empty()) {
+        let window = usize::try_from((*of_all).min(*of_stream)).unwrap_or(0);
+        let len = rest.len().min(window).min(FRAME_OCTETS_MAX);
+        let Some(chunk) = rest.get(..len).filter(|chunk| !chunk.is_empty()) else { break };
+        sent += len;
+        let flags = if sent == body.len() { Flags::END_STREAM } else { Flags::NONE };
+        frame::write_head(out, len, Kind::DATA, flags, stream);
+        out.extend_from_slice(chunk);
+        *of_all -= len as i64;
+        *of_stream -= len as i64;
+    }
+    sent
+}
+
+/// Returns the stream that another depends on; the first bit says how.
+fn depends_on(priority: &[u8; 5]) -> u32 {
+    let &[a, b, c, d, _] = priority;
+    u32::from_be_bytes([a, b, c, d]) & (u32::MAX >> 1)
+}
+
+/// Checks what is ignored otherwise (RFC 9113 §5.3.2).
+fn take_priority(frame: &Frame<'_>) -> Result<(), Fault> {
+    let Some(priority) = frame.payload.first_chunk::<5>().filter(|_| frame.payload.len() == 5) else {
+        return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
+    };
+    if frame.stream == 0 || depends_on(priority) == frame.stream {
+        return Err(Fault::Connection(Code::PROTOCOL_ERROR));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

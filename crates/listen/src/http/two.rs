@@ -1,0 +1,542 @@
+//! HTTP/2: reads, has the engine answer, writes; what `http2` says goes out as one piece for each piece that came.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use engine::Now;
+use http2::{Connection, Event, Field, Limits, Request, Trouble};
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::answer::{AtOnce, Once, Visit, refuse, respond};
+use super::request::{MESSAGE, Refusal};
+use super::{GOODBYE_TIMEOUT, HEAD_FIELDS_MAX, HEAD_OCTETS_MAX};
+use crate::ask::MESSAGE_OCTETS_MAX;
+use crate::plan::TcpPlan;
+use crate::service::{self, Service};
+use crate::tcp::Ending;
+
+/// Streams of a connection that may be open at once.
+const STREAMS_MAX: u32 = 128;
+/// Streams that a client may reset before they are answered (CVE-2023-44487); one more ends the connection.
+const RESETS_MAX: u32 = 32;
+/// Streams with mistakes in them that we reset before the connection ends.
+const MISTAKES_MAX: u32 = 64;
+/// Octets of bodies that a connection may hold: four of the largest messages.
+const WINDOW_OCTETS: u32 = 256 << 10;
+/// Frames without a request among them: more than bodies in small pieces take, far fewer than a flood.
+const IDLE_FRAMES_MAX: u32 = 4096;
+
+/// Requests of one connection answered before what they came to is sent.
+const REQUESTS_PER_TURN_MAX: usize = 64;
+/// Turns of one connection before others get theirs.
+const TURNS_MAX: u32 = 4;
+/// Octets read and thrown away when we have said goodbye, so that unread ones do not turn it into a reset.
+const LINGER_OCTETS_MAX: usize = 64 << 10;
+
+/// Returns what a connection may cost.
+pub(super) fn limits(plan: &TcpPlan) -> Limits {
+    Limits {
+        streams_max: STREAMS_MAX.min(plan.waiting_max).max(1),
+        head_octets_max: HEAD_OCTETS_MAX,
+        fields_max: HEAD_FIELDS_MAX,
+        body_octets_max: MESSAGE_OCTETS_MAX,
+        window_octets: WINDOW_OCTETS,
+        resets_max: RESETS_MAX,
+        mistakes_max: MISTAKES_MAX,
+        idle_frames_max: IDLE_FRAMES_MAX,
+    }
+}
+
+/// How a conversation goes on.
+enum Over {
+    /// It has ended.
+    Ended(Result<(), Ending>),
+    /// It has to take leave, and to end after so long.
+    Leave(Duration, Ending),
+}
+
+/// Speaks HTTP/2 until the connection ends. `opening` was read already.
+pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin>(
+    visit: Rc<Visit<S>>,
+    stream: IO,
+    opening: Vec<u8>,
+) -> Result<(), Ending> {
+    let plan = *visit.plan();
+    let handle = Rc::clone(visit.handle());
+    let mut talk = Talk::new(visit, stream, opening);
+    let mut sleep = pin!(sleep_until(Instant::now() + plan.first_timeout));
+    loop {
+        tokio::select! {
+            biased;
+            over = poll_fn(|context| talk.poll(context, sleep.as_mut())) => match over {
+                Over::Ended(ended) => return talk.goodbye.map_or(ended, |(_, ending)| Err(ending)),
+                Over::Leave(within, ending) => talk.leave(within, ending),
+            },
+            () = handle.changed() => {
+                if handle.is_evicted() {
+                    return Err(Ending::Evicted);
+                }
+                if handle.is_stopping() {
+                    // The worker's own deadline comes first, if it is sooner.
+                    talk.leave(plan.idle_timeout, Ending::Stopping);
+                }
+            }
+            () = handle.grows_old(&plan), if talk.goodbye.is_none() => {
+                talk.leave(plan.idle_timeout, Ending::Finished);
+            }
+        }
+    }
+}
+
+/// A conversation.
+struct Talk<S: Service, IO> {
+    visit: Rc<Visit<S>>,
+    stream: IO,
+    connection: Connection,
+    /// The request that is being worked on.
+    request: Request,
+    /// Room for a message that has to be read from the address.
+    query: Vec<u8>,
+    /// What was read and not worked on.
+    kept: Vec<u8>,
+    /// Whether whole frames are among it.
+    is_behind: bool,
+    /// Since when part of a frame waits for its rest.
+    part_since: Option<Instant>,
+    /// Responses that come later. Dropping them ends the work on them.
+    late: JoinSet<(u32, Response<Once>)>,
+    late_streams: Vec<(u32, AbortHandle)>,
+    /// Since when the client has taken nothing, while there is something to take.
+    stalled_since: Option<Instant>,
+    needs_flush: bool,
+    /// Until when the connection has to end, and why it does.
+    goodbye: Option<(Instant, Ending)>,
+    /// Octets thrown away since we have said that nothing more comes.
+    lingered: Option<usize>,
+    was_busy: bool,
+}
+
+impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
+    fn new(visit: Rc<Visit<S>>, stream: IO, opening: Vec<u8>) -> Self {
+        let connection = Connection::new(limits(visit.plan()));
+        Self {
+            visit,
+            stream,
+            connection,
+            request: Request::default(),
+            query: Vec::new(),
+            is_behind: !opening.is_empty(),
+            kept: opening,
+            part_since: None,
+            late: JoinSet::new(),
+            late_streams: Vec::new(),
+            stalled_since: None,
+            needs_flush: false,
+            goodbye: None,
+            lingered: None,
+            was_busy: false,
+        }
+    }
+
+    /// Takes leave of the client; the connection ends when all is answered, or after `within`.
+    fn leave(&mut self, within: Duration, ending: Ending) {
+        if self.goodbye.is_none() {
+            self.connection.leave();
+            self.goodbye = Some((Instant::now() + within, ending));
+        }
+    }
+
+    /// Goes on with the conversation; `sleep` wakes it when something is due.
+    fn poll(&mut self, context: &mut Context<'_>, sleep: Pin<&mut Sleep>) -> Poll<Over> {
+        for _ in 0..TURNS_MAX {
+            self.take_late(context);
+            if let Err(ending) = self.write(context) {
+                return Poll::Ready(Over::Ended(Err(ending)));
+            }
+            if self.connection.is_done() && self.connection.output().is_empty() && !self.needs_flush {
+                return self.linger(context, sleep);
+            }
+            if self.connection.output().len() > self.visit.plan().output_octets_max {
+                // It is asked for no more than it takes.
+                return self.rest(context, sleep);
+            }
+            if self.is_behind {
+                let kept = std::mem::take(&mut self.kept);
+                self.work(&kept);
+                continue;
+            }
+            match self.read(context) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Over::Ended(Ok(()))),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(ending)) => return Poll::Ready(Over::Ended(Err(ending))),
+                Poll::Pending => return self.rest(context, sleep),
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads once and works on it; returns how many octets there were.
+    fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, Ending>> {
+        let shared = Rc::clone(self.visit.shared());
+        let mut input = shared.take_input();
+        let mut room = ReadBuf::new(&mut input);
+        let read = Pin::new(&mut self.stream).poll_read(context, &mut room);
+        let octets = room.filled().len();
+        if octets > 0 {
+            self.visit.handle().touch();
+            if self.kept.is_empty() {
+                self.work_on(&shared, input, octets);
+                return Poll::Ready(Ok(octets));
+            }
+            self.kept.extend_from_slice(input.get(..octets).unwrap_or(&[]));
+        }
+        shared.return_input(input);
+        ready!(read).map_err(|_| Ending::Error)?;
+        if octets > 0 {
+            let kept = std::mem::take(&mut self.kept);
+            self.work(&kept);
+        }
+        Poll::Ready(Ok(octets))
+    }
+
+    /// Works on what stands in the input.
+    fn work_on(&mut self, shared: &crate::tcp::Shared<S>, input: Box<[u8]>, octets: usize) {
+        self.work(input.get(..octets).unwrap_or(&[]));
+        shared.return_input(input);
+    }
+
+    /// Works on what came and keeps the rest.
+    fn work(&mut self, came: &[u8]) {
+        let service = Rc::clone(self.visit.shared().service());
+        let now = service.now();
+        let mut rest = came;
+        let mut requests = 0;
+        self.is_behind = false;
+        loop {
+            if requests >= REQUESTS_PER_TURN_MAX
+                || self.connection.output().len() > self.visit.plan().output_octets_max
+            {
+                self.is_behind = !rest.is_empty();
+                break;
+            }
+            match self.connection.next(&mut rest, now.monotonic_ms, &mut self.request) {
+                Event::Starved | Event::Broken => break,
+                Event::Gone(stream) => self.forget(stream),
+                Event::Request => {
+                    requests += 1;
+                    self.answer(now);
+                }
+            }
+        }
+        if requests > 0 {
+            self.visit.handle().count(requests as u64);
+            service::finish(&*service, requests);
+        }
+        self.kept.clear();
+        if rest.is_empty() || self.connection.is_done() {
+            self.part_since = None;
+        } else {
+            self.kept.extend_from_slice(rest);
+            if rest.len() < came.len() || self.part_since.is_none() {
+                self.part_since = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Answers the request that has come, or begins to.
+    fn answer(&mut self, now: Now) {
+        let Self { visit, connection, request, query, .. } = self;
+        let stream = request.stream;
+        let answered = match request.trouble {
+            Trouble::None => {
+                let alt_svc = visit.alt_svc().map(HeaderValue::as_bytes);
+                visit.answer_now(&request.head, &request.body, query, now, |reply, max_age| {
+                    write_reply(connection, stream, reply, max_age, alt_svc);
+                })
+            }
+            trouble => {
+                visit.shared().counters().http_requests.bump();
+                visit.shared().counters().http_refused.bump();
+                Err(refusal(trouble))
+            }
+        };
+        match answered {
+            Ok(AtOnce::Answered) => {}
+            Ok(AtOnce::Late(late, unanswered)) => {
+                let visit = Rc::clone(visit);
+                self.await_response(stream, async move {
+                    let reply = late.reply().await;
+                    visit.respond_late(reply, unanswered)
+                });
+            }
+            Ok(AtOnce::Other) => {
+                let (visit, request) = (Rc::clone(visit), std::mem::take(request));
+                self.await_response(stream, async move {
+                    let Request { head, body, .. } = request;
+                    respond(&visit, &head, async { Ok(body) }).await
+                });
+            }
+            Err(refusal) => write_response(connection, stream, &refuse(refusal)),
+        }
+    }
+
+    /// Sends a response when it is there.
+    fn await_response(&mut self, stream: u32, response: impl Future<Output = Response<Once>> + 'static) {
+        let mut response = Box::pin(response);
+        // Many need nobody else. One that does hears nothing of what happens from here until the task begins, which looks at
+        // everything again.
+        match response.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(response) => write_response(&mut self.connection, stream, &response),
+            Poll::Pending => {
+                let handle = self.late.spawn_local(async move { (stream, response.await) });
+                self.late_streams.push((stream, handle));
+            }
+        }
+    }
+
+    /// Gives up what was begun for a stream.
+    fn forget(&mut self, stream: u32) {
+        if let Some(place) = self.late_streams.iter().position(|(other, _)| *other == stream) {
+            self.late_streams.swap_remove(place).1.abort();
+        }
+    }
+
+    /// Takes the responses that have come.
+    fn take_late(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(done)) = self.late.poll_join_next(context) {
+            // Work that was given up has no response.
+            if let Ok((stream, response)) = done {
+                self.late_streams.retain(|(other, _)| *other != stream);
+                write_response(&mut self.connection, stream, &response);
+            }
+        }
+    }
+
+    /// Sends what there is, as far as the client takes it.
+    fn write(&mut self, context: &mut Context<'_>) -> Result<(), Ending> {
+        let mut stream = Pin::new(&mut self.stream);
+        let mut sent = 0;
+        while !self.connection.output().is_empty() {
+            match stream.as_mut().poll_write(context, self.connection.output()) {
+                Poll::Ready(Ok(octets)) if octets > 0 => {
+                    self.connection.sent(octets);
+                    self.needs_flush = true;
+                    sent += octets;
+                }
+                Poll::Ready(_) => return Err(Ending::Error),
+                Poll::Pending => break,
+            }
+        }
+        if self.needs_flush {
+            match stream.poll_flush(context) {
+                Poll::Ready(Ok(())) => self.needs_flush = false,
+                Poll::Ready(Err(_)) => return Err(Ending::Error),
+                Poll::Pending => {}
+            }
+        }
+        let is_stalled =
+            self.needs_flush || !self.connection.output().is_empty() || self.connection.is_held_up();
+        if !is_stalled {
+            self.stalled_since = None;
+        } else if sent > 0 || self.stalled_since.is_none() {
+            self.stalled_since = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes, and hears the client out, within bounds.
+    fn linger(&mut self, context: &mut Context<'_>, sleep: Pin<&mut Sleep>) -> Poll<Over> {
+        let ended = Poll::Ready(Over::Ended(Err(Ending::Malformed)));
+        if self.lingered.is_none() {
+            match Pin::new(&mut self.stream).poll_shutdown(context) {
+                Poll::Ready(Ok(())) => self.lingered = Some(0),
+                Poll::Ready(Err(_)) => return ended,
+                Poll::Pending => {}
+            }
+            self.part_since = None;
+            let until = Instant::now() + GOODBYE_TIMEOUT;
+            let (deadline, ending) = self.goodbye.unwrap_or((until, Ending::Malformed));
+            self.goodbye = Some((deadline.min(until), ending));
+        }
+        let shared = Rc::clone(self.visit.shared());
+        let mut input = shared.take_input();
+        let mut is_over = false;
+        while let Some(lingered) = self.lingered.filter(|_| !is_over) {
+            let mut room = ReadBuf::new(&mut input);
+            match Pin::new(&mut self.stream).poll_read(context, &mut room) {
+                Poll::Ready(Ok(())) if !room.filled().is_empty() => {
+                    let lingered = lingered + room.filled().len();
+                    self.lingered = Some(lingered);
+                    is_over = lingered > LINGER_OCTETS_MAX;
+                }
+                Poll::Ready(_) => is_over = true,
+                Poll::Pending => break,
+            }
+        }
+        shared.return_input(input);
+        if is_over { ended } else { self.rest(context, sleep) }
+    }
+
+    /// Waits for what comes next, or for the time to do something.
+    fn rest(&mut self, context: &mut Context<'_>, mut sleep: Pin<&mut Sleep>) -> Poll<Over> {
+        let is_busy = self.connection.open_streams() > 0 || self.stalled_since.is_some();
+        if is_busy || self.was_busy {
+            // The response to the last request counts as activity.
+            self.visit.handle().touch();
+        }
+        self.was_busy = is_busy;
+        self.visit.note_busy(is_busy || !self.kept.is_empty());
+        loop {
+            let (at, due) = self.deadline(is_busy);
+            if at > Instant::now() {
+                // A deadline that moved further away is not worth setting the timer: it rings once too early instead.
+                if at < sleep.deadline() || sleep.is_elapsed() {
+                    sleep.as_mut().reset(at);
+                }
+                if sleep.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            match due {
+                Due::Over(over) => return Poll::Ready(over),
+                Due::Body => {
+                    let service = self.visit.shared().service();
+                    let now = service.now();
+                    let before = now.monotonic_ms.saturating_sub(millis(self.visit.plan().query_timeout));
+                    match self.connection.overdue(before, &mut self.request) {
+                        Event::Request => self.answer(now),
+                        Event::Starved | Event::Broken | Event::Gone(_) => {}
+                    }
+                    // What that came to is to be sent.
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Returns the next moment at which something is due, and what.
+    fn deadline(&self, is_busy: bool) -> (Instant, Due) {
+        let (visit, handle) = (&self.visit, self.visit.handle());
+        let plan = visit.plan();
+        let ended = |ending| Due::Over(Over::Ended(Err(ending)));
+        let mut next = match self.goodbye {
+            Some((at, ending)) => (at, ended(ending)),
+            None => {
+                let quiet = if handle.requests.get() == 0 {
+                    plan.first_timeout
+                } else {
+                    plan.idle_timeout(visit.shared().taken())
+                };
+                // A busy one has other deadlines; its fetches have theirs.
+                let since = if is_busy { Instant::now() } else { handle.active_at.get() };
+                (since + quiet, Due::Over(Over::Leave(GOODBYE_TIMEOUT, Ending::Idle)))
+            }
+        };
+        let mut consider = |at: Instant, due: Due| {
+            if at < next.0 {
+                next = (at, due);
+            }
+        };
+        if let Some(since) = self.stalled_since {
+            consider(since + plan.write_timeout, ended(Ending::SlowReader));
+        }
+        if let Some(since) = self.part_since.filter(|_| !self.is_behind) {
+            consider(since + plan.query_timeout, ended(Ending::SlowWriter));
+        }
+        if let Some(since_ms) = self.connection.waits_since_ms() {
+            let age = visit.shared().service().now().monotonic_ms.saturating_sub(since_ms);
+            let left = plan.query_timeout.saturating_sub(Duration::from_millis(age));
+            consider(Instant::now() + left, Due::Body);
+        }
+        next
+    }
+}
+
+/// What is to be done at some moment.
+enum Due {
+    /// The conversation goes on in another way, or not at all.
+    Over(Over),
+    /// A body that does not come is given up.
+    Body,
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns what is said to a request that is not as it should be.
+fn refusal(trouble: Trouble) -> Refusal {
+    let (status, text) = match trouble {
+        Trouble::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too large\n"),
+        Trouble::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "larger than a message can be\n"),
+        Trouble::None | Trouble::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+    };
+    Refusal { status, text }
+}
+
+/// Writes the response with a reply.
+fn write_reply(connection: &mut Connection, stream: u32, reply: &[u8], max_age: u32, alt_svc: Option<&[u8]>) {
+    let (mut of_length, mut of_age) = ([0; 20], *b"max-age=\0\0\0\0\0\0\0\0\0\0");
+    let length = write_number(&mut of_length, 0, reply.len() as u32);
+    let age = write_number(&mut of_age, "max-age=".len(), max_age);
+    let fields = [
+        Field::Lasting("content-type", MESSAGE.as_bytes()),
+        Field::Passing("cache-control", age),
+        Field::Passing("content-length", length),
+        Field::Lasting("alt-svc", alt_svc.unwrap_or(&[])),
+    ];
+    let fields = fields.get(..if alt_svc.is_some() { 4 } else { 3 }).unwrap_or(&[]);
+    connection.respond(stream, &http2::Response { status: StatusCode::OK.as_u16(), fields, body: reply });
+}
+
+/// Writes a number in decimal form behind the first `used` octets of `room`; returns all of it.
+fn write_number(room: &mut [u8], used: usize, number: u32) -> &[u8] {
+    let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let mut rest = number;
+    for place in room.iter_mut().skip(used).take(digits).rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    room.get(..used + digits).unwrap_or(&[])
+}
+
+/// Writes any other response.
+fn write_response(connection: &mut Connection, stream: u32, response: &Response<Once>) {
+    let body = response.body().0.as_ref().map_or(&[][..], Bytes::as_ref);
+    let mut of_length = [0; 20];
+    let length = write_number(&mut of_length, 0, u32::try_from(body.len()).unwrap_or(u32::MAX));
+    let mut fields: Vec<_> = response
+        .headers()
+        .iter()
+        .map(|(name, value)| Field::Passing(name.as_str(), value.as_bytes()))
+        .collect();
+    fields.push(Field::Passing("content-length", length));
+    connection
+        .respond(stream, &http2::Response { status: response.status().as_u16(), fields: &fields, body });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_decimal_form() {
+        for (number, expect) in
+            [(0, "n=0"), (9, "n=9"), (10, "n=10"), (3600, "n=3600"), (u32::MAX, "n=4294967295")]
+        {
+            let mut room = *b"n=----------";
+            assert_eq!(write_number(&mut room, 2, number), expect.as_bytes());
+        }
+    }
+}
