@@ -1,5 +1,7 @@
 //! The built program and clients that encrypt: `kdig`, and our own where a test needs the octets.
 
+#![expect(clippy::print_stdout, reason = "says why it is skipped")]
+
 use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -244,6 +246,23 @@ fn curl_gets_answers_in_both_versions_of_http() {
         assert_eq!(of("/dns-query", &["--request", "DELETE"]), "405");
         assert_eq!(of("/dns-query", &["--data", "x"]), "415");
     }
+}
+
+#[test]
+fn curl_gets_answers_over_http3_if_it_speaks_it() {
+    let version = Command::new("curl").arg("--version").output().expect("`cargo xtask test` installs curl");
+    if !String::from_utf8_lossy(&version.stdout).contains("HTTP3") {
+        // dnspython with aioquic asks over HTTP/3 everywhere: see system_conformance.rs.
+        println!("skipped: this curl does not speak HTTP/3");
+        return;
+    }
+    let stub = Stub::start(Script::always(Answer::a(300, Ipv4Addr::new(192, 0, 2, 1))));
+    let server = start(&stub, "");
+    let path = "/dns-query?name=h3.example.org";
+    let told = ["--http3-only", "--write-out", "%{http_version}"];
+    let printed = curl(&server, path, &told);
+    contains(&printed, "\"data\":\"192.0.2.1\"");
+    assert!(printed.ends_with('3'), "{printed}");
 }
 
 #[test]
