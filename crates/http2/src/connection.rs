@@ -139,6 +139,8 @@ pub struct Connection {
     /// Octets of the preface that have come.
     preface: usize,
     has_settings: bool,
+    /// Whether it has heard ours.
+    knows_settings: bool,
     block: Option<Block>,
     /// Octets that the client takes, over all streams.
     window: i64,
@@ -183,6 +185,7 @@ impl Connection {
             streams: Streams::default(),
             preface: 0,
             has_settings: false,
+            knows_settings: false,
             block: None,
             window: WINDOW_AT_FIRST,
             first_window: WINDOW_AT_FIRST,
@@ -273,7 +276,8 @@ impl Connection {
                 Err(Fault::Connection(code)) => return self.fail(code),
                 Err(Fault::Stream(id, code)) => {
                     self.reset(id, code);
-                    self.mistakes += 1;
+                    // Who does not know yet how many streams there may be makes no mistake.
+                    self.mistakes += u32::from(code != Code::REFUSED_STREAM || self.knows_settings);
                     if self.mistakes > self.limits.mistakes_max {
                         return self.fail(Code::ENHANCE_YOUR_CALM);
                     }
@@ -546,9 +550,9 @@ impl Connection {
         let Some(mut block) = self.block.take() else { return Err(Fault::Connection(Code::PROTOCOL_ERROR)) };
         block.frames += 1;
         if block.frames > HEAD_FRAMES_MAX
-            || block.fragment.len() + frame.payload.len() > self.limits.head_octets_max
+            || block.fragment.len() + frame.payload.len() > 2 * self.limits.head_octets_max
         {
-            // CVE-2024-27316.
+            // CVE-2024-27316. What is only somewhat too large is told so.
             return Err(Fault::Connection(Code::ENHANCE_YOUR_CALM));
         }
         block.fragment.extend_from_slice(frame.payload);
@@ -711,6 +715,7 @@ impl Connection {
             return Err(Fault::Connection(Code::FRAME_SIZE_ERROR));
         }
         if frame.flags.has(Flags::ACK) {
+            self.knows_settings = true;
             return if self.has_settings { Ok(()) } else { Err(Fault::Connection(Code::PROTOCOL_ERROR)) };
         }
         self.has_settings = true;

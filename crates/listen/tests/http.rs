@@ -168,6 +168,56 @@ fn what_cannot_be_answered_has_a_status_that_says_why() {
 }
 
 #[test]
+fn responses_over_http_2_have_the_status_and_the_fields_that_others_have() {
+    run(async {
+        let server = start_http(|_| {});
+        let client = connect_h2(&server).await;
+        let ask = async |method: &str, path: &str, body: Option<&[u8]>| {
+            let mut client = client.clone().ready().await.expect("open");
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("https://dns.example.org{path}"))
+                .header("content-type", "application/dns-message")
+                .body(())
+                .expect("a request");
+            let (response, mut stream) = client.send_request(request, body.is_none()).expect("sent");
+            if let Some(body) = body {
+                // A body that is refused may be cut off.
+                let _ = stream.send_data(Bytes::copy_from_slice(body), true);
+            }
+            let mut response = response.await.expect("a response");
+            let mut octets = 0;
+            while let Some(Ok(data)) = response.body_mut().data().await {
+                octets += data.len();
+            }
+            let field = |name: &str| {
+                let value = response.headers().get(name)?;
+                Some(value.to_str().expect("text").to_owned())
+            };
+            let length = (octets > 0).then(|| octets.to_string());
+            assert_eq!(field("content-length"), length, "{method} {path}");
+            (response.status().as_u16(), octets, field("content-type"), field("allow"))
+        };
+        let message = Some("application/dns-message".to_owned());
+        let text = Some("text/plain; charset=utf-8".to_owned());
+        let get = "/dns-query?dns=AAAAAAAAAAAAAAAAbm93";
+        let query = query(0, "now");
+        assert_eq!(ask("GET", get, None).await, (200, query.len(), message.clone(), None));
+        assert_eq!(ask("POST", "/dns-query", Some(&query)).await, (200, query.len(), message, None));
+        assert_eq!(ask("GET", "/", None).await.0, 404);
+        assert_eq!(ask("GET", "/dns-query?dns=A", None).await.0, 400);
+        assert_eq!(ask("POST", "/dns-query", Some(&[0; 70_000])).await.0, 413);
+        let (status, octets, kind, allow) = ask("PUT", "/dns-query", Some(b"x")).await;
+        assert_eq!((status, kind, allow), (405, text, Some("GET, POST".to_owned())));
+        assert!(octets > 0);
+        assert_eq!(ask("HEAD", "/dns-query", None).await.1, 0, "a head and nothing else");
+        let long = format!("/{}", "x".repeat(20_000));
+        assert_eq!(ask("GET", &long, None).await.0, 431);
+        assert_eq!(ask("GET", get, None).await.0, 200, "and the connection goes on");
+    });
+}
+
+#[test]
 fn proxies_are_believed_if_they_are_trusted() {
     run(async {
         let server = start_http(|plan| {

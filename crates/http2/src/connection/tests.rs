@@ -303,7 +303,7 @@ fn mistakes_and_idle_frames_are_counted() {
     Fixture::breaks(LIMITS, &empty, Code::ENHANCE_YOUR_CALM);
     let endless = [frame(1, 0, 1, POST), frame(9, 0, 1, &[]).repeat(32)].concat();
     Fixture::breaks(LIMITS, &endless, Code::ENHANCE_YOUR_CALM);
-    let long = [frame(1, 0, 1, POST), frame(9, 0, 1, &[0x82; 600]).repeat(2)].concat();
+    let long = [frame(1, 0, 1, POST), frame(9, 0, 1, &[0x82; 600]).repeat(4)].concat();
     Fixture::breaks(LIMITS, &long, Code::ENHANCE_YOUR_CALM);
 }
 
@@ -386,6 +386,11 @@ fn what_breaks_a_rule_of_a_stream_resets_it() {
     fixture.take(&many);
     let refused = Out { kind: 3, flags: 0, stream: 9, payload: 7_u32.to_be_bytes().to_vec() };
     assert_eq!(fixture.said(), [refused], "one more than may be open");
+    let more: Vec<u8> = (11..50).step_by(2).flat_map(|stream| frame(1, WHOLE, stream, GET)).collect();
+    assert_eq!(fixture.take(&more), [Event::Starved], "it may not know yet how many that are");
+    fixture.take(&frame(4, 1, 0, &[]));
+    let more: Vec<u8> = (51..60).step_by(2).flat_map(|stream| frame(1, WHOLE, stream, GET)).collect();
+    assert_eq!(fixture.take(&more).last(), Some(&Event::Broken), "now it does");
 }
 
 #[test]

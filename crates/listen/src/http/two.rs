@@ -285,7 +285,14 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
                     respond(&visit, &head, async { Ok(body) }).await
                 });
             }
-            Err(refusal) => write_response(connection, stream, &refuse(refusal)),
+            Err(refusal) => {
+                let mut response = refuse(refusal);
+                if request.head.method() == Some(b"HEAD") {
+                    // RFC 9110 §9.3.2.
+                    *response.body_mut() = Once(None);
+                }
+                write_response(connection, stream, &response);
+            }
         }
     }
 
@@ -513,7 +520,8 @@ fn write_number(room: &mut [u8], used: usize, number: u32) -> &[u8] {
 
 /// Writes any other response.
 fn write_response(connection: &mut Connection, stream: u32, response: &Response<Once>) {
-    let body = response.body().0.as_ref().map_or(&[][..], Bytes::as_ref);
+    let told = response.body().0.as_ref().map(Bytes::as_ref);
+    let body = told.unwrap_or(&[]);
     let mut of_length = [0; 20];
     let length = write_number(&mut of_length, 0, u32::try_from(body.len()).unwrap_or(u32::MAX));
     let mut fields: Vec<_> = response
@@ -521,7 +529,9 @@ fn write_response(connection: &mut Connection, stream: u32, response: &Response<
         .iter()
         .map(|(name, value)| Field::Passing(name.as_str(), value.as_bytes()))
         .collect();
-    fields.push(Field::Passing("content-length", length));
+    if told.is_some() {
+        fields.push(Field::Passing("content-length", length));
+    }
     connection
         .respond(stream, &http2::Response { status: response.status().as_u16(), fields: &fields, body });
 }
