@@ -155,6 +155,7 @@ pub struct Connection {
     idle_frames: u32,
     leave: Leave,
     is_broken: bool,
+    #[expect(clippy::vec_box, reason = "they move into streams and back, which keep them boxed")]
     spare_heads: Vec<Box<Head>>,
     output: Vec<u8>,
     sent: usize,
@@ -513,7 +514,7 @@ impl Connection {
         now_ms: u64,
         request: &mut Request,
     ) -> Result<Option<Event>, Fault> {
-        if frame.stream % 2 == 0 {
+        if frame.stream.is_multiple_of(2) {
             return Err(Fault::Connection(Code::PROTOCOL_ERROR));
         }
         let Some(mut fragment) = frame::unpadded(frame) else {
@@ -725,11 +726,11 @@ impl Connection {
                 setting::HEADER_TABLE_SIZE => self.encoder.limit(value as usize),
                 setting::ENABLE_PUSH if value > 1 => return Err(Fault::Connection(Code::PROTOCOL_ERROR)),
                 setting::INITIAL_WINDOW_SIZE => self.set_first_window(i64::from(value))?,
-                setting::MAX_FRAME_SIZE => {
-                    if !(FRAME_OCTETS_MAX as u32..=FRAME_OCTETS_LIMIT).contains(&value) {
-                        return Err(Fault::Connection(Code::PROTOCOL_ERROR));
-                    }
-                    // More than the least gains nothing for answers of this size.
+                // More than the least gains nothing for answers of our size.
+                setting::MAX_FRAME_SIZE
+                    if !(FRAME_OCTETS_MAX as u32..=FRAME_OCTETS_LIMIT).contains(&value) =>
+                {
+                    return Err(Fault::Connection(Code::PROTOCOL_ERROR));
                 }
                 _ => {}
             }

@@ -115,7 +115,7 @@ impl Head {
             // §8.3: once each, and before all others.
             let is_right = place.is_none()
                 && self.fields.is_empty()
-                && value.iter().all(|octet| octet.is_ascii_graphic())
+                && value.iter().all(u8::is_ascii_graphic)
                 && (!value.is_empty() || name == b":authority");
             *place = Some(span);
             return is_right;

@@ -131,7 +131,7 @@ impl Streams {
 
     /// Returns what is known of a number that is not open.
     pub(crate) fn known(&self, id: u32) -> Known {
-        if id % 2 == 0 || id > self.last {
+        if id.is_multiple_of(2) || id > self.last {
             Known::Idle
         } else if self.reset.contains(&id) {
             Known::Reset
