@@ -1,7 +1,5 @@
 //! The built program and clients that encrypt: `kdig`, and our own where a test needs the octets.
 
-#![expect(clippy::print_stdout, reason = "says why it is skipped")]
-
 use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
