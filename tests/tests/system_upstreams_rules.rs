@@ -37,11 +37,6 @@ const UPSTREAM: &str = "tls: {certificates: [{certificate: certificate.pem, key:
 
 impl Upstream {
     fn start(scheme: Scheme) -> Self {
-        Self::start_with(scheme, "")
-    }
-
-    /// Starts one with more `limits`.
-    fn start_with(scheme: Scheme, limits: &str) -> Self {
         if scheme == Scheme::Sealed {
             let provider = Arc::new(Provider::new(dnscrypt::System::XChaCha20));
             return Self::Sealed(Stub::start_dnscrypt(&provider, Script::default()), provider);
@@ -51,8 +46,7 @@ impl Upstream {
         certificate(directory.path(), &[NAME, "127.0.0.1"]);
         let listen = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}, \
             {at: \"127.0.0.1:0\", transport: [https, h3]}, {at: \"127.0.0.1:0\", transport: quic}]";
-        let settings = UPSTREAM.replace("limits: {", &format!("limits: {{{limits}"));
-        let config = forwarding(&[&stub], &settings).replace("listen: [\"@ADDRESS@\"]", listen);
+        let config = forwarding(&[&stub], UPSTREAM).replace("listen: [\"@ADDRESS@\"]", listen);
         Self::Ours(Box::new(Server::start_in(directory, &config)), stub)
     }
 
@@ -229,17 +223,4 @@ fn oblivious_messages_go_through_our_own_relay_to_our_own_target() {
     assert!(server_of_target.stat("engine", "queries_https") >= 20);
     assert_eq!(relay.stat("engine", "queries_https"), 0);
     assert!(relay.stat("listen", "http_requests") >= 20);
-}
-
-#[test]
-fn a_server_that_takes_two_connections_of_a_client_is_not_asked_for_more() {
-    for scheme in [Scheme::Tls, Scheme::Https] {
-        // One more would be refused, and the questions on it be late or lost.
-        let upstream = Upstream::start_with(scheme, "tcp: {connections-per-client: 2}, ");
-        let Upstream::Ours(behind, _) = &upstream else { unreachable!("not sealed") };
-        let url = upstream.url(scheme).replace('}', ", connections-max: 2}");
-        let server = start(&format!("hedge: off, timeout: 10s, servers: [{url}]"));
-        assert_eq!(ask_many(&server, "n", 400), 400, "{scheme:?}");
-        assert!(behind.stat("listen", "tls_handshakes") >= 1);
-    }
 }

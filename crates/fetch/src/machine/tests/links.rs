@@ -138,3 +138,15 @@ fn a_connection_without_work_is_closed_after_its_time() {
     sim.pass(1000);
     assert_eq!(links(&sim).len(), 0);
 }
+
+#[test]
+fn many_queries_open_more_connections_and_never_more_than_there_may_be() {
+    for max in [1, 2, 3] {
+        let mut sim = Sim::new(vec![connected(Connections { max, ..Connections::default() })]);
+        for number in 0..250 {
+            sim.ask(&format!("n{number}.example.org"));
+            assert!(links(&sim).len() <= usize::from(max), "{number} queries");
+        }
+        assert_eq!(links(&sim).len(), usize::from(max), "each carries 64 before another is opened");
+    }
+}
