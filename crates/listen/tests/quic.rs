@@ -52,6 +52,12 @@ async fn connect(
     trusted: &CertificateDer<'static>,
     alpn: &str,
 ) -> Result<Connection, ConnectionError> {
+    let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
+    endpoint.connect_with(client(trusted, alpn), server, NAME).expect("an address").await
+}
+
+/// Returns how a client speaks the protocol `alpn` that believes `trusted`, and that sends early data where it may.
+fn client(trusted: &CertificateDer<'static>, alpn: &str) -> quinn::ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -59,10 +65,9 @@ async fn connect(
     let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("a version");
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+    config.enable_early_data = true;
     let config = QuicClientConfig::try_from(config).expect("suites");
-    let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
-    let config = quinn::ClientConfig::new(Arc::new(config));
-    endpoint.connect_with(config, server, NAME).expect("an address").await
+    quinn::ClientConfig::new(Arc::new(config))
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -104,6 +109,27 @@ fn each_stream_gets_its_reply() {
             "a stream without a reply is reset"
         );
         assert_eq!(server.count("quic_queries"), 6);
+    });
+}
+
+#[test]
+fn nothing_is_taken_before_the_handshake_is_done() {
+    run(async {
+        let (tls, certificate) = tls();
+        let server = start(&Arc::new(TlsCell::new(Some(tls))), |_| {});
+        let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
+        // It remembers sessions, and would send early data with the second if the first had let it.
+        let config = client(&certificate, "doq");
+        for _ in 0..2 {
+            let connecting = endpoint.connect_with(config.clone(), server.address, NAME).expect("an address");
+            // RFC 9250 §4.5: what is sent so can be sent again by somebody else.
+            let Err(connecting) = connecting.into_0rtt() else { panic!("early data is taken") };
+            let connection = connecting.await.expect("connected");
+            assert_eq!(
+                exchange(&connection, &framed(&query(0, "now"))).await,
+                Some(framed(&query(0, "now")))
+            );
+        }
     });
 }
 
