@@ -139,7 +139,7 @@ fn step<T>(step: &'static str, result: io::Result<T>) -> Result<T, OpenError> {
 /// What the kernel counts for a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Packets lost because they were too long for a frame, or for other reasons.
+    /// Packets lost because they were too long for a frame, or for reasons other than those below.
     pub receive_dropped: u64,
     /// Packets lost because the receive ring was full.
     pub receive_ring_full: u64,
@@ -174,7 +174,7 @@ pub struct Counts {
 ///
 /// It takes them in turn, so each packet comes to the frame that was not used for longest: with many of them, to one that
 /// the processor's cache has forgotten, which costs as much as answering. So the kernel gets few while few are enough, and
-/// soon twice as many whenever a batch takes more than half of them.
+/// all there are as soon as packets have had to wait: whoever waits for the processor once, will again.
 #[derive(Debug)]
 struct Level {
     now: u32,
@@ -185,8 +185,8 @@ struct Level {
 }
 
 impl Level {
-    /// Frames that bridge 17 ms at 30,000 packets a second, and fit a processor's own cache.
-    const LEAST: u32 = 512;
+    /// Frames that bridge 34 ms at 30,000 packets a second, and fit a processor's own cache.
+    const LEAST: u32 = 1024;
     /// Batches that must be small before there are fewer frames again.
     const CALM: u32 = 4096;
 
@@ -197,11 +197,11 @@ impl Level {
         Self { now: least, least, most, calm: 0 }
     }
 
-    /// Hears how many frames a batch has left, and returns how many there are to be.
+    /// Hears how many frames the kernel had left when a batch was done, and returns how many there are to be.
     const fn after(&mut self, left: u32) -> u32 {
         let used = self.now.saturating_sub(left);
-        if used > self.now / 2 && self.now < self.most {
-            self.now *= 2;
+        if used > self.now / 4 && self.now < self.most {
+            self.now = self.most;
             self.calm = 0;
         } else if used > self.now / 8 || self.now == self.least {
             self.calm = 0;
@@ -357,8 +357,10 @@ impl Socket {
     /// Returns what the kernel counted.
     pub fn statistics(&self) -> io::Result<Statistics> {
         let kernel = calls::statistics(self.fd.as_fd())?;
+        // With copies, a packet that finds no frame is counted in both places.
+        let counted_twice = if self.zero_copy { 0 } else { kernel.rx_fill_ring_empty_descs };
         Ok(Statistics {
-            receive_dropped: kernel.rx_dropped,
+            receive_dropped: kernel.rx_dropped.saturating_sub(counted_twice),
             receive_ring_full: kernel.rx_ring_full,
             fill_ring_empty: kernel.rx_fill_ring_empty_descs,
             fill_invalid: kernel.rx_invalid_descs,
@@ -427,7 +429,9 @@ impl Socket {
     pub fn finish(&mut self) -> u32 {
         self.queue.rings.receive.release();
         let left = self.send();
-        let level = self.level.after(self.queue.filling());
+        // What has come meanwhile counts as well: a batch has a bound, a backlog has none.
+        let waiting = self.queue.rings.receive.waiting();
+        let level = self.level.after(self.queue.filling().saturating_sub(waiting));
         let refilled = self.queue.refill(self.reserve, level);
         if self.busy_poll || (refilled > 0 && self.queue.rings.fill.needs_wakeup()) {
             let _ = calls::kick_receive(self.fd.as_fd());
@@ -453,17 +457,21 @@ impl Socket {
         // One more than it takes, for a call that was interrupted.
         for _ in 0..left.div_ceil(self.transmit_budget) + 1 {
             self.counts.kicks += 1;
+            let mut is_full = false;
             if let Err(error) = calls::kick_transmit(self.fd.as_fd()) {
                 match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => {
+                    // The interface has dropped a packet because its queue is full, and would drop the next one.
+                    Some(libc::EBUSY) => {
                         self.counts.kicks_again += 1;
+                        is_full = true;
                     }
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => self.counts.kicks_again += 1,
                     _ => self.counts.kicks_failed += 1,
                 }
             }
             let before = left;
             left = self.queue.rings.transmit.outstanding();
-            if left == 0 || left == before {
+            if left == 0 || left == before || is_full {
                 break;
             }
         }
@@ -511,21 +519,22 @@ mod tests {
 
     #[test]
     fn frames_to_receive_into_follow_the_traffic() {
-        let mut level = Level::new(2048, false);
-        assert_eq!(level.after(512 - 32), 512);
-        // A burst doubles them, up to what the ring holds.
-        assert_eq!((level.after(100), level.after(100), level.after(0)), (1024, 2048, 2048));
+        let mut level = Level::new(4096, false);
+        assert_eq!(level.after(1024 - 256), 1024);
+        // A backlog brings all that the ring holds.
+        assert_eq!(level.after(1024 - 257), 4096);
+        assert_eq!(level.after(0), 4096);
         // They become fewer when it has been calm for long, and not below the least.
         for _ in 1..Level::CALM {
-            assert_eq!(level.after(2048 - 32), 2048);
+            assert_eq!(level.after(4096 - 512), 4096);
         }
-        assert_eq!(level.after(2048 - 32), 1024);
-        for _ in 0..2 * Level::CALM {
-            level.after(1024 - 32);
+        assert_eq!(level.after(4096 - 512), 2048);
+        for _ in 0..3 * Level::CALM {
+            level.after(2048 - 32);
         }
-        assert_eq!(level.after(512), 512);
+        assert_eq!(level.after(1024), 1024);
         // More than there are to be, as at the start, is no reason for anything.
-        assert_eq!(level.after(2048), 512);
+        assert_eq!(level.after(4096), 1024);
     }
 
     #[test]

@@ -190,6 +190,12 @@ impl<T: Entry> Consumer<T> {
         Some(value)
     }
 
+    /// Returns how many entries have not been taken out yet.
+    pub(crate) fn waiting(&mut self) -> u32 {
+        self.produced = self.shared.load(self.shared.producer, Ordering::Acquire);
+        self.produced.wrapping_sub(self.next)
+    }
+
     /// Gives the places of what was taken out back to the kernel.
     pub(crate) fn release(&mut self) {
         if self.released != self.next {
