@@ -176,6 +176,15 @@ impl End {
         Ok(Self { namespace: namespace.to_owned(), interface: interface.to_owned(), mac, file })
     }
 
+    /// Returns how many packets the interface could not hand over to the other end.
+    pub fn dropped_sending(&self) -> Result<u64, String> {
+        let _inside = Inside::enter(&self.file)?;
+        let path = "/proc/thread-self/net/dev";
+        let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+        dropped_sending(&text, &self.interface)
+            .ok_or_else(|| format!("{path}: nothing of {}", self.interface))
+    }
+
     /// Returns the threads of the kernel that receive for this end.
     fn receivers(&self) -> Vec<u32> {
         let wanted = format!("napi/{}-", self.interface);
@@ -187,6 +196,14 @@ impl End {
             })
             .collect()
     }
+}
+
+/// Reads how many packets an interface dropped that it was to send (proc_net_dev): eight numbers of receiving come first, and
+/// the fourth of sending is meant.
+fn dropped_sending(text: &str, interface: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, numbers) = lines.find(|(name, _)| name.trim() == interface)?;
+    numbers.split_whitespace().nth(11)?.parse().ok()
 }
 
 /// The calling thread is in another network namespace until this is dropped.
@@ -225,4 +242,19 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(if said.is_empty() { format!("{name} {}", output.status) } else { format!("{name}: {said}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_of_interfaces_is_read() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+                    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+                    lo:       1       2    3    4    5     6          7         8        9      10   11   12   13    14      15         16\n  \
+                    gbs1: 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26\n";
+        assert_eq!(dropped_sending(text, "gbs1"), Some(22));
+        assert_eq!(dropped_sending(text, "gbs"), None);
+    }
 }

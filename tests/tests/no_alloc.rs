@@ -172,6 +172,7 @@ fn turning_strangers_and_floods_away_is_free() {
         ipv4_prefix: 24,
         ipv6_prefix: 56,
         exempt: PrefixSet::default(),
+        ban: None,
     };
     let mut engine = engine(Some(rule), CacheRules::default());
     let query = Ask::new(LOCAL, Rtype::A).edns(1232).bytes();

@@ -3,6 +3,7 @@
 //! Never sends a query without a way to know its reply: ID, question and response code are compared.
 
 mod carrier;
+pub mod frames;
 mod https;
 pub mod quiet;
 mod tcp;

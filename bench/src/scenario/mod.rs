@@ -63,8 +63,10 @@ pub enum Maker {
     Dnsperf(usize),
     /// kxdpgun, at the scenario's rate.
     Kxdpgun,
-    /// Ours, as fast as AF_XDP takes it; before and after, a single client.
-    Flood,
+    /// Ours over AF_XDP, at the scenario's rate.
+    Steady,
+    /// The same, and in between as many as the interface takes.
+    Overload,
 }
 
 /// A row of the scenario table.

@@ -268,7 +268,13 @@ pub const SCENARIOS: &[Scenario] = &[
     pair("xdp-30k", "hosts answers at 30,000 queries a second", Maker::Kxdpgun).rate(30_000.0),
     pair("xdp-150k", "hosts answers, 150,000 queries a second sent", Maker::Kxdpgun).rate(150_000.0),
     pair("xdp-flood", "hosts answers, a million queries a second sent", Maker::Kxdpgun).rate(1_000_000.0),
-    pair("xdp-recovery", "hosts answers under a flood; one client before and after", Maker::Flood),
+    pair("xdp-steady", "hosts answers at 30,000 queries a second, none lost", Maker::Steady).rate(30_000.0),
+    pair(
+        "xdp-overload",
+        "hosts answers at 30,000 queries a second, then under a flood, then at 30,000 again",
+        Maker::Overload,
+    )
+    .rate(30_000.0),
     pair("xdp-once", "12,018 names, once each, dnsperf as it comes", Maker::Dnsperf(1)).article(1, 1),
     pair("xdp-article", "12,018 names, once each, ten times over, dnsperf as it comes", Maker::Dnsperf(1))
         .article(1, ARTICLE_PASSES),

@@ -12,8 +12,8 @@ use wire::Rtype;
 use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun};
-use crate::frames;
-use crate::load::{self, Expect, Plan, SLICE, Tally, Transport, Until, quiet};
+use crate::load::frames::{Asked, Asker, Stretch};
+use crate::load::{self, Expect, Plan, SLICE, Slice, Tally, Transport, Until, quiet};
 use crate::pair::{self, Pair};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
@@ -39,10 +39,10 @@ const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
 
-/// How long a single client asks before a flood and after it.
+/// How long is asked at the usual rate before a flood and after it.
 const CALM: Duration = Duration::from_secs(2);
-/// A server has recovered from a flood when a single client gets this share of the answers that it got before.
-const RECOVERED: f64 = 0.5;
+/// A server has recovered from a flood when it loses nothing, and replies take at most so many times as long as before.
+const RECOVERED: f64 = 2.0;
 
 /// The answer to a name that the rules match.
 const REFUSED: u8 = 5;
@@ -71,6 +71,24 @@ struct Up {
     start: Duration,
     resident_octets_at_start: u64,
     judgement: Judgement,
+}
+
+/// Returns a generator over AF_XDP. Must be called at the client's end.
+fn asker<'a>(pair: &'a Pair, packets: &'a Packets, plan: &Plan) -> Result<Asker<'a>, String> {
+    let (is_echo, codes) = match plan.expect {
+        Expect::Echo => (true, [0; 16]),
+        Expect::AsAsked(codes) => (false, codes),
+    };
+    Asker::new(pair, packets, is_echo, codes)
+}
+
+/// Says what was lost, and where as far as that is known.
+fn lost_text(asked: &Asked) -> String {
+    match (asked.tally.lost, asked.lost_here) {
+        (0, _) => "none lost".to_owned(),
+        (lost, 0) => format!("{lost} lost"),
+        (lost, here) => format!("{lost} lost, {here} of them by the generator"),
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -381,40 +399,50 @@ impl<'a> Bench<'a> {
         self.at_client(|| dnsperf::run(plan, (threads, until), &self.query_file, all_exist, cores))?
     }
 
-    /// Asks with a single client, then as fast as the interface takes it, then with a single client again.
-    fn flood(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
-        let single = Plan {
-            clients: 1,
-            outstanding: 1,
-            rate: None,
-            until: Until::Elapsed(CALM),
-            timeout: Duration::from_millis(100),
-            ..plan.clone()
+    /// Asks over AF_XDP at the scenario's rate.
+    fn steady(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
+        let stretch = Stretch { rate: self.scenario.rate, time: self.plans.time };
+        let asked = pair.at_client(|| asker(pair, &self.packets, plan)?.ask(stretch))??;
+        let remark = lost_text(&asked);
+        Ok(Tally { remark: Some(remark), ..asked.tally })
+    }
+
+    /// Asks over AF_XDP at the scenario's rate, then as fast as the interface takes it, then at the rate again.
+    fn overload(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
+        let calm = Stretch { rate: self.scenario.rate, time: CALM };
+        let flood = Stretch { rate: None, time: self.plans.time };
+        let [before, flood, after] = pair.at_client(|| {
+            let mut asker = asker(pair, &self.packets, plan)?;
+            Ok::<_, String>([asker.ask(calm)?, asker.ask(flood)?, asker.ask(calm)?])
+        })??;
+        let usual_us = before.tally.latency.mean_us();
+        let is_usual = |(slice, mean_us): (&Slice, &Option<f64>)| {
+            slice.lost == 0 && mean_us.is_some_and(|mean_us| mean_us <= RECOVERED * usual_us)
         };
-        let before = self.load(&single)?;
-        let flood = pair.at_client(|| frames::flood(pair, &self.packets, self.plans.time))??;
-        let after = self.load(&single)?;
-        let per_slice = before.answered as f64 * SLICE.as_secs_f64() / before.elapsed.as_secs_f64().max(1e-9);
-        let recovered = after.slices.iter().position(|slice| slice.answered as f64 >= RECOVERED * per_slice);
+        let recovered = after.tally.slices.iter().zip(&after.means_us).position(is_usual);
+        let a_second = |asked: &Asked| asked.tally.answered as f64 / asked.tally.elapsed.as_secs_f64();
         let remark = format!(
-            "flooded with {:.0} queries a second, {:.0} answered; one client before: {:.0} µs in the mean, after: {:.0} µs, {}",
-            flood.sent as f64 / self.plans.time.as_secs_f64(),
-            flood.answered as f64 / self.plans.time.as_secs_f64(),
-            before.latency.mean_us(),
-            after.latency.mean_us(),
+            "before: {usual_us:.0} µs in the mean, {}; flooded with {:.0} queries a second: {:.0} answered; after: {:.0} µs, {}, {}",
+            lost_text(&before),
+            flood.tally.sent as f64 / flood.tally.elapsed.as_secs_f64(),
+            a_second(&flood),
+            after.tally.latency.mean_us(),
+            lost_text(&after),
             recovered.map_or_else(
-                || format!("not recovered after {} s", CALM.as_secs()),
-                |slice| format!("recovered within {} ms", (slice + 1) * SLICE.as_millis() as usize)
+                || format!("not as before within {} s", CALM.as_secs()),
+                |slice| format!("as before within {} ms", (slice + 1) * SLICE.as_millis() as usize)
             ),
         );
+        let all = [&before.tally, &flood.tally, &after.tally];
+        let sum = |of: fn(&Tally) -> u64| all.iter().map(|tally| of(tally)).sum();
         Ok(Tally {
-            sent: before.sent + flood.sent + after.sent,
-            answered: before.answered + flood.answered + after.answered,
-            lost: before.lost + flood.sent.saturating_sub(flood.answered + flood.wrong) + after.lost,
-            wrong_content: before.wrong_content + flood.wrong + after.wrong_content,
-            elapsed: before.elapsed + self.plans.time + after.elapsed,
+            sent: sum(|it| it.sent),
+            answered: sum(|it| it.answered),
+            lost: sum(|it| it.lost),
+            wrong_content: sum(|it| it.wrong_content),
+            elapsed: all.iter().map(|tally| tally.elapsed).sum(),
             remark: Some(remark),
-            ..after
+            ..after.tally
         })
     }
 
@@ -435,15 +463,14 @@ impl<'a> Bench<'a> {
                 let rate = self.scenario.rate.ok_or("kxdpgun asks at a rate")?;
                 kxdpgun::run(pair, rate, self.plans.time, &self.query_file, &self.plans.load_cores)
             }
-            (Maker::Flood, Some(pair), _) => self.flood(pair, plan),
+            (Maker::Steady, Some(pair), _) => self.steady(pair, plan),
+            (Maker::Overload, Some(pair), _) => self.overload(pair, plan),
             (Maker::Dnsperf(threads), ..) => {
                 // The query file has each name as often as it is to be asked.
                 self.dnsperf(plan, threads, self.scenario.passes.map_or(for_time, |_| dnsperf::Until::Once))
             }
-            (Maker::Session | Maker::Kxdpgun | Maker::Flood, _, Generator::Own) => self.load(plan),
-            (Maker::Session | Maker::Kxdpgun | Maker::Flood, _, Generator::Dnsperf) => {
-                self.dnsperf(plan, self.plans.load_cores.len(), for_time)
-            }
+            (_, _, Generator::Own) => self.load(plan),
+            (_, _, Generator::Dnsperf) => self.dnsperf(plan, self.plans.load_cores.len(), for_time),
         };
         // What happens to servers and upstreams does not concern the echo: it is the limit without.
         if self.scenario.events.is_empty() || plan.expect == Expect::Echo {

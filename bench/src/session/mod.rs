@@ -107,9 +107,8 @@ impl Plans {
             Maker::Session => return format!("{load}, {carrier}{rate}{passes}"),
             Maker::Dnsperf(threads) => format!("dnsperf with {threads} threads, {load}{passes}"),
             Maker::Kxdpgun => format!("kxdpgun{rate}"),
-            Maker::Flood => {
-                "a flood through AF_XDP; one client with one query in flight before and after".to_owned()
-            }
+            Maker::Steady => format!("our own generator over AF_XDP{rate}"),
+            Maker::Overload => format!("our own generator over AF_XDP{rate}, and a flood in between"),
         };
         format!("{maker}, between two network namespaces")
     }

@@ -28,7 +28,7 @@ mod yaml;
 pub mod zones;
 
 pub use compile::{
-    CachePlan, Listening, Plans, compile, compile_again, devices, listening, watched, workers,
+    CachePlan, Listening, Plans, compile, compile_again, devices, listening, routes, watched, workers,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, import};

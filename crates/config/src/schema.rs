@@ -592,10 +592,12 @@ pub const ROWS: &[Row] = &[
     .restart(),
     row(
         "xdp.ring",
-        whole(64, 65536),
-        "2048",
-        "bridges 2 ms at a million queries a second",
-        "Entries of the rings of each queue; rounded up to a power of two. Each takes four frames of 2 or 4 KB of locked memory.",
+        whole_or(64, 65536, "auto"),
+        "auto",
+        "what a card's own ring holds is not there for us",
+        "Entries of the rings of each queue; rounded up to a power of two. Each takes four frames of 2 or 4 KB of locked memory. \
+         `auto`: twice as many as the card's receive ring has, from 2048, which bridge 2 ms at a million queries a second, to \
+         16384.",
     )
     .restart(),
     row(
@@ -605,8 +607,7 @@ pub const ROWS: &[Row] = &[
         "replies usually leave the way that queries come",
         "Whether only those queries are taken whose replies the kernel would send by the same interface to the same station; \
          others go to the kernel's sockets. Needs `net.ipv4.conf.lo.forwarding` and `net.ipv6.conf.lo.forwarding`.",
-    )
-    .restart(),
+    ),
     row(
         "xdp.huge-pages",
         Kind::One(Value::Bool),
@@ -1398,6 +1399,22 @@ pub const ROWS: &[Row] = &[
         "this machine can do worse than ask",
         "Clients without a limit.",
     ),
+    row(
+        "limits.rate.ban-for",
+        duration_or(1_000, 86_400_000, "off"),
+        "off",
+        "whoever forges a client's address could have it banned",
+        "How long a client prefix is banned that keeps on being over the limit. Its queries over UDP are dropped then, by the \
+         program on the interfaces of `xdp` before they cost anything; what proves its address, such as TCP, is still \
+         answered. At most 1024 prefixes are banned at a time, beside those of `deny`.",
+    ),
+    row(
+        "limits.rate.ban-after",
+        whole(1, 10_000_000),
+        "1000",
+        "a client that hears nothing asks a few times more, not a thousand times",
+        "Queries over the limit within ten seconds after which a prefix is banned.",
+    ),
     section("limits.tcp", "Connections of clients."),
     row(
         "limits.tcp.connections",
@@ -1514,6 +1531,16 @@ pub const ROWS: &[Row] = &[
         "Octets of the largest UDP message that is sent or asked for.",
     )
     .unbound(&["edns-buffer-size", "max-udp-size"]),
+    section("metrics", "The server's numbers for Prometheus (see metrics.md)."),
+    row(
+        "metrics.listen",
+        Kind::List(Value::Socket { port: 9153, word: None }),
+        "[]",
+        "numbers are nobody else's business unless somebody collects them",
+        "Where they can be fetched, with `GET /metrics` over HTTP. Everybody who reaches the address may read them, so it is best \
+         one of this machine. `gannet stats --prometheus` prints the same without it.",
+    )
+    .restart(),
     section("log", "The log. Queries are not logged."),
     row(
         "log.format",

@@ -342,6 +342,8 @@ pub struct Startup {
     pub local_sockets: Vec<LocalSocket>,
     /// Interfaces whose packets are taken past the kernel's network stack.
     pub xdp: Xdp,
+    /// Where metrics can be fetched.
+    pub metrics: Vec<SocketAddr>,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Limits of connections.
@@ -365,9 +367,9 @@ pub struct Xdp {
     pub map: Option<PathBuf>,
     /// On how many queues; `None`: on all.
     pub queues: Option<u32>,
-    /// Entries of each ring, a power of two.
-    pub ring: u32,
-    /// Whether the way back is checked.
+    /// Entries of each ring, a power of two; `None`: what suits the card.
+    pub ring: Option<u32>,
+    /// Whether the way back is checked. A reload changes that.
     pub check_routes: bool,
     /// Whether frames are in huge pages.
     pub huge_pages: bool,
@@ -959,6 +961,10 @@ pub struct Rate {
     pub ipv6_prefix: u8,
     /// Clients without a limit.
     pub exempt: Vec<Prefix>,
+    /// How long those are banned who keep on; `None`: not at all.
+    pub ban_for: Option<Duration>,
+    /// After how many queries over the limit.
+    pub ban_after: u32,
 }
 
 /// Limits for connections.
@@ -1245,6 +1251,7 @@ impl Startup {
             .collect();
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
+        let metrics: Vec<String> = self.metrics.iter().map(ToString::to_string).collect();
         let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
@@ -1264,14 +1271,14 @@ impl Startup {
                 "xdp.queues".to_owned(),
                 self.xdp.queues.map_or_else(|| "all".to_owned(), |queues| queues.to_string()),
             ),
-            ("xdp.ring".to_owned(), self.xdp.ring.to_string()),
-            ("xdp.check-routes".to_owned(), self.xdp.check_routes.to_string()),
+            ("xdp.ring".to_owned(), self.xdp.ring.map_or_else(auto, |entries| entries.to_string())),
             ("xdp.huge-pages".to_owned(), self.xdp.huge_pages.to_string()),
             (
                 "xdp.busy-poll".to_owned(),
                 self.xdp.busy_poll.map_or_else(|| "off".to_owned(), |microseconds| microseconds.to_string()),
             ),
             ("xdp.busy-poll-budget".to_owned(), self.xdp.busy_poll_budget.to_string()),
+            ("metrics.listen".to_owned(), format!("[{}]", metrics.join(", "))),
             ("log.format".to_owned(), self.log_format.word().to_owned()),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),

@@ -16,6 +16,8 @@ pub enum Request {
     Status,
     /// Give the counters.
     Stats,
+    /// Give all numbers as Prometheus reads them.
+    Metrics,
     /// Forget answers.
     CacheFlush(CacheFlush),
     /// Write the caches to their files now.
@@ -221,6 +223,8 @@ pub enum Response {
     Status(Status),
     /// To [`Request::Stats`].
     Stats(Stats),
+    /// To [`Request::Metrics`]: the exposition's text.
+    Metrics(String),
     /// To [`Request::CacheFlush`].
     CacheFlush(Flushed),
     /// To [`Request::CacheDump`].
@@ -317,6 +321,7 @@ impl Response {
             Self::Reload(it) => to_json(it),
             Self::Status(it) => to_json(it),
             Self::Stats(it) => to_json(it),
+            Self::Metrics(it) => to_json(it),
             Self::CacheFlush(it) => to_json(it),
             Self::CacheDump(it) => to_json(it),
             Self::CacheStats(it) => to_json(it),

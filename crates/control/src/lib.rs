@@ -1,4 +1,4 @@
-//! What operators see and do: local control over a Unix socket, one JSON object a line.
+//! What operators see and do: local control over a Unix socket, one JSON object a line, and metrics over HTTP.
 //!
 //! Never on a query's path, and the only crate whose types become JSON.
 
@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod client;
+pub mod metrics;
 pub mod server;
 
 pub use client::ask;

@@ -58,7 +58,7 @@ pub(crate) enum Command {
     /// Show how the running server is: listeners, upstreams, configuration.
     Status(RemoteArgs),
     /// Print the running server's counters.
-    Stats(RemoteArgs),
+    Stats(StatsArgs),
     /// Look after the running server's caches.
     #[command(subcommand)]
     Cache(CacheCommand),
@@ -196,6 +196,16 @@ pub(crate) struct RemoteArgs {
     pub(crate) socket: SocketArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `stats`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StatsArgs {
+    /// As Prometheus reads them, with everything else that can be measured (see `metrics.listen`).
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) prometheus: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `reload`.

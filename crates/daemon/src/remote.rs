@@ -11,7 +11,7 @@ use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{
     DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs,
-    SetNameArgs, SocketArgs,
+    SetNameArgs, SocketArgs, StatsArgs,
 };
 use crate::{explain, out};
 
@@ -102,8 +102,9 @@ pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
 }
 
 /// Runs `gannet stats`.
-pub(crate) fn stats(args: &RemoteArgs) -> ExitCode {
-    ask(args, &Request::Stats, LOOK_PATIENCE)
+pub(crate) fn stats(args: &StatsArgs) -> ExitCode {
+    let request = if args.prometheus { Request::Metrics } else { Request::Stats };
+    ask(&args.remote, &request, LOOK_PATIENCE)
 }
 
 /// Runs `gannet cache stats`.
@@ -156,6 +157,7 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::Reload(reload) => (reload_text(reload), reload.is_adopted),
         Response::Status(status) => (status_text(status), true),
         Response::Stats(stats) => (stats_text(stats), true),
+        Response::Metrics(text) => (text.clone(), true),
         Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
         Response::CacheStats(caches) => (caches_text(caches), true),

@@ -1,13 +1,12 @@
 //! What only the operating system can do, each call in a safe function.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Octets for the strings of one entry of the user database; more than any real one needs.
-const USER_ENTRY_OCTETS_MAX: usize = 64 * 1024;
-/// The same for groups: these have members.
-const GROUP_ENTRY_OCTETS_MAX: usize = 1024 * 1024;
+/// Octets for the strings of one entry of the databases of users and groups; more than any real one needs, and groups have
+/// members.
+const ENTRY_OCTETS_MAX: usize = 1024 * 1024;
 /// Capabilities are numbered below this (a 64-bit mask).
 const CAPABILITIES_MAX: u64 = 64;
 
@@ -22,7 +21,7 @@ pub(crate) struct User {
     pub(crate) gid: u32,
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
+fn check(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -32,59 +31,41 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// A function of the C library that looks something up by its name (getpwnam_r(3), getgrnam_r(3)).
+type LookUp<T> = unsafe extern "C" fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int;
+
 /// Looks up a group by name; `Ok(None)` if there is none.
 pub(crate) fn find_group(name: &str) -> io::Result<Option<u32>> {
     let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut strings = vec![0; GROUP_ENTRY_OCTETS_MAX];
-    let mut entry = MaybeUninit::<libc::group>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: `name` ends in a zero byte, and `entry`, `strings` (with its length) and `found` are ours to write.
-    let error = unsafe {
-        libc::getgrnam_r(
-            name.as_ptr(),
-            entry.as_mut_ptr(),
-            strings.as_mut_ptr(),
-            strings.len(),
-            &raw mut found,
-        )
-    };
-    if found.is_null() {
-        return match error {
-            0 | libc::ENOENT | libc::ESRCH => Ok(None),
-            _ => Err(io::Error::from_raw_os_error(error)),
-        };
-    }
-    // SAFETY: a non-null `found` means that `entry` was filled in.
-    let entry = unsafe { entry.assume_init() };
-    Ok(Some(entry.gr_gid))
+    Ok(look_up(libc::getgrnam_r, &name)?.map(|entry: libc::group| entry.gr_gid))
 }
 
 /// Looks up a user by name; `Ok(None)` if there is none.
 pub(crate) fn find_user(name: &str) -> io::Result<Option<User>> {
     let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut strings = vec![0; USER_ENTRY_OCTETS_MAX];
-    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let found: Option<libc::passwd> = look_up(libc::getpwnam_r, &name)?;
+    Ok(found.map(|entry| User { uid: entry.pw_uid, gid: entry.pw_gid, name }))
+}
+
+/// Returns the entry of a name. What its pointers lead to is gone by then: only its numbers count.
+fn look_up<T>(function: LookUp<T>, name: &CStr) -> io::Result<Option<T>> {
+    let mut strings: Vec<c_char> = vec![0; ENTRY_OCTETS_MAX];
+    let mut entry = MaybeUninit::<T>::uninit();
     let mut found = std::ptr::null_mut();
-    // SAFETY: `name` ends in a zero byte, and `entry`, `strings` (with its length) and `found` are ours to write.
+    // SAFETY: `function` is one of the two that this is for; `name` ends in a zero byte, and `entry`, `strings` (with its
+    // length) and `found` are ours to write.
     let error = unsafe {
-        libc::getpwnam_r(
-            name.as_ptr(),
-            entry.as_mut_ptr(),
-            strings.as_mut_ptr(),
-            strings.len(),
-            &raw mut found,
-        )
+        function(name.as_ptr(), entry.as_mut_ptr(), strings.as_mut_ptr(), strings.len(), &raw mut found)
     };
     if found.is_null() {
-        // POSIX leaves open which of these mean "no such user".
+        // POSIX leaves open which of these mean "no such user" or group.
         return match error {
             0 | libc::ENOENT | libc::ESRCH => Ok(None),
             _ => Err(io::Error::from_raw_os_error(error)),
         };
     }
     // SAFETY: a non-null `found` means that `entry` was filled in.
-    let entry = unsafe { entry.assume_init() };
-    Ok(Some(User { name, uid: entry.pw_uid, gid: entry.pw_gid }))
+    Ok(Some(unsafe { entry.assume_init() }))
 }
 
 /// Becomes `user` with its groups, for good. Needs root; called while there is one thread.
@@ -166,14 +147,14 @@ pub(crate) fn step_back() {
     be_nice(10);
 }
 
-fn be_nice(niceness: libc::c_int) {
+fn be_nice(niceness: c_int) {
     // SAFETY: takes numbers only; zero means the calling thread (setpriority(2), on Linux). A refusal does no harm.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
 }
 
 /// Octets from which on a block of memory is the kernel's again as soon as it is freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE_OCTETS_MIN: libc::c_int = 1 << 20;
+const LARGE_OCTETS_MIN: c_int = 1 << 20;
 
 /// Sees to it that large blocks of memory are the kernel's again as soon as they are freed.
 ///

@@ -433,6 +433,7 @@ fn a_cookie_lifts_the_rate_limit() {
             ipv4_prefix: 24,
             ipv6_prefix: 56,
             exempt: PrefixSet::default(),
+            ban: None,
         });
     });
     let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use xdp::headers::Datagram;
-use xdp::{Device, DevicePlan, Mode, Packet, Routes, Socket};
+use xdp::{Device, DevicePlan, Mode, Routes, Socket};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -97,13 +96,10 @@ fn serve(mut socket: Socket, stop: &AtomicBool) -> Socket {
             let _ = xdp::socket::wait(&[(&socket, left)], Duration::from_millis(100));
         }
         while let Some(packet) = socket.receive() {
-            match answer(&mut socket, packet) {
-                Some(packet) => {
-                    if let Err(packet) = socket.transmit(packet) {
-                        socket.release(packet);
-                    }
-                }
-                None => continue,
+            if let Some(packet) = socket.turn(packet, answer)
+                && let Err(packet) = socket.transmit(packet)
+            {
+                socket.release(packet);
             }
         }
         left = socket.finish();
@@ -111,18 +107,7 @@ fn serve(mut socket: Socket, stop: &AtomicBool) -> Socket {
     socket
 }
 
-/// Turns a query into its response, in place; gives the packet up if it is none.
-fn answer(socket: &mut Socket, mut packet: Packet) -> Option<Packet> {
-    let frame = socket.write(&packet);
-    let octets = Datagram::parse(frame).ok().filter(|_| !packet.continues()).and_then(|datagram| {
-        *frame.get_mut(datagram.payload.start + 2)? |= 0x80;
-        datagram.flow.reversed().write(frame, datagram.payload.len())
-    });
-    match octets {
-        Some(octets) if socket.resize(&mut packet, octets) => Some(packet),
-        _ => {
-            socket.release(packet);
-            None
-        }
-    }
+/// Makes a query a response; says no if it is too short for one.
+fn answer(message: &mut [u8]) -> bool {
+    message.get_mut(2).map(|flags| *flags |= 0x80).is_some()
 }

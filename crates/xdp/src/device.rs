@@ -76,8 +76,8 @@ pub struct DevicePlan {
     pub program: Program,
     /// On how many of its queues, from the first; `None` for all. Others pass to the kernel.
     pub queues: Option<u32>,
-    /// Entries of each ring.
-    pub ring_entries: u32,
+    /// Entries of each ring; `None` for what suits the card.
+    pub ring_entries: Option<u32>,
     /// Octets of a frame; `None` for what suits the MTU.
     pub frame_octets: Option<u32>,
     /// Whether to ask for huge pages.
@@ -100,7 +100,7 @@ impl DevicePlan {
             mode: Mode::Auto,
             program: Program::Ours(Existing::Keep),
             queues: None,
-            ring_entries: socket::Plan::RING_ENTRIES,
+            ring_entries: None,
             frame_octets: None,
             huge_pages: false,
             busy_poll: None,
@@ -110,12 +110,26 @@ impl DevicePlan {
         }
     }
 
+    /// Returns the entries of each ring: twice as many as the card's own receive ring has, because what it holds to receive
+    /// into is not there for us, but no fewer than usual.
+    pub fn ring_entries(&self, interface: &Interface) -> u32 {
+        let usual = socket::Plan::RING_ENTRIES;
+        let suitable = || {
+            let of_card = interface.receive_ring_entries.unwrap_or(0).min(RING_ENTRIES_MAX);
+            (2 * of_card).next_power_of_two().clamp(usual, RING_ENTRIES_MAX)
+        };
+        self.ring_entries.unwrap_or_else(suitable)
+    }
+
     /// Returns the octets of a frame for an MTU: small ones unless it needs large ones.
     pub fn frame_octets(&self, mtu: u32) -> u32 {
         let fits_small = mtu + LINK_OCTETS + HEADROOM_OCTETS <= 2048;
         self.frame_octets.unwrap_or(if fits_small { 2048 } else { 4096 })
     }
 }
+
+/// The most entries of a ring that are chosen for a card: 128 MB of frames for each queue.
+const RING_ENTRIES_MAX: u32 = 16_384;
 
 /// Why an interface cannot be used.
 #[derive(Debug)]
@@ -312,7 +326,8 @@ fn open_sockets(
             interface: interface.index,
             queue,
             frame_octets,
-            ring_entries: plan.ring_entries,
+            ring_entries: plan.ring_entries(interface),
+            node: interface.memory_node,
             copying,
             multi_buffer,
             huge_pages: plan.huge_pages,

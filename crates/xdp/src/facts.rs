@@ -157,7 +157,7 @@ fn memory(
 ) {
     let socket_plan = socket::Plan {
         frame_octets: plan.frame_octets(interface.mtu),
-        ring_entries: plan.ring_entries,
+        ring_entries: plan.ring_entries(interface),
         ..socket::Plan::new(interface.index, 0)
     };
     let queues = interface.queues.pairs().min(plan.queues.unwrap_or(u32::MAX));
@@ -190,12 +190,14 @@ fn device(plan: &DevicePlan, interface: &Interface, note: &mut impl FnMut(&'stat
         );
         note("queues", Standing::Fair, found);
     }
-    if let Some(entries) = interface.receive_ring_entries
-        && entries > plan.ring_entries
-    {
-        let found =
-            format!("the card's has {entries} entries, ours {}: make ours as large", plan.ring_entries);
-        note("rings", Standing::Fair, found);
+    let own = plan.ring_entries(interface);
+    match interface.receive_ring_entries {
+        Some(entries) if entries > own => {
+            let found = format!("the card's has {entries} entries, ours {own}: make ours as large");
+            note("rings", Standing::Fair, found);
+        }
+        Some(entries) => note("rings", Standing::Good, format!("{own} entries, the card's {entries}")),
+        None => note("rings", Standing::Good, format!("{own} entries; the driver tells of none of its own")),
     }
     for attached in &interface.attached {
         let program = attached.name.as_deref().unwrap_or("unnamed");

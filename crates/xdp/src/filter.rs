@@ -8,6 +8,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::object::Object;
 use crate::socket::Socket;
@@ -244,6 +245,8 @@ pub struct Filter {
     sockets: SocketMap,
     counters: Map,
     plan: FilterPlan,
+    /// Whether the way back is checked now; what the plan says at first.
+    checks_routes: AtomicBool,
 }
 
 /// The family's place in pairs of maps.
@@ -292,6 +295,7 @@ impl Filter {
             sockets: SocketMap(take("sockets")?),
             counters: take("counters")?,
             plan: *plan,
+            checks_routes: AtomicBool::new(plan.routes == Routes::Check),
         };
         let set = filter.set([0, 0]);
         set.map_err(|source| LoadError { step: "set up the kernel program", source })?;
@@ -301,7 +305,7 @@ impl Filter {
     fn set(&self, has_blocks: [u32; 2]) -> io::Result<()> {
         let [v4, v6] = has_blocks;
         let queries_only = u32::from(self.plan.taking == Taking::Queries);
-        let checks_routes = u32::from(self.plan.routes == Routes::Check);
+        let checks_routes = u32::from(self.checks_routes.load(Ordering::Relaxed));
         let words = [self.plan.frame_octets_max, queries_only, v4, v6, checks_routes];
         self.settings.set(&0u32.to_ne_bytes(), words.map(u32::to_ne_bytes).as_flattened())
     }
@@ -312,6 +316,12 @@ impl Filter {
         let [of_v4, of_v6] = &self.destinations;
         of_v4.pin(v4)?;
         of_v6.pin(v6)
+    }
+
+    /// Checks the way back from now on, or does not.
+    pub fn check_routes(&self, routes: Routes) -> io::Result<()> {
+        self.checks_routes.store(routes == Routes::Check, Ordering::Relaxed);
+        self.note_blocks()
     }
 
     /// Takes datagrams to this address and port from now on.
@@ -341,12 +351,10 @@ impl Filter {
         self.note_blocks()
     }
 
-    /// Ends what [`block`](Self::block) began. Returns how many frames it hit; `None` if there was no such block.
-    pub fn unblock(&self, prefix: IpAddr, bits: u8) -> io::Result<Option<u64>> {
-        let hits = self.hits(prefix, bits)?;
+    /// Ends what [`block`](Self::block) began, if that was not done before.
+    pub fn unblock(&self, prefix: IpAddr, bits: u8) -> io::Result<()> {
         self.blocked[family(prefix)].remove(&prefix_key(prefix, bits))?;
-        self.note_blocks()?;
-        Ok(hits)
+        self.note_blocks()
     }
 
     /// Returns how many frames a block has hit; `None` if there is no such block.
@@ -645,10 +653,12 @@ mod tests {
             let expected =
                 [block(prefix, bits, Action::Drop, 2), block(exception, exception_bits, Action::Take, 1)];
             assert_eq!(blocks, expected);
-            assert_eq!(filter.unblock(exception, exception_bits).expect("a block"), Some(1));
+            filter.unblock(exception, exception_bits).expect("a block");
             check(&filter, &plain, "dropped");
-            assert_eq!(filter.unblock(prefix, bits).expect("a block"), Some(3));
-            assert_eq!(filter.unblock(prefix, bits).expect("no block"), None);
+            assert_eq!(filter.hits(prefix, bits).expect("hits"), Some(3));
+            filter.unblock(prefix, bits).expect("a block");
+            filter.unblock(prefix, bits).expect("no block");
+            assert_eq!(filter.hits(prefix, bits).expect("no hits"), None);
             check(&filter, &plain, "no-socket");
         }
     }

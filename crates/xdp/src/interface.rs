@@ -43,6 +43,8 @@ pub struct Interface {
     pub queues: Queues,
     /// Entries of the card's receive ring, if it has one.
     pub receive_ring_entries: Option<u32>,
+    /// Which of the machine's memories the card is nearest to; `None` if there is only one, or no card.
+    pub memory_node: Option<u32>,
     /// XDP programs attached to it.
     pub attached: Vec<Attached>,
     /// What the driver says it can do; `None` if the kernel does not tell (before 6.3).
@@ -145,6 +147,7 @@ impl Interface {
             driver: driver(name).or(kind).unwrap_or_default(),
             queues: queues(name).unwrap_or(allocated),
             receive_ring_entries: receive_ring_entries(name),
+            memory_node: memory_node(name),
             attached: attribute(attributes, LINK_XDP).map(attached).unwrap_or_default(),
             features: features(index).ok().flatten(),
         })
@@ -240,6 +243,20 @@ fn receive_ring_entries(name: &str) -> Option<u32> {
     Some(words[5]).filter(|entries| *entries != 0)
 }
 
+/// Returns which memory a card is nearest to, on a machine with several.
+fn memory_node(name: &str) -> Option<u32> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let online = read("/sys/devices/system/node/online")?;
+    let node = read(&format!("/sys/class/net/{name}/device/numa_node"))?;
+    nearest(&online, &node)
+}
+
+/// Returns the card's node of what the kernel says of nodes (such as `0-1`) and of the card (-1 if it does not know).
+fn nearest(online: &str, node: &str) -> Option<u32> {
+    let has_several = online.trim().contains([',', '-']);
+    node.trim().parse().ok().filter(|_| has_several)
+}
+
 fn features(index: u32) -> io::Result<Option<Features>> {
     const FAMILY_ID: u16 = 1;
     const FAMILY_NAME: u16 = 2;
@@ -257,4 +274,17 @@ fn features(index: u32) -> io::Result<Option<Features>> {
     let bits = attribute(attributes, 3).and_then(|bits| bits.first_chunk()).map(|it| u64::from_ne_bytes(*it));
     let frames = attribute(attributes, 4).and_then(u32_of).unwrap_or(1);
     Ok(bits.map(|bits| Features { bits, zero_copy_frames_max: frames }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_has_a_memory_of_its_own_only_where_there_are_several() {
+        assert_eq!(nearest("0\n", "0\n"), None);
+        assert_eq!(nearest("0-1\n", "1\n"), Some(1));
+        assert_eq!(nearest("0,2\n", "2\n"), Some(2));
+        assert_eq!(nearest("0-1\n", "-1\n"), None);
+    }
 }

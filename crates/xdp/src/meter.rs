@@ -14,7 +14,7 @@ pub struct Meter {
 }
 
 /// In the order of the values. What is lost was meant for us and dropped by the kernel.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "received",
     "transmitted",
     "kicks",
@@ -31,11 +31,16 @@ const NAMES: [&str; 16] = [
     "fill-invalid",
     "transmit-invalid",
     "transmit-empty",
+    "ring-entries",
 ];
 
+/// The value that is known from the start.
+const RING_ENTRIES: usize = NAMES.len() - 1;
+
 impl Meter {
-    pub(crate) fn new(queue: u32) -> Self {
-        Self { queue, values: std::array::from_fn(|_| AtomicU64::new(0)) }
+    pub(crate) fn new(queue: u32, ring_entries: u32) -> Self {
+        let first = |at| if at == RING_ENTRIES { u64::from(ring_entries) } else { 0 };
+        Self { queue, values: std::array::from_fn(|at| AtomicU64::new(first(at))) }
     }
 
     /// Returns the queue of the socket.

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::headers::Datagram;
 use crate::meter::Meter;
 use crate::sys::calls;
 use crate::sys::mapping::Mapping;
@@ -68,6 +69,8 @@ pub struct Plan {
     pub multi_buffer: bool,
     /// Whether to ask for huge pages.
     pub huge_pages: bool,
+    /// The memory that the card is nearest to, on a machine with several (NUMA).
+    pub node: Option<u32>,
     /// Whether to poll the card ourselves.
     pub busy_poll: Option<BusyPoll>,
 }
@@ -86,6 +89,7 @@ impl Plan {
             copying: Copying::Avoid,
             multi_buffer: false,
             huge_pages: false,
+            node: None,
             busy_poll: None,
         }
     }
@@ -263,7 +267,8 @@ impl Socket {
         let socket = calls::socket(libc::AF_XDP, libc::SOCK_RAW, 0);
         let socket = step("open an AF_XDP socket", socket)?;
         let fd = socket.as_fd();
-        let area = step("get memory for frames", Mapping::anonymous(plan.octets(), plan.huge_pages))?;
+        let area =
+            step("get memory for frames", Mapping::anonymous(plan.octets(), plan.huge_pages, plan.node))?;
         step("register memory for frames", calls::register(fd, &area, plan.frame_octets))?;
         for ring in
             [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
@@ -330,7 +335,7 @@ impl Socket {
             reserve: entries,
             level: Level::new(entries, zero_copy),
             counts: Counts::default(),
-            meter: Arc::new(Meter::new(plan.queue)),
+            meter: Arc::new(Meter::new(plan.queue, entries)),
         })
     }
 
@@ -417,6 +422,24 @@ impl Socket {
         self.queue.transmit(packet)?;
         self.counts.transmitted += 1;
         Ok(())
+    }
+
+    /// Turns a received datagram, in place, into one to whoever sent it, with the payload that `change` makes of the one it
+    /// came with. Returns `None` and takes the packet back if it holds no datagram, or if `change` says no.
+    pub fn turn(&mut self, mut packet: Packet, change: impl FnOnce(&mut [u8]) -> bool) -> Option<Packet> {
+        let frame = self.queue.write(&packet);
+        let datagram = if packet.continues() { None } else { Datagram::parse(frame).ok() };
+        let octets = datagram.and_then(|datagram| {
+            let payload = frame.get_mut(datagram.payload.start..datagram.payload.end)?;
+            change(payload).then(|| datagram.flow.reversed().write(frame, datagram.payload.len()))?
+        });
+        match octets {
+            Some(octets) if self.queue.resize(&mut packet, octets) => Some(packet),
+            _ => {
+                self.queue.release(packet);
+                None
+            }
+        }
     }
 
     /// Takes back a packet that is of no more use.

@@ -24,12 +24,17 @@ pub fn devices(startup: &Startup) -> Vec<DevicePlan> {
         program: xdp.map.clone().map_or(xdp::Program::Ours(existing), xdp::Program::Foreign),
         queues: xdp.queues,
         ring_entries: xdp.ring,
-        routes: if xdp.check_routes { Routes::Check } else { Routes::Trust },
+        routes: routes(startup),
         huge_pages: xdp.huge_pages,
         busy_poll: xdp.busy_poll.map(|microseconds| BusyPoll { microseconds, budget: xdp.busy_poll_budget }),
         ..DevicePlan::new(&interface.value)
     };
     xdp.interfaces.iter().map(plan).collect()
+}
+
+/// Returns whether the way back is checked; a reload may change that.
+pub fn routes(startup: &Startup) -> Routes {
+    if startup.xdp.check_routes { Routes::Check } else { Routes::Trust }
 }
 
 #[cfg(test)]
@@ -59,7 +64,7 @@ mod tests {
         let names: Vec<_> = plans.iter().map(|plan| plan.interface.as_str()).collect();
         assert_eq!(names, ["eth0", "eth1"]);
         let plan = &plans[0];
-        assert_eq!((plan.mode, plan.queues, plan.ring_entries), (Mode::Generic, Some(3), 1024));
+        assert_eq!((plan.mode, plan.queues, plan.ring_entries), (Mode::Generic, Some(3), Some(1024)));
         assert_eq!(plan.program, xdp::Program::Ours(Existing::Replace));
         assert_eq!(plan.busy_poll, Some(BusyPoll { microseconds: 20, budget: 64 }));
     }

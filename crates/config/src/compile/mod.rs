@@ -19,6 +19,7 @@ use cache::Cache;
 use engine::Snapshot;
 use engine::chaos::Chaos;
 use engine::gate::Gate;
+use engine::gate::bans::{BanRule, RateBans};
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
@@ -39,7 +40,7 @@ use crate::signing::{self, SigningPlans};
 use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
-pub use devices::devices;
+pub use devices::{devices, routes};
 
 /// The port when 53 may not be had and nobody said which.
 pub const OTHER_PORT: u16 = 5300;
@@ -122,6 +123,8 @@ struct Keep {
     server_name: Option<NameBuf>,
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
+    /// Who is banned for being over it, once anybody could be, with the lengths of the prefixes that are meant.
+    rate_bans: Option<((u8, u8), Arc<RateBans>)>,
     /// What rates in conditions are counted in.
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// What the listeners are called that were opened.
@@ -154,6 +157,7 @@ impl Keep {
             tickets: None,
             server_name: None,
             rate_table: None,
+            rate_bans: None,
             numbers: program::event::Numbers::default(),
             snapshots: 0,
             rate_cells: BTreeMap::new(),
@@ -542,6 +546,21 @@ fn remembered(
 
 fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -> Gate {
     let rate = &settings.limits.rate;
+    let random = || {
+        let mut seed = [0; 8];
+        surroundings.random(&mut seed);
+        u64::from_ne_bytes(seed)
+    };
+    let lengths = (rate.ipv4_prefix, rate.ipv6_prefix);
+    let ban_for = rate.ban_for.filter(|_| rate.per_second.is_some());
+    // Bans of other prefixes than are meant now could not be found again, and those of a limit that is gone have no reason.
+    keep.rate_bans = ban_for.map(|_| match keep.rate_bans.take() {
+        Some((known, bans)) if known == lengths => (known, bans),
+        _ => (lengths, Arc::new(RateBans::new(random()))),
+    });
+    let ban = ban_for.zip(keep.rate_bans.as_ref()).map(|(time, (_, bans))| {
+        (BanRule { after: rate.ban_after, for_ms: time.as_millis() as u64 }, Arc::clone(bans))
+    });
     let rule = rate.per_second.map(|per_second| RateRule {
         per_second,
         burst: rate.burst,
@@ -549,12 +568,9 @@ fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -
         ipv4_prefix: rate.ipv4_prefix,
         ipv6_prefix: rate.ipv6_prefix,
         exempt: prefix_set(&rate.exempt),
+        ban,
     });
-    let new_table = |cells: usize| {
-        let mut seed = [0; 8];
-        surroundings.random(&mut seed);
-        Arc::new(RateTable::new(cells, u64::from_ne_bytes(seed)))
-    };
+    let new_table = |cells: usize| Arc::new(RateTable::new(cells, random()));
     if rule.is_some() && keep.rate_table.is_none() {
         keep.rate_table = Some(new_table(RATE_CELLS));
     }

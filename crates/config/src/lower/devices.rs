@@ -33,7 +33,7 @@ impl Lowering<'_> {
             existing,
             map: map.map(|at| at.value),
             queues: self.whole_or(&section, "queues").map(|queues| queues as u32),
-            ring: (self.whole(&section, "ring") as u32).next_power_of_two(),
+            ring: self.whole_or(&section, "ring").map(|entries| (entries as u32).next_power_of_two()),
             check_routes,
             huge_pages: self.boolean(&section, "huge-pages"),
             busy_poll: self.whole_or(&section, "busy-poll").map(|microseconds| microseconds as u32),

@@ -140,6 +140,7 @@ impl Lowering<'_> {
             local_sockets: self.local_sockets(&root),
             oblivious_target: self.oblivious(&root),
             xdp,
+            metrics: self.metrics(&root),
             log_format: LogFormat::Auto,
             tcp,
             tls: handshakes,
@@ -316,6 +317,28 @@ impl Lowering<'_> {
                 .push(Problem::error(span, "nothing is listened on").expected("at least one address"));
         }
         (!is_auto).then_some(listeners)
+    }
+
+    /// Reads where metrics can be fetched.
+    fn metrics(&mut self, root: &Section<'_>) -> Vec<SocketAddr> {
+        let section = self.section(root, "metrics");
+        let listen = self.list(&section, "listen", |_, value, scalar| match value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, *port),
+            other => unreachable_kind(other),
+        });
+        for (index, at) in listen.iter().enumerate() {
+            if at.value.port() != 0 && listen.iter().take(index).any(|other| other.value == at.value) {
+                let message = format!("\"{}\" is listened on twice", at.value);
+                self.problems.push(Problem::error(at.span, message));
+            } else if !at.value.ip().to_canonical().is_loopback() {
+                let message = format!("everybody who reaches {} may read the metrics", at.value);
+                self.problems.push(
+                    Problem::warning(at.span, message)
+                        .hint("an address of this machine alone, or a packet filter"),
+                );
+            }
+        }
+        listen.values()
     }
 
     /// Reads for how long a key of the oblivious target lasts, if there is a target.
@@ -896,6 +919,11 @@ impl Lowering<'_> {
                 );
             }
         }
+        let ban_for = self.duration_or(&rate, "ban-for");
+        if let (Some(_), None, Some(entry)) = (per_second, ban_for, self.said(&rate, "ban-after")) {
+            let message = "\"ban-after\" is ignored: nobody is banned for being over the limit";
+            self.problems.push(Problem::warning(entry.key_span, message).hint("set \"ban-for\" beside it"));
+        }
         let tcp = self.section(&limits, "tcp");
         let tcp = Tcp {
             connections: self.whole(&tcp, "connections") as u32,
@@ -912,6 +940,8 @@ impl Lowering<'_> {
             ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
             ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
             exempt: self.prefixes(&rate, "exempt"),
+            ban_for,
+            ban_after: self.whole(&rate, "ban-after") as u32,
         };
         let tls = self.section(&limits, "tls");
         let handshakes = Handshakes {

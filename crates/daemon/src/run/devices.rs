@@ -1,6 +1,6 @@
 //! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,13 +11,15 @@ use listen::{Bound, Datagrams, XdpQueue};
 use tracing::{debug, info, warn};
 use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
 
-/// Banned prefixes that statistics name: those that cost most.
-const BANNED_SHOWN_MAX: usize = 100;
+/// Banned prefixes that statistics name: of an interface, those that cost most.
+pub(super) const BANNED_SHOWN_MAX: usize = 100;
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
 pub(crate) struct Devices {
     devices: Vec<Device>,
+    /// Interfaces of the configuration that are left to the kernel's sockets.
+    unused: Vec<String>,
     /// Where queries may go to, by listener.
     wanted: Arc<[(SocketAddr, ListenerId)]>,
     /// What each interface takes at present.
@@ -30,10 +32,19 @@ pub(crate) struct Devices {
 struct Bans {
     /// Those of the configuration.
     fixed: BTreeSet<(IpAddr, u8)>,
-    /// Those of the dynamic set.
-    live: BTreeSet<(IpAddr, u8)>,
-    /// Those that the programs know.
-    known: BTreeSet<(IpAddr, u8)>,
+    /// Those that come and go.
+    live: Banned,
+    /// What the programs know.
+    known: BTreeMap<(IpAddr, u8), Action>,
+}
+
+/// Who is banned while the server runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Banned {
+    /// The prefixes.
+    pub(crate) prefixes: BTreeSet<(IpAddr, u8)>,
+    /// Prefixes that are let in although they are in one of those that were banned for their rate.
+    pub(crate) exempt: Vec<(IpAddr, u8)>,
 }
 
 /// The interfaces, and what each worker gets of them.
@@ -47,12 +58,16 @@ pub(crate) fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result
     let plans = config::devices(startup);
     let mut queues: Vec<Vec<XdpQueue>> = (0..workers).map(|_| Vec::new()).collect();
     let mut devices = Devices { wanted: wanted(startup, bound), ..Devices::default() };
+    if plans.is_empty() {
+        devices.unused = startup.xdp.interfaces.iter().map(|interface| interface.value.clone()).collect();
+    }
     let reply_octets_max = config::listening(startup).plan.udp.reply_octets_max;
     for plan in &plans {
         let (device, sockets) = match Device::open(plan) {
             Ok(opened) => opened,
             Err(error) if plan.mode == Mode::Auto => {
                 warn!(interface = plan.interface, %error, "its packets stay with the kernel's network stack");
+                devices.unused.push(plan.interface.clone());
                 continue;
             }
             Err(error) => return Err(format!("the interface {} cannot be used: {error}", plan.interface)),
@@ -86,16 +101,8 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     }
     let mode = device.reached();
     info!(interface, %mode, queues = sockets, "queries are taken past the kernel's network stack");
-    if plan.routes == Routes::Check && device.filter().is_some() {
-        for (family, forwards) in ["ipv4", "ipv6"].iter().zip(xdp::loopback_forwards()) {
-            if !forwards {
-                let setting = format!("net.{family}.conf.lo.forwarding");
-                warn!(
-                    interface,
-                    setting, "is off, so no routes are found and its queries go to the kernel's sockets"
-                );
-            }
-        }
+    if device.filter().is_some() {
+        warn_of_forwarding(interface, plan.routes);
     }
     if let Some(wanted) = plan.queues.filter(|wanted| *wanted as usize > sockets) {
         warn!(interface, wanted, queues = sockets, "the interface has fewer queues than xdp.queues asks for");
@@ -106,6 +113,18 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     }
     if sockets > workers {
         debug!(interface, workers, "workers serve several queues each");
+    }
+}
+
+/// Warns if the way back is to be checked and nothing can be found.
+fn warn_of_forwarding(interface: &str, routes: Routes) {
+    let forwards = if routes == Routes::Check { xdp::loopback_forwards() } else { [true; 2] };
+    for (family, _) in ["ipv4", "ipv6"].iter().zip(forwards).filter(|(_, forwards)| !forwards) {
+        let setting = format!("net.{family}.conf.lo.forwarding");
+        warn!(
+            interface,
+            setting, "is off, so no routes are found and its queries go to the kernel's sockets"
+        );
     }
 }
 
@@ -181,6 +200,18 @@ impl Devices {
         }
     }
 
+    /// Has the programs check the way back, or not.
+    pub(crate) fn check_routes(&self, routes: Routes) {
+        for device in &self.devices {
+            let interface = &device.interface().name;
+            let Some(filter) = device.filter() else { continue };
+            if let Err(error) = filter.check_routes(routes) {
+                warn!(interface, %error, "xdp.check-routes stays as it was");
+            }
+            warn_of_forwarding(interface, routes);
+        }
+    }
+
     /// Has the programs drop queries from these prefixes, too: those that the configuration bans.
     pub(crate) fn ban(&self, prefixes: &[Prefix]) {
         let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,40 +220,34 @@ impl Devices {
     }
 
     /// The same for those that are banned while the server runs. Called once a second.
-    pub(crate) fn ban_live(&self, prefixes: impl Iterator<Item = (IpAddr, u8)>) {
-        if self.devices.is_empty() {
-            return;
-        }
+    pub(crate) fn ban_live(&self, banned: Banned) {
         let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
-        let live: BTreeSet<_> = prefixes.collect();
-        if bans.live != live {
-            bans.live = live;
+        if !self.devices.is_empty() && bans.live != banned {
+            bans.live = banned;
             self.apply(&mut bans);
         }
     }
 
     /// Tells the programs of all bans, and that those that ended have.
     fn apply(&self, bans: &mut Bans) {
-        let wanted: BTreeSet<_> = bans.fixed.union(&bans.live).copied().collect();
+        let wanted = actions(&bans.fixed, &bans.live);
         for device in &self.devices {
             let Some(filter) = device.filter() else { continue };
             let interface = &device.interface().name;
             let mut failed = None;
-            for (address, bits) in wanted.difference(&bans.known) {
-                if let Err(error) = filter.block(*address, *bits, Action::Drop) {
+            // Exceptions first, so that nobody whom one is for is dropped in between.
+            let mut news: Vec<_> =
+                wanted.iter().filter(|(prefix, action)| bans.known.get(prefix) != Some(action)).collect();
+            news.sort_by_key(|(_, action)| **action == Action::Drop);
+            for ((address, bits), action) in news {
+                if let Err(error) = filter.block(*address, *bits, *action) {
                     failed = Some(error);
                 }
             }
-            for (address, bits) in bans.known.difference(&wanted) {
-                match filter.unblock(*address, *bits) {
-                    Ok(hits) => {
-                        let hits = hits.unwrap_or(0);
-                        debug!(interface, prefix = %format_args!("{address}/{bits}"), hits, "not banned any more");
-                    }
-                    // The gate would let them in, and they do not get there.
-                    Err(error) => {
-                        warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "is still dropped");
-                    }
+            for (address, bits) in bans.known.keys().filter(|prefix| !wanted.contains_key(prefix)) {
+                // The gate would let them in, and they do not get there.
+                if let Err(error) = filter.unblock(*address, *bits) {
+                    warn!(interface, prefix = %format_args!("{address}/{bits}"), %error, "is still dropped");
                 }
             }
             if let Some(error) = failed {
@@ -235,6 +260,9 @@ impl Devices {
     /// Tells what was counted, by group and name: what programs did with frames, how many of them each banned prefix cost,
     /// and how sockets and rings do.
     pub(crate) fn read(&self, mut each: impl FnMut(&str, &str, u64)) {
+        for interface in &self.unused {
+            each(&format!("xdp.{interface}"), "mode-off", 1);
+        }
         for device in &self.devices {
             let group = format!("xdp.{}", device.interface().name);
             each(&group, &format!("mode-{}", device.reached()), 1);
@@ -250,6 +278,7 @@ impl Devices {
                 continue;
             }
             let mut blocks = filter.blocks().unwrap_or_default();
+            blocks.retain(|block| block.action == Action::Drop);
             blocks.sort_by_key(|block| std::cmp::Reverse(block.frames));
             let group = format!("{group}.banned");
             for block in blocks.iter().take(BANNED_SHOWN_MAX) {
@@ -257,6 +286,14 @@ impl Devices {
             }
         }
     }
+}
+
+/// Returns what becomes of queries from which prefixes; the longest one counts.
+fn actions(fixed: &BTreeSet<(IpAddr, u8)>, live: &Banned) -> BTreeMap<(IpAddr, u8), Action> {
+    let exempt = live.exempt.iter().map(|prefix| (*prefix, Action::Take));
+    let banned = fixed.iter().chain(&live.prefixes).map(|prefix| (*prefix, Action::Drop));
+    // What is both is banned: the last one counts here, and the gate has the last word on what gets there.
+    exempt.chain(banned).collect()
 }
 
 #[cfg(test)]
@@ -271,6 +308,26 @@ mod tests {
         addresses.push(("fe80::2".parse().unwrap(), 3));
         let found: Vec<_> = destinations(&wanted, &addresses, 2).iter().map(ToString::to_string).collect();
         assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn whoever_has_no_limit_is_not_banned_with_the_neighbours() {
+        let prefix = |text: &str| {
+            let (address, bits) = text.split_once('/').expect("a slash");
+            (address.parse::<IpAddr>().expect("an address"), bits.parse::<u8>().expect("a number"))
+        };
+        let fixed = BTreeSet::from([prefix("198.51.100.0/24")]);
+        let live = Banned {
+            prefixes: BTreeSet::from([prefix("192.0.2.0/24")]),
+            exempt: vec![prefix("192.0.2.7/32"), prefix("198.51.100.0/24")],
+        };
+        let expect = [
+            ("192.0.2.0/24", Action::Drop),
+            ("192.0.2.7/32", Action::Take),
+            ("198.51.100.0/24", Action::Drop),
+        ];
+        let expect: BTreeMap<_, _> = expect.map(|(text, action)| (prefix(text), action)).into();
+        assert_eq!(actions(&fixed, &live), expect);
     }
 
     #[test]

@@ -31,6 +31,7 @@ use engine::{SnapshotCell, Transport, Vigil};
 use fetch::plan::Target;
 use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Interval;
 use tracing::level_filters::LevelFilter;
 use tracing::{debug, error, info, warn};
@@ -96,6 +97,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let mut opened =
         sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
+    let metrics = sockets::open_metrics(&startup.metrics)?;
     let devices = devices::open(startup, opened.sockets.addresses(), workers)?;
     devices.devices.ban(&loaded.settings.deny);
     for unused in opened.sockets.unused() {
@@ -118,13 +120,38 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     if let Err(error) = state {
         debug!(folder = %startup.state_directory.display(), %error, "no folder for state");
     }
-    start(Started { origin, loaded, knob, runtime, signals, cores, workers, opened, local, devices, socket })
+    start(Started {
+        origin,
+        loaded,
+        knob,
+        runtime,
+        signals,
+        cores,
+        workers,
+        opened,
+        local,
+        metrics,
+        devices,
+        socket,
+    })
 }
 
 /// Starts the workers and stays until the end.
 fn start(started: Started) -> Result<ExitCode, String> {
-    let Started { origin, loaded, knob, runtime, signals, cores, workers, opened, local, devices, socket } =
-        started;
+    let Started {
+        origin,
+        loaded,
+        knob,
+        runtime,
+        signals,
+        cores,
+        workers,
+        opened,
+        local,
+        metrics,
+        devices,
+        socket,
+    } = started;
     // Their files go when the server does.
     let _local = local;
     let devices::Opened { devices, mut queues } = devices;
@@ -243,7 +270,12 @@ fn start(started: Started) -> Result<ExitCode, String> {
         info!("{}", running.summary());
     }
     systemd::ready(&running.summary());
-    let watch = Watch { running, signals, socket, all_ended, doctor, stopper };
+    for listener in &metrics {
+        if let Ok(address) = listener.local_addr() {
+            info!(%address, "metrics can be fetched");
+        }
+    }
+    let watch = Watch { running, signals, socket, metrics, all_ended, doctor, stopper };
     Ok(runtime.block_on(watch.until_the_end(shutdown_timeout, threads)))
 }
 
@@ -252,6 +284,8 @@ struct Watch {
     running: Arc<Running>,
     signals: Signals,
     socket: Option<Socket>,
+    /// Where metrics are fetched, until they are served.
+    metrics: Vec<std::net::TcpListener>,
     all_ended: mpsc::Receiver<()>,
     doctor: Doctor,
     stopper: Stopper,
@@ -303,6 +337,16 @@ impl Watch {
     /// Returns whether the end was ordered; otherwise a worker ended by itself.
     async fn follow_orders(&mut self) -> bool {
         let operator: Arc<dyn Operator> = Arc::<Running>::clone(&self.running);
+        // Dropped, and its tasks with it, when this function returns.
+        let mut readers = JoinSet::new();
+        for listener in self.metrics.drain(..) {
+            let operator = Arc::clone(&operator);
+            readers.spawn(async move {
+                if let Err(error) = control::metrics::serve(listener, operator).await {
+                    warn!(%error, "no metrics");
+                }
+            });
+        }
         let control = async {
             if let Some(socket) = &self.socket
                 && let Err(error) = control::serve(socket, operator, sys::effective_user()).await
@@ -485,6 +529,8 @@ struct Started {
     workers: usize,
     opened: sockets::Opened,
     local: Vec<listen::LocalFile>,
+    /// Where metrics are to be fetched.
+    metrics: Vec<std::net::TcpListener>,
     devices: devices::Opened,
     socket: Option<Socket>,
 }

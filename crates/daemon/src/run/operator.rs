@@ -1,6 +1,6 @@
 //! What the running server does for its operator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -15,6 +15,8 @@ use control::Operator;
 use control::api::{self, CacheFlush, Request, Response};
 use engine::SnapshotCell;
 use engine::explain::Recorder;
+use engine::gate::bans::RateBans;
+use engine::gate::prefixes::Prefix;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
 use jobs::signing::Signing;
@@ -26,7 +28,7 @@ use zone::Zone;
 
 use super::caches::{self, Caches, Kept};
 use super::chores::Orders;
-use super::devices::Devices;
+use super::devices::{BANNED_SHOWN_MAX, Banned, Devices};
 use super::log_level;
 use super::signing;
 use super::worker::{Explaining, Face, Upstreams};
@@ -70,6 +72,8 @@ pub(crate) struct Running {
     devices: Devices,
     /// Held for a moment only.
     view: Mutex<View>,
+    /// Who was banned for being over the rate limit at the last look.
+    banned: Mutex<BTreeSet<Prefix>>,
     /// What the files looked like lately.
     seen: Mutex<Seen>,
 }
@@ -115,12 +119,43 @@ struct Work {
 /// Warnings, settings that need a restart, and the files that were read.
 type Reloaded = (Vec<Diagnostic>, Vec<String>, Arc<Watched>);
 
+/// Who is banned, as the configuration in use has it.
+#[derive(Clone)]
+struct LiveBans {
+    /// How many prefixes the configuration itself bans.
+    configured: usize,
+    /// A set that is changed while the server runs.
+    set: Option<Arc<sets::DynamicAddresses>>,
+    /// Those who kept on being over the rate limit.
+    rate: Option<Arc<RateBans>>,
+    /// Who has no rate limit.
+    exempt: Arc<[Prefix]>,
+}
+
+impl LiveBans {
+    fn of(plans: &config::Plans, loaded: &config::Loaded) -> Self {
+        let gate = &plans.snapshot.gate;
+        let rate = gate.rate.as_ref().and_then(|rule| rule.ban.as_ref()).map(|(_, bans)| Arc::clone(bans));
+        Self {
+            configured: loaded.settings.deny.len(),
+            set: gate.banned_live.clone(),
+            rate,
+            exempt: loaded.settings.limits.rate.exempt.clone().into(),
+        }
+    }
+
+    /// Returns who is banned for the rate, and until when.
+    fn for_rate(&self, now_ms: u64) -> impl Iterator<Item = (Prefix, u64)> {
+        self.rate.iter().flat_map(move |rate| rate.list(now_ms))
+    }
+}
+
 /// What is shown of the configuration in use.
 struct View {
     caches: Caches,
     sets: Sets,
     /// Who is banned while the server runs.
-    bans: Option<Arc<sets::DynamicAddresses>>,
+    bans: LiveBans,
     watched: Arc<Watched>,
     generation: u64,
     adopted: Instant,
@@ -182,7 +217,7 @@ impl Running {
         let view = View {
             caches: caches::by_name(&plans),
             sets: plans.sets.clone(),
-            bans: plans.snapshot.gate.banned_live.clone(),
+            bans: LiveBans::of(&plans, &loaded),
             watched,
             generation: 1,
             adopted: Instant::now(),
@@ -207,6 +242,7 @@ impl Running {
             devices,
             work,
             view: Mutex::new(view),
+            banned: Mutex::default(),
             seen: Mutex::default(),
         }
     }
@@ -232,7 +268,7 @@ impl Running {
                 view.is_last_reload_refused = false;
                 view.caches = caches::by_name(&work.plans);
                 view.sets = work.plans.sets.clone();
-                view.bans = work.plans.snapshot.gate.banned_live.clone();
+                view.bans = LiveBans::of(&work.plans, &work.loaded);
                 view.watched = watched;
                 report(&warnings);
                 if !needs_restart.is_empty() {
@@ -274,6 +310,7 @@ impl Running {
         self.start_signing();
         self.knob.turn(log_level(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
+        self.devices.check_routes(config::routes(&loaded.settings.startup));
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
         let warnings = [loaded.warnings.clone(), work.plans.warnings.clone()].concat();
         work.loaded = loaded;
@@ -356,7 +393,7 @@ impl Running {
             view.generation += 1;
             view.caches = caches::by_name(&work.plans);
             view.sets = work.plans.sets.clone();
-            view.bans = work.plans.snapshot.gate.banned_live.clone();
+            view.bans = LiveBans::of(&work.plans, &work.loaded);
             if only.is_none() {
                 // They may include other files than before.
                 view.watched = watched;
@@ -384,7 +421,7 @@ impl Running {
         for (_, dynamic) in sets.dynamics() {
             dynamic.sweep(now);
         }
-        self.devices.ban_live(bans.iter().flat_map(|bans| bans.list()).map(|(prefix, _)| prefix));
+        self.devices.ban_live(self.banned(&bans));
         let stamps = stamps(&watched.files);
         let mut seen = lock(&self.seen);
         seen.looks += 1;
@@ -539,8 +576,66 @@ impl Running {
         self.devices.read(|group, name, value| {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
         });
+        self.ban_stats(&mut stats);
         stats.extend(self.jobs.stats());
         stats
+    }
+
+    /// Returns all numbers as Prometheus reads them.
+    fn metrics(&self) -> String {
+        let descriptions = [
+            ("engine", engine::Counters::DESCRIPTIONS),
+            ("listen", listen::Counters::DESCRIPTIONS),
+            ("fetch", fetch::Counters::DESCRIPTIONS),
+        ];
+        control::metrics::text(&self.stats(), &self.status(), &self.cache_stats(), &descriptions)
+    }
+
+    /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
+    /// rate limit. Called once a second.
+    fn banned(&self, bans: &LiveBans) -> Banned {
+        let now_ms = self.started.elapsed().as_millis() as u64;
+        let prefixes = |prefix: &Prefix| (prefix.address(), prefix.bits());
+        let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
+        let mut known = lock(&self.banned);
+        for (prefix, end_ms) in for_rate.iter().filter(|(prefix, _)| !known.contains(prefix)) {
+            let seconds = end_ms.saturating_sub(now_ms).div_ceil(1000);
+            info!(%prefix, seconds, "banned for a time: it kept on being over the rate limit");
+        }
+        for prefix in known.iter().filter(|prefix| !for_rate.contains_key(prefix)) {
+            info!(%prefix, "not banned any more");
+        }
+        *known = for_rate.keys().copied().collect();
+        let from_set = bans.set.iter().flat_map(|set| set.list()).map(|(prefix, _)| prefix);
+        // Those without a limit are not banned with their neighbours.
+        let exempt = match known.is_empty() {
+            true => Vec::new(),
+            false => bans.exempt.iter().map(prefixes).collect(),
+        };
+        Banned { prefixes: from_set.chain(known.iter().map(prefixes)).collect(), exempt }
+    }
+
+    /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of those that end.
+    fn ban_stats(&self, stats: &mut api::Stats) {
+        let bans = lock(&self.view).bans.clone();
+        let now_ms = self.started.elapsed().as_millis() as u64;
+        let of_set = bans.set.as_ref().map_or(0, |set| set.list().len() as u64);
+        let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
+        let counts = bans.rate.as_ref().map(|rate| rate.counts()).unwrap_or_default();
+        let numbers = [
+            ("configured", bans.configured as u64),
+            ("set", of_set),
+            ("rate", for_rate.len() as u64),
+            ("rate-begun", counts.begun),
+            ("rate-unplaced", counts.unplaced),
+        ];
+        stats.insert("bans".to_owned(), numbers.map(|(name, value)| (name.to_owned(), value)).into());
+        if !for_rate.is_empty() {
+            let left = |end_ms: u64| end_ms.saturating_sub(now_ms).div_ceil(1000);
+            let shown = for_rate.iter().take(BANNED_SHOWN_MAX);
+            let seconds = shown.map(|(prefix, end_ms)| (prefix.to_string(), left(*end_ms))).collect();
+            stats.insert("bans.seconds-left".to_owned(), seconds);
+        }
     }
 
     fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {
@@ -612,6 +707,7 @@ impl Operator for Running {
             Request::Reload => Response::Reload(self.reload()),
             Request::Status => Response::Status(self.status()),
             Request::Stats => Response::Stats(self.stats()),
+            Request::Metrics => Response::Metrics(self.metrics()),
             Request::CacheFlush(flush) => self.cache_flush(&flush),
             Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
             Request::CacheStats => Response::CacheStats(self.cache_stats()),

@@ -1,6 +1,7 @@
 //! Opens the listening sockets: those of the configuration, or 127.0.0.1 and ::1 on the best port there is.
 
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
 use config::settings::{LocalSocket, LocalSocketWord};
@@ -49,6 +50,16 @@ fn open_here(plan: &Plan, workers: usize) -> Result<Sockets, BindError> {
         }
         opened => opened,
     }
+}
+
+/// Opens the sockets where metrics are fetched.
+pub(crate) fn open_metrics(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
+    let open = |address: &SocketAddr| {
+        TcpListener::bind(address).map_err(|error| {
+            format!("cannot listen on {address} for metrics (setting metrics.listen): {error}")
+        })
+    };
+    wanted.iter().map(open).collect()
 }
 
 /// Opens the Unix sockets of the configuration; their files last as long as what is returned.

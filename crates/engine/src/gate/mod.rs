@@ -2,6 +2,7 @@
 //!
 //! Who may ask at all: access list, bans, cookie, rate limit, in this order on every transport.
 
+pub mod bans;
 pub mod cookie;
 pub mod prefixes;
 pub mod rate;
@@ -52,7 +53,7 @@ impl Gate {
         if !self.allowed.contains(client.address) && client.transport != Transport::Unix {
             return (Admission::Denied, Proof::None);
         }
-        if self.bans(client) {
+        if self.bans(client) || self.bans_for_now(client, now) {
             return (Admission::Banned, Proof::None);
         }
         let proof = match (&self.cookies, &query.edns) {
@@ -70,6 +71,7 @@ impl Gate {
             && !rule.exempt.contains(client.address)
             && !self.table.admit(rule, client.address, now.monotonic_ms)
         {
+            rule.offended(client.address, now.monotonic_ms);
             return (Admission::Limited, proof);
         }
         (Admission::Admitted, proof)
@@ -82,6 +84,17 @@ impl Gate {
         has_some && self.is_banned(client)
     }
 
+    /// Returns whether a client is banned because its prefix kept on being over the rate limit: where the limit counts, and
+    /// whether or not it shows a cookie, because programs on network interfaces do not look for one either.
+    #[inline(always)]
+    fn bans_for_now(&self, client: &Client, now: Now) -> bool {
+        self.rate.as_ref().is_some_and(|rule| {
+            !client.verified
+                && rule.bans(client.address, now.monotonic_ms)
+                && !rule.exempt.contains(client.address)
+        })
+    }
+
     #[inline(never)]
     fn is_banned(&self, client: &Client) -> bool {
         self.banned.contains(client.address)
@@ -90,10 +103,17 @@ impl Gate {
 
     /// Returns whether to answer something that is not even a query: to our own clients, and within their limit.
     pub fn admits_noise(&self, client: &Client, now: Now) -> bool {
+        if self.bans_for_now(client, now) {
+            return false;
+        }
         let is_limited = self.rate.as_ref().is_some_and(|rule| {
-            !client.verified
+            let is_over = !client.verified
                 && !rule.exempt.contains(client.address)
-                && !self.table.admit(rule, client.address, now.monotonic_ms)
+                && !self.table.admit(rule, client.address, now.monotonic_ms);
+            if is_over {
+                rule.offended(client.address, now.monotonic_ms);
+            }
+            is_over
         });
         let is_allowed = self.allowed.contains(client.address) || client.transport == Transport::Unix;
         is_allowed && !self.bans(client) && !is_limited

@@ -7,8 +7,10 @@
 //! only make the table forget, which lets queries through; it cannot make it grow.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::bans::{BanRule, RateBans};
 use super::prefixes::PrefixSet;
 
 /// Cells two prefixes may share before one of them is forgotten.
@@ -35,6 +37,23 @@ pub struct RateRule {
     pub ipv6_prefix: u8,
     /// Clients without a limit.
     pub exempt: PrefixSet,
+    /// Whether those who keep on are banned for a time, and those who are.
+    pub ban: Option<(BanRule, Arc<RateBans>)>,
+}
+
+impl RateRule {
+    /// Returns whether the client's prefix is banned for now.
+    #[inline(always)]
+    pub(crate) fn bans(&self, address: IpAddr, now_ms: u64) -> bool {
+        self.ban.as_ref().is_some_and(|(_, bans)| bans.holds(self, address, now_ms))
+    }
+
+    /// Hears that a query was over the limit.
+    pub(crate) fn offended(&self, address: IpAddr, now_ms: u64) {
+        if let Some((rule, bans)) = &self.ban {
+            bans.count(self, *rule, address, now_ms);
+        }
+    }
 }
 
 /// The shared table.
@@ -123,6 +142,7 @@ mod tests {
             ipv4_prefix: 24,
             ipv6_prefix: 56,
             exempt: PrefixSet::default(),
+            ban: None,
         }
     }
 

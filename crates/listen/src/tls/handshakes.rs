@@ -29,6 +29,7 @@ impl Handshakes {
             ipv4_prefix: plan.client_bits_v4,
             ipv6_prefix: plan.client_bits_v6,
             exempt: PrefixSet::default(),
+            ban: None,
         };
         Self {
             all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second)),

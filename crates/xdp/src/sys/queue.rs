@@ -323,7 +323,7 @@ mod tests {
         let (completion_end, completion) = ring(RING, 7);
         let (receive_end, receive) = ring(RING, 0);
         let (transmit, transmit_end) = ring(RING, u32::MAX);
-        let area = Mapping::anonymous((FRAME * COUNT) as usize, false).expect("memory");
+        let area = Mapping::anonymous((FRAME * COUNT) as usize, false, None).expect("memory");
         let queue = Queue::new(area, FRAME, Rings { fill, completion, receive, transmit }).expect("a queue");
         let kernel = Kernel {
             fill: fill_end,

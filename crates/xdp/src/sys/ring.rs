@@ -273,9 +273,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_ring_has_a_power_of_two_of_entries() {
-        let mapping = Mapping::anonymous(4096, false).unwrap();
+        let mapping = Mapping::anonymous(4096, false, None).unwrap();
         assert!(Producer::<u64>::new(mapping, LAYOUT, 3).is_none());
-        let mapping = Mapping::anonymous(4096, false).unwrap();
+        let mapping = Mapping::anonymous(4096, false, None).unwrap();
         assert!(Producer::<Descriptor>::new(mapping, LAYOUT, 256).is_none(), "more than there is memory for");
     }
 }

@@ -1,0 +1,515 @@
+//! The server's numbers for Prometheus: the text of an exposition, and the listener from which it is fetched.
+//!
+//! Names follow Prometheus' conventions: `gannet_`, then what is counted, then its unit; `_total` for what only grows;
+//! octets are `bytes`, times are seconds. Labels come from the configuration or are fixed, never from queries: a stranger
+//! cannot make the exposition longer.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request as HttpRequest, Response as HttpResponse, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::Operator;
+use crate::api::{CacheStats, Request, Response, Stats, Status};
+
+/// Connections at once. Whoever collects numbers has one; the others wait.
+const CONNECTIONS_MAX: usize = 8;
+/// How long a connection may last from its beginning to its end.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+/// Octets of a request's head. The least that `hyper` can be told.
+const HEAD_OCTETS_MAX: usize = 8192;
+/// Fields of a request's head.
+const HEADERS_MAX: usize = 64;
+/// Pause after a failed `accept`, so that a lack of descriptors does not become a busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where the metrics are.
+const PATH: &str = "/metrics";
+/// The text format, version 0.0.4.
+const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What counters of a group are called there, with a sentence for each.
+pub type Descriptions<'a> = &'a [(&'a str, &'a [(&'a str, &'a str)])];
+
+/// What a metric does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// Everything about one metric.
+struct Family {
+    kind: Kind,
+    help: String,
+    /// Values by their labels as text.
+    values: BTreeMap<String, String>,
+}
+
+/// Metrics in the making, sorted by name.
+#[derive(Default)]
+struct Exposition(BTreeMap<String, Family>);
+
+impl Exposition {
+    fn add(&mut self, kind: Kind, name: &str, help: &str, labels: &[(&str, &str)], value: String) {
+        let family = self.0.entry(name.to_owned()).or_insert_with(|| Family {
+            kind,
+            help: help.to_owned(),
+            values: BTreeMap::new(),
+        });
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
+        family.values.insert(labels.join(","), value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: u64) {
+        self.add(Kind::Counter, name, help, labels, value.to_string());
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: u64) {
+        self.add(Kind::Gauge, name, help, labels, value.to_string());
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, Family { kind, help, values }) in &self.0 {
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escaped(help, false));
+            for (labels, value) in values {
+                let _ = match labels.as_str() {
+                    "" => writeln!(text, "{name} {value}"),
+                    labels => writeln!(text, "{name}{{{labels}}} {value}"),
+                };
+            }
+        }
+        text
+    }
+}
+
+/// Escapes what the format does not take as it is; quotes only inside labels.
+fn escaped(text: &str, is_label: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '"' if is_label => out.push_str("\\\""),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Returns a name as a part of a metric's name.
+fn snake(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
+}
+
+/// Counters that are one metric in several parts: group, beginning of the counters' names, metric, label, help.
+const PARTS: [(&str, &str, &str, &str, &str); 4] = [
+    ("engine", "queries_", "gannet_queries_total", "transport", "Queries received, by transport."),
+    ("listen", "tcp_closed_", "gannet_listen_tcp_closed_total", "reason", "Connections closed, by reason."),
+    ("fetch", "sent_", "gannet_fetch_sent_total", "transport", "Queries sent to upstreams, by transport."),
+    (
+        "fetch",
+        "shed_",
+        "gannet_fetch_shed_total",
+        "reason",
+        "Queries shed for want of room, by what was full.",
+    ),
+];
+
+/// Counters of replies by their code.
+const RCODES: [(&str, &str); 5] = [
+    ("noerror", "NOERROR"),
+    ("nxdomain", "NXDOMAIN"),
+    ("servfail", "SERVFAIL"),
+    ("refused", "REFUSED"),
+    ("other_rcode", "other"),
+];
+
+/// What the jobs count, which has no sentence of its own elsewhere: group, name, and the sentence.
+const JOBS: [(&str, &str, &str); 14] = [
+    ("events", "told", "Records that workers told of queries."),
+    ("events", "dropped", "Records that found no room in a worker's ring."),
+    ("events", "read", "Records that were read from the rings."),
+    ("events", "lost", "Records read that could not be understood."),
+    ("events", "logged", "Lines that policies wrote to the log."),
+    ("events", "unlogged", "Lines of policies that were left out of the log because there were too many."),
+    ("downloads", "fetched", "Lists downloaded."),
+    ("downloads", "unchanged", "Lists that had not changed at their servers."),
+    ("downloads", "failed", "Lists that could not be downloaded or used."),
+    ("downloads", "octets", "Octets of lists downloaded."),
+    ("recorder", "written", "Queries written to the record."),
+    ("recorder", "dropped", "Queries that found no room on their way to the record."),
+    ("recorder", "failed", "Writes to the record that failed."),
+    ("recorder", "removed", "Queries removed from the record because of their age or its size."),
+];
+
+/// Returns the exposition of everything that a server counts and is.
+pub fn text(
+    stats: &Stats,
+    status: &Status,
+    caches: &BTreeMap<String, CacheStats>,
+    descriptions: Descriptions<'_>,
+) -> String {
+    let mut out = Exposition::default();
+    for (group, counters) in stats {
+        for (name, value) in counters {
+            match group.split_once('.') {
+                Some(("xdp", interface)) => frames(&mut out, interface, name, *value),
+                Some(("effect", effect)) => effects(&mut out, effect, name, *value),
+                // How long each ban lasts is for people: prefixes as labels would pile up in a database without end.
+                Some(("bans", _)) => {}
+                _ if group == "bans" => bans(&mut out, name, *value),
+                _ if group == "label" => out.counter(
+                    "gannet_label_queries_total",
+                    "Queries that a policy counted, by its label.",
+                    &[("label", name)],
+                    *value,
+                ),
+                _ => counter(&mut out, (group, name), *value, descriptions),
+            }
+        }
+    }
+    for (cache, stats) in caches {
+        let labels = [("cache", cache.as_str())];
+        out.gauge("gannet_cache_entries", "Answers that the cache holds.", &labels, stats.entries);
+        out.gauge("gannet_cache_bytes", "Memory that the cache's answers take.", &labels, stats.octets);
+        let help = "Memory that the cache's answers may take.";
+        out.gauge("gannet_cache_limit_bytes", help, &labels, stats.octets_max);
+        out.counter("gannet_cache_inserts_total", "Answers put into the cache.", &labels, stats.inserts);
+        let help = "Answers put out of the cache for want of room.";
+        out.counter("gannet_cache_evictions_total", help, &labels, stats.evictions);
+    }
+    state(&mut out, status);
+    out.text()
+}
+
+/// Adds what the server is, and whom it asks.
+fn state(out: &mut Exposition, status: &Status) {
+    let version = [("version", status.version.as_str())];
+    out.gauge("gannet_build_info", "The program; always 1.", &version, 1);
+    out.gauge("gannet_uptime_seconds", "Time since the server was ready.", &[], status.uptime_s);
+    out.gauge("gannet_workers", "Threads that answer queries.", &[], status.workers as u64);
+    out.gauge("gannet_waiting_queries", "Queries that wait for upstreams.", &[], status.waiting);
+    let configuration = &status.configuration;
+    let help = "Number of the configuration in use; the one at the start is 1.";
+    out.gauge("gannet_configuration_generation", help, &[], configuration.generation);
+    let help = "Time since the configuration in use was adopted.";
+    out.gauge("gannet_configuration_age_seconds", help, &[], configuration.age_s);
+    let help = "Whether the last reload was refused because of mistakes in the file.";
+    let is_refused = u64::from(configuration.is_last_reload_refused);
+    out.gauge("gannet_configuration_last_reload_refused", help, &[], is_refused);
+    for (pool, upstreams) in &status.upstreams {
+        for upstream in upstreams {
+            let labels = [("pool", pool.as_str()), ("server", upstream.server.as_str())];
+            let help = "Whether the upstream is in use; one that was not tried yet is.";
+            out.gauge("gannet_upstream_up", help, &labels, u64::from(upstream.health != "down"));
+            out.counter("gannet_upstream_queries_total", "Queries sent to it.", &labels, upstream.queries);
+            let help = "Queries that it did not answer or answered with a failure.";
+            out.counter("gannet_upstream_failures_total", help, &labels, upstream.failures);
+            if let Some(round_trip_ms) = upstream.round_trip_ms {
+                let value = format!("{:.6}", round_trip_ms / 1000.0);
+                let help = "Its smoothed round-trip time.";
+                out.add(Kind::Gauge, "gannet_upstream_round_trip_seconds", help, &labels, value);
+            }
+        }
+    }
+}
+
+/// Adds a counter of a worker or a job.
+fn counter(out: &mut Exposition, (group, name): (&str, &str), value: u64, descriptions: Descriptions<'_>) {
+    for (of, prefix, metric, label, help) in PARTS {
+        if let Some(part) = name.strip_prefix(prefix).filter(|_| group == of) {
+            return out.counter(metric, help, &[(label, part)], value);
+        }
+    }
+    if let Some((_, rcode)) = RCODES.iter().find(|(counter, _)| group == "engine" && *counter == name) {
+        return out.counter("gannet_replies_total", "Replies, by their code.", &[("rcode", rcode)], value);
+    }
+    let known = descriptions.iter().filter(|(of, _)| *of == group).flat_map(|(_, counters)| *counters);
+    let of_workers = known.into_iter().find(|(counter, _)| *counter == name).map(|(_, help)| *help);
+    let of_jobs = || JOBS.iter().find(|(of, counter, _)| (*of, *counter) == (group, name));
+    let help = of_workers.or_else(|| of_jobs().map(|(_, _, help)| *help));
+    let name = if name == "octets" { "bytes".to_owned() } else { snake(name) };
+    let metric = format!("gannet_{}_{name}_total", snake(group));
+    out.counter(&metric, help.unwrap_or("As in \"gannet stats\"."), &[], value);
+}
+
+/// Adds a number of bans.
+fn bans(out: &mut Exposition, name: &str, value: u64) {
+    match name {
+        "rate-begun" => out.counter(
+            "gannet_bans_begun_total",
+            "Prefixes that were banned for a time because they kept on being over the rate limit.",
+            &[],
+            value,
+        ),
+        "rate-unplaced" => out.counter(
+            "gannet_bans_unplaced_total",
+            "Prefixes that were not banned because too many others were.",
+            &[],
+            value,
+        ),
+        source => out.gauge(
+            "gannet_banned_prefixes",
+            "Prefixes that are banned, by where that comes from.",
+            &[("source", source)],
+            value,
+        ),
+    }
+}
+
+/// Adds a number of an effect.
+fn effects(out: &mut Exposition, effect: &str, name: &str, value: u64) {
+    match name {
+        "waiting" => {
+            let help = "Orders that wait for the effect.";
+            out.gauge("gannet_effect_waiting", help, &[("effect", effect)], value);
+        }
+        outcome => {
+            let labels = [("effect", effect), ("outcome", outcome)];
+            out.counter("gannet_effect_orders_total", "What became of orders to the effect.", &labels, value);
+        }
+    }
+}
+
+/// Adds a number of an interface: of its program, or of a socket on one of its queues.
+fn frames(out: &mut Exposition, interface: &str, name: &str, value: u64) {
+    // A name of an interface may have dots.
+    if let Some((interface, queue)) = interface.rsplit_once(".queue-") {
+        let labels = [("interface", interface), ("queue", queue)];
+        if let Some(state) = name.strip_prefix("frames-") {
+            let labels = [labels[0], labels[1], ("state", state)];
+            return out.gauge(
+                "gannet_xdp_frames",
+                "Frames of the socket's memory, by where they are.",
+                &labels,
+                value,
+            );
+        }
+        if let Some(reason) = name.strip_prefix("lost-") {
+            let (reason, labels) = (snake(reason), labels);
+            let labels = [labels[0], labels[1], ("reason", reason.as_str())];
+            let help = "Packets for the socket that the kernel dropped, by reason.";
+            return out.counter("gannet_xdp_lost_packets_total", help, &labels, value);
+        }
+        let help = match name {
+            "received" => "Packets taken from the receive ring.",
+            "transmitted" => "Packets put on the transmit ring.",
+            "kicks" => "System calls that had the kernel send.",
+            "kicks-again" => "System calls that could not have all sent at once.",
+            "kicks-failed" => "System calls to send that failed.",
+            "strays" => "Numbers of frames from the kernel that made no sense.",
+            "fill-invalid" => "Entries of the fill ring that the kernel did not take.",
+            "transmit-invalid" => "Entries of the transmit ring that the kernel did not take.",
+            "transmit-empty" => "Times that the kernel found nothing on the transmit ring.",
+            "ring-entries" => {
+                let help = "Entries of each ring of the socket.";
+                return out.gauge("gannet_xdp_ring_entries", help, &labels, value);
+            }
+            _ => "As in \"gannet stats\".",
+        };
+        return out.counter(&format!("gannet_xdp_{}_total", snake(name)), help, &labels, value);
+    }
+    if interface.ends_with(".banned") {
+        // As with the seconds that are left of bans.
+        return;
+    }
+    let labels = [("interface", interface)];
+    if let Some(mode) = name.strip_prefix("mode-") {
+        let labels = [labels[0], ("mode", mode)];
+        let help = "In which mode the interface is used; always 1.";
+        return out.gauge("gannet_xdp_mode_info", help, &labels, value);
+    }
+    let verdict = snake(name);
+    let labels = [labels[0], ("verdict", verdict.as_str())];
+    out.counter(
+        "gannet_xdp_program_frames_total",
+        "Frames that the program saw, by what it did.",
+        &labels,
+        value,
+    );
+}
+
+/// Lets the metrics be fetched until dropped; dropping ends every connection.
+///
+/// There is nothing to change and nothing else to read. Each connection carries one request and has a bounded time, so
+/// that whoever holds connections open holds the others up for as long and no longer.
+/// Errors when the runtime cannot take the socket.
+pub async fn serve(listener: std::net::TcpListener, operator: Arc<dyn Operator>) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                connections.spawn(converse(stream, Arc::clone(&operator)));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Answers the request of one connection.
+async fn converse(stream: TcpStream, operator: Arc<dyn Operator>) {
+    let service = service_fn(move |request| respond(request, Arc::clone(&operator)));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(CONNECTION_TIME_MAX)
+        .keep_alive(false)
+        .max_buf_size(HEAD_OCTETS_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    // What goes wrong here concerns this client alone, and it notices.
+    let _ = timeout(CONNECTION_TIME_MAX, connection).await;
+}
+
+async fn respond(
+    request: HttpRequest<Incoming>,
+    operator: Arc<dyn Operator>,
+) -> Result<HttpResponse<String>, Infallible> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to change here\n");
+        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(refusal);
+    }
+    if request.uri().path() != PATH {
+        return Ok(plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n"));
+    }
+    let collected = tokio::task::spawn_blocking(move || operator.carry_out(Request::Metrics)).await;
+    Ok(match collected {
+        Ok(Response::Metrics(text)) => {
+            let mut response = HttpResponse::new(text);
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(FORMAT));
+            response
+        }
+        Ok(_) | Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the numbers cannot be collected\n"),
+    })
+}
+
+fn plain(status: StatusCode, text: &str) -> HttpResponse<String> {
+    let mut response = HttpResponse::new(text.to_owned());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Configuration, Upstream};
+
+    fn stats(numbers: &[(&str, &str, u64)]) -> Stats {
+        let mut stats = Stats::new();
+        for (group, name, value) in numbers {
+            stats.entry((*group).to_owned()).or_default().insert((*name).to_owned(), *value);
+        }
+        stats
+    }
+
+    fn check(numbers: &[(&str, &str, u64)], expect: &str) {
+        let own: Descriptions<'_> = &[("engine", &[("cache_hits", "Queries answered from the cache.")])];
+        let text = text(&stats(numbers), &Status::default(), &BTreeMap::new(), own);
+        assert!(text.contains(expect), "{text}");
+    }
+
+    #[test]
+    fn counters_have_their_help_and_end_in_total() {
+        check(
+            &[("engine", "cache_hits", 7)],
+            "# HELP gannet_engine_cache_hits_total Queries answered from the cache.\n\
+             # TYPE gannet_engine_cache_hits_total counter\n\
+             gannet_engine_cache_hits_total 7\n",
+        );
+        check(&[("downloads", "octets", 7)], "\ngannet_downloads_bytes_total 7\n");
+    }
+
+    #[test]
+    fn parts_of_one_thing_are_one_metric() {
+        check(
+            &[("engine", "queries_udp", 1), ("engine", "queries_tcp", 2)],
+            "# TYPE gannet_queries_total counter\n\
+             gannet_queries_total{transport=\"tcp\"} 2\n\
+             gannet_queries_total{transport=\"udp\"} 1\n",
+        );
+        check(
+            &[("engine", "noerror", 1), ("engine", "other_rcode", 2)],
+            "gannet_replies_total{rcode=\"NOERROR\"} 1\ngannet_replies_total{rcode=\"other\"} 2\n",
+        );
+        check(&[("effect.router", "waiting", 3)], "\ngannet_effect_waiting{effect=\"router\"} 3\n");
+    }
+
+    #[test]
+    fn interfaces_with_dots_keep_their_names() {
+        check(&[("xdp.eth0.7", "taken", 5)], "{interface=\"eth0.7\",verdict=\"taken\"} 5\n");
+        check(
+            &[("xdp.eth0.7", "mode-native", 1)],
+            "\ngannet_xdp_mode_info{interface=\"eth0.7\",mode=\"native\"} 1\n",
+        );
+        check(
+            &[("xdp.eth0.7.queue-3", "lost-ring-full", 5)],
+            "{interface=\"eth0.7\",queue=\"3\",reason=\"ring_full\"} 5\n",
+        );
+    }
+
+    #[test]
+    fn prefixes_of_strangers_do_not_become_labels() {
+        let stats = stats(&[("xdp.eth0.banned", "192.0.2.0/24", 5)]);
+        let text = text(&stats, &Status::default(), &BTreeMap::new(), &[]);
+        assert!(!text.contains("192.0.2.0"), "{text}");
+    }
+
+    #[test]
+    fn what_would_break_a_label_is_escaped() {
+        check(&[("label", "a\"b\\c\nd", 1)], r#"gannet_label_queries_total{label="a\"b\\c\nd"} 1"#);
+    }
+
+    #[test]
+    fn times_are_in_seconds() {
+        let upstream = Upstream {
+            server: "192.0.2.1".into(),
+            health: "down".into(),
+            round_trip_ms: Some(12.5),
+            ..Upstream::default()
+        };
+        let status = Status {
+            upstreams: BTreeMap::from([("default".to_owned(), vec![upstream])]),
+            configuration: Configuration { is_last_reload_refused: true, ..Configuration::default() },
+            ..Status::default()
+        };
+        let text = text(&Stats::new(), &status, &BTreeMap::new(), &[]);
+        let labels = "{pool=\"default\",server=\"192.0.2.1\"}";
+        for line in [
+            format!("gannet_upstream_round_trip_seconds{labels} 0.012500\n"),
+            format!("gannet_upstream_up{labels} 0\n"),
+            "gannet_configuration_last_reload_refused 1\n".to_owned(),
+        ] {
+            assert!(text.contains(&line), "{text}");
+        }
+    }
+}
