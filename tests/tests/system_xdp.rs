@@ -166,6 +166,14 @@ fn role() {
         "bystander" => bystander(),
         "flows" => flows(),
         "is-dropped" => is_dropped(),
+        "serve-narrow" => serve_narrow(folder),
+        "ask-for-much" => ask_for_much(),
+        "serve-limited" => serve_limited(folder),
+        "offend" => offend(),
+        "is-banned" => is_banned(),
+        "is-let-in" => is_let_in(),
+        "share" => share(folder),
+        "join" => join(folder),
         other => panic!("no role {other}"),
     }
 }
@@ -239,6 +247,9 @@ fn serve(folder: &Path, mode: &str) {
     wait_for(folder, "end", || false);
     be_dropped_and_let_in_again(folder, &server);
     be_banned_and_let_in_again(folder, &server);
+    check_routes_and_trust_again(folder, &server);
+    let metrics = server.command(&["stats", "--prometheus"]);
+    tell(folder, "metrics", &metrics.stdout);
     let stats = server.command(&["stats"]);
     tell(folder, "stats", &stats.stdout);
     let (status, log, _) = server.stop();
@@ -269,6 +280,229 @@ fn be_dropped_and_let_in_again(folder: &Path, server: &Server) {
     reload(&text);
     tell(folder, "not-dropping", b"");
     wait_for(folder, "was-let-in", || false);
+}
+
+/// Has the program check the way back, which it does not find as long as the loopback interface forwards nothing, and ends that.
+fn check_routes_and_trust_again(folder: &Path, server: &Server) {
+    let config = server.directory().join("gannet.yaml");
+    let text = std::fs::read_to_string(&config).expect("the configuration");
+    let count =
+        |name: &str| counter(&String::from_utf8_lossy(&server.command(&["stats"]).stdout), "xdp.s0", name);
+    let reload = |text: &str| {
+        std::fs::write(&config, text).expect("a writable directory");
+        let output = server.command(&["reload"]);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(output.status.success() && !said.contains("restart"), "{said}");
+    };
+    std::fs::write("/proc/sys/net/ipv4/conf/lo/forwarding", "0").expect("root may");
+    assert_eq!(count("misrouted"), 0);
+    reload(&text.replace("interfaces: s0,", "interfaces: s0, check-routes: true,"));
+    let taken = count("taken");
+    tell(folder, "checking", b"");
+    wait_for(folder, "was-checked", || false);
+    assert_eq!((count("misrouted"), count("taken")), (200, taken));
+    reload(&text);
+    tell(folder, "trusting", b"");
+    wait_for(folder, "was-trusted", || false);
+    assert_eq!((count("misrouted"), count("taken")), (200, taken + 200));
+}
+
+/// A name whose addresses take more than a narrow interface takes, and less than the largest message.
+const MANY: &str = "many.example.org";
+
+/// Serves an interface whose packets have 600 octets at most.
+fn serve_narrow(folder: &Path) {
+    let addresses: Vec<String> = (1..=50).map(|last| format!("192.168.2.{last}")).collect();
+    let mut server = Server::start(&format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"{}:53\"]\n\
+         xdp: {{interfaces: s0, mode: native}}\n\
+         local: {{{MANY}: [{}]}}\n",
+        SERVER[0],
+        addresses.join(", ")
+    ));
+    server.wait_for_log("queries are taken past the kernel's network stack");
+    let whole = server.ask(&Ask::new(MANY, Rtype::A).edns(1232));
+    assert!(!whole.has(Flags::TC) && whole.answers().len() == 50 && whole.bytes().len() > 600);
+    tell(folder, "ready", b"");
+    wait_for(folder, "asked", || false);
+    let stats = server.command(&["stats"]);
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    assert_eq!(counter(&stats, "listen", "xdp_replies"), 1, "{stats}");
+}
+
+/// Asks for more than one packet holds: the reply is cut to what does, and whole over TCP.
+fn ask_for_much() {
+    let server = SocketAddr::new(SERVER[0].parse().expect("an address"), 53);
+    let ask = Ask::new(MANY, Rtype::A).edns(1232);
+    let socket = socket_to(server);
+    socket.send(&ask.bytes()).expect("sent");
+    let heard = Heard::new(receive(&socket));
+    assert!(heard.has(Flags::TC), "{:?}", heard.answers());
+    assert!(heard.bytes().len() <= 600 - 40 - 8, "{} octets", heard.bytes().len());
+    assert_eq!(testkit::TcpClient::connect(server).ask(&ask).answers().len(), 50);
+}
+
+/// Limits its clients, and bans those who keep on: first for long, then for a second.
+fn serve_limited(folder: &Path) {
+    let mut server = Server::start(&format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"0.0.0.0:53\"]\n\
+         xdp: {{interfaces: s0, mode: native}}\n\
+         limits: {{rate: {{per-second: 1, burst: 5, slip: 0, ban-for: 1h, ban-after: 50}}}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n"
+    ));
+    server.wait_for_log("queries are taken past the kernel's network stack");
+    let stats = |server: &Server| String::from_utf8_lossy(&server.command(&["stats"]).stdout).into_owned();
+    let reload = |server: &Server, from: &str, to: &str| {
+        let config = server.directory().join("gannet.yaml");
+        let text = std::fs::read_to_string(&config).expect("the configuration");
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&config, text.replace(from, to)).expect("a writable directory");
+        assert!(server.command(&["reload"]).status.success());
+    };
+    assert_eq!(counter(&stats(&server), "bans", "rate"), 0);
+    tell(folder, "ready", b"");
+    server.wait_for_log("banned for a time: it kept on being over the rate limit prefix=10.77.0.0/24");
+    testkit::eventually("the program knows of it", || stats(&server).contains("xdp.s0.banned.10.77.0.0/24 "));
+    let said = stats(&server);
+    assert_eq!((counter(&said, "bans", "rate"), counter(&said, "bans", "rate-begun")), (1, 1), "{said}");
+    assert!((1..=3600).contains(&counter(&said, "bans.seconds-left", "10.77.0.0/24")), "{said}");
+    assert!(counter(&said, "engine", "limited") >= 50, "{said}");
+    let dropped = counter(&said, "xdp.s0", "dropped");
+    tell(folder, "banned", b"");
+    wait_for(folder, "was-banned", || false);
+    let said = stats(&server);
+    assert!(counter(&said, "xdp.s0", "dropped") > dropped, "{said}");
+    // Whom the limit does not concern is not dropped with the neighbours.
+    reload(&server, "ban-after: 50", "ban-after: 50, exempt: 10.77.0.1");
+    tell(folder, "exempt", b"");
+    wait_for(folder, "was-exempt", || false);
+    reload(&server, "ban-for: 1h, ban-after: 50, exempt: 10.77.0.1", "exempt: 192.0.2.1");
+    testkit::eventually("who nobody bans any more is let in", || !stats(&server).contains("xdp.s0.banned."));
+    reload(&server, "exempt: 192.0.2.1", "ban-for: 1s, ban-after: 50");
+    tell(folder, "forgiving", b"");
+    wait_for(folder, "was-let-in", || false);
+    let said = stats(&server);
+    assert!(counter(&said, "bans", "rate-begun") >= 1, "{said}");
+    server.wait_for_log("not banned any more prefix=10.77.0.0/24");
+    let (status, log, _) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+}
+
+/// Asks far more than is allowed.
+fn offend() {
+    let socket = socket_to(SocketAddr::new(SERVER[0].parse().expect("an address"), 53));
+    for _ in 0..200 {
+        socket.send(&Ask::new(LOCAL, Rtype::A).bytes()).expect("sent");
+    }
+}
+
+/// Hears nothing over UDP, and is answered over TCP, where nobody can forge an address.
+fn is_banned() {
+    let server = SocketAddr::new(SERVER[0].parse().expect("an address"), 53);
+    let socket = socket_to(server);
+    socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+    socket.send(&Ask::new(LOCAL, Rtype::A).bytes()).expect("sent");
+    assert!(socket.recv(&mut [0; 512]).is_err(), "{server} answers");
+    let heard = testkit::TcpClient::connect(server).ask(&Ask::new(LOCAL, Rtype::A));
+    assert_eq!(heard.answers().len(), 1);
+}
+
+/// Is answered over UDP, sooner or later.
+fn is_let_in() {
+    let socket = socket_to(SocketAddr::new(SERVER[0].parse().expect("an address"), 53));
+    socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+    testkit::eventually("it is answered again", || {
+        socket.send(&Ask::new(LOCAL, Rtype::A).bytes()).is_ok() && socket.recv(&mut [0; 512]).is_ok()
+    });
+}
+
+/// Starts a server on another port of the same interface, with these settings of `xdp`; an error is what it says when it gives up.
+fn second(folder: &Path, xdp: &str) -> Result<Server, String> {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let yaml = format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"{}:5353\"]\n\
+         xdp: {{interfaces: s0, mode: native, {xdp}}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n",
+        SERVER[0]
+    );
+    let config = folder.join("second.yaml");
+    let trial =
+        yaml.replace("\"@ADDRESS@\", ", "").replace("@DIRECTORY@", &directory.path().display().to_string());
+    if xdp.contains("keep") {
+        std::fs::write(&config, trial).expect("a writable directory");
+        let output = testkit::program(directory.path()).args(["run", "-c"]).arg(config).output();
+        let output = output.expect("the program starts");
+        assert!(!output.status.success());
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let mut server = Server::start_in(directory, &yaml);
+    server.wait_for_log("queries are taken past the kernel's network stack");
+    Ok(server)
+}
+
+/// Two servers on one interface.
+fn share(folder: &Path) {
+    let first = Server::start(&format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"{}:53\"]\n\
+         xdp: {{interfaces: s0, mode: native}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n",
+        SERVER[0]
+    ));
+    // The first is left alone unless it is said otherwise.
+    let said = second(folder, "existing: keep").err().expect("an error");
+    assert!(said.contains("the interface s0 cannot be used"), "{said}");
+    assert!(said.contains("another XDP program is there (gannet, id "), "{said}");
+    let taken = || counter(&String::from_utf8_lossy(&first.command(&["stats"]).stdout), "xdp.s0", "taken");
+    tell(folder, "kept", b"");
+    wait_for(folder, "asked-1", || false);
+    assert_eq!(taken(), 200);
+    // Whoever replaces it takes queries for its own addresses; the first one's go to the kernel's sockets.
+    let other = second(folder, "existing: replace").expect("a server");
+    tell(folder, "replaced", b"");
+    wait_for(folder, "asked-2", || false);
+    let stats = first.command(&["stats"]);
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    assert_eq!(counter(&stats, "xdp.s0", "taken"), 200, "{stats}");
+    assert!(counter(&stats, "engine", "queries_udp") >= 400, "{stats}");
+    drop(other);
+}
+
+/// Joins the program of somebody else, whose map of sockets is pinned.
+fn join(folder: &Path) {
+    let root = folder.join("bpf");
+    std::fs::create_dir_all(&root).expect("a directory");
+    let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&root).status().expect("mount runs");
+    assert!(mounted.success());
+    let pinned = root.join("sockets");
+    let filter = xdp::Filter::load(&xdp::FilterPlan::new()).expect("a program");
+    filter.sockets().pin(&pinned).expect("a pinned map");
+    filter.serve(SocketAddr::new(SERVER[0].parse().expect("an address"), 53)).expect("a destination");
+    let interface = xdp::Interface::find("s0").expect("the interface");
+    let _attached = filter.attach(&interface, xdp::Way::Native, xdp::Existing::Keep).expect("attached");
+    let mut server = Server::start(&format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
+         listen: [\"@ADDRESS@\", \"{}:53\"]\n\
+         xdp: {{interfaces: s0, map: \"{}\"}}\n\
+         local: {{{LOCAL}: [192.168.1.10]}}\n",
+        SERVER[0],
+        pinned.display()
+    ));
+    let line = server.wait_for_log("queries are taken past the kernel's network stack");
+    assert!(line.contains("foreign-copy"), "{line}");
+    tell(folder, "joined", b"");
+    wait_for(folder, "asked", || false);
+    let stats = server.command(&["stats", "--prometheus"]);
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    assert!(stats.contains("gannet_xdp_mode_info{interface=\"s0\",mode=\"foreign-copy\"} 1"), "{stats}");
+    assert!(stats.contains("gannet_listen_xdp_replies_total 200\n"), "{stats}");
+    assert_eq!(filter.verdicts().expect("counts").taken, 200);
+    drop(server);
+    drop(Command::new("umount").arg(&root).status());
 }
 
 /// Drops the client's queries by a set that changes while the server runs, and takes them again.
@@ -426,6 +660,12 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     topology.wait_for("not-banning", &mut server);
     topology.client("bystander");
     topology.tell("was-welcome");
+    topology.wait_for("checking", &mut server);
+    topology.client("bystander");
+    topology.tell("was-checked");
+    topology.wait_for("trusting", &mut server);
+    topology.client("bystander");
+    topology.tell("was-trusted");
     topology.wait_for("stats", &mut server);
     Topology::end(role, server);
     let text = |note: &str| String::from_utf8(topology.read(note)).expect("text");
@@ -439,6 +679,16 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
     }
     // It was AF_XDP that answered, not the sockets behind it.
     let stats = text("stats");
+    let metrics = text("metrics");
+    let mode = role.strip_prefix("serve-").unwrap_or("native");
+    for sample in [
+        format!("gannet_xdp_mode_info{{interface=\"s0\",mode=\"{mode}\"}} 1\n"),
+        "gannet_xdp_ring_entries{interface=\"s0\",queue=\"0\"} 2048\n".to_owned(),
+        "gannet_xdp_program_frames_total{interface=\"s0\",verdict=\"dropped\"} 4\n".to_owned(),
+        "gannet_xdp_lost_packets_total{interface=\"s0\",queue=\"0\",reason=\"ring_full\"} 0\n".to_owned(),
+    ] {
+        assert!(metrics.contains(&sample), "no {sample}in {metrics}");
+    }
     let taken = counter(&stats, "listen", "xdp_datagrams");
     // Of the corpus some pass: a reply, and what is less than a header. Each case has a marker behind it.
     let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 2 * 200;
@@ -457,6 +707,61 @@ fn af_xdp_and_the_kernel_give_the_same_bytes() {
 #[test]
 fn so_does_af_xdp_in_generic_mode_on_two_queues() {
     gives_the_same_bytes("serve-generic", 2);
+}
+
+#[test]
+fn a_reply_is_no_longer_than_a_packet() {
+    let Some(topology) = Topology::new(1) else { return };
+    for (namespace, interface) in [(&topology.client, "c0"), (&topology.server, "s0")] {
+        ip(&format!("-n {namespace} link set {interface} mtu 600")).expect("another MTU");
+    }
+    let mut server = topology.start(&topology.server, "serve-narrow");
+    topology.wait_for("ready", &mut server);
+    topology.client("ask-for-much");
+    topology.tell("asked");
+    Topology::end("serve-narrow", server);
+}
+
+#[test]
+fn whoever_keeps_on_being_over_the_limit_is_banned_for_a_time() {
+    let Some(topology) = Topology::new(1) else { return };
+    let mut server = topology.start(&topology.server, "serve-limited");
+    topology.wait_for("ready", &mut server);
+    topology.client("offend");
+    topology.wait_for("banned", &mut server);
+    topology.client("is-banned");
+    topology.tell("was-banned");
+    topology.wait_for("exempt", &mut server);
+    topology.client("is-let-in");
+    topology.tell("was-exempt");
+    topology.wait_for("forgiving", &mut server);
+    topology.client("offend");
+    topology.client("is-let-in");
+    topology.tell("was-let-in");
+    Topology::end("serve-limited", server);
+}
+
+#[test]
+fn another_program_is_kept_or_replaced_as_is_set() {
+    let Some(topology) = Topology::new(1) else { return };
+    let mut server = topology.start(&topology.server, "share");
+    topology.wait_for("kept", &mut server);
+    topology.client("bystander");
+    topology.tell("asked-1");
+    topology.wait_for("replaced", &mut server);
+    topology.client("bystander");
+    topology.tell("asked-2");
+    Topology::end("share", server);
+}
+
+#[test]
+fn a_program_of_somebody_else_is_joined_as_is_set() {
+    let Some(topology) = Topology::new(1) else { return };
+    let mut server = topology.start(&topology.server, "join");
+    topology.wait_for("joined", &mut server);
+    topology.client("bystander");
+    topology.tell("asked");
+    Topology::end("join", server);
 }
 
 #[test]

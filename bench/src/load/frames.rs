@@ -20,6 +20,9 @@ const PORTS: std::ops::Range<u16> = 20_000..20_064;
 const GRACE: Duration = Duration::from_millis(500);
 /// How long the generator sleeps at most while it waits for the time of the next query.
 const NAP: Duration = Duration::from_millis(1);
+/// The least time between two batches at a rate. A generator that was kept from its processor must not make up for it at once:
+/// the pair of interfaces holds 256 packets, and drops what is more.
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// A stretch of asking.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +33,13 @@ pub struct Stretch {
     pub time: Duration,
 }
 
-/// What came of a stretch, with what was lost on replies' way back in the tally's remark.
+/// What came of a stretch.
 pub struct Asked {
     /// What came of it.
     pub tally: Tally,
-    /// Packets that were dropped at the generator's own end.
+    /// Queries that never got to the server's end, because the queue between the interfaces was full.
+    pub lost_there: u64,
+    /// Replies that were dropped because that queue was full the other way, or at the generator's own end.
     pub lost_here: u64,
     /// The mean of replies in each slice, in microseconds; `None` where there was none.
     pub means_us: Vec<Option<f64>>,
@@ -74,7 +79,7 @@ impl<'a> Asker<'a> {
 
     /// Asks for a stretch, and waits for the last replies.
     pub fn ask(&mut self, stretch: Stretch) -> Result<Asked, String> {
-        let dropped_before = self.dropped_here()?;
+        let [there_before, here_before] = self.dropped()?;
         let slices = stretch.time.as_nanos().div_ceil(SLICE.as_nanos()) as usize;
         let mut course = Course {
             sent: vec![Sent::default(); PORTS.len() << 10],
@@ -82,6 +87,7 @@ impl<'a> Asker<'a> {
             sums_ns: vec![0; slices],
         };
         let begun = Instant::now();
+        let mut not_before = Duration::ZERO;
         loop {
             let now = begun.elapsed();
             self.hear(&mut course, now);
@@ -92,6 +98,7 @@ impl<'a> Asker<'a> {
             }
             let due = match stretch.rate {
                 _ if is_over => 0,
+                Some(_) if now < not_before => 0,
                 Some(rate) => {
                     ((now.as_secs_f64() * rate) as u64).saturating_sub(course.tally.sent).min(BATCH)
                 }
@@ -99,7 +106,9 @@ impl<'a> Asker<'a> {
             };
             let sent = self.send(&mut course, due, begun);
             let left = self.socket.finish();
-            if sent == 0 {
+            if sent != 0 {
+                not_before = now + PAUSE;
+            } else {
                 xdp::socket::wait(&[(&self.socket, left)], NAP).map_err(|error| error.to_string())?;
             }
         }
@@ -111,21 +120,22 @@ impl<'a> Asker<'a> {
         }
         tally.lost = tally.sent.saturating_sub(tally.answered + tally.wrong_content);
         tally.elapsed = stretch.time;
-        let lost_here = self.dropped_here()?.saturating_sub(dropped_before);
+        let [there, here] = self.dropped()?;
+        let (lost_there, lost_here) = (there.saturating_sub(there_before), here.saturating_sub(here_before));
         let means_us = tally
             .slices
             .iter()
             .zip(sums_ns)
             .map(|(slice, sum)| (slice.answered != 0).then(|| sum as f64 / slice.answered as f64 / 1e3));
         let means_us = means_us.collect();
-        Ok(Asked { tally, lost_here, means_us })
+        Ok(Asked { tally, lost_there, lost_here, means_us })
     }
 
-    /// Returns how many packets to the client's end were dropped: before they got there, because its queue was full, or there.
-    fn dropped_here(&self) -> Result<u64, String> {
+    /// Returns how many packets have been dropped on their way to the server's end, and to the client's or there.
+    fn dropped(&self) -> Result<[u64; 2], String> {
         let statistics = self.socket.statistics().map_err(|error| error.to_string())?;
         let here = statistics.receive_dropped + statistics.receive_ring_full + statistics.fill_ring_empty;
-        Ok(here + self.pair.server.dropped_sending()?)
+        Ok([self.pair.client.dropped_sending()?, here + self.pair.server.dropped_sending()?])
     }
 
     /// Takes what has come.

@@ -84,10 +84,13 @@ fn asker<'a>(pair: &'a Pair, packets: &'a Packets, plan: &Plan) -> Result<Asker<
 
 /// Says what was lost, and where as far as that is known.
 fn lost_text(asked: &Asked) -> String {
-    match (asked.tally.lost, asked.lost_here) {
-        (0, _) => "none lost".to_owned(),
-        (lost, 0) => format!("{lost} lost"),
-        (lost, here) => format!("{lost} lost, {here} of them by the generator"),
+    let Asked { tally, lost_there, lost_here, .. } = asked;
+    match (tally.lost, *lost_there, *lost_here) {
+        (0, ..) => "none lost".to_owned(),
+        (lost, 0, 0) => format!("{lost} lost"),
+        (lost, there, here) => {
+            format!("{lost} lost, {there} before the server's interface and {here} behind it")
+        }
     }
 }
 

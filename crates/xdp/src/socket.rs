@@ -192,7 +192,7 @@ impl Level {
     /// Frames that bridge 34 ms at 30,000 packets a second, and fit a processor's own cache.
     const LEAST: u32 = 1024;
     /// Batches that must be small before there are fewer frames again.
-    const CALM: u32 = 4096;
+    const CALM: u32 = 512;
 
     /// A card that writes into the frames itself holds many of them: it gets what the ring has room for.
     const fn new(entries: u32, is_zero_copy: bool) -> Self {
@@ -204,7 +204,7 @@ impl Level {
     /// Hears how many frames the kernel had left when a batch was done, and returns how many there are to be.
     const fn after(&mut self, left: u32) -> u32 {
         let used = self.now.saturating_sub(left);
-        if used > self.now / 4 && self.now < self.most {
+        if used > self.now / 2 && self.now < self.most {
             self.now = self.most;
             self.calm = 0;
         } else if used > self.now / 8 || self.now == self.least {
@@ -543,9 +543,9 @@ mod tests {
     #[test]
     fn frames_to_receive_into_follow_the_traffic() {
         let mut level = Level::new(4096, false);
-        assert_eq!(level.after(1024 - 256), 1024);
+        assert_eq!(level.after(1024 - 512), 1024);
         // A backlog brings all that the ring holds.
-        assert_eq!(level.after(1024 - 257), 4096);
+        assert_eq!(level.after(1024 - 513), 4096);
         assert_eq!(level.after(0), 4096);
         // They become fewer when it has been calm for long, and not below the least.
         for _ in 1..Level::CALM {
