@@ -419,57 +419,38 @@ fn is_let_in() {
     });
 }
 
-/// Starts a server on another port of the same interface, with these settings of `xdp`; an error is what it says when it gives up.
-fn second(folder: &Path, xdp: &str) -> Result<Server, String> {
-    let directory = tempfile::TempDir::new().expect("a temporary directory");
-    let yaml = format!(
-        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
-         listen: [\"@ADDRESS@\", \"{}:5353\"]\n\
-         xdp: {{interfaces: s0, mode: native, {xdp}}}\n\
-         local: {{{LOCAL}: [192.168.1.10]}}\n",
-        SERVER[0]
-    );
-    let config = folder.join("second.yaml");
-    let trial =
-        yaml.replace("\"@ADDRESS@\", ", "").replace("@DIRECTORY@", &directory.path().display().to_string());
-    if xdp.contains("keep") {
-        std::fs::write(&config, trial).expect("a writable directory");
-        let output = testkit::program(directory.path()).args(["run", "-c"]).arg(config).output();
-        let output = output.expect("the program starts");
-        assert!(!output.status.success());
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let mut server = Server::start_in(directory, &yaml);
-    server.wait_for_log("queries are taken past the kernel's network stack");
-    Ok(server)
-}
-
-/// Two servers on one interface.
+/// Starts a server on an interface that has a program of somebody else's, which it is to leave alone, and then to replace.
 fn share(folder: &Path) {
-    let first = Server::start(&format!(
-        "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
-         listen: [\"@ADDRESS@\", \"{}:53\"]\n\
-         xdp: {{interfaces: s0, mode: native}}\n\
-         local: {{{LOCAL}: [192.168.1.10]}}\n",
-        SERVER[0]
-    ));
-    // The first is left alone unless it is said otherwise.
-    let said = second(folder, "existing: keep").err().expect("an error");
+    let filter = xdp::Filter::load(&xdp::FilterPlan::new()).expect("a program");
+    let interface = xdp::Interface::find("s0").expect("the interface");
+    let _attached = filter.attach(&interface, xdp::Way::Native, xdp::Existing::Keep).expect("attached");
+    let settings = |existing: &str, address: &str| {
+        format!(
+            "server: {{workers: 1, state-directory: \"@DIRECTORY@\", user: root}}\n\
+             listen: [{address}\"{}:53\"]\n\
+             xdp: {{interfaces: s0, mode: native, existing: {existing}}}\n\
+             local: {{{LOCAL}: [192.168.1.10]}}\n",
+            SERVER[0]
+        )
+    };
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let config = directory.path().join("gannet.yaml");
+    let text = settings("keep", "").replace("@DIRECTORY@", &directory.path().display().to_string());
+    std::fs::write(&config, text).expect("a writable directory");
+    let output = testkit::program(directory.path()).args(["run", "-c"]).arg(config).output();
+    let output = output.expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
     assert!(said.contains("the interface s0 cannot be used"), "{said}");
     assert!(said.contains("another XDP program is there (gannet, id "), "{said}");
-    let taken = || counter(&String::from_utf8_lossy(&first.command(&["stats"]).stdout), "xdp.s0", "taken");
-    tell(folder, "kept", b"");
-    wait_for(folder, "asked-1", || false);
-    assert_eq!(taken(), 200);
-    // Whoever replaces it takes queries for its own addresses; the first one's go to the kernel's sockets.
-    let other = second(folder, "existing: replace").expect("a server");
+    let mut server = Server::start(&settings("replace", "\"@ADDRESS@\", "));
+    server.wait_for_log("queries are taken past the kernel's network stack");
     tell(folder, "replaced", b"");
-    wait_for(folder, "asked-2", || false);
-    let stats = first.command(&["stats"]);
+    wait_for(folder, "asked", || false);
+    let stats = server.command(&["stats"]);
     let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
-    assert_eq!(counter(&stats, "xdp.s0", "taken"), 200, "{stats}");
-    assert!(counter(&stats, "engine", "queries_udp") >= 400, "{stats}");
-    drop(other);
+    assert_eq!(counter(&stats, "listen", "xdp_replies"), 200, "{stats}");
+    assert_eq!(filter.verdicts().expect("counts").taken, 0);
 }
 
 /// Joins the program of somebody else, whose map of sockets is pinned.
@@ -745,12 +726,9 @@ fn whoever_keeps_on_being_over_the_limit_is_banned_for_a_time() {
 fn another_program_is_kept_or_replaced_as_is_set() {
     let Some(topology) = Topology::new(1) else { return };
     let mut server = topology.start(&topology.server, "share");
-    topology.wait_for("kept", &mut server);
-    topology.client("bystander");
-    topology.tell("asked-1");
     topology.wait_for("replaced", &mut server);
     topology.client("bystander");
-    topology.tell("asked-2");
+    topology.tell("asked");
     Topology::end("share", server);
 }
 
