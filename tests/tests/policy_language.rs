@@ -369,6 +369,41 @@ fn a_file_is_explained_without_a_server_and_without_asking() {
 }
 
 #[test]
+fn rules_that_are_left_out_together_are_explained_together() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let stub = Stub::start(Script::default());
+    let rules: String = (1..=12)
+        .map(|number| format!("    - {{if: client in 10.{number}.0.0/16 and do, do: drop}}\n"))
+        .chain((1..=4).map(|number| format!("    - {{if: qname == n{number}.example, do: mark(1)}}\n")))
+        .collect();
+    let config = forwarding(&[&stub], &format!("policy:\n  main:\n{rules}    - forward(default)\n"))
+        .replace("@DIRECTORY@", &directory.path().display().to_string())
+        .replace("@ADDRESS@", "127.0.0.1:0");
+    std::fs::write(directory.path().join("g.yaml"), config).expect("a writable directory");
+    let explain = |arguments: &[&str]| {
+        let output = program(directory.path())
+            .args(["explain", "-c", "g.yaml"])
+            .args(arguments)
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let other = explain(&["www.example"]);
+    contains(&other, "g.yaml:6");
+    contains(&other, "no: the rules from here to line 17 look for other clients");
+    contains(&other, "no: the rules from here to line 21 look for other names");
+    contains(&other, "asks upstream group \"default\"");
+    let third = explain(&["n1.example", "--client", "10.3.0.1"]);
+    contains(&third, "no: the rules from here to line 7 look for other clients");
+    contains(&third, "client in 10.3.0.0/16 and do  ->  yes: 10.3.0.1 is within 10.3.0.0 to 10.3.255.255");
+    contains(&third, "client in 10.3.0.0/16 and do  ->  no: the flag is not set");
+    contains(&third, "no: the rules from here to line 17 look for other clients");
+    contains(&third, "qname == n1.example  ->  yes");
+    contains(&third, "no: the rules from here to line 21 look for other names");
+}
+
+#[test]
 fn policies_are_drawn() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     std::fs::write(

@@ -4,9 +4,11 @@ use engine::PoolId;
 use engine::explain::{Did, Event};
 use engine::ops::cache::CacheStep;
 use engine::program::Op;
+use engine::shortlist::Kind;
 use engine::trace::Note;
 
 use crate::compile::Plans;
+use crate::source::Span;
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +25,14 @@ pub struct Explained {
 
 /// Tells what happened to a query that ran on `plans`.
 pub fn explain(plans: &Plans, events: &[Event]) -> Vec<Explained> {
-    events.iter().filter_map(|event| one(plans, event)).collect()
+    let mut explained = Vec::new();
+    for event in events {
+        match event {
+            Event::Skipped(rules) => skipped(plans, rules, &mut explained),
+            other => explained.extend(one(plans, other)),
+        }
+    }
+    explained
 }
 
 fn one(plans: &Plans, event: &Event) -> Option<Explained> {
@@ -53,6 +62,7 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
             return Some(Explained { outcome, ..Explained::default() });
         }
         Event::Step { at, did } => (usize::from(*at), did),
+        Event::Skipped(_) => return None,
     };
     let op = plans.snapshot.program.ops().get(at)?;
     // What the compiler put between the steps that somebody wrote.
@@ -60,13 +70,7 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
         return None;
     }
     let span = plans.places.get(at).copied()?;
-    if plans.guards.contains(&at) {
-        return guard(plans, at, did);
-    }
-    let place = plans
-        .sources
-        .file(span.file)
-        .map(|source| (source.path.display().to_string(), source.place(span.start).line));
+    let place = place(plans, span);
     let text = plans.sources.text(span).unwrap_or_else(|| op_text(plans, op));
     let (held, outcome) = match did {
         Did::Tested { holds, why } => (Some(*holds), format!("{}: {why}", if *holds { "yes" } else { "no" })),
@@ -89,24 +93,39 @@ fn one(plans: &Plans, event: &Event) -> Option<Explained> {
     Some(Explained { place, text, held, outcome })
 }
 
-/// Tells about a step that stands for several rules; nothing if each of them is looked at after it.
-fn guard(plans: &Plans, at: usize, did: &Did) -> Option<Explained> {
-    let (Did::Tested { holds: false, .. }, Some(Op::SkipUnless(_, skip))) =
-        (did, plans.snapshot.program.ops().get(at))
-    else {
-        return None;
-    };
-    let line = |at: usize| {
-        let span = plans.places.get(at)?;
-        plans
-            .sources
-            .file(span.file)
-            .map(|source| (source.path.display().to_string(), source.place(span.start).line))
-    };
-    let (first, last) = (line(at), line(at + usize::from(*skip)));
-    let until = last.map_or(String::new(), |(_, last)| format!(" to line {last}"));
-    let outcome = format!("no: the rules from here{until} look for other names");
-    Some(Explained { place: first, text: String::new(), held: Some(false), outcome })
+/// Returns the file and the line of a place.
+fn place(plans: &Plans, span: Span) -> Option<(String, u32)> {
+    let source = plans.sources.file(span.file)?;
+    Some((source.path.display().to_string(), source.place(span.start).line))
+}
+
+/// Tells about rules that were left out; those in a row that ask for the same are told together.
+fn skipped(plans: &Plans, rules: &[(u16, Kind)], explained: &mut Vec<Explained>) {
+    for alike in rules.chunk_by(|(_, kind), (_, next)| kind == next) {
+        let span = |(at, _): &(u16, Kind)| plans.places.get(usize::from(*at)).copied();
+        let (Some((_, kind)), Some(first)) = (alike.first(), alike.first().and_then(span)) else { continue };
+        let what = match kind {
+            Kind::Qtype => "other types",
+            Kind::Flags => "other flags, or an answer",
+            Kind::Marks => "other marks",
+            Kind::Listener => "other listeners",
+            Kind::Transport => "other transports",
+            Kind::ClientMac => "other hardware addresses",
+            Kind::Client => "other clients",
+            Kind::Qname => "other names",
+            Kind::Test => "something that this query is not",
+        };
+        let (text, outcome) = match alike.last().and_then(span).and_then(|last| place(plans, last)) {
+            Some((_, line)) if alike.len() > 1 => {
+                (String::new(), format!("no: the rules from here to line {line} look for {what}"))
+            }
+            _ => {
+                let text = plans.sources.text(first).unwrap_or_default();
+                (text, format!("no: this rule looks for {what}"))
+            }
+        };
+        explained.push(Explained { place: place(plans, first), text, held: Some(false), outcome });
+    }
 }
 
 const fn note_text(note: Note) -> &'static str {

@@ -13,6 +13,7 @@ use wire::{Folded, Rcode};
 use crate::matchers::text::TextSource;
 use crate::matchers::{Facts, Matcher};
 use crate::names::Sought;
+use crate::shortlist::{Kind, Seek, Shortlist};
 use crate::snapshot::Snapshot;
 use crate::trace::{Note, StepOutcome, Tracer};
 use crate::want::{Failure, Outcome, PoolId, Want};
@@ -41,6 +42,8 @@ pub enum Event {
         /// What it did.
         did: Did,
     },
+    /// Rules were left out: the first step of each, and what it asks for that the query has not.
+    Skipped(Vec<(u16, Kind)>),
     /// What was waited for came.
     Came {
         /// The response code.
@@ -153,6 +156,10 @@ impl Tracer for Recorder {
 
     fn test(&mut self, at: u16, matcher: &Matcher, facts: Facts<'_>, holds: bool) {
         self.put(Event::Step { at, did: Did::Tested { holds, why: why(matcher, facts, holds) } });
+    }
+
+    fn skipped(&mut self, _: u16, (list, seek, to): (&Shortlist, Seek, u16), facts: Facts<'_>) {
+        self.put(Event::Skipped(list.skipped(seek, to, facts).collect()));
     }
 
     fn note(&mut self, note: Note) {

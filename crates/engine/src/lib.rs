@@ -26,6 +26,7 @@ pub mod reply;
 mod resume;
 pub mod reverse;
 mod run;
+pub mod shortlist;
 pub mod snapshot;
 pub mod special;
 #[cfg(test)]
@@ -250,6 +251,7 @@ impl Engine {
             answer: None,
             errand: None,
             depth: 0,
+            looked: 0,
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
@@ -258,11 +260,20 @@ impl Engine {
             folded: &self.folded,
             random: &self.random,
         };
-        let Scratch { message, spare, ttl_offsets, errands, distances } = &mut self.scratch;
+        let Scratch { message, spare, ttl_offsets, errands, distances, candidates } = &mut self.scratch;
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let events = &mut self.events;
-        let mut work = Workspace { message, spare, ttl_offsets, ttl_count: None, events, distances, errands };
+        let mut work = Workspace {
+            message,
+            spare,
+            ttl_offsets,
+            ttl_count: None,
+            events,
+            distances,
+            errands,
+            candidates,
+        };
         let end = run.interpret(&desktop, &mut work, tracer);
         let nobodys;
         let answer = match &end {

@@ -18,6 +18,7 @@ use crate::ops::outgoing::Change;
 use crate::ops::quickest::Quickest;
 use crate::ops::split::SplitStep;
 use crate::ops::ttl::TtlRule;
+use crate::shortlist::{Seek, Shortlist};
 
 /// Steps that one query may take, calls included; longer programs are refused when they are loaded.
 pub const STEPS_MAX: u32 = 65_536;
@@ -32,6 +33,8 @@ pub enum Op {
     SkipIf(Matcher, u16),
     /// Skips the next so many steps.
     Skip(u16),
+    /// Skips the rules that do not concern the query.
+    Seek(Seek),
     /// Goes on at a step further on or back, and comes back at [`Op::Return`].
     Call(u16),
     /// Ends the innermost call; outside of one, ends the program.
@@ -121,6 +124,11 @@ impl Position {
         self.next = self.next.saturating_add(steps);
     }
 
+    /// Goes on at a step of the same routine.
+    pub(crate) const fn go_to(&mut self, step: u16) {
+        self.next = step;
+    }
+
     /// Goes on at a step and forgets the open calls.
     pub(crate) const fn jump(&mut self, target: u16) {
         self.next = target;
@@ -181,6 +189,7 @@ pub enum ProgramError {
 /// A checked program.
 pub struct Program {
     ops: Box<[Op]>,
+    shortlists: Box<[Shortlist]>,
     longest: u32,
     changes_answers: bool,
     large_sets: Box<[Arc<NameSet>]>,
@@ -199,9 +208,23 @@ enum Way {
 impl Program {
     /// Checks that every way through the steps ends, and how long the longest is.
     // Once per configuration.
-    pub fn new(mut ops: Vec<Op>) -> Result<Self, ProgramError> {
+    pub fn new(ops: Vec<Op>) -> Result<Self, ProgramError> {
+        Self::with_shortlists(ops, std::vec![])
+    }
+
+    /// Does the same for steps of which some use shortlists.
+    // Once per configuration.
+    pub fn with_shortlists(mut ops: Vec<Op>, shortlists: Vec<Shortlist>) -> Result<Self, ProgramError> {
         if ops.len() >= usize::from(u16::MAX) {
             return Err(ProgramError::TooLong);
+        }
+        for (at, op) in ops.iter().enumerate() {
+            if let Op::Seek(seek) = op {
+                let list = shortlists.get(usize::from(seek.list));
+                if !list.is_some_and(|list| list.leads_forward(*seek, at, ops.len())) {
+                    return Err(ProgramError::Target { at });
+                }
+            }
         }
         let mut ways = std::vec![Way::Unknown; ops.len() + 1];
         let (longest, _) = measure(&ops, 0, &mut ways)?;
@@ -216,7 +239,14 @@ impl Program {
         });
         let large_sets = large_sets(&ops);
         let zone_step = ops.iter().position(|op| matches!(op, Op::Zone(_)));
-        Ok(Self { ops: ops.into_boxed_slice(), longest, changes_answers, large_sets, zone_step })
+        Ok(Self {
+            ops: ops.into_boxed_slice(),
+            shortlists: shortlists.into_boxed_slice(),
+            longest,
+            changes_answers,
+            large_sets,
+            zone_step,
+        })
     }
 
     /// Returns the first sets that names asked for are compared with and that are so large that looking ahead pays.
@@ -236,6 +266,11 @@ impl Program {
     /// little the client takes.
     pub(crate) const fn changes_answers(&self) -> bool {
         self.changes_answers
+    }
+
+    /// Returns what [`Op::Seek`] looks at.
+    pub(crate) const fn shortlists(&self) -> &[Shortlist] {
+        &self.shortlists
     }
 
     /// Returns the steps.
@@ -416,6 +451,8 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
     };
     Ok(match ops.get(at) {
         Some(Op::SkipUnless(_, skip) | Op::SkipIf(_, skip)) => [Some(at + 1), target(*skip)?],
+        // A rule that is left out is skipped: leaving out several is to skip one after the other.
+        Some(Op::Seek(seek)) => [Some(at + 1), target(seek.steps)?],
         Some(Op::Skip(skip)) => [target(*skip)?, None],
         Some(Op::Return | Op::Accept | Op::Drop | Op::Reject(..) | Op::Goto(_)) | None => [None, None],
         Some(

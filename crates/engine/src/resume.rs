@@ -23,6 +23,7 @@ use crate::ops::split::{
 use crate::program::{Op, Position};
 use crate::reply::Reply;
 use crate::run::{Desktop, End, Run, Workspace, nothing};
+use crate::shortlist::Candidates;
 use crate::snapshot::Snapshot;
 use crate::trace::{NoTrace, Tracer};
 use crate::want::{EndedBranch, Failure, Outcome, Want, Won};
@@ -172,6 +173,7 @@ impl Suspended {
             answer: None,
             errand: None,
             depth: self.depth,
+            looked: 0,
         }
     }
 
@@ -210,6 +212,7 @@ pub(crate) struct Scratch {
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     pub(crate) errands: Vec<Box<Suspended>>,
     pub(crate) distances: Distances,
+    pub(crate) candidates: Box<Candidates>,
 }
 
 impl Scratch {
@@ -220,6 +223,7 @@ impl Scratch {
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             errands: Vec::with_capacity(ERRANDS_MAX),
             distances: Distances::default(),
+            candidates: Box::default(),
         }
     }
 
@@ -541,6 +545,7 @@ impl Engine {
             answer: None,
             errand: None,
             depth: 0,
+            looked: 0,
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
@@ -617,6 +622,7 @@ impl Scratch {
             events,
             distances: &mut self.distances,
             errands: &mut self.errands,
+            candidates: &mut self.candidates,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::ops::quickest::Distances;
 use crate::ops::split::Parted;
 use crate::program::{Matcher, Op, Position};
 use crate::resume::Suspended;
+use crate::shortlist::Candidates;
 use crate::snapshot::Snapshot;
 use crate::trace::{StepOutcome, Tracer};
 use crate::want::Want;
@@ -48,6 +49,8 @@ pub(crate) struct Run<'q> {
     pub(crate) errand: Option<(Position, Fill)>,
     /// Splits that it is inside of.
     pub(crate) depth: u8,
+    /// The number of its last look at a shortlist; 0 before the first.
+    pub(crate) looked: u64,
 }
 
 /// How a run ended.
@@ -92,6 +95,8 @@ pub(crate) struct Workspace<'w> {
     /// Work that no client waits for.
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
     pub(crate) errands: &'w mut Vec<Box<Suspended>>,
+    /// What is left of the last shortlist that was looked at.
+    pub(crate) candidates: &'w mut Candidates,
 }
 
 impl Workspace<'_> {
@@ -134,6 +139,18 @@ impl Run<'_> {
                     let holds = self.test(step, matcher, desktop, work, tracer);
                     if holds {
                         self.at.skip(*steps);
+                    }
+                    continue;
+                }
+                Op::Seek(seek) => {
+                    if let Some(list) = snapshot.program.shortlists().get(usize::from(seek.list)) {
+                        let facts = Facts { run: self, desktop, message: work.message };
+                        let (to, looked) = list.seek(*seek, facts, self.looked, work.candidates);
+                        if to != self.at.next() {
+                            tracer.skipped(step as u16, (list, *seek, to), facts);
+                            self.at.go_to(to);
+                        }
+                        self.looked = looked;
                     }
                     continue;
                 }

@@ -5,6 +5,7 @@
 use crate::events::Path;
 use crate::explain::Recorder;
 use crate::matchers::{Facts, Matcher};
+use crate::shortlist::{Seek, Shortlist};
 use crate::want::Want;
 
 /// What came of one step.
@@ -47,6 +48,9 @@ pub trait Tracer {
     /// Step number `at` looked whether `matcher` holds.
     fn test(&mut self, at: u16, matcher: &Matcher, facts: Facts<'_>, holds: bool);
 
+    /// Step number `at` goes on at another and leaves rules out, as a shortlist says.
+    fn skipped(&mut self, at: u16, by: (&Shortlist, Seek, u16), facts: Facts<'_>);
+
     /// Something decided before the first step.
     fn note(&mut self, note: Note);
 
@@ -69,6 +73,9 @@ impl Tracer for NoTrace {
 
     #[inline(always)]
     fn test(&mut self, _: u16, _: &Matcher, _: Facts<'_>, _: bool) {}
+
+    #[inline(always)]
+    fn skipped(&mut self, _: u16, _: (&Shortlist, Seek, u16), _: Facts<'_>) {}
 
     #[inline(always)]
     fn note(&mut self, _: Note) {}

@@ -9,7 +9,7 @@ mod resolv;
 mod tls;
 mod upstreams;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,8 +68,6 @@ pub struct Plans {
     pub jobs: Arc<Jobs>,
     /// What each step of the policy is called: its line and what stands there.
     pub steps: Arc<[String]>,
-    /// Steps that skip rules for names that none of them looks for; nobody wrote them.
-    pub guards: Arc<BTreeSet<usize>>,
     /// What it was written in.
     pub sources: Arc<Sources>,
     /// Zones that are served.
@@ -353,7 +351,7 @@ pub fn compile_again(
     let mut found = diagnostics(problems, &loaded.sources);
     found.extend(found_in_zones);
     let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
-    let program::Compiled { program, places, guards, connection_tests, rate_cells } = compiled;
+    let program::Compiled { program, places, connection_tests, rate_cells } = compiled;
     keep.rate_cells = rate_cells;
     let steps = steps(&program, &places, &loaded.sources);
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
@@ -385,7 +383,6 @@ pub fn compile_again(
         places: places.into(),
         zones,
         signing,
-        guards: Arc::new(guards),
         sources,
         jobs,
         steps,
@@ -407,7 +404,7 @@ fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]>
         let (Some(source), Some(text)) = (source, text) else {
             return if matches!(op, Op::Event(_)) { "record" } else { "built in" }.to_owned();
         };
-        let is_test = matches!(op, Op::SkipIf(..) | Op::SkipUnless(..));
+        let is_test = matches!(op, Op::SkipIf(..) | Op::SkipUnless(..) | Op::Seek(_));
         let mut name = format!("{}:", source.place(place.start).line);
         if is_test {
             name.push_str(" if");
@@ -472,7 +469,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
     let lists = settings
         .sets
         .iter()
-        .flat_map(|set| set.lists.iter().map(move |list| crate::sets::file_of(set, list, directory)));
+        .flat_map(|set| set.lists.iter().filter_map(move |list| crate::sets::file_of(set, list, directory)));
     let mut files: Vec<PathBuf> = lists.collect();
     files.extend(settings.zones.iter().map(|zone| zone.file.value.clone()));
     files.extend(tls::files(settings).cloned());

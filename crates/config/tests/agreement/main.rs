@@ -38,6 +38,7 @@ const TESTS: &[&str] = &[
     "client in some|192.0.2.0/24",
     "client starts-with 10.",
     "client-id == anna",
+    "client-mac == 00:00:5e:00:53:01",
     "rd",
     "cd",
     "ad",
@@ -179,6 +180,73 @@ fn policies() -> impl Strategy<Value = String> {
     (rules(0), rules(1), rules(2), rules(3)).prop_map(|(a, b, c, d)| format!("{COMMON}policy:\n{a}{b}{c}{d}"))
 }
 
+/// What rules of long policies begin with: things that rule many of them out at once.
+const LEADS: &[&str] = &[
+    "qname in suffix:example",
+    "qname in suffix:a.example|exact:b.other",
+    "qname in exact:a1.example|suffix:x.other",
+    "qname in suffix:other|keyword:ad",
+    "qname in some",
+    "qname in some|exact:a.example",
+    "qname contains ample",
+    "not qname in suffix:b.example",
+    "qtype == A",
+    "qtype in [AAAA, MX, TYPE300]",
+    "not qtype == A",
+    "(qtype == AAAA or mark(1))",
+    "client in 10.0.0.0/8",
+    "client in 10.1.0.0/16|2001:db8::/32",
+    "client in some|192.0.2.0/24",
+    "not client in 10.0.0.0/8|203.0.113.0/24",
+    "client-mac == 00:00:5e:00:53:01",
+    "client-mac in 00:00:5e:00:53:02|00:00:5e:00:53:03",
+    "transport == tcp",
+    "edns-size < 1000",
+    "do",
+    "not rd",
+    "mark == 1",
+    "mark in [2, 3]",
+    "not mark(3)",
+    "answer",
+    "answer has A",
+    "rcode == nxdomain",
+];
+
+/// What rules of long policies mostly do, so that queries get to later ones.
+const SMALL_ACTIONS: &[&str] = &[
+    "mark(1)",
+    "mark(2)",
+    "mark(3)",
+    "unmark(2)",
+    "unmark",
+    "block(nodata, continue)",
+    "ttl(max 100s)",
+    "forget",
+];
+
+/// Policies of which the first has many rules, as people who block and route a lot write them.
+fn long_policies() -> impl Strategy<Value = String> {
+    let lead = || prop::sample::select(LEADS).prop_map(str::to_owned);
+    let condition = prop_oneof![
+        3 => lead(),
+        3 => (lead(), lead()).prop_map(|(one, other)| format!("{one} and {other}")),
+        1 => (lead(), conditions()).prop_map(|(lead, other)| format!("{other} or {lead}")),
+        1 => conditions(),
+    ];
+    let small = prop::sample::select(SMALL_ACTIONS).prop_map(|action| format!("['{action}']"));
+    let action = prop_oneof![4 => small, 1 => Just(format!("['{FORWARD}']")), 1 => actions(0)];
+    let rules = prop::collection::vec((condition, action), 9..90).prop_map(|rules| {
+        rules
+            .iter()
+            .map(|(condition, actions)| format!("    - if: {condition}\n      do: {actions}\n"))
+            .collect()
+    });
+    (rules, policies()).prop_map(|(rules, others): (String, String)| {
+        let (head, rest) = others.split_once("policy:\n  main:\n").expect("it begins so");
+        format!("{head}policy:\n  main:\n{rules}{rest}")
+    })
+}
+
 /// A query.
 #[derive(Clone, Debug)]
 struct Asked {
@@ -286,6 +354,33 @@ fn ask(engine: &mut Engine, asked: &Asked) -> Option<Said> {
     }
 }
 
+/// Asks an engine on these policies, and a reader of them.
+fn check(text: &str, queries: &[Asked]) -> Result<(), TestCaseError> {
+    let text = format!("allow: any\n{text}");
+    let loaded = match load_text(Path::new("x"), &text, &System) {
+        Ok(loaded) => loaded,
+        Err(found) => panic!("{}\n{text}", found[0].line()),
+    };
+    let plans = match compile(&loaded, &[], None, &System) {
+        Ok(plans) => plans,
+        Err(found) => panic!("{}\n{text}", found[0].line()),
+    };
+    let (reclaim, _) = channel();
+    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
+    let mut engine = Engine::new(cell, Arc::default());
+    engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
+    for asked in queries {
+        prop_assert_eq!(
+            ask(&mut engine, asked),
+            Reader::said(&loaded.settings, asked),
+            "{:?}\n{}",
+            asked,
+            &text
+        );
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -294,25 +389,14 @@ proptest! {
         text in policies(),
         queries in prop::collection::vec(queries(), 16),
     ) {
-        let text = format!("allow: any\n{text}");
-        let loaded = match load_text(Path::new("x"), &text, &System) {
-            Ok(loaded) => loaded,
-            Err(found) => panic!("{}\n{text}", found[0].line()),
-        };
-        let plans = match compile(&loaded, &[], None, &System) {
-            Ok(plans) => plans,
-            Err(found) => panic!("{}\n{text}", found[0].line()),
-        };
-        let (reclaim, _) = channel();
-        let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
-        let mut engine = Engine::new(cell, Arc::default());
-        engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
-        for asked in &queries {
-            prop_assert_eq!(
-                ask(&mut engine, asked),
-                Reader::said(&loaded.settings, asked),
-                "{:?}\n{}", asked, &text
-            );
-        }
+        check(&text, &queries)?;
+    }
+
+    #[test]
+    fn rules_that_are_left_out_would_not_have_been_taken(
+        text in long_policies(),
+        queries in prop::collection::vec(queries(), 16),
+    ) {
+        check(&text, &queries)?;
     }
 }

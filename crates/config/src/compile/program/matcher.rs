@@ -13,7 +13,7 @@ use listen::LOCAL_LISTENERS_FROM;
 use sets::{AddressSet, NameSet};
 use wire::Rtype;
 
-use super::Emitter;
+use super::{Emitter, Parts};
 use crate::diagnostic::Problem;
 use crate::policy::Test;
 use crate::policy::condition::{AddressTerm, CertificatePart, NameTerm, TextOperator, TextSource, TextTest};
@@ -22,23 +22,11 @@ use crate::source::{At, Span};
 
 /// Returns matchers of which one holds when the test does; none: it never does.
 pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Vec<Matcher> {
+    if let Some(found) = of_query(emitter.parts, test) {
+        return found;
+    }
     let one = match test {
-        Test::Qname(terms) => return names_or_lists(emitter, terms),
-        Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter, terms)),
-        Test::Qtype(types) => Matcher::Qtype(type_set(types)),
-        // Worked out before.
-        Test::Qclass(_) | Test::Opcode(_) | Test::Env(_) => return Vec::new(),
-        Test::Flag(flag) => Matcher::Flag(*flag),
-        Test::WantsDnssec => Matcher::WantsDnssec,
-        Test::Edns => Matcher::Edns,
-        Test::EdnsOption(codes) => Matcher::EdnsOption(codes.as_slice().into()),
-        Test::EdnsSize(min, max) => Matcher::EdnsSize { min: *min, max: *max },
-        Test::Client(terms) => Matcher::Client(addresses(emitter, terms)),
-        Test::ClientMac(macs) => Matcher::ClientMac(Macs::new(macs.clone())),
         Test::Listener(names) => Matcher::Listener(listeners(emitter, names)),
-        Test::Transport(terms) => Matcher::Transport(terms.iter().map(|term| term.value).collect()),
-        Test::Now(hours) => Matcher::Now(Box::new(Hours::new(hours.windows.clone(), hours.offsets()))),
-        Test::Random(share) => Matcher::Random(*share),
         Test::Rate(rate) => {
             // Two rules that say the same count apart: one query must not count twice.
             let mut key = format!("{rate:?}");
@@ -49,6 +37,7 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
             emitter.rate_cells.insert(key, Arc::clone(&cells));
             Matcher::Rate(Box::new(Rate::new(rate.subject, rate.count, rate.period_ms, rate.burst, cells)))
         }
+        Test::Random(share) => Matcher::Random(*share),
         Test::Mark(marks) => match marks.as_slice() {
             [mark] => Matcher::Mark(*mark),
             marks => Matcher::Marks(marks.iter().fold(0, |bits, mark| bits | 1 << (mark & 63))),
@@ -57,13 +46,10 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         Test::Answered => Matcher::Answered,
         Test::Rcode(rcodes) => Matcher::Rcode(rcodes.as_slice().into()),
         Test::AnswerType(types) => Matcher::AnswerType(type_set(types)),
-        Test::AnswerAddress(terms) => Matcher::AnswerAddress(addresses(emitter, terms)),
-        Test::PtrAddress(terms) => Matcher::ReverseAddress(addresses(emitter, terms)),
+        Test::AnswerAddress(terms) => Matcher::AnswerAddress(addresses(emitter.parts, terms)),
+        Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter.parts, terms)),
         Test::Text(source, test) => match &source.value {
-            TextSource::Qname => text_matcher(text::TextSource::Qname, text_test(test)),
-            TextSource::Client => text_matcher(text::TextSource::Client, text_test(test)),
             TextSource::AnswerAddress => text_matcher(text::TextSource::AnswerAddress, text_test(test)),
-            TextSource::ClientId => Matcher::ClientId(text_test(test)),
             TextSource::ServerName => connection(emitter, ConnectionText::ServerName, test, place),
             TextSource::Path => connection(emitter, ConnectionText::Path, test, place),
             TextSource::Header(name) => {
@@ -73,13 +59,79 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
                 let (text, test) = certificate(*part, test);
                 connection(emitter, text, &test, place)
             }
-            // Worked out before.
-            TextSource::Qtype | TextSource::Rcode | TextSource::Mark | TextSource::Env(_) => {
-                return Vec::new();
-            }
+            // Worked out before, or of the query.
+            TextSource::Qtype
+            | TextSource::Rcode
+            | TextSource::Mark
+            | TextSource::Env(_)
+            | TextSource::Qname
+            | TextSource::Client
+            | TextSource::ClientId => return Vec::new(),
         },
+        // Worked out before, or of the query.
+        Test::Qclass(_)
+        | Test::Opcode(_)
+        | Test::Env(_)
+        | Test::Qname(_)
+        | Test::Qtype(_)
+        | Test::Flag(_)
+        | Test::WantsDnssec
+        | Test::Edns
+        | Test::EdnsOption(_)
+        | Test::EdnsSize(..)
+        | Test::Client(_)
+        | Test::ClientMac(_)
+        | Test::Transport(_)
+        | Test::Now(_)
+        | Test::PtrAddress(_) => return Vec::new(),
     };
     vec![one]
+}
+
+/// Does the same for tests that look at nothing but the query, its client and the time; `None` for others.
+pub(super) fn of_query(parts: &Parts<'_>, test: &Test) -> Option<Vec<Matcher>> {
+    let one = match test {
+        Test::Qname(terms) => return Some(names_or_lists(parts, terms)),
+        Test::Qtype(types) => Matcher::Qtype(type_set(types)),
+        Test::Flag(flag) => Matcher::Flag(*flag),
+        Test::WantsDnssec => Matcher::WantsDnssec,
+        Test::Edns => Matcher::Edns,
+        Test::EdnsOption(codes) => Matcher::EdnsOption(codes.as_slice().into()),
+        Test::EdnsSize(min, max) => Matcher::EdnsSize { min: *min, max: *max },
+        Test::Client(terms) => Matcher::Client(addresses(parts, terms)),
+        Test::ClientMac(macs) => Matcher::ClientMac(Macs::new(macs.clone())),
+        Test::Transport(terms) => Matcher::Transport(terms.iter().map(|term| term.value).collect()),
+        Test::Now(hours) => Matcher::Now(Box::new(Hours::new(hours.windows.clone(), hours.offsets()))),
+        Test::PtrAddress(terms) => Matcher::ReverseAddress(addresses(parts, terms)),
+        Test::Text(source, test) => match &source.value {
+            TextSource::Qname => text_matcher(text::TextSource::Qname, text_test(test)),
+            TextSource::Client => text_matcher(text::TextSource::Client, text_test(test)),
+            TextSource::ClientId => Matcher::ClientId(text_test(test)),
+            TextSource::Qtype
+            | TextSource::Rcode
+            | TextSource::Mark
+            | TextSource::Env(_)
+            | TextSource::AnswerAddress
+            | TextSource::ServerName
+            | TextSource::Path
+            | TextSource::Header(_)
+            | TextSource::Certificate(_) => return None,
+        },
+        Test::Qclass(_)
+        | Test::Opcode(_)
+        | Test::Env(_)
+        | Test::Listener(_)
+        | Test::Random(_)
+        | Test::Rate(_)
+        | Test::Mark(_)
+        | Test::Answer
+        | Test::Answered
+        | Test::Rcode(_)
+        | Test::AnswerType(_)
+        | Test::AnswerAddress(_)
+        | Test::AnswerCname(_) => return None,
+    };
+    Some(vec![one])
 }
 
 fn text_matcher(source: text::TextSource, test: text::TextTest) -> Matcher {
@@ -87,9 +139,9 @@ fn text_matcher(source: text::TextSource, test: text::TextTest) -> Matcher {
 }
 
 /// Returns what looks at the name asked for: sets with exceptions look at type and client too.
-fn names_or_lists(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Vec<Matcher> {
+fn names_or_lists(parts: &Parts<'_>, terms: &[At<NameTerm>]) -> Vec<Matcher> {
     let list = |term: &At<NameTerm>| match &term.value {
-        NameTerm::Set(name) => emitter.parts.sets.list(name),
+        NameTerm::Set(name) => parts.sets.list(name),
         NameTerm::Pattern(_) => None,
     };
     let (lists, plain): (Vec<_>, Vec<_>) =
@@ -98,20 +150,20 @@ fn names_or_lists(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Vec<Matcher>
         lists.into_iter().filter_map(|(list, _)| list.map(Matcher::Listed)).collect();
     if !plain.is_empty() {
         let plain: Vec<At<NameTerm>> = plain.into_iter().map(|(_, term)| term).collect();
-        matchers.push(Matcher::Qname(names(emitter, &plain)));
+        matchers.push(Matcher::Qname(names(parts, &plain)));
     }
     matchers
 }
 
-fn names(emitter: &Emitter<'_>, terms: &[At<NameTerm>]) -> Arc<NameSet> {
-    emitter.parts.sets.names(terms.iter().map(|term| match &term.value {
+fn names(parts: &Parts<'_>, terms: &[At<NameTerm>]) -> Arc<NameSet> {
+    parts.sets.names(terms.iter().map(|term| match &term.value {
         NameTerm::Pattern(pattern) => Term::Inline(pattern),
         NameTerm::Set(name) => Term::Set(name),
     }))
 }
 
-fn addresses(emitter: &Emitter<'_>, terms: &[At<AddressTerm>]) -> Arc<AddressSet> {
-    emitter.parts.sets.addresses(terms.iter().map(|term| match &term.value {
+fn addresses(parts: &Parts<'_>, terms: &[At<AddressTerm>]) -> Arc<AddressSet> {
+    parts.sets.addresses(terms.iter().map(|term| match &term.value {
         AddressTerm::Prefixes(some) => Term::Inline(some.as_slice()),
         AddressTerm::Set(name) => Term::Set(name),
     }))
@@ -121,14 +173,8 @@ fn addresses(emitter: &Emitter<'_>, terms: &[At<AddressTerm>]) -> Arc<AddressSet
 fn listeners(emitter: &mut Emitter<'_>, names: &[At<String>]) -> Box<[ListenerId]> {
     let mut ids = Vec::new();
     for name in names {
-        let open = emitter.parts.listeners;
-        let found =
-            open.iter().enumerate().filter(|(_, other)| other.as_deref() == Some(name.value.as_str()));
         let before = ids.len();
-        ids.extend(found.map(|(number, _)| ListenerId(u16::try_from(number).unwrap_or(u16::MAX))));
-        let local = emitter.parts.local_sockets.iter().zip(LOCAL_LISTENERS_FROM..);
-        let named = local.filter(|(other, _)| other.as_deref() == Some(name.value.as_str()));
-        ids.extend(named.map(|(_, number)| ListenerId(number)));
+        ids.extend(listener_ids(emitter.parts, &name.value));
         if ids.len() == before {
             emitter.problems.push(
                 Problem::warning(name.span, format!("listener \"{}\" is not open yet", name.value))
@@ -137,6 +183,12 @@ fn listeners(emitter: &mut Emitter<'_>, names: &[At<String>]) -> Box<[ListenerId
         }
     }
     ids.into_boxed_slice()
+}
+
+/// Returns the numbers of the listeners of this name that are open.
+pub(super) fn listener_ids<'p>(parts: &'p Parts<'_>, name: &'p str) -> impl Iterator<Item = ListenerId> + 'p {
+    let sockets = (0..).zip(parts.listeners).chain((LOCAL_LISTENERS_FROM..).zip(parts.local_sockets));
+    sockets.filter(move |(_, other)| other.as_deref() == Some(name)).map(|(number, _)| ListenerId(number))
 }
 
 /// Returns what looks at the outcome of a test of the connection, which is made when that begins.

@@ -8,16 +8,17 @@ mod fold;
 mod listed;
 mod matcher;
 mod outgoing;
+mod shortlist;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::matchers::Matcher;
 use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
 use engine::records::Records;
 use engine::reverse::ReverseTable;
+use engine::shortlist::{RULES_MAX, Seek, Shortlist};
 use engine::snapshot::ConnectionTest;
 use sets::AddressSet;
 use wire::HashKey;
@@ -30,9 +31,9 @@ use crate::jobs::Jobs;
 use crate::load::Surroundings;
 use crate::policy::action::answer::Answer;
 use crate::policy::action::{Addresses, Meaning};
-use crate::policy::{Action, Condition, ENTRY, NameTerm, Rule, Test};
+use crate::policy::{Action, Condition, ENTRY, Test};
 use crate::sets::{Sets, Term};
-use crate::settings::{CacheSettings, NamePattern, Policy, Settings};
+use crate::settings::{CacheSettings, Policy, Settings};
 use crate::source::{At, Span};
 use fold::Folder;
 use matcher::text_test;
@@ -67,8 +68,6 @@ pub(super) struct Compiled {
     pub(super) program: Program,
     /// Where each step was written.
     pub(super) places: Box<[Span]>,
-    /// Steps that skip rules for names that none of them looks for.
-    pub(super) guards: BTreeSet<usize>,
     /// What is asked about connections when they begin.
     pub(super) connection_tests: Box<[ConnectionTest]>,
     /// What rates are counted in, by what they say.
@@ -86,15 +85,16 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         ops: Vec::new(),
         places: Vec::new(),
         targets: Vec::new(),
-        guards: BTreeSet::new(),
+        shortlists: Vec::new(),
         group_branches: Vec::new(),
         connection_tests: Vec::new(),
         rate_cells: BTreeMap::new(),
         view: 0,
     };
     let starts = emitter.all();
-    let Emitter { problems: found, mut ops, places, targets, guards, connection_tests, rate_cells, .. } =
-        emitter;
+    let Emitter {
+        problems: found, mut ops, places, targets, shortlists, connection_tests, rate_cells, ..
+    } = emitter;
     problems.extend(found);
     let starts = match starts {
         Ok(starts) => starts,
@@ -116,12 +116,11 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
     }
     let last = places.last().copied().unwrap_or(Span::BUILT_IN);
     let place = |at: usize| places.get(at).copied().unwrap_or(last);
-    let error = match Program::new(ops) {
+    let error = match Program::with_shortlists(ops, shortlists) {
         Ok(program) => {
             return Some(Compiled {
                 program,
                 places: places.into_boxed_slice(),
-                guards,
                 connection_tests: connection_tests.into_boxed_slice(),
                 rate_cells,
             });
@@ -166,8 +165,8 @@ struct Emitter<'a> {
     places: Vec<Span>,
     /// Steps that lead to policies, whose places are known at the end.
     targets: Vec<Target<'a>>,
-    /// Steps that skip rules for names that none of them looks for.
-    guards: BTreeSet<usize>,
+    /// What rules out rules that follow each other.
+    shortlists: Vec<Shortlist>,
     /// Branches that ask a group: the split's step, which branch, the group, and where that is said.
     group_branches: Vec<(usize, usize, &'a str, Span)>,
     connection_tests: Vec<ConnectionTest>,
@@ -191,44 +190,6 @@ enum Way {
     /// By a branch.
     Branch(usize),
 }
-
-/// Returns rules on names of which the name must fit one if the condition is to hold, if it looks at the name like that.
-fn needed_names(condition: &Condition) -> Option<Vec<&NamePattern>> {
-    let parts = match condition {
-        Condition::All(parts) => parts.as_slice(),
-        other => std::slice::from_ref(other),
-    };
-    // What is skipped is not counted.
-    if parts.iter().any(counts) {
-        return None;
-    }
-    parts.iter().find_map(|part| match part {
-        Condition::Test(Test::Qname(terms)) => terms
-            .iter()
-            .map(|term| match &term.value {
-                NameTerm::Pattern(pattern) => Some(pattern),
-                // Its own look-up is as good.
-                NameTerm::Set(_) => None,
-            })
-            .collect(),
-        _ => None,
-    })
-}
-
-/// Returns whether looking at a condition counts a query.
-fn counts(condition: &Condition) -> bool {
-    match condition {
-        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(counts),
-        Condition::Not(inside) => counts(inside),
-        Condition::Test(Test::Rate(_)) => true,
-        Condition::Test(_) | Condition::Constant(_) | Condition::Named(_) => false,
-    }
-}
-
-/// Rules in a row that look for names from which one look-up for all of them pays.
-const GUARD_RULES_MIN: usize = 4;
-/// Names of one such look-up: what is kept twice stays small.
-const GUARD_NAMES_MAX: usize = 4096;
 
 /// Views whose answers caches can keep apart.
 const VIEWS_MAX: u16 = 1 << 14;
@@ -276,23 +237,25 @@ impl<'a> Emitter<'a> {
     /// Writes the choice of the policy in which a query begins; what is in no view goes on with what comes next.
     fn views(&mut self) -> Result<(), Span> {
         let mut policies = vec![ENTRY];
+        let mut views = Vec::new();
         for view in &self.parts.settings.views {
             let name = view.policy.value.as_str();
             let number = policies.iter().position(|policy| *policy == name).unwrap_or_else(|| {
                 policies.push(name);
                 policies.len() - 1
             });
-            self.view = u16::try_from(number).ok().filter(|&number| number < VIEWS_MAX).ok_or(view.span)?;
-            let mut end = Label::default();
+            let number = u16::try_from(number).ok().filter(|&number| number < VIEWS_MAX).ok_or(view.span)?;
             let condition = self.fold(&view.condition.value, view.span);
-            if condition == Condition::Constant(false) {
-                continue;
+            if condition != Condition::Constant(false) {
+                views.push(((name, number, view.span), condition));
             }
-            self.test(&condition, false, &mut end, view.span);
-            self.call(name, Op::Goto, view.span);
-            self.bind(end).map_err(|()| view.span)?;
         }
-        Ok(())
+        self.stretches(&views, |emitter, &(name, number, place), condition, end| {
+            emitter.test(condition, false, end, place);
+            emitter.view = number;
+            emitter.call(name, Op::Goto, place);
+            place
+        })
     }
 
     fn fold(&mut self, condition: &Condition, place: Span) -> Condition {
@@ -333,52 +296,60 @@ impl<'a> Emitter<'a> {
                 _ => rules.push((rule, condition)),
             }
         }
-        let mut guarded: Option<(Label, usize)> = None;
-        for (number, &(rule, ref condition)) in rules.iter().enumerate() {
-            if guarded.is_none() {
-                guarded = self.guard(&rules[number..], policy).map(|(label, count)| (label, number + count));
-            }
-            let mut end = Label::default();
-            self.test(condition, false, &mut end, rule.condition.as_ref().map_or(rule.span, |at| at.span));
+        self.stretches(&rules, |emitter, rule, condition, end| {
+            let place = rule.condition.as_ref().map_or(rule.span, |at| at.span);
+            emitter.test(condition, false, end, place);
             for action in &rule.actions {
-                self.action(&action.value, action.span);
+                emitter.action(&action.value, action.span);
             }
-            self.bind(end).map_err(|()| rule.span)?;
-            if guarded.as_ref().is_some_and(|&(_, end)| end == number + 1)
-                && let Some((label, _)) = guarded.take()
-            {
-                self.bind(label).map_err(|()| rule.span)?;
-            }
-        }
+            rule.span
+        })?;
         // The end of the entry policy ends the query; the end of another goes back.
         let end = if policy.name.value == ENTRY { Op::Accept } else { Op::Return };
         self.push(end, policy.name.span);
         Ok(())
     }
 
-    /// If the first of these rules all look for names, writes one look-up that skips them for every other name; returns
-    /// where that leads, and how many rules it is for.
-    fn guard(&mut self, rules: &[(&'a Rule, Condition)], policy: &Policy) -> Option<(Label, usize)> {
-        let mut names = Vec::new();
-        let mut count = 0;
-        for (_, condition) in rules {
-            let Some(needed) = needed_names(condition) else { break };
-            names.extend(needed);
-            count += 1;
-            if names.len() >= GUARD_NAMES_MAX {
-                break;
+    /// Writes rules that follow each other. `write` writes one and returns its place; what does not concern the query
+    /// skips to the label.
+    fn stretches<T>(
+        &mut self,
+        rules: &[(T, Condition)],
+        mut write: impl FnMut(&mut Self, &T, &Condition, &mut Label) -> Span,
+    ) -> Result<(), Span> {
+        for stretch in rules.chunks(RULES_MAX) {
+            let conditions: Vec<&Condition> = stretch.iter().map(|(_, condition)| condition).collect();
+            let shortlist = shortlist::compile(self, &conditions);
+            let number = u16::try_from(self.shortlists.len()).unwrap_or(u16::MAX);
+            let seek = |rule: usize| {
+                let can_skip = shortlist.as_ref().is_some_and(|list| list.can_skip(rule));
+                can_skip.then_some(Seek { list: number, rule: rule as u16, steps: 0 })
+            };
+            let mut starts = Vec::new();
+            for (rule, (what, condition)) in stretch.iter().enumerate() {
+                let mut end = Label::default();
+                let seek_at = seek(rule).map(|seek| {
+                    end.0.push(self.ops.len());
+                    // Its place is that of the condition.
+                    self.push(Op::Seek(seek), Span::BUILT_IN);
+                    self.ops.len() - 1
+                });
+                let start = self.ops.len();
+                // Longer programs are refused as a whole.
+                starts.push(u16::try_from(start).unwrap_or(u16::MAX));
+                let place = write(self, what, condition, &mut end);
+                if let (Some(at), Some(&first)) = (seek_at, self.places.get(start)) {
+                    self.places[at] = first;
+                }
+                self.bind(end).map_err(|()| place)?;
+            }
+            starts.push(u16::try_from(self.ops.len()).unwrap_or(u16::MAX));
+            if let Some(mut list) = shortlist {
+                list.set_starts(starts);
+                self.shortlists.push(list);
             }
         }
-        if count < GUARD_RULES_MIN {
-            return None;
-        }
-        let set = self.parts.sets.names(names.into_iter().map(Term::Inline));
-        self.guards.insert(self.ops.len());
-        let label = Label(vec![self.ops.len()]);
-        let first = rules.first().and_then(|(rule, _)| rule.condition.as_ref());
-        let place = first.map_or(policy.name.span, |condition| condition.span);
-        self.push(Op::SkipUnless(Matcher::Qname(set), 0), place);
-        Some((label, count))
+        Ok(())
     }
 
     /// Says that a rule is never taken.
@@ -461,9 +432,10 @@ impl<'a> Emitter<'a> {
         let here = self.ops.len();
         for at in label.0 {
             let distance = u16::try_from(here - at - 1).map_err(|_| ())?;
-            if let Some(Op::SkipIf(_, skip) | Op::SkipUnless(_, skip) | Op::Skip(skip)) = self.ops.get_mut(at)
-            {
-                *skip = distance;
+            match self.ops.get_mut(at) {
+                Some(Op::SkipIf(_, skip) | Op::SkipUnless(_, skip) | Op::Skip(skip)) => *skip = distance,
+                Some(Op::Seek(seek)) => seek.steps = distance,
+                _ => {}
             }
         }
         Ok(())
@@ -515,6 +487,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::load::tests::Memory;
+    use engine::matchers::Matcher;
     use std::path::Path;
 
     /// Writes a program in short.
@@ -531,6 +504,7 @@ mod tests {
             Op::SkipUnless(test, skip) => format!("unless {} +{skip}", matcher(test)),
             Op::SkipIf(test, skip) => format!("if {} +{skip}", matcher(test)),
             Op::Skip(skip) => format!("+{skip}"),
+            Op::Seek(seek) => format!("seek {} +{}", seek.rule, seek.steps),
             Op::Call(target) => format!("call {target}"),
             Op::Return => "return".to_owned(),
             Op::Accept => "accept".to_owned(),
@@ -666,19 +640,26 @@ mod tests {
     }
 
     #[test]
-    fn rules_in_a_row_that_look_for_names_share_a_look_up() {
+    fn rules_that_follow_each_other_share_look_ups() {
         let rule = |name: &str| format!("    - {{if: qname in suffix:{name} and rd, do: drop}}\n");
         let rules = |names: &[&str]| names.iter().map(|name| rule(name)).collect::<String>();
         let one = "unless qname +2; unless other +1; drop";
         check(&format!("  main:\n{}", rules(&["a", "b", "c"])), &format!("{one}; {one}; {one}; accept"));
+        let sought = (1..5).map(|rule| format!("seek {rule} +3; {one}; ")).collect::<String>();
         check(
             &format!("  main:\n    - mark(1)\n{}    - mark(2)\n", rules(&["a", "b", "c", "d"])),
-            &format!("mark 1; unless qname +12; {one}; {one}; {one}; {one}; mark 2; accept"),
+            &format!("mark 1; {sought}mark 2; accept"),
         );
-        // What counts a query is not skipped.
+        // What counts a query is not left out; what would not get to counting is.
         let counting = "    - {if: rate(all) > 1/s and qname in suffix:e, do: drop}\n".repeat(4);
         let one = "unless other +2; unless qname +1; drop";
         check(&format!("  main:\n{counting}"), &format!("{one}; {one}; {one}; {one}; accept"));
+        let counting = "    - {if: qname in suffix:e and rate(all) > 1/s, do: drop}\n".repeat(4);
+        let one = "+3; unless qname +2; unless other +1; drop";
+        check(
+            &format!("  main:\n{counting}"),
+            &format!("seek 0 {one}; seek 1 {one}; seek 2 {one}; seek 3 {one}; accept"),
+        );
     }
 
     #[test]
