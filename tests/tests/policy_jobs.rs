@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use testkit::mikrotik::Router;
 use testkit::{Answer, Ask, Page, Script, Server, Stub, UdpClient, Web, eventually, forwarding};
@@ -387,6 +388,43 @@ fn a_request_is_sent_for_a_query() {
 }
 
 #[test]
+fn an_effect_whose_queue_is_full_loses_what_it_is_told_and_no_query_waits() {
+    const ASKED: u64 = 300;
+    // The web server says nothing for as long as somebody holds this.
+    let gate = Arc::new(Mutex::new(()));
+    let own = Arc::clone(&gate);
+    let web = Web::start(move |_| {
+        drop(own.lock().unwrap_or_else(PoisonError::into_inner));
+        Page::status("204 Fine", "")
+    });
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "effects: {{hook: {{type: http, url: \"{}\", queue: 3, concurrency: 1, patience: 60s}}}}\n\
+             policy: {{main: [{{if: qname in suffix:example.org, do: effect(hook)}}, cache(main), forward(default)]}}\n",
+            web.url("/hook?n={name}")
+        ),
+    ));
+    let held = gate.lock().unwrap_or_else(PoisonError::into_inner);
+    let client = UdpClient::connect(server.address());
+    for id in 0..ASKED {
+        let heard = client.ask(&ask(&format!("n{id}.example.org")).id(id as u16));
+        assert_eq!((heard.rcode(), heard.id()), (Rcode::NOERROR, id as u16));
+    }
+    // Each of them was answered, and the web server has not said a word.
+    let stat = |name: &str| server.stat("effect.hook", name);
+    eventually("what found no room is counted", || stat("dropped") > 0);
+    assert_eq!((stat("done"), stat("failed")), (0, 0));
+    assert!(stat("waiting") <= 3);
+    drop(held);
+    eventually("all of it is done or counted as dropped", || stat("done") + stat("dropped") == ASKED);
+    assert_eq!((stat("failed"), stat("waiting")), (0, 0));
+    assert_eq!(web.heard().len() as u64, stat("done"));
+    assert_eq!(server.stat("events", "dropped"), 0, "the rings had room");
+}
+
+#[test]
 fn a_program_runs_for_a_query() {
     let stub = upstream();
     let server = Server::start(&forwarding(
@@ -463,6 +501,65 @@ fn queries_are_recorded_with_their_way() {
         .expect("the program starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("127.0.0.1 last.example.org A NOERROR"), "{said}");
+}
+
+/// Lets a server record one query, changes the database with some SQL while no server runs, and starts one again with the
+/// same settings.
+fn record_again(recorder: &str, sql: &str) -> Server {
+    let stub = upstream();
+    let config = |stub: &Stub| {
+        forwarding(
+            &[stub],
+            &format!(
+                "recorder: {{file: queries.db, queries: chosen, path: false, {recorder}}}\npolicy: {{main: [{{if: qname in suffix:example.org, do: record}}, forward(default)]}}\n"
+            ),
+        )
+    };
+    let server = Server::start(&config(&stub));
+    server.ask(&ask("old.example.org"));
+    eventually("it is written", || server.stat("recorder", "written") == 1);
+    let (status, log, directory) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+    let database = rusqlite::Connection::open(directory.path().join("queries.db")).expect("a database");
+    database.execute_batch(sql).expect("the database is as the manual says");
+    drop(database);
+    let server = Server::start_in(directory, &config(&stub));
+    server.ask(&ask("new.example.org"));
+    eventually("it is written", || server.stat("recorder", "written") == 1);
+    server
+}
+
+/// Returns the names that are in the record, the newest first.
+fn recorded(server: &Server) -> Vec<String> {
+    let output = server.command(&["log", "-c", "gannet.yaml", "-n", "1000"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = said.lines().filter_map(|line| line.split(' ').find(|word| word.ends_with(".example.org")));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn records_are_kept_for_as_long_as_the_configuration_says() {
+    /// Copies the record, an hour and two hours older.
+    const SQL: &str = "INSERT INTO names (name) VALUES ('older.example.org');
+        INSERT INTO queries SELECT 0, at_ms - 3600000, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path FROM queries;
+        INSERT INTO queries SELECT -1, at_ms - 3600000, waited_ms, client, port, transport, (SELECT id FROM names WHERE name = 'older.example.org'), type, class, rcode, answers, addresses, path FROM queries WHERE id = 0;";
+    let server = record_again("keep: 90m", SQL);
+    eventually("the oldest is removed", || server.stat("recorder", "removed") == 1);
+    assert_eq!(recorded(&server), ["new.example.org", "old.example.org", "old.example.org"]);
+    let server = record_again("keep: 30m", SQL);
+    eventually("the older ones are removed", || server.stat("recorder", "removed") == 2);
+    assert_eq!(recorded(&server), ["new.example.org", "old.example.org"]);
+}
+
+#[test]
+fn the_oldest_records_go_when_there_are_too_many() {
+    // Some three megabytes of records that are all the same age.
+    const SQL: &str = "WITH RECURSIVE n (i) AS (SELECT -30000 UNION ALL SELECT i + 1 FROM n WHERE i < 0)
+        INSERT INTO queries SELECT i, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, '2001:db8::1 2001:db8::2 2001:db8::3 2001:db8::4', path FROM n, queries WHERE queries.id > 0;";
+    let server = record_again("size: 1MiB", SQL);
+    eventually("many are removed", || server.stat("recorder", "removed") > 10_000);
+    assert!(server.stat("recorder", "removed") < 30_000, "and by far not all");
+    assert_eq!(recorded(&server)[..2], ["new.example.org", "old.example.org"]);
 }
 
 #[test]
@@ -591,6 +688,82 @@ fn schedules_are_shown_and_begun() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no schedule \"monthly\""));
     server.wait_for_log("answers written");
+}
+
+#[test]
+fn a_schedule_that_is_still_at_work_is_not_begun_again() {
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        "effects:\n\
+         \x20 slow:\n    type: script\n    command: sh\n    patience: 60s\n\
+         \x20   arguments: [\"-c\", 'echo begun >> begun; mkfifo gate 2>&-; read line < gate']\n    directory: \"@DIRECTORY@\"\n\
+         schedules: [{at: \"0 0 1 1 *\", do: effect(slow), name: yearly}, {at: \"0 0 1 1 *\", do: effect(slow), name: other}]\n",
+    ));
+    let run = |name: &str| server.command(&["jobs", "--run", name]);
+    let shown = || String::from_utf8_lossy(&server.command(&["jobs"]).stdout).into_owned();
+    let begun =
+        || std::fs::read_to_string(server.directory().join("begun")).unwrap_or_default().lines().count();
+    // Opening the gate waits for the program that waits there.
+    let open = || std::fs::write(server.directory().join("gate"), "go\n").expect("a pipe");
+    assert!(run("yearly").status.success());
+    eventually("it begins", || server.directory().join("gate").exists());
+    let again = run("yearly");
+    assert!(!again.status.success());
+    assert!(String::from_utf8_lossy(&again.stderr).contains("\"yearly\" is still at work"), "{again:?}");
+    assert!(shown().contains("at work; left out once, still at work; next 20"), "{}", shown());
+    // Another schedule is not held up, but its effect has a turn of its own.
+    assert!(run("other").status.success());
+    assert_eq!(begun(), 1);
+    open();
+    eventually("the first is done, the second at its gate", || {
+        let shown = shown();
+        let (yearly, other) = shown.split_once("other: ").unwrap_or_default();
+        yearly.contains("done 20")
+            && yearly.contains("effect \"slow\" has ended")
+            && other.contains("at work")
+    });
+    eventually("the second begins", || begun() == 2);
+    open();
+    eventually("both are done", || {
+        !shown().contains("    at work") && shown().matches("done 20").count() == 2
+    });
+    assert_eq!(begun(), 2, "what was left out is not made up for");
+    assert!(run("yearly").status.success(), "it can begin again");
+    eventually("it begins again", || begun() == 3);
+    open();
+}
+
+#[test]
+fn a_refresh_lasts_until_its_lists_are_there() {
+    let gate = Arc::new(Mutex::new(()));
+    let own = Arc::clone(&gate);
+    let web = Web::start(move |_| {
+        drop(own.lock().unwrap_or_else(PoisonError::into_inner));
+        Page::found("one.example\n")
+    });
+    let stub = upstream();
+    let server = Server::start(&forwarding(
+        &[&stub],
+        &format!(
+            "sets: {{listed: {{lists: [{{list: \"names:{}\", refresh: 1d, timeout: 60s}}]}}}}\n\
+             schedules: [{{at: \"0 0 1 1 *\", do: refresh(sets), name: now}}]\n\
+             policy: {{main: [{{if: qname in listed, do: reject(notimp)}}, forward(default)]}}\n",
+            web.url("/list")
+        ),
+    ));
+    eventually("the first list is there", || server.stat("downloads", "fetched") == 1);
+    let shown = || String::from_utf8_lossy(&server.command(&["jobs"]).stdout).into_owned();
+    let held = gate.lock().unwrap_or_else(PoisonError::into_inner);
+    assert!(server.command(&["jobs", "--run", "now"]).status.success());
+    assert!(!server.command(&["jobs", "--run", "now"]).status.success(), "it is still at work");
+    assert!(shown().contains("at work; left out once"), "{}", shown());
+    drop(held);
+    eventually("it is done", || shown().contains("lists asked for anew: 1"));
+    assert_eq!(server.stat("downloads", "fetched"), 2);
+    web.behave(|_| Page::status("500 Oops", ""));
+    assert!(server.command(&["jobs", "--run", "now"]).status.success());
+    eventually("its failure is shown", || shown().contains("lists not fetched: 1 of 1"));
 }
 
 #[test]

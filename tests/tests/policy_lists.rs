@@ -152,8 +152,8 @@ fn listed(url: &str) -> String {
 }
 
 fn refresh(server: &Server) {
-    let output = server.command(&["jobs", "--run", "now"]);
-    assert!(output.status.success(), "{output:?}");
+    // What was begun before may need a moment to come to its end.
+    eventually("the schedule begins", || server.command(&["jobs", "--run", "now"]).status.success());
 }
 
 fn rcode(server: &Server, name: &str) -> Rcode {

@@ -306,7 +306,12 @@ fn jobs_text(jobs: &[api::Job]) -> String {
                 format!("{how} {last}: {}", out::escaped(outcome.as_deref().unwrap_or("")))
             }
         };
-        let _ = writeln!(text, "    {state}; next {}", job.next.as_deref().unwrap_or("never"));
+        let left_out = match job.skipped {
+            0 => String::new(),
+            1 => "; left out once, still at work".to_owned(),
+            times => format!("; left out {times} times, still at work"),
+        };
+        let _ = writeln!(text, "    {state}{left_out}; next {}", job.next.as_deref().unwrap_or("never"));
     }
     if jobs.is_empty() {
         text.push_str("nothing is scheduled (setting schedules)\n");

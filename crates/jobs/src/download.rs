@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -180,6 +181,8 @@ struct Entry {
     due: Option<Instant>,
     failures: u32,
     trouble: Option<String>,
+    /// Who waits for the end of the next download, to hear whether it succeeded.
+    waiting: Vec<Sender<bool>>,
 }
 
 impl Entry {
@@ -188,7 +191,14 @@ impl Entry {
         let meta = text.and_then(|text| Meta::parse(&text));
         // Another URL, or no copy: nothing is known.
         let meta = meta.filter(|meta| meta.url == download.url && download.file.is_file());
-        let mut entry = Self { download: download.clone(), meta, due: None, failures: 0, trouble: None };
+        let mut entry = Self {
+            download: download.clone(),
+            meta,
+            due: None,
+            failures: 0,
+            trouble: None,
+            waiting: Vec::new(),
+        };
         entry.due = entry.next_due();
         entry
     }
@@ -268,17 +278,20 @@ impl Downloads {
         self.shared.changed.notify_all();
     }
 
-    /// Makes the lists of a set, or all, due now; returns how many. The copies stay in use meanwhile.
-    pub(crate) fn refresh(&self, set: Option<&str>) -> usize {
-        let mut count = 0;
+    /// Makes the lists of a set, or all, due now; each tells when it is done whether that succeeded. The copies stay in use
+    /// meanwhile.
+    pub(crate) fn refresh(&self, set: Option<&str>) -> Vec<Receiver<bool>> {
+        let mut ends = Vec::new();
         for entry in lock(&self.shared.entries).iter_mut() {
             if set.is_none_or(|set| entry.download.set == set) {
+                let (sender, receiver) = channel();
                 entry.due = Some(Instant::now());
-                count += 1;
+                entry.waiting.push(sender);
+                ends.push(receiver);
             }
         }
         self.shared.changed.notify_all();
-        count
+        ends
     }
 
     /// Returns all lists.
@@ -371,6 +384,10 @@ impl Shared {
         let took_ms = begin.elapsed().as_millis() as u64;
         let mut entries = lock(&self.entries);
         let Some(entry) = entries.iter_mut().find(|entry| entry.download == *download) else { return false };
+        for waiting in std::mem::take(&mut entry.waiting) {
+            // Nobody may wait any more.
+            let _ = waiting.send(outcome.is_ok());
+        }
         match outcome {
             Ok(new) => {
                 let is_new = new.is_some();

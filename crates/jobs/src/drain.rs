@@ -13,7 +13,7 @@ use engine::events::{Doorbell, EventReader, EventView};
 use tracing::info;
 
 use crate::clock::Clock;
-use crate::effects::{Count, Occurrence, Runner};
+use crate::effects::{Count, Occurrence, Runner, Tail};
 use crate::limiter::Limiter;
 use crate::names::name_text;
 use crate::recorder::{Recorder, Taking};
@@ -207,6 +207,7 @@ impl Reading {
                 Some(Route::Record) => is_recorded = routes.recorder.is_some(),
                 Some(Route::Effect(runner)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
+                    // What finds no room is counted there.
                     runner.tell(Arc::clone(made));
                 }
                 Some(Route::Log(text)) => {
@@ -269,5 +270,6 @@ fn occurrence(event: EventView<'_>, clock: Clock) -> Occurrence {
         answers: event.answers(),
         addresses: event.addresses().collect(),
         ttl: event.ttl(),
+        tail: Tail::default(),
     }
 }

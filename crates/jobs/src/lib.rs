@@ -35,7 +35,7 @@ pub use schedule::{Chores, State};
 
 use download::Downloads;
 use drain::{Drain, Route, Routes};
-use effects::Runner;
+use effects::{Runner, Tail};
 use recorder::{Recorder, Steps};
 use resolver::Resolvers;
 use schedule::Schedules;
@@ -110,18 +110,35 @@ impl Chores for Butler {
         let name = match task {
             Task::Effect(name) => name,
             Task::Refresh(set) => {
-                return match (self.downloads.refresh(set.as_deref()), set) {
+                let lists = self.downloads.refresh(set.as_deref());
+                let count = lists.len();
+                return match (count, set) {
                     (0, Some(set)) => Err(format!("no list of the set \"{set}\" is fetched")),
                     (0, None) => Err("no list is fetched".to_owned()),
-                    (count, _) => Ok(format!("{count} lists are asked for anew")),
+                    _ => {
+                        // The end of one that is taken out of the configuration meanwhile is no failure.
+                        let failed = lists.into_iter().filter(|end| end.recv() == Ok(false)).count();
+                        match failed {
+                            0 => Ok(format!("lists asked for anew: {count}")),
+                            failed => Err(format!("lists not fetched: {failed} of {count}")),
+                        }
+                    }
                 };
             }
             Task::Dump(_) => return self.others.carry_out(task),
         };
         let runner = lock(&self.running).effects.iter().find(|effect| effect.name == *name).cloned();
         let Some(runner) = runner else { return Err(format!("there is no effect \"{name}\"")) };
-        runner.tell(Arc::new(Occurrence { unix_ms: clock::unix_ms_now(), ..Occurrence::default() }));
-        Ok(format!("effect \"{name}\" is under way"))
+        let (tail, end) = Tail::new();
+        let occurrence = Occurrence { unix_ms: clock::unix_ms_now(), tail, ..Occurrence::default() };
+        if !runner.tell(Arc::new(occurrence)) {
+            return Err(format!("the queue of effect \"{name}\" is full"));
+        }
+        // It is the effect's now: when that is gone, so is what waits in its queue.
+        drop(runner);
+        // A schedule is at work for as long as what it began.
+        let _ = end.recv();
+        Ok(format!("effect \"{name}\" has ended"))
     }
 }
 

@@ -136,7 +136,7 @@ impl Recorder {
             database: None,
             names: HashMap::new(),
             paths: HashMap::new(),
-            cleaned: Instant::now(),
+            cleaned: None,
             paused_until: None,
             is_well: true,
         };
@@ -225,7 +225,8 @@ struct Writer {
     names: HashMap<Box<[u8]>, i64>,
     /// The numbers of paths, by the snapshot and the steps as events tell them.
     paths: HashMap<Box<[u32]>, i64>,
-    cleaned: Instant,
+    /// When old records were removed last; soon after the start for the first time.
+    cleaned: Option<Instant>,
     paused_until: Option<Instant>,
     is_well: bool,
 }
@@ -249,8 +250,9 @@ impl Writer {
             if is_closed {
                 break;
             }
-            if self.cleaned.elapsed() >= CLEAN_EVERY && self.database.is_some() {
-                self.cleaned = Instant::now();
+            let is_time = self.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY);
+            if is_time && self.database.is_some() {
+                self.cleaned = Some(Instant::now());
                 self.clean();
             }
         }

@@ -12,9 +12,11 @@ mod nft;
 mod script;
 pub(crate) mod template;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -62,7 +64,31 @@ pub struct Occurrence {
     pub addresses: Vec<IpAddr>,
     /// The smallest TTL of the addresses, in seconds.
     pub ttl: u32,
+    /// Whoever waits until everything is done for it.
+    pub tail: Tail,
 }
+
+/// Lets somebody wait until nobody works on an occurrence any more.
+#[derive(Clone, Debug, Default)]
+#[expect(dead_code, reason = "it is there to be dropped")]
+pub struct Tail(Option<Sender<Infallible>>);
+
+impl Tail {
+    /// Returns one, and what ends when its last copy is gone.
+    pub(crate) fn new() -> (Self, Receiver<Infallible>) {
+        let (sender, receiver) = channel();
+        (Self(Some(sender)), receiver)
+    }
+}
+
+/// Who waits says nothing about what happened.
+impl PartialEq for Tail {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Tail {}
 
 /// What an effect sees that runs because of a schedule and not because of a query.
 impl Default for Occurrence {
@@ -80,6 +106,7 @@ impl Default for Occurrence {
             answers: 0,
             addresses: Vec::new(),
             ttl: 0,
+            tail: Tail::default(),
         }
     }
 }
@@ -208,11 +235,13 @@ impl Runner {
         Ok(Self { name, settings: settings.clone(), counts, queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Hands an occurrence over, or drops and counts it.
-    pub(crate) fn tell(&self, occurrence: Arc<Occurrence>) {
-        if !self.queue.put(occurrence) {
+    /// Hands an occurrence over, or drops and counts it; returns whether it was taken.
+    pub(crate) fn tell(&self, occurrence: Arc<Occurrence>) -> bool {
+        let is_taken = self.queue.put(occurrence);
+        if !is_taken {
             self.counts.dropped.add(1);
         }
+        is_taken
     }
 
     /// Returns how many occurrences wait.
