@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use testkit::lists::{Domain, geoip, geosite};
 use testkit::mikrotik::Router;
+use testkit::socks::Proxy;
 use testkit::{Answer, Ask, Asked, Heard, Page, Script, Server, Stub, UdpClient, Web, contains, eventually};
 use wire::{Flags, OptionCode, Query, Rcode, Rtype};
 
@@ -436,6 +437,8 @@ struct Oxidns {
     slow: [Stub; 2],
     hook: Web,
     router: Router,
+    remote: Stub,
+    proxy: Proxy,
 }
 
 fn oxidns() -> Oxidns {
@@ -458,8 +461,20 @@ fn oxidns() -> Oxidns {
     };
     let fast = [1, 2, 3].map(|last| Stub::start(known(last)));
     let slow = [(); 2].map(|()| Stub::start(Script::always(Answer::a(100, Ipv4Addr::new(203, 0, 113, 1)))));
-    let hook = Web::start(|_| Page::status("204 Fine", ""));
+    // It has the list that is downloaded, too.
+    let list = "../crates/config/tests/import/oxidns/lists/blocked.txt";
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join(list);
+    let list = std::fs::read(list).expect("a list of the fixture");
+    let hook = Web::start(move |request| {
+        if request.line.contains("/blocked.txt") {
+            Page::found(list.clone())
+        } else {
+            Page::status("204 Fine", "")
+        }
+    });
     let router = Router::start();
+    let remote = Stub::start(Script::always(Answer::a(100, Ipv4Addr::new(203, 0, 113, 61))));
+    let proxy = Proxy::connecting();
     let directory = fixture(
         "oxidns",
         &[
@@ -468,6 +483,8 @@ fn oxidns() -> Oxidns {
             placed("\"tcp://192.0.2.55\"", "tcp://", fast[2].address()),
             placed("\"198.51.100.53\"", "", slow[0].address()),
             placed("\"198.51.100.54\"", "", slow[1].address()),
+            placed("\"tcp://192.0.2.61\"", "tcp://", remote.address()),
+            ("127.0.0.1:1080", proxy.address().to_string()),
             ("127.0.0.1:8080", hook.address().to_string()),
             ("192.0.2.1:8728", router.address().to_string()),
             ("username: api", format!("username: {}", testkit::mikrotik::USER)),
@@ -482,12 +499,14 @@ fn oxidns() -> Oxidns {
     let text = std::fs::read_to_string(&effects).expect("a part of the fixture");
     std::fs::write(&effects, text.replace("DIRECTORY", &directory.path().display().to_string()))
         .expect("a writable directory");
-    Oxidns { server: serve("oxidns", directory, &[("SITE", "office")]), fast, slow, hook, router }
+    let server = serve("oxidns", directory, &[("SITE", "office")]);
+    eventually("the list is fetched", || server.stat("downloads", "fetched") == 1);
+    Oxidns { server, fast, slow, hook, router, remote, proxy }
 }
 
 #[test]
 fn oxidns_answers_its_own_names_and_what_it_blocks() {
-    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router } = oxidns();
+    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router, .. } = oxidns();
     let a = |name: &str| server.ask(&ask(name, Rtype::A));
     assert_eq!(a("printer.office.example").answers(), ["printer.office.example. 10 A 192.0.2.20"]);
     assert_eq!(data(&a("scanner.office.example")), ["192.0.2.21"]);
@@ -512,11 +531,22 @@ fn oxidns_answers_its_own_names_and_what_it_blocks() {
     server.ask(&ask("banner.example.org", Rtype::MX));
     assert_eq!(data(&a("good.banner.example.org")), ["198.51.100.1"]);
     assert_eq!(fast[0].count("banner.example.org."), 1);
+    // Rules of the list that stand in the configuration.
+    assert_eq!(data(&a("x.inline.example")), ["0.0.0.0"]);
+    assert_eq!(data(&a("x.ok.inline.example")), ["198.51.100.1"]);
+}
+
+#[test]
+fn oxidns_gets_out_through_a_proxy() {
+    let Oxidns { server, fast, remote, proxy, .. } = oxidns();
+    assert_eq!(data(&server.ask(&ask("www.remote.example", Rtype::A))), ["203.0.113.61"]);
+    assert!(remote.seen().iter().all(|asked| asked.over_tcp));
+    assert_eq!((proxy.connections(), asked(&fast[0])), (1, 0));
 }
 
 #[test]
 fn oxidns_has_a_door_for_guests() {
-    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router } = oxidns();
+    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router, .. } = oxidns();
     let said = testkit::dig(server.another(), &["any.name.example"]);
     for part in ["any.name.example.\t60\tIN\tA\t192.0.2.99", "flags: qr aa", "status: NOERROR"] {
         contains(&said, part);
@@ -530,7 +560,7 @@ fn oxidns_has_a_door_for_guests() {
 
 #[test]
 fn oxidns_selects_among_answers_and_stands_by() {
-    let Oxidns { server, fast, slow, hook: _hook, router: _router } = oxidns();
+    let Oxidns { server, fast, slow, hook: _hook, router: _router, .. } = oxidns();
     let a = |name: &str| data(&server.ask(&ask(name, Rtype::A)));
     // `prefer_positive`: what one server denies, another has.
     fast[2].behave(fast_script_delayed());
@@ -558,7 +588,7 @@ fn fast_script_delayed() -> Script {
 
 #[test]
 fn oxidns_caches_prefers_redirects_and_changes_answers() {
-    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router } = oxidns();
+    let Oxidns { server, fast, slow: _slow, hook: _hook, router: _router, .. } = oxidns();
     // Each record of an answer from the cache has its own TTL.
     for _ in 0..2 {
         let ttls = server.ask(&ask("six.example.org", Rtype::AAAA)).ttls();
@@ -592,7 +622,7 @@ fn oxidns_caches_prefers_redirects_and_changes_answers() {
 
 #[test]
 fn oxidns_tells_others_what_it_saw() {
-    let Oxidns { server, hook, router, fast: _fast, slow: _slow } = oxidns();
+    let Oxidns { server, hook, router, fast: _fast, slow: _slow, .. } = oxidns();
     assert_eq!(server.ask(&ask("gone.example.org", Rtype::A)).rcode(), Rcode::NXDOMAIN);
     // (the IPv6 address that hides the others is told to nobody)
     assert_eq!(data(&server.ask(&ask("onlyfour.example.org", Rtype::A))), ["198.51.100.1"]);
@@ -608,6 +638,12 @@ fn oxidns_tells_others_what_it_saw() {
     let list = |attribute: &str| router.entry("/ip/firewall/address-list", "198.51.100.1", attribute);
     eventually("the router's list has the address", || list("list").as_deref() == Some("video"));
     assert_eq!(list("timeout").as_deref(), Some("00:01:40"), "its TTL, between min_ttl and max_ttl");
+    // `persistent`: what is named in the file, and what another file has.
+    for address in ["192.0.2.200", "203.0.113.128/25", "198.51.100.128/25", "192.0.2.201"] {
+        eventually("the router's list has what is always in it", || {
+            router.entry("/ip/firewall/address-list", address, "list").as_deref() == Some("video")
+        });
+    }
     eventually("the router has the route", || {
         router.entry("/ip/route", "198.51.100.1/32", "gateway").as_deref() == Some("192.0.2.254")
     });

@@ -91,6 +91,49 @@ fn lists_of_every_format_are_read() {
 }
 
 #[test]
+fn rules_of_a_list_may_stand_in_the_configuration() {
+    let sets = "  listed:\n    tags: {here: 127.0.0.0/8, there: 192.0.2.0/24}\n    lists: \"adguard:more.txt\"\n    rules:\n\
+        \x20     - '||ads.example^'\n      - '@@||good.ads.example^'\n      - '||must.good.ads.example^$important'\n\
+        \x20     - '||gone.example^$badfilter'\n      - '||wide.example^$denyallow=fine.wide.example'\n\
+        \x20     - '||typed.example^$dnstype=AAAA'\n      - '||mine.example^$client=127.0.0.1'\n\
+        \x20     - '||theirs.example^$client=192.0.2.1'\n      - '||tagged.example^$ctag=here'\n\
+        \x20     - '||untagged.example^$ctag=there'\n      - '! a comment'\n";
+    let server = telling(&[("more.txt", b"||gone.example^\n||listed.example^\n@@||x.ads.example^\n")], sets);
+    check_all(
+        &server,
+        &[
+            "www.ads.example",
+            "must.good.ads.example",
+            "x.wide.example",
+            "mine.example",
+            "tagged.example",
+            "listed.example",
+        ],
+        &[
+            "good.ads.example",
+            "x.ads.example",
+            "gone.example",
+            "fine.wide.example",
+            "typed.example",
+            "theirs.example",
+            "untagged.example",
+        ],
+    );
+    let said = server.command(&["explain", "www.ads.example"]);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("fits line 1 of rules of listed"), "{said}");
+    // They are changed by a reload, and what is wrong with one has a place.
+    server.write_config(&config("  listed: {rules: ['||other.example^']}\n"));
+    assert!(server.command(&["reload"]).status.success());
+    check_all(&server, &["other.example"], &["www.ads.example", "listed.example"]);
+    server.write_config(&config("  listed:\n    rules:\n      - '||other.example^$nonsense=7'\n"));
+    let refused = server.command(&["reload"]);
+    let said = String::from_utf8_lossy(&[refused.stdout, refused.stderr].concat()).into_owned();
+    assert!(!refused.status.success() && said.contains("\"rules of listed\": line 1: "), "{said}");
+    check(&server, "other.example", HELD);
+}
+
+#[test]
 fn a_set_is_reloaded_alone_and_a_broken_list_changes_nothing() {
     let sets = "  listed: {lists: \"names:a.txt\", include: other}\n  other: {lists: \"names:b.txt\"}\n";
     let server = telling(&[("a.txt", b"a1.example\n"), ("b.txt", b"b1.example\n")], sets);

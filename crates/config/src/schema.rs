@@ -1583,6 +1583,14 @@ pub const ROWS: &[Row] = &[
         "a set may hold names only",
         "Addresses, prefixes, ranges `192.0.2.1-192.0.2.9`, and the words that `allow` knows.",
     ),
+    row(
+        "sets.*.rules",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "most rules come with lists",
+        "Rules in the syntax of AdGuard: `||ads.example^`, `@@||good.ads.example^`. They mean what they mean in a list of the \
+         format `adguard`, beside those of other lists.",
+    ),
     Row {
         path: "sets.*.lists",
         kind: Kind::Items,

@@ -1083,6 +1083,8 @@ pub enum ListPlace {
     File(PathBuf),
     /// On a web server.
     Url(String),
+    /// In the configuration: its lines.
+    Here(String),
 }
 
 words! {

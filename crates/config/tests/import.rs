@@ -97,4 +97,47 @@ plugins:
             "c.yaml:9:41: error: the response code 99 cannot be given: clients would not know what it means",
         ],
     );
+    let text = "\
+network:
+  outbound:
+    default: nowhere
+    profiles:
+      far: {resolver: {nameservers: ['tls://192.0.2.1', there], proxy: far}, proxy: {socks5: '192.0.2.9:1080'}}
+plugins:
+  - tag: main
+    type: sequence
+    args:
+      - {exec: download https://example.org/a.txt lists}
+      - {exec: upgrade force}
+      - {exec: $again}
+      - {exec: $fetch}
+      - {exec: $hook}
+      - {exec: $f}
+  - {tag: again, type: reload}
+  - {tag: fetch, type: download, args: {downloads: [{url: 'https://example.org/b.txt', dir: lists}], insecure_skip_verify: true}}
+  - {tag: hook, type: http_request, args: {url: 'http://192.0.2.1/', outbound: far}}
+  - {tag: f, type: forward, args: {upstreams: [{addr: 192.0.2.1, outbound: near}]}}
+  - {tag: c, type: cron, args: {jobs: [{schedule: '0 4 * * *', executors: [upgrade, download https://example.org/c.txt lists]}]}}
+  - {tag: u, type: udp_server, args: {entry: main, listen: '127.0.0.1:5353'}}
+";
+    check_refused(
+        Dialect::Oxidns,
+        text,
+        &[
+            "c.yaml:3:14: error: there is no profile \"nowhere\"",
+            "c.yaml:5:38: error: a resolver over \"tls\" cannot be expressed: addresses of servers are asked for over UDP",
+            "c.yaml:5:57: error: \"there\" is no address of a name server",
+            "c.yaml:5:72: error: resolvers cannot be asked through a proxy",
+            "c.yaml:10:16: error: \"download\" for each query: lists are refreshed by time here, see \"schedules\"",
+            "c.yaml:11:16: error: \"upgrade\" for each query: Gannet does not replace itself: whoever installed it does",
+            "c.yaml:12:17: error: \"reload\" for each query: a reload is asked for by \"gannet reload\"",
+            "c.yaml:13:17: error: \"download\" for each query: lists are refreshed by time here, see \"schedules\"",
+            "c.yaml:17:60: error: no set reads what comes from \"https://example.org/b.txt\": only lists of sets are downloaded here",
+            "c.yaml:17:102: error: a list is never fetched from a web server that does not prove who it is",
+            "c.yaml:18:70: error: an HTTP request cannot go through a proxy",
+            "c.yaml:19:76: error: there is no profile \"near\"",
+            "c.yaml:20:76: error: Gannet does not replace itself: whoever installed it does",
+            "c.yaml:20:85: error: what is downloaded here is a list of a set: let a plugin \"download\" name its file",
+        ],
+    );
 }

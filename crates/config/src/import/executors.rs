@@ -3,7 +3,7 @@
 use super::plugins::{Plugin, Quick, items};
 use super::policies::{Action, Rule};
 use super::{Args, Dialect, Kind, Translator};
-use crate::source::At;
+use crate::source::{At, Span};
 use crate::values;
 use crate::yaml::Value;
 
@@ -94,13 +94,7 @@ impl<'a> Translator<'a> {
                 self.select_addresses(&argument.value, argument)
             }
             "download" | "reload" | "upgrade" | "reload_provider" if self.dialect == Dialect::Oxidns => {
-                self.wrong(
-                    quick.span(),
-                    format!(
-                        "\"{}\" for each query: lists are refreshed by time here, see \"schedules\"",
-                        quick.head.value
-                    ),
-                );
+                self.no_upkeep(&quick.head.value, quick.span());
                 Rules::new()
             }
             other => {
@@ -111,6 +105,16 @@ impl<'a> Translator<'a> {
                 Rules::new()
             }
         }
+    }
+
+    /// Says that no query looks after the server.
+    fn no_upkeep(&mut self, kind: &str, place: Span) {
+        let what = match kind {
+            "upgrade" => "Gannet does not replace itself: whoever installed it does",
+            "reload" => "a reload is asked for by \"gannet reload\"",
+            _ => "lists are refreshed by time here, see \"schedules\"",
+        };
+        self.wrong(place, format!("\"{kind}\" for each query: {what}"));
     }
 
     /// Translates `$tag`.
@@ -224,12 +228,11 @@ impl<'a> Translator<'a> {
                         "dnssec_policy",
                         "max_parallel_probes",
                         "cache",
-                        "outbound",
-                        "socks5",
                     ],
                     "measured behind the clients' backs here",
                     &mut self.problems,
                 );
+                self.no_way_of_its_own(&args, "a measurement", plugin.kind.span);
                 args.finish(&mut self.problems);
                 let methods: Vec<String> = methods.into_iter().map(|method| method.value).collect();
                 self.select_addresses(&format!("{mode} {}", methods.join(",")), &plugin.kind)
@@ -240,6 +243,12 @@ impl<'a> Translator<'a> {
             "query_recorder" => self.recorder(plugin),
             "learn_domain" => self.learn(plugin),
             "drop_resp" => plain("forget"),
+            kind @ ("download" | "reload" | "upgrade" | "reload_provider")
+                if self.dialect == Dialect::Oxidns =>
+            {
+                self.no_upkeep(kind, quick.span());
+                Rules::new()
+            }
             other => {
                 self.wrong(
                     quick.span(),
@@ -381,7 +390,7 @@ impl<'a> Translator<'a> {
             (None, true) => "nxdomain".to_owned(),
             (None | Some("custom"), false) => list.join("|"),
             (Some(other), _) => {
-                let at = addresses.first().map_or(crate::source::Span::BUILT_IN, |address| address.span);
+                let at = addresses.first().map_or(Span::BUILT_IN, |address| address.span);
                 self.wrong(at, format!("\"black_hole\" has no mode \"{other}\""));
                 return Rules::new();
             }

@@ -6,6 +6,7 @@
 mod args;
 mod executors;
 mod matchers;
+mod outbound;
 mod outside;
 mod plugins;
 mod policies;
@@ -16,7 +17,7 @@ mod upstreams;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::Surroundings;
@@ -65,6 +66,7 @@ pub fn import(
     let mut translator = Translator {
         dialect,
         surroundings,
+        directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         declared: &declared,
         problems,
         names: BTreeMap::new(),
@@ -83,6 +85,7 @@ pub fn import(
         schedules: Vec::new(),
         recorder: None,
         others: Map::default(),
+        outbound: outbound::Outbound::default(),
     };
     translator.run();
     let text = translator.document(path);
@@ -115,6 +118,8 @@ enum Wanted {
 struct Translator<'a> {
     dialect: Dialect,
     surroundings: &'a dyn Surroundings,
+    /// Where the first file is.
+    directory: PathBuf,
     declared: &'a Declared,
     problems: Vec<Problem>,
     /// Our name of each plugin, by what it became.
@@ -139,12 +144,15 @@ struct Translator<'a> {
     schedules: Vec<write::Noted>,
     recorder: Option<Map>,
     others: Map,
+    /// How things get in and out.
+    outbound: outbound::Outbound,
 }
 
 impl<'a> Translator<'a> {
     fn run(&mut self) {
         let mut top = Map::default();
         self.top_level(&mut top);
+        self.note_downloads();
         self.servers(&mut top);
         // Writing one policy may ask for others.
         let mut next = 0;
@@ -158,6 +166,7 @@ impl<'a> Translator<'a> {
         }
         self.jobs();
         self.unused();
+        self.unread_downloads();
         if !self.trusted.is_empty() {
             let note = format!("Here {}.", servers::TRUSTED_FROM_THE_START);
             top.note("trusted-peers", vec![note], Out::Row(self.trusted.iter().cloned().collect()));

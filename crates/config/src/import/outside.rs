@@ -4,7 +4,7 @@ use super::plugins::{Plugin, Quick, words};
 use super::policies::{Action, Rule};
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
-use crate::source::At;
+use crate::source::{At, Span};
 use crate::values;
 use crate::yaml::Value;
 
@@ -113,7 +113,7 @@ impl<'a> Translator<'a> {
                 let name = self.name(Kind::Effect, &plugin.tag.value);
                 let map = match plugin.kind.value.as_str() {
                     "ros_address_list" | "ros_route" => self.router(&args, &plugin.kind.value),
-                    "http_request" => self.request(&args),
+                    "http_request" => self.request(&args, plugin.kind.span),
                     _ => self.script(&args),
                 };
                 args.finish(&mut self.problems);
@@ -201,21 +201,26 @@ impl<'a> Translator<'a> {
         }
         if let Some(node) = args.node("persistent") {
             let persistent = Args::new(self.dialect, "\"persistent\"", node, problems);
-            let addresses = persistent.texts("ips", problems);
-            if persistent.node("files").is_some()
-                && let Some(place) = persistent.place("files")
-            {
-                let message = "\"files\" cannot be expressed: name the addresses in \"ips\"".to_owned();
-                problems.push(crate::diagnostic::Problem::error(place, message));
-            }
+            let mut addresses = persistent.texts("ips", problems);
+            let files = persistent.texts("files", problems);
             persistent.finish(problems);
+            for file in &files {
+                addresses.extend(self.addresses_of_file(file));
+            }
             for address in &addresses {
                 if let Err(misread) = values::prefix(&address.value) {
-                    problems.push(misread.into_problem(address.span));
+                    self.problems.push(misread.into_problem(address.span));
                 }
             }
+            let notes = files.iter().map(|file| {
+                format!(
+                    "Those of \"{}\" as it was: what is changed there is to be changed here, too.",
+                    file.value
+                )
+            });
             if !addresses.is_empty() {
-                map.put("always", Out::Row(addresses.into_iter().map(|address| address.value).collect()));
+                let row = Out::Row(addresses.into_iter().map(|address| address.value).collect());
+                map.note("always", notes.collect(), row);
             }
         }
         args.ignore(
@@ -228,13 +233,33 @@ impl<'a> Translator<'a> {
                 "cleanup_on_shutdown",
             ],
             "no query ever waits for the router here",
-            problems,
+            &mut self.problems,
         );
         map
     }
 
+    /// Reads a file of addresses and networks, one on each line.
+    fn addresses_of_file(&mut self, file: &At<String>) -> Vec<At<String>> {
+        // Where the program is started is usually where its file is.
+        let path = self.directory.join(&file.value);
+        let octets = match self.surroundings.read(&path) {
+            Ok(octets) => octets,
+            Err(error) => {
+                self.wrong(
+                    file.span,
+                    format!("cannot read \"{}\": {}", file.value, crate::lower::io_text(&error)),
+                );
+                return Vec::new();
+            }
+        };
+        let text = String::from_utf8_lossy(&octets);
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+        let found = lines.filter(|line| !line.is_empty());
+        found.map(|line| At { value: line.to_owned(), span: file.span }).collect()
+    }
+
     /// An HTTP request.
-    fn request(&mut self, args: &Args<'_>) -> Map {
+    fn request(&mut self, args: &Args<'_>, plugin: Span) -> Map {
         let mut map = Map::default();
         map.put("type", "http");
         let url = args.text("url", &mut self.problems);
@@ -287,13 +312,7 @@ impl<'a> Translator<'a> {
             map.put("verify", "false");
         }
         self.after_the_answer(args);
-        for key in ["outbound", "socks5"] {
-            if args.node(key).is_some()
-                && let Some(place) = args.place(key)
-            {
-                self.wrong(place, format!("\"{key}\" cannot be expressed yet"));
-            }
-        }
+        self.no_way_of_its_own(args, "an HTTP request", plugin);
         args.ignore(&["max_redirects"], "redirects are not followed", &mut self.problems);
         map
     }
@@ -461,6 +480,7 @@ impl<'a> Translator<'a> {
                 for quick in executors {
                     what.extend(self.job(&quick));
                 }
+                what.dedup();
                 let at = match (schedule, interval) {
                     (Some(schedule), _) => schedule.value,
                     (None, Some(interval)) => match every(&interval.value) {
@@ -509,13 +529,8 @@ impl<'a> Translator<'a> {
                         .map(|action| action.text)
                         .collect();
                 }
-                "download" => {
-                    self.warn(
-                        quick.head.span,
-                        "a file that is downloaded becomes a set with a URL here: name it under \"sets\", with \"refresh\"",
-                    );
-                    return vec!["refresh(sets)".to_owned()];
-                }
+                // Its files are lists of sets now.
+                "download" => return vec!["refresh(sets)".to_owned()],
                 _ => {}
             }
             kind
@@ -523,7 +538,22 @@ impl<'a> Translator<'a> {
             quick.head.value.clone()
         };
         match kind.as_str() {
-            "reload_provider" | "download" => vec!["refresh(sets)".to_owned()],
+            "reload_provider" => vec!["refresh(sets)".to_owned()],
+            "download" => {
+                self.wrong(
+                    quick.span(),
+                    "what is downloaded here is a list of a set: let a plugin \"download\" name its file"
+                        .to_owned(),
+                );
+                Vec::new()
+            }
+            "upgrade" => {
+                self.wrong(
+                    quick.span(),
+                    "Gannet does not replace itself: whoever installed it does".to_owned(),
+                );
+                Vec::new()
+            }
             other => {
                 self.wrong(quick.head.span, format!("\"{other}\" cannot be done by time"));
                 Vec::new()

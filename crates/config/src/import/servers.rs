@@ -40,10 +40,11 @@ struct Proof {
     key: String,
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     /// Reads what is beside the plugins.
     pub(super) fn top_level(&mut self, top: &mut Map) {
         let declared = self.declared;
+        let mut server = Map::default();
         for entry in &declared.others {
             match entry.key.as_str() {
                 "log" => {
@@ -76,17 +77,19 @@ impl Translator<'_> {
                 "runtime" if self.dialect == Dialect::Oxidns => {
                     let args = Args::new(self.dialect, "\"runtime\"", &entry.node, &mut self.problems);
                     if let Some(workers) = args.number("worker_threads", &mut self.problems) {
-                        let mut server = Map::default();
                         server.put("workers", workers.value.to_string());
-                        top.put("server", server);
                     }
                     args.finish(&mut self.problems);
                 }
                 "network" if self.dialect == Dialect::Oxidns => {
-                    self.wrong(entry.key_span, "outbound profiles cannot be expressed yet".to_owned());
+                    let resolvers = self.ways_out(&entry.node);
+                    server.put_some("resolvers", resolvers.map(Out::Row));
                 }
                 other => self.wrong(entry.key_span, format!("{} has no setting \"{other}\"", self.dialect.name())),
             }
+        }
+        if !server.is_empty() {
+            top.put("server", server);
         }
     }
 

@@ -1,9 +1,12 @@
 //! Providers to sets, and the lists that matchers write out.
 
+use std::time::Duration;
+
 use super::plugins::{Plugin, words};
 use super::records::Expression;
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Kind, Translator};
+use crate::settings::{ListFormat, ListPlace, SetList};
 use crate::source::At;
 use crate::values;
 
@@ -81,7 +84,8 @@ impl<'a> Translator<'a> {
         let stem = file.rsplit('/').next().unwrap_or(file).split('.').next().unwrap_or(file).to_owned();
         let name = self.fresh(Kind::Set, &stem);
         let mut map = Map::default();
-        map.put("lists", Out::Row(vec![format!("{kind}:{file}")]));
+        let lists = self.lists([(kind, file.to_owned(), None)]);
+        map.put("lists", lists);
         self.sets.put(name.clone(), map);
         self.lists.insert(key, name.clone());
         name
@@ -139,27 +143,39 @@ impl<'a> Translator<'a> {
                     self.wrong(plugin.kind.span, format!("\"{kind}\" needs a \"file\""));
                     return;
                 };
-                let lists = match selectors.as_slice() {
-                    [] => vec![format!("{kind}:{}", file.value)],
-                    some => some.iter().map(|part| format!("{kind}:{}:{}", file.value, part.value)).collect(),
+                let format = if kind == "geosite" { "geosite" } else { "geoip" };
+                let list = |part: Option<String>| (format, file.value.clone(), part);
+                let lists: Vec<_> = match selectors.as_slice() {
+                    [] => vec![list(None)],
+                    some => some.iter().map(|part| list(Some(part.value.clone()))).collect(),
                 };
-                map.put("lists", Out::Row(lists));
+                let lists = self.lists(lists);
+                map.put("lists", lists);
             }
             "adguard_rule" if self.dialect == Dialect::Oxidns => {
                 let args = self.args(plugin);
                 let rules = args.texts("rules", &mut self.problems);
                 let files = args.texts("files", &mut self.problems);
                 args.finish(&mut self.problems);
-                for rule in &rules {
-                    self.wrong(
-                        rule.span,
-                        "rules of this form stand in a file here: name it under \"files\"".to_owned(),
-                    );
+                let mut kept: Vec<Noted> = Vec::new();
+                for rule in rules {
+                    match adguard_rule(&rule) {
+                        Ok(()) => kept.push(rule.value.into()),
+                        Err(why) => self.warn(
+                            rule.span,
+                            format!(
+                                "this rule is left out: {why}; OxiDNS leaves out what it does not know, too"
+                            ),
+                        ),
+                    }
                 }
-                map.put(
-                    "lists",
-                    Out::Row(files.iter().map(|file| format!("adguard:{}", file.value)).collect()),
-                );
+                if !kept.is_empty() {
+                    map.put("rules", Out::List(kept));
+                }
+                if !files.is_empty() {
+                    let lists = self.lists(files.into_iter().map(|file| ("adguard", file.value, None)));
+                    map.put("lists", lists);
+                }
             }
             "dynamic_domain_set" if self.dialect == Dialect::Oxidns => {
                 let args = self.args(plugin);
@@ -210,12 +226,13 @@ impl<'a> Translator<'a> {
     fn files_and_sets(
         &mut self,
         plugin: &'a Plugin,
-        kind: &str,
+        kind: &'static str,
         (files, sets): (&[At<String>], &[At<String>]),
         map: &mut Map,
     ) {
         if !files.is_empty() {
-            map.put("lists", Out::Row(files.iter().map(|file| format!("{kind}:{}", file.value)).collect()));
+            let lists = self.lists(files.iter().map(|file| (kind, file.value.clone(), None)));
+            map.put("lists", lists);
         }
         let mut include = Vec::new();
         for set in sets {
@@ -230,4 +247,22 @@ impl<'a> Translator<'a> {
             map.put("include", Out::Row(include));
         }
     }
+}
+
+/// Says what is wrong with a rule in AdGuard's syntax.
+fn adguard_rule(rule: &At<String>) -> Result<(), String> {
+    // By itself, what takes back another rule is none.
+    if rule.value.contains("badfilter") {
+        return Ok(());
+    }
+    let list = SetList {
+        span: rule.span,
+        format: ListFormat::Adguard,
+        place: ListPlace::Here(rule.value.clone()),
+        select: Vec::new(),
+        refresh: None,
+        timeout: Duration::ZERO,
+        octets_max: rule.value.len() as u64,
+    };
+    crate::sets::check_list(&list, rule.value.clone().into_bytes()).map(drop)
 }

@@ -3,6 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr};
 
 use super::executors::with_end;
+use super::outbound::Profile;
 use super::plugins::{Plugin, Quick};
 use super::policies::Rule;
 use super::write::{Map, Noted, Out};
@@ -161,13 +162,10 @@ impl<'a> Translator<'a> {
             args.text("bind_to_device", &mut self.problems).or_else(|| defaults.interface.clone());
         let own_bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
         let port = args.number("port", &mut self.problems);
-        if args.node("outbound").is_some()
-            && let Some(place) = args.place("outbound")
-        {
-            self.wrong(place, "\"outbound\" cannot be expressed yet".to_owned());
-        }
+        let way = self.way_out(&args);
         let socks5 = args.text("socks5", &mut self.problems).or_else(|| defaults.socks5.clone());
-        let socks5 = socks5.filter(|socks5| !socks5.value.is_empty());
+        let is_proxy_usual = socks5.is_none();
+        let socks5 = socks5.or_else(|| way.proxy.clone()).filter(|socks5| !socks5.value.is_empty());
         let idle = args.number("idle_timeout", &mut self.problems).map(|seconds| seconds.value);
         let most = args.number("max_conns", &mut self.problems).map(|count| count.value);
         let least = args.number("min_conns", &mut self.problems).map(|count| count.value);
@@ -215,9 +213,14 @@ impl<'a> Translator<'a> {
             None => (with_port(host), None),
         };
         let is_name = dial.is_none() && values::socket_address(&host, 53).is_err();
-        if is_name && let Some(own) = &own_bootstrap {
-            bootstrap.push(own.value.trim_start_matches("udp://").to_owned());
+        match &own_bootstrap {
+            Some(own) if is_name => bootstrap.push(own.value.trim_start_matches("udp://").to_owned()),
+            None if is_name => bootstrap.extend(way.resolvers.iter().cloned()),
+            Some(_) | None => {}
         }
+        // OxiDNS does not look at a proxy there; one that everybody has is nobody's wish in particular.
+        let socks5 =
+            socks5.filter(|_| passes_proxy(prefix) || !is_proxy_usual || self.dialect == Dialect::Mosdns);
         let text = format!("{prefix}{host}{path}");
         let mut map = Map::default();
         map.put("address", text.clone());
@@ -233,16 +236,7 @@ impl<'a> Translator<'a> {
         }
         map.put_some("dial", dial);
         if let Some(socks5) = socks5 {
-            let place = socks5.value.trim_start_matches("socks5://").to_owned();
-            let (login, place) = match place.rsplit_once('@') {
-                Some((login, place)) => (Some(login.to_owned()), place.to_owned()),
-                None => (None, place),
-            };
-            map.put("proxy", place);
-            if let Some((user, password)) = login.as_deref().and_then(|login| login.split_once(':')) {
-                map.put("proxy-user", user.to_owned());
-                map.put("proxy-password", password.to_owned());
-            }
+            put_proxy(&mut map, &socks5.value);
         }
         if is_secured && is_unproved {
             map.put("verify", "false");
@@ -267,20 +261,33 @@ impl<'a> Translator<'a> {
             ends |= is_option && !word.value.ends_with("false");
             !is_option
         });
-        let mut servers = Vec::new();
+        let Profile { proxy, resolvers: usual } = self.usual_way_out();
+        let mut servers: Vec<Noted> = Vec::new();
+        let mut has_names = false;
         for address in &addresses {
             let (scheme, host) = address.value.split_once("://").unwrap_or(("udp", &address.value));
-            match scheme {
-                "udp" => servers.push(host.to_owned().into()),
-                "tcp" | "tcp+pipeline" => servers.push(format!("tcp://{host}").into()),
-                "tls" | "tls+pipeline" | "dot" => servers.push(format!("tls://{host}").into()),
-                "https" | "doh" => servers.push(format!("https://{host}").into()),
-                "quic" | "doq" => servers.push(format!("quic://{host}").into()),
-                "h3" => servers.push(format!("h3://{host}").into()),
+            let prefix = match scheme {
+                "udp" => "",
+                "tcp" | "tcp+pipeline" => "tcp://",
+                "tls" | "tls+pipeline" | "dot" => "tls://",
+                "https" | "doh" => "https://",
+                "quic" | "doq" => "quic://",
+                "h3" => "h3://",
                 other => {
-                    self.wrong(address.span, format!("upstreams over \"{other}\" cannot be expressed yet"));
+                    self.wrong(address.span, format!("unknown scheme \"{other}\""));
                     return Vec::new();
                 }
+            };
+            let (bare, _) = host.split_at(host.find('/').unwrap_or(host.len()));
+            has_names |= values::socket_address(bare, 53).is_err();
+            match proxy.as_ref().filter(|_| passes_proxy(prefix)) {
+                Some(proxy) => {
+                    let mut map = Map::default();
+                    map.put("address", format!("{prefix}{host}"));
+                    put_proxy(&mut map, &proxy.value);
+                    servers.push(map.into());
+                }
+                None => servers.push(format!("{prefix}{host}").into()),
             }
         }
         if servers.is_empty() {
@@ -295,6 +302,9 @@ impl<'a> Translator<'a> {
         if concurrent > 1 {
             let way = if self.dialect == Dialect::Mosdns { "race" } else { "prefer-positive" };
             group.put("pick", format!("{way}({concurrent})"));
+        }
+        if has_names && !usual.is_empty() {
+            group.put("bootstrap", Out::Row(usual));
         }
         self.upstreams.put(name.clone(), group);
         with_end(format!("forward({name})"), ends)
@@ -400,6 +410,22 @@ struct Defaults {
     interface: Option<At<String>>,
     bootstrap: Option<At<String>>,
     socks5: Option<At<String>>,
+}
+
+/// Returns whether OxiDNS goes through a proxy to servers that are written so.
+fn passes_proxy(prefix: &str) -> bool {
+    !matches!(prefix, "" | "quic://" | "h3://")
+}
+
+/// Puts down the SOCKS5 proxy of a server: an address, perhaps with a scheme, a user and a password.
+fn put_proxy(map: &mut Map, text: &str) {
+    let text = text.trim_start_matches("socks5://");
+    let (login, place) = text.rsplit_once('@').map_or((None, text), |(login, place)| (Some(login), place));
+    map.put("proxy", place);
+    if let Some((user, password)) = login.and_then(|login| login.split_once(':')) {
+        map.put("proxy-user", user);
+        map.put("proxy-password", password);
+    }
 }
 
 /// Returns whether a host is followed by a port.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::diagnostic::Problem;
 use crate::schema::{PREFIX_WORDS, Value};
@@ -28,7 +29,9 @@ impl Lowering<'_> {
             let names: Vec<NamePattern> =
                 self.list(&section, "names", |_, _, scalar| name_pattern(&scalar.text)).values();
             let addresses = self.list(&section, "addresses", |_, _, scalar| addresses(&scalar.text)).values();
-            let lists = self.items(&section, "lists").iter().filter_map(|item| self.set_list(item)).collect();
+            let mut lists: Vec<SetList> =
+                self.items(&section, "lists").iter().filter_map(|item| self.set_list(item)).collect();
+            lists.extend(self.rules(&section));
             let label = |text: &str| values::identifier(text).map(str::to_owned);
             let include = self.list(&section, "include", |_, _, scalar| label(&scalar.text));
             let except = self.list(&section, "except", |_, _, scalar| label(&scalar.text));
@@ -36,8 +39,9 @@ impl Lowering<'_> {
             let dynamic = self.dynamic(&section);
             if section.entries.is_empty() {
                 self.problems.push(
-                    Problem::error(name.span, format!("set \"{}\" is empty", name.value))
-                        .expected("\"names:\", \"addresses:\", \"lists:\", \"include:\" or \"dynamic:\""),
+                    Problem::error(name.span, format!("set \"{}\" is empty", name.value)).expected(
+                        "\"names:\", \"addresses:\", \"rules:\", \"lists:\", \"include:\" or \"dynamic:\"",
+                    ),
                 );
             }
             let addresses: Vec<Vec<(IpAddr, IpAddr)>> = addresses;
@@ -47,13 +51,29 @@ impl Lowering<'_> {
         sets
     }
 
+    /// Rules that stand in the file are a list like any other.
+    fn rules(&mut self, set: &Section<'_>) -> Option<SetList> {
+        let rules = self.list(set, "rules", |_, _, scalar| Ok(scalar.text.replace(['\r', '\n'], " ")));
+        let first = rules.first()?.span;
+        let text = rules.values().join("\n");
+        Some(SetList {
+            span: first,
+            format: ListFormat::Adguard,
+            octets_max: text.len() as u64,
+            place: ListPlace::Here(text),
+            select: Vec::new(),
+            refresh: None,
+            timeout: Duration::ZERO,
+        })
+    }
+
     fn set_list(&mut self, item: &Section<'_>) -> Option<SetList> {
         let list = self.optional(item, "list", |lowering, _, node| {
             let expected = expected_value(Value::SetList);
             let found = lowering.read(node, &expected, notation)?;
             let place = match found.value.place {
                 ListPlace::File(file) => ListPlace::File(lowering.beside(node.span.file, &file)),
-                url @ ListPlace::Url(_) => url,
+                other @ (ListPlace::Url(_) | ListPlace::Here(_)) => other,
             };
             Some(At { value: Notation { place, ..found.value }, span: found.span })
         });

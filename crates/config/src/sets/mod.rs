@@ -111,10 +111,10 @@ pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlL
         ListPlace::Url(url) => Some(UrlList {
             set: set.name.value.clone(),
             url: url.clone(),
-            file: file_of(set, list, state_directory),
+            file: copy_file(state_directory, &set.name.value, url),
             list: list.clone(),
         }),
-        ListPlace::File(_) => None,
+        ListPlace::File(_) | ListPlace::Here(_) => None,
     });
     urls.collect()
 }
@@ -264,7 +264,7 @@ impl Sets {
             Some(known) => known.stamps.clone(),
             None => {
                 let files = set.lists.iter().map(|list| file_of(set, list, workshop.state_directory));
-                files.map(|file| workshop.surroundings.stamp(&file).ok()).collect()
+                files.map(|file| workshop.surroundings.stamp(&file?).ok()).collect()
             }
         };
         let print = self.print(set, &stamps);
@@ -335,7 +335,7 @@ impl Sets {
         }
         let mistakes = set.lists.iter().zip(read.drain(..)).map(|(list, octets)| match octets {
             Ok(octets) => {
-                let label = label_of(list);
+                let label = label_of(set, list);
                 let mistakes = compiler.read(list, &label, octets, &revoked);
                 let is_error = is_own(list);
                 let told = |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error };
@@ -493,29 +493,37 @@ impl Sets {
 
 /// Returns whether mistakes in a list are the operator's own.
 const fn is_own(list: &SetList) -> bool {
-    matches!(list.place, ListPlace::File(_))
-        && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
-}
-
-/// Returns the file that a list is read from.
-pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> PathBuf {
-    match &list.place {
-        ListPlace::File(file) => file.clone(),
-        ListPlace::Url(url) => copy_file(state_directory, &set.name.value, url),
+    match list.place {
+        ListPlace::File(_) => matches!(list.format, ListFormat::Names | ListFormat::Addresses),
+        ListPlace::Here(_) => true,
+        ListPlace::Url(_) => false,
     }
 }
 
-fn label_of(list: &SetList) -> String {
+/// Returns the file that a list is read from, if it is.
+pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Option<PathBuf> {
+    match &list.place {
+        ListPlace::File(file) => Some(file.clone()),
+        ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
+        ListPlace::Here(_) => None,
+    }
+}
+
+fn label_of(set: &Set, list: &SetList) -> String {
     match &list.place {
         ListPlace::File(file) => file.display().to_string(),
         ListPlace::Url(url) => url.clone(),
+        ListPlace::Here(_) => format!("rules of {}", set.name.value),
     }
 }
 
 fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
-    let label = label_of(list);
-    let file = file_of(set, list, workshop.state_directory);
-    let is_url = matches!(list.place, ListPlace::Url(_));
+    let label = label_of(set, list);
+    let (file, is_url) = match &list.place {
+        ListPlace::File(file) => (file.clone(), false),
+        ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
+        ListPlace::Here(text) => return Ok(text.clone().into_bytes()),
+    };
     let wrong = |text: String| Mistake { text, is_error: !is_url };
     match workshop.surroundings.read_list(&file, list.octets_max) {
         Ok(octets) if octets.len() as u64 > list.octets_max => {
