@@ -30,6 +30,12 @@ const ALWAYS_MAX: usize = 64;
 const COMMON_MIN: f64 = 80.0;
 /// What one trial costs in nanoseconds, roughly.
 const TRIAL_COST: f64 = 2.0;
+/// What it costs that a label begins with a piece, before anything is tried.
+const BEGIN_COST: f64 = 10.0;
+/// What looking for another text in a name costs.
+const CONTAINS_COST: f64 = 15.0;
+/// Octets that such a text has at least, so that few names contain it.
+const ALSO_OCTETS_MIN: usize = 3;
 /// What running an automaton costs.
 const RUN_COST: f64 = 120.0;
 /// What looking at every place of a name costs.
@@ -237,6 +243,8 @@ fn automat(hirs: &[&Hir], octets_max: usize) -> Result<Automat, PatternError> {
 #[derive(Default)]
 struct Pieces {
     trials: HashMap<Piece, Vec<Trial>>,
+    /// The kinds of last labels of the names that these are about.
+    tops: HashMap<Piece, u64>,
     texts: Vec<u8>,
     begins_wanted: HashMap<Piece, u32>,
     literals_wanted: HashMap<Vec<u8>, u32>,
@@ -254,19 +262,23 @@ impl Pieces {
     }
 
     /// Returns the best piece of a literal, its place there, and what it costs a name in nanoseconds, by a rough guess.
-    fn best(&self, literal: &[u8]) -> Option<(usize, Piece, f64)> {
+    /// `has_also`: something else is looked for in the name before an automaton runs.
+    fn best(&self, literal: &[u8], has_also: bool) -> Option<(usize, Piece, f64)> {
         let equal = self.literals_wanted.get(literal).copied().unwrap_or(0);
+        let is_crowd = equal > EQUAL_MAX && !has_also;
+        let run = if has_also { CONTAINS_COST } else { RUN_COST };
         let runs = |piece: &[u8], frequency: f64| {
             // What names contain is words, so that each octet more tells less than its frequency says.
             let more = (literal.len() - piece.len()).min(16);
-            frequency * 0.2_f64.powi(more as i32) * f64::from(equal) * RUN_COST
+            frequency * 0.2_f64.powi(more as i32) * f64::from(equal) * run
         };
         let begins = literals::begins(literal).map(|(at, part)| {
             let piece = Piece::begin(part);
             let wanted = self.begins_wanted.get(&piece).copied().unwrap_or(1);
             let frequency = literals::begin_frequency(part);
-            let cost = frequency * f64::from(wanted) * TRIAL_COST + runs(part, frequency);
-            (at, piece, if equal > EQUAL_MAX { cost + CROWD_COST } else { cost })
+            let tried = BEGIN_COST + f64::from(wanted) * TRIAL_COST;
+            let cost = frequency * tried + runs(part, frequency);
+            (at, piece, if is_crowd { cost + CROWD_COST } else { cost })
         });
         let size = literal.len().clamp(1, PIECE_OCTETS);
         let parts = literal.windows(size).enumerate().map(|(at, part)| {
@@ -274,19 +286,22 @@ impl Pieces {
             let others = self.trials.get(&piece).map_or(0, Vec::len);
             let frequency = literals::frequency(part);
             let cost = frequency * (1 + others) as f64 * TRIAL_COST + runs(part, frequency);
-            (at, piece, SCAN_COST + if equal > EQUAL_MAX { cost + CROWD_COST } else { cost })
+            (at, piece, SCAN_COST + if is_crowd { cost + CROWD_COST } else { cost })
         });
         begins.chain(parts).min_by(|a, b| a.2.total_cmp(&b.2))
     }
 
     /// Returns what one row of literals costs a name.
-    fn cost(&self, row: &[Vec<u8>]) -> f64 {
-        row.iter().map(|literal| self.best(literal).map_or(f64::INFINITY, |(_, _, cost)| cost)).sum()
+    fn cost(&self, row: &[Vec<u8>], has_also: bool) -> f64 {
+        row.iter()
+            .map(|literal| self.best(literal, has_also).map_or(f64::INFINITY, |(_, _, cost)| cost))
+            .sum()
     }
 
-    /// Notes that `literal` is required: by itself, or by a regular expression whose names end with `tail`.
-    fn require(&mut self, literal: &[u8], tail: &[u8], (regex, origin): (u32, u32)) {
-        let Some((piece_at, piece, _)) = self.best(literal) else { return };
+    /// Notes that `literal` is required: by itself, or by a regular expression whose names end with `tail` and contain
+    /// `also`.
+    fn require(&mut self, literal: &[u8], (tail, also): (&[u8], &[u8]), (regex, origin): (u32, u32)) {
+        let Some((piece_at, piece, _)) = self.best(literal, !also.is_empty()) else { return };
         // What is beside the piece, on the side where there is more: the piece itself is known to be there.
         let piece_end = piece_at + piece.len();
         let glance_at = if piece_at >= literal.len() - piece_end {
@@ -308,11 +323,15 @@ impl Pieces {
             len: literal.len() as u16,
             piece_at: piece_at as u16,
             glance_at: glance_at as u16,
+            also_len: also.len() as u16,
+            also_at: (self.texts.len() + literal.len()) as u32,
             regex,
             origin,
         };
         self.texts.extend_from_slice(literal);
+        self.texts.extend_from_slice(also);
         self.trials.entry(piece).or_default().push(trial);
+        *self.tops.entry(piece).or_default() |= top_of(tail);
     }
 }
 
@@ -325,11 +344,12 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     let rows: Vec<Vec<Vec<Vec<u8>>>> = regexes.iter().map(|regex| literals::required(&regex.hir)).collect();
     rows.iter().flatten().for_each(|row| pieces.want(row));
     for (keyword, origin) in keywords {
-        pieces.require(&keyword, &[], (0, origin));
+        pieces.require(&keyword, (&[], &[]), (0, origin));
     }
     let (mut automats, mut always) = (Vec::new(), Vec::new());
     for (regex, rows) in regexes.into_iter().zip(rows) {
-        let cost = |row: &Vec<Vec<u8>>| pieces.cost(row);
+        let also = |chosen: &[Vec<u8>]| also(&rows, chosen);
+        let cost = |row: &Vec<Vec<u8>>| pieces.cost(row, also(row).is_some());
         let best = rows.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
         let Some(row) = best.filter(|row| cost(row) < COMMON_MIN) else {
             always.push(regex);
@@ -337,11 +357,12 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         };
         automats.push(regex.automat);
         let tail = literals::tail(&regex.hir);
+        let also = also(row).unwrap_or(&[]);
         for literal in row {
-            pieces.require(literal, &tail, (automats.len() as u32, regex.origin));
+            pieces.require(literal, (&tail, also), (automats.len() as u32, regex.origin));
         }
     }
-    let Pieces { trials: pieces, texts, .. } = pieces;
+    let Pieces { trials: pieces, tops, texts, .. } = pieces;
     let words = pieces.len().next_power_of_two().clamp(BITS_WORDS_MIN, BITS_WORDS_MAX);
     let mut patterns = Patterns {
         bits: vec![0; words].into_boxed_slice(),
@@ -367,7 +388,8 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         }
         let first = trials.len() as u32;
         trials.append(&mut some);
-        let group = Group { piece, first, end: trials.len() as u32 };
+        let tops = tops.get(&piece).copied().unwrap_or(u64::MAX);
+        let group = Group { piece, tops, first, end: trials.len() as u32 };
         let mut at = part_of(mixed, patterns.groups.len());
         // Ends: at least half of the places are free.
         while patterns.groups.get(at).is_some_and(|group| group.piece.kind != 0) {
@@ -379,6 +401,24 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     }
     patterns.trials = trials.into_boxed_slice();
     Some(patterns)
+}
+
+/// Returns the rarest text that every name must contain besides one of those that are chosen.
+fn also<'r>(rows: &'r [Vec<Vec<u8>>], chosen: &[Vec<u8>]) -> Option<&'r [u8]> {
+    let single = rows.iter().filter(|row| row.as_slice() != chosen).filter_map(|row| match row.as_slice() {
+        [literal] if literal.len() >= ALSO_OCTETS_MIN => Some(literal.as_slice()),
+        _ => None,
+    });
+    single.min_by(|a, b| literals::rarest(a).total_cmp(&literals::rarest(b)))
+}
+
+/// Returns one bit for the last label of names that end with `tail`, the dot behind it included; all if it is not known.
+fn top_of(tail: &[u8]) -> u64 {
+    let Some((b'.', before)) = tail.split_last() else { return u64::MAX };
+    match before.iter().rposition(|&octet| octet == b'.') {
+        Some(dot) => top_bit(&before[dot + 1..]),
+        None => u64::MAX,
+    }
 }
 
 /// Returns how many octets a text has at least that the expression fits.

@@ -15,8 +15,9 @@ const BEGIN: u8 = 0;
 /// What stands for its end.
 const END: u8 = 1;
 
-/// How often some label begins with a piece, at least, for all that is known.
-const BEGIN_FREQUENCY_MIN: f64 = 0.001;
+/// How often some label begins with a piece, at least, for all that is known: one of up to four octets, of up to six, of
+/// more. Labels are words: how rare they are is not a matter of their letters alone.
+const BEGIN_FREQUENCIES_MIN: [f64; 3] = [0.02, 0.005, 0.001];
 
 /// What is known about the texts that a part of a regular expression fits.
 enum Known {
@@ -260,8 +261,13 @@ pub(crate) fn begin_frequency(piece: &[u8]) -> f64 {
     if is_short || piece.len() <= 2 || COMMON.contains(&piece) {
         return 0.3;
     }
-    // Labels are words: how rare they are is not a matter of their letters alone.
-    BEGIN_FREQUENCY_MIN.max(3.0 * piece.iter().map(|octet| octet_frequency(*octet)).product::<f64>())
+    let [of_four, of_six, of_more] = BEGIN_FREQUENCIES_MIN;
+    let least = match piece.len() {
+        0..=4 => of_four,
+        5 | 6 => of_six,
+        _ => of_more,
+    };
+    least.max(3.0 * piece.iter().map(|octet| octet_frequency(*octet)).product::<f64>())
 }
 
 /// Pieces that a large part of all names contain.

@@ -67,7 +67,7 @@ impl NameSet {
     /// Returns whether the set holds the name.
     #[inline]
     pub fn contains(&self, sought: &Sought<'_>) -> bool {
-        (self.table.find(&self.key, sought).is_some()
+        (self.table.holds(&self.key, sought)
             || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought))
             || self.live.as_ref().is_some_and(|live| live.contains(sought))
             || self.include.iter().any(|set| set.contains(sought)))

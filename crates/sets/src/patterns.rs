@@ -9,7 +9,8 @@
 //! that a name that fits nothing costs a few nanoseconds for each place, however many patterns there are.
 //!
 //! A pattern is tried at the place of its piece: first eight octets of what it requires are compared, and the last eight
-//! of the name with what it must end with, then all that is required, and only then does an automaton run.
+//! of the name with what it must end with, then all that is required, then what it requires besides, and only then does
+//! an automaton run.
 
 use regex_automata::dfa::{Automaton, dense};
 use regex_automata::util::primitives::StateID;
@@ -78,6 +79,9 @@ pub(crate) struct Trial {
     /// How many octets of them come before the piece, and before those that are compared first.
     pub(crate) piece_at: u16,
     pub(crate) glance_at: u16,
+    /// What must be in the name besides, wherever: these octets of [`Patterns::texts`].
+    pub(crate) also_len: u16,
+    pub(crate) also_at: u32,
     /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if that is all.
     pub(crate) regex: u32,
     /// The number of the rule.
@@ -139,6 +143,8 @@ impl Piece {
 pub(crate) struct Group {
     /// Of kind zero for a place that is free.
     pub(crate) piece: Piece,
+    /// One bit for each kind of last label that a name has which one of them fits.
+    pub(crate) tops: u64,
     /// The first trial, and the one after the last.
     pub(crate) first: u32,
     pub(crate) end: u32,
@@ -325,7 +331,9 @@ impl Patterns {
         piece: Piece,
         f: &mut impl FnMut(u32) -> bool,
     ) -> bool {
-        let Some(group) = self.group(piece) else { return false };
+        let Some(group) = self.group(piece).filter(|group| group.tops & sought.top() != 0) else {
+            return false;
+        };
         let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
         let wire = sought.name().as_bytes();
         let tail = last_of(wire);
@@ -369,10 +377,12 @@ impl Patterns {
 
     fn succeeds(&self, trial: &Trial, text: &Text, start: usize) -> bool {
         let name = text.between_dots();
-        let required =
-            self.texts.get(trial.at as usize..).and_then(|from| from.get(..usize::from(trial.len)));
+        let text_at = |at: u32, len: u16| self.texts.get(at as usize..)?.get(..usize::from(len));
+        let required = text_at(trial.at, trial.len);
         let (Some(required), Some(part)) = (required, name.get(start..)) else { return false };
+        let Some(also) = text_at(trial.also_at, trial.also_len) else { return false };
         part.starts_with(required)
+            && contains(name, also)
             && match trial.regex.checked_sub(1) {
                 Some(regex) => {
                     self.regexes.get(regex as usize).is_some_and(|automat| fits(automat, text.bare()))
@@ -402,6 +412,13 @@ pub(crate) fn glance_of(part: &[u8]) -> u64 {
         Some(part) => u64::from_le_bytes(*part),
         None => part.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)),
     }
+}
+
+/// Returns whether a text contains another.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    let Some(&first) = part.first() else { return true };
+    let mut places = text.iter().enumerate().filter(|(_, octet)| **octet == first);
+    places.any(|(at, _)| text.get(at..).is_some_and(|rest| rest.starts_with(part)))
 }
 
 /// Returns whether an automaton of one regular expression fits.

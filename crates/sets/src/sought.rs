@@ -156,18 +156,17 @@ impl<'a> Sought<'a> {
         if self.begins.get() == 0 {
             self.begins.set(begins(wire));
         }
-        let mut begins = self.begins.get();
-        let mut end = wire.len().saturating_sub(1);
-        let mut parent = key.root();
-        for (at, place) in (0..depth.min(self.depth)).zip(&self.suffixes) {
-            let begin = (begins & 0xff) as usize;
-            begins >>= 8;
-            if at < self.known.get() {
-                parent = place.get();
-            } else {
-                parent = key.below_at(parent, wire, begin, end.saturating_sub(begin));
-                place.set(parent);
-            }
+        let begin_of = |at: u32| (self.begins.get().checked_shr(8 * at).unwrap_or(0) & 0xff) as usize;
+        let known = self.known.get();
+        let (mut parent, mut end) = match known.checked_sub(1) {
+            Some(last) => (self.suffix(key, known), begin_of(last).saturating_sub(1)),
+            None => (key.root(), wire.len().saturating_sub(1)),
+        };
+        let unknown = self.suffixes.iter().enumerate().skip(known as usize);
+        for (at, place) in unknown.take((depth.min(self.depth) - known.min(self.depth)) as usize) {
+            let begin = begin_of(at as u32);
+            parent = key.below_at(parent, wire, begin, end.saturating_sub(begin));
+            place.set(parent);
             end = begin.saturating_sub(1);
         }
         self.known.set(depth);

@@ -208,6 +208,28 @@ impl Table {
         self.origins.get(place).copied().unwrap_or(0)
     }
 
+    /// Returns whether some rule is about the name, whichever.
+    #[inline]
+    pub(crate) fn holds(&self, key: &FingerprintKey, sought: &Sought<'_>) -> bool {
+        if self.outline.tops & sought.top() == 0 {
+            return false;
+        }
+        // From the shortest suffix: a name is often below one of two labels, and those before them need not be looked at.
+        let mut wanted = self.outline.wanted(sought.depth());
+        // Ends: each step takes one bit out.
+        while wanted != 0 {
+            let depth = wanted.trailing_zeros();
+            wanted &= wanted - 1;
+            let fingerprint = sought.suffix(key, depth);
+            if self.may_hold(fingerprint)
+                && self.probe(fingerprint, reach_at(depth, sought.depth())).is_some()
+            {
+                return true;
+            }
+        }
+        sought.is_long() && self.outline.wants_long(sought.depth()) && self.find_long(key, sought).is_some()
+    }
+
     /// Finds the rule that is closest to the name and returns its place.
     #[inline]
     pub(crate) fn find(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {

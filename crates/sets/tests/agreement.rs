@@ -15,7 +15,7 @@ enum Rule {
 
 /// Labels from few letters, so that rules and names meet.
 fn label() -> impl Strategy<Value = String> {
-    "[a-c]{1,3}|[ab]{8,10}|x"
+    "[a-c]{1,3}|[ab]{8,10}|x|a[ab]{2}xx?[ab]{2}b"
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -29,6 +29,8 @@ fn rule() -> impl Strategy<Value = Rule> {
         6 => (short, reach).prop_map(|(name, reach)| Rule::Name(name, reach)),
         1 => "[a-c.]{1,6}".prop_map(Rule::Keyword),
         1 => "(\\^|)([a-c]|\\[ab\\]|x\\+|c\\?|\\(a\\|bb\\)|\\\\\\.){1,5}(\\$|)".prop_map(Rule::Regex),
+        // Texts on both sides of what may be repeated: each must be in the name.
+        1 => "(\\^|)a[ab]{2}x\\+[ab]{2}b(\\\\\\.[a-c]{1,3}|)(\\$|)".prop_map(Rule::Regex),
     ]
 }
 
