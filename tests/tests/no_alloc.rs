@@ -72,7 +72,7 @@ fn answer(engine: &mut Engine, what: &str, query: &[u8], client: &Client) -> Opt
         let mut reply = Reply::new(&mut buffer);
         match engine.answer(query, client, &mut reply) {
             Verdict::Answered => (true, reply.len()),
-            Verdict::Drop => (false, 0),
+            Verdict::Drop | Verdict::Hand(_) => (false, 0),
             Verdict::Defer(_) => panic!("{what}: not answered from memory"),
         }
     });

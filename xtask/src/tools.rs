@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 13] = [
+const TOOLS: [(&str, &str); 18] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -19,6 +19,11 @@ const TOOLS: [(&str, &str); 13] = [
     ("curl", "curl"),
     ("python3", "python3-venv"),
     ("go", "golang-go"),
+    ("nsupdate", "bind9-dnsutils"),
+    ("knsupdate", "knot-dnsutils"),
+    ("named", "bind9"),
+    ("knotd", "knot"),
+    ("nsd", "nsd"),
 ];
 /// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
 const PYTHON: &str = "dnspython[doh,doq]==2.9.2";

@@ -4,9 +4,9 @@
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 use crate::settings::{
-    CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, LocalSocketWord, LogFormat, LogLevel,
-    SigningAlgorithmWord, SigningSerialWord, TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat,
-    ZonemdWord,
+    AlgorithmWord, CatalogWord, CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse,
+    LocalSocketWord, LogFormat, LogLevel, SerialWord, SigningAlgorithmWord, SigningSerialWord,
+    TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat, ZonemdWord,
 };
 
 /// When a changed setting takes effect.
@@ -1005,13 +1005,15 @@ pub const ROWS: &[Row] = &[
     unset(
         "zones[].file",
         Kind::One(Value::Path),
-        "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one.",
+        "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one. \
+         A zone that comes from other servers has `primaries` instead.",
     ),
     unset(
         "zones[].set",
         Kind::One(Value::Label),
         "A set of zones that the action `zones(NAME)` answers from. Without it, the zone answers before any policy, or where \
-         the action `zones` stands. So clients can have different versions of a zone.",
+         the action `zones` stands. So clients can have different versions of a zone. Other servers do not hear of zones \
+         of a set.",
     ),
     unset(
         "zones[].make",
@@ -1090,7 +1092,73 @@ pub const ROWS: &[Row] = &[
         "zones[].sign",
         Kind::One(Value::Label),
         "The policy of `signing` by which the server signs the zone. The file stays as it is; signatures, keys and what is \
-         known of them are in the state directory.",
+         known of them are in the state directory. Secondaries get the zone as it is signed; updates cannot change it.",
+    ),
+    row(
+        "zones[].primaries",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "most zones are files here",
+        "Servers that the zone comes from, in the order in which they are asked: an address and perhaps a port, `tls://` in front of it \
+         for transfers over TLS (RFC 9103) with `#NAME` for the name in the certificate, then `key NAME` and `pin HASH`.",
+    ),
+    row(
+        "zones[].transfer",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not given away unless somebody says so",
+        "Who may take the zone over by AXFR and IXFR. Each item is made of conditions that must all hold: an address or prefix, \
+         `any`, `key NAME`, `tls`.",
+    ),
+    row(
+        "zones[].notify",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "nobody is known",
+        "Servers that are told of each new version (NOTIFY), written like `primaries`.",
+    ),
+    row(
+        "zones[].notify-from",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "the primaries are believed anyway",
+        "Who else may say that there is a newer version, written like `transfer`.",
+    ),
+    row(
+        "zones[].update",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not changed by strangers",
+        "Who may change the zone by dynamic update (RFC 2136), written like `transfer`; besides, `name NAME` and `below NAME` say \
+         at which names, and `types A,AAAA` records of which types. The zone's file is not written; what has changed is kept in \
+         `server.state-directory`.",
+    ),
+    row(
+        "zones[].serial",
+        word(SerialWord::WORDS),
+        "increment",
+        "it works with every serial there is",
+        "The serial of a version that an update makes: one more, the seconds since 1970, or the date and two digits. One more \
+         than before if that is not newer.",
+    ),
+    row(
+        "zones[].journal-size",
+        Kind::One(Value::Size { min: 4 << 10, max: 1 << 34 }),
+        "16MiB",
+        "many small changes, or a few large ones",
+        "How much of the zone's history is kept for IXFR, in memory and in `server.state-directory`.",
+    ),
+    unset(
+        "zones[].catalog",
+        Kind::One(Value::Text { word: None }),
+        "The catalog zone (RFC 9432) made here that the zone is a member of.",
+    ),
+    unset("zones[].group", Kind::One(Value::Text { word: None }), "The group that the catalog says it belongs to."),
+    unset(
+        "zones[].catalog-role",
+        Kind::One(Value::Word(CatalogWord::WORDS)),
+        "Makes the zone a catalog: `consumer` serves the zones that are listed in it, from the same primaries and for the same \
+         clients as the catalog itself; `producer` makes it from the zones that name it in `catalog`.",
     ),
     Row {
         path: "zone-directories",
@@ -1320,6 +1388,64 @@ pub const ROWS: &[Row] = &[
         "auto",
         "one less than there are processors",
         "Threads that sign a large zone, at the lowest priority.",
+    ),
+    Row {
+        path: "keys",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Keys that servers share to sign what they say about zones (TSIG, RFC 8945).",
+        unbound: &[],
+    },
+    unset("keys[].name", Kind::One(Value::Text { word: None }), "The name of the key, the same on both sides."),
+    row(
+        "keys[].algorithm",
+        word(AlgorithmWord::WORDS),
+        "hmac-sha256",
+        "every server knows it",
+        "What signatures are made with.",
+    ),
+    unset(
+        "keys[].secret",
+        Kind::One(Value::Password),
+        "The secret in Base64, or `file:` and the path of a file that holds it.",
+    ),
+    row(
+        "keys[].mac-bits",
+        Kind::One(Value::Whole { min: 80, max: 512, word: Some("all") }),
+        "all",
+        "a whole signature is the strongest",
+        "How much of a signature is sent, and demanded at least.",
+    ),
+    section("transfers", "Limits of zone transfers."),
+    row(
+        "transfers.outgoing",
+        whole(1, 10_000),
+        "100",
+        "each holds one message and one version of its zone",
+        "How many zones other servers may take over at a time.",
+    ),
+    row(
+        "transfers.outgoing-client",
+        whole(1, 10_000),
+        "20",
+        "one secondary cannot take all places",
+        "How many of these may go to one address.",
+    ),
+    row(
+        "transfers.incoming",
+        whole(1, 1000),
+        "10",
+        "each may hold a whole zone twice",
+        "How many zones are taken over from primaries at a time.",
+    ),
+    row(
+        "transfers.size",
+        Kind::One(Value::Size { min: 64 << 10, max: 1 << 40 }),
+        "4GiB",
+        "what a zone can have here",
+        "How many octets one transfer from a primary may have.",
     ),
     Row {
         path: "records",

@@ -262,6 +262,10 @@ pub struct Settings {
     pub zone_directories: Vec<ZoneDirectory>,
     /// Whether the records of answers from zones take turns in being the first.
     pub rotate: bool,
+    /// Keys that sign messages between servers.
+    pub keys: Vec<KeySettings>,
+    /// How many transfers there may be at a time.
+    pub transfers: Transfers,
     /// Sets of records.
     pub records: Vec<RecordSet>,
     /// Oblivious targets that messages are carried to.
@@ -456,8 +460,8 @@ pub struct Certificate {
 pub struct ZoneSettings {
     /// Its apex.
     pub name: At<NameBuf>,
-    /// Its master file, or a file in JSON that has it.
-    pub file: At<PathBuf>,
+    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs none.
+    pub file: Option<At<PathBuf>>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
     /// Names that are made from addresses.
@@ -466,6 +470,26 @@ pub struct ZoneSettings {
     pub choose: Vec<ZoneChoice>,
     /// How the server signs it.
     pub sign: Option<Arc<SigningPolicy>>,
+    /// Where it comes from.
+    pub primaries: Vec<At<RemoteSettings>>,
+    /// Who is told of new versions.
+    pub notify: Vec<At<RemoteSettings>>,
+    /// Who may take it over.
+    pub transfer: Vec<At<GrantSettings>>,
+    /// Who may say that there is a newer version, besides its primaries.
+    pub notify_from: Vec<At<GrantSettings>>,
+    /// Who may change it, and what of it.
+    pub update: Vec<At<UpdateSettings>>,
+    /// How serials grow.
+    pub serial: SerialWord,
+    /// Octets of history that are kept.
+    pub journal_size: u64,
+    /// The catalog that it belongs to.
+    pub catalog: Option<At<NameBuf>>,
+    /// What it is in that catalog.
+    pub group: Option<String>,
+    /// What the catalog is to this server.
+    pub catalog_role: Option<CatalogWord>,
 }
 
 /// Names that a zone makes from addresses, or addresses from names.
@@ -597,6 +621,128 @@ words! {
         Unixtime = "unixtime",
         /// The date and two digits.
         Dateserial = "dateserial",
+    }
+}
+
+/// How many transfers there may be at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfers {
+    /// To other servers.
+    pub outgoing_max: u16,
+    /// To each of them.
+    pub outgoing_client_max: u16,
+    /// From other servers.
+    pub incoming_max: u16,
+    /// Octets of one from another server.
+    pub octets_max: u64,
+}
+
+/// A key that signs messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeySettings {
+    /// Its name.
+    pub name: At<NameBuf>,
+    /// The key.
+    pub key: Arc<tsig::Key>,
+}
+
+/// Another server of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Whether it is spoken to over TLS.
+    pub over_tls: bool,
+    /// What its certificate is for; its address if nothing is said.
+    pub tls_name: Option<String>,
+    /// What messages are signed with.
+    pub key: Option<NameBuf>,
+    /// Its keys, as hashes; its certificate counts if there are none.
+    pub pins: Vec<[u8; 32]>,
+}
+
+/// Who may do something with a zone: everything that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrantSettings {
+    /// Who comes from there.
+    pub from: Option<Vec<Prefix>>,
+    /// Who signs with this key.
+    pub key: Option<NameBuf>,
+    /// Who comes over TLS.
+    pub needs_tls: bool,
+}
+
+/// Who may change what of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpdateSettings {
+    /// Who.
+    pub grant: GrantSettings,
+    /// At which names; everywhere if there are none.
+    pub names: Vec<ReachSettings>,
+    /// Records of which types; of all if there are none.
+    pub types: Vec<Rtype>,
+}
+
+/// Names that may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReachSettings {
+    /// This one.
+    Name(NameBuf),
+    /// All below this one.
+    Below(NameBuf),
+}
+
+words! {
+    /// What signatures are made with.
+    AlgorithmWord {
+        /// HMAC-MD5.
+        Md5 = "hmac-md5",
+        /// HMAC-SHA-1.
+        Sha1 = "hmac-sha1",
+        /// HMAC-SHA-224.
+        Sha224 = "hmac-sha224",
+        /// HMAC-SHA-256.
+        Sha256 = "hmac-sha256",
+        /// HMAC-SHA-384.
+        Sha384 = "hmac-sha384",
+        /// HMAC-SHA-512.
+        Sha512 = "hmac-sha512",
+    }
+}
+
+impl AlgorithmWord {
+    /// Returns the algorithm.
+    pub const fn algorithm(self) -> tsig::Algorithm {
+        match self {
+            Self::Md5 => tsig::Algorithm::Md5,
+            Self::Sha1 => tsig::Algorithm::Sha1,
+            Self::Sha224 => tsig::Algorithm::Sha224,
+            Self::Sha256 => tsig::Algorithm::Sha256,
+            Self::Sha384 => tsig::Algorithm::Sha384,
+            Self::Sha512 => tsig::Algorithm::Sha512,
+        }
+    }
+}
+
+words! {
+    /// How the serial of a new version is chosen.
+    SerialWord {
+        /// One more than before.
+        Increment = "increment",
+        /// The seconds since 1970.
+        Unixtime = "unixtime",
+        /// The date and two digits.
+        Dateserial = "dateserial",
+    }
+}
+
+words! {
+    /// What a catalog zone is to this server.
+    CatalogWord {
+        /// It says which zones there are here.
+        Consumer = "consumer",
+        /// It is made here from the zones that name it.
+        Producer = "producer",
     }
 }
 

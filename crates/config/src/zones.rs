@@ -1,9 +1,12 @@
 //! Zones from their files: what is wrong with each, with its place, and what is served when a file cannot be used.
 
+mod plan;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tsig::Keys;
 use wire::{HashKey, Name, NameBuf};
 use zone::json::Contexts;
 use zone::master::{Include, Included, Mistake, Place};
@@ -14,8 +17,10 @@ use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress, Sets, Term};
-use crate::settings::{Settings, ZoneFormat};
+use crate::settings::{Settings, Transfers, ZoneFormat};
 use crate::source::Span;
+
+pub use plan::ZonePlan;
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
@@ -46,7 +51,7 @@ struct Wanted {
 impl Wanted {
     /// Returns what is the same before and after a reload.
     fn key(&self) -> (Option<String>, Option<Vec<u8>>, Option<PathBuf>) {
-        let apex = self.apex.as_ref().map(|apex| apex.as_name().to_folded().as_bytes().to_vec());
+        let apex = self.apex.as_ref().map(folded);
         // A zone may move to another file.
         let file = apex.is_none().then(|| self.file.clone());
         (self.set.clone(), apex, file)
@@ -57,6 +62,11 @@ impl Wanted {
     }
 }
 
+/// Returns a zone's name as it is looked for.
+fn folded(apex: &NameBuf) -> Vec<u8> {
+    apex.as_name().to_folded().as_bytes().to_vec()
+}
+
 fn is_json(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "json")
 }
@@ -65,8 +75,18 @@ fn is_json(file: &Path) -> bool {
 #[derive(Clone, Default)]
 pub struct ZonePlans {
     kept: Vec<Kept>,
-    /// What the engine answers from; `None` when no zone is configured.
+    /// Zones of the configuration that have no file.
+    others: Vec<NameBuf>,
+    /// What is to become of each zone that is configured by its name and in no set, in the order of the configuration.
+    pub plans: Arc<[ZonePlan]>,
+    /// Keys that sign messages between servers.
+    pub keys: Keys,
+    /// How many transfers there may be.
+    pub transfers: Option<Transfers>,
+    /// The zones as they are written; `None` when no zone is configured.
     pub served: Option<Arc<Zones>>,
+    /// What the engine answers from: `served`, and what the server signed in place of what is written.
+    pub signed: Option<Arc<Zones>>,
     /// What policies answer from, by name.
     pub sets: BTreeMap<String, Arc<Zones>>,
     /// Whether `served` and `sets` are those of `kept`.
@@ -241,8 +261,11 @@ pub(crate) fn compile(
         return ZonePlans { is_same: true, ..previous.clone() };
     }
     let wanted = wanted(settings, surroundings, problems);
+    let others = settings.zones.iter().filter(|zone| zone.file.is_none()).map(|zone| zone.name.value);
+    let others: Vec<NameBuf> = others.collect();
     let mut kept = Vec::with_capacity(wanted.len());
-    let mut is_same = previous.is_some_and(|previous| previous.kept.len() == wanted.len());
+    let mut is_same =
+        previous.is_some_and(|previous| previous.kept.len() == wanted.len() && previous.others == others);
     let before: BTreeMap<_, &Kept> =
         previous.into_iter().flat_map(|previous| &previous.kept).map(|old| (old.wanted.key(), old)).collect();
     for wanted in wanted {
@@ -266,7 +289,7 @@ pub(crate) fn compile(
         Some(previous) => (previous.served.clone(), previous.sets.clone()),
         None => (None, BTreeMap::new()),
     };
-    ZonePlans { kept, served, sets, is_same }
+    ZonePlans { kept, others, served, sets, is_same, ..ZonePlans::default() }
 }
 
 /// Returns every file that zones are wanted of.
@@ -274,12 +297,15 @@ fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut V
     let mut all: Vec<Wanted> = settings
         .zones
         .iter()
-        .map(|zone| Wanted {
-            file: zone.file.value.clone(),
-            apex: Some(zone.name.value),
-            set: zone.set.as_ref().map(|set| set.value.clone()),
-            contexts: None,
-            span: zone.file.span,
+        .filter_map(|zone| {
+            let file = zone.file.as_ref()?;
+            Some(Wanted {
+                file: file.value.clone(),
+                apex: Some(zone.name.value),
+                set: zone.set.as_ref().map(|set| set.value.clone()),
+                contexts: None,
+                span: file.span,
+            })
         })
         .collect();
     for directory in &settings.zone_directories {
@@ -500,11 +526,16 @@ impl ZonePlans {
         }
         let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
         let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
+        // Before those of directories: what the configuration names counts. They are served when they have come.
+        for apex in &self.others {
+            seen.insert((None, folded(apex)));
+            groups.entry(None).or_default().1.push(*apex);
+        }
         for kept in &self.kept {
             let set = &kept.wanted.set;
             let (loaded, missing) = groups.entry(set.clone()).or_default();
             for (apex, zone) in &kept.zones {
-                if !seen.insert((set.as_deref(), apex.as_name().to_folded().as_bytes().to_vec())) {
+                if !seen.insert((set.as_deref(), folded(apex))) {
                     let file = kept.wanted.file.display();
                     let message = format!("zone \"{apex}\" is there twice; that of \"{file}\" is not served");
                     problems.push(Problem::warning(kept.wanted.span, message));
@@ -766,6 +797,68 @@ mod tests {
             };
             assert!(found.iter().any(|found| found.message == message), "{found:?}");
         }
+    }
+
+    #[test]
+    fn other_servers_have_rights_only_to_zones_that_say_so() {
+        let memory = Memory::new(&[
+            ("/etc/resolv.conf", "nameserver 192.0.2.1\n"),
+            ("/z/org", ORG),
+            ("/z/more", ""),
+            ("/z/all/example.net.zone", NET),
+        ]);
+        let text = "zones: [{name: example.org, file: org, transfer: any}, {name: example.org, file: org, set: inside}, {name: example.com, primaries: 192.0.2.1}]\n\
+            zone-directories: [{path: all}]\npolicy: {main: [{if: rd, do: zones(inside)}, zones]}\n";
+        let loaded = load_text(Path::new("/z/g.yaml"), text, &memory).expect("no mistakes");
+        let plans = crate::compile(&loaded, &[], None, &memory)
+            .map_err(|found| found[0].human())
+            .expect("it compiles");
+        let all: Vec<(String, usize, usize, bool)> = plans
+            .zones
+            .plans
+            .iter()
+            .map(|plan| {
+                let (transfer, notify) = (plan.rights.transfer.len(), plan.rights.notify.len());
+                (plan.apex.to_string(), transfer, notify, plan.zone.is_some())
+            })
+            .collect();
+        assert_eq!(all, [("example.org.".to_owned(), 1, 0, true), ("example.com.".to_owned(), 0, 1, false)]);
+        let served = plans.zones.served.expect("zones");
+        // One in a file, one in a directory, and one that has not come yet.
+        assert_eq!((served.all().count(), served.unloaded().count()), (2, 1));
+        for (special, message) in [
+            ("set: inside, transfer: any", "other servers do not hear of a zone of a set"),
+            ("set: inside, catalog-role: consumer", "other servers do not hear of a zone of a set"),
+            ("sign: s, update: any", "the server signs only zones that are files"),
+        ] {
+            let text =
+                format!("zones: [{{name: example.org, file: org, {special}}}]\nsigning: {{s: {{}}}}\n");
+            let Err(found) = load_text(Path::new("/z/g.yaml"), &text, &memory) else {
+                panic!("no mistake in {text}")
+            };
+            assert!(found.iter().any(|found| found.message == message), "{special}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_zone_that_is_to_be_signed_is_given_away_only_signed() {
+        let memory = machine(ORG, "", NET);
+        let text = "zones: [{name: example.org, file: org, sign: s, transfer: any}]\nsigning: {s: {}}\n";
+        let loaded = load_text(Path::new("/z/g.yaml"), text, &memory).expect("no mistakes");
+        let mut plans = crate::compile(&loaded, &[], None, &memory)
+            .map_err(|found| found[0].human())
+            .expect("it compiles");
+        let plan = &plans.zones.plans[0];
+        assert!(plan.is_signed_here && plan.zone.is_none() && plan.source == 0);
+        assert_eq!(plans.zones.signed.as_ref().map(|zones| zones.all().count()), Some(0));
+        // What it is signed as does not matter here.
+        let signed = Arc::clone(&plans.signing.zones[0].source);
+        assert!(plans.signing.take(Arc::clone(&signed)));
+        let again = crate::compile_again(&loaded, &[], Some(&plans), &memory, Some(""))
+            .map_err(|found| found[0].human())
+            .expect("it compiles");
+        let plan = &again.zones.plans[0];
+        assert!(plan.zone.as_ref().is_some_and(|zone| Arc::ptr_eq(zone, &signed)) && plan.source != 0);
     }
 
     #[test]

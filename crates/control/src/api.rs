@@ -44,6 +44,8 @@ pub enum Request {
     ZoneDsSeen(DsSeen),
     /// Replace a zone's key now.
     ZoneRoll(ZoneRoll),
+    /// Do something with a zone, or with all of them.
+    Zone(ZoneOrder),
 }
 
 /// Which zone.
@@ -108,6 +110,69 @@ pub struct ZoneKey {
     /// The DS that the parent should have; absent for a ZSK.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ds: Option<String>,
+}
+
+/// What to do with zones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneOrder {
+    /// What.
+    pub what: ZoneWhat,
+    /// The zone; all of them when absent, where that makes sense.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What can be done with a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZoneWhat {
+    /// Say how it is.
+    Status,
+    /// Read its file again if that has changed, or ask its primaries.
+    Reload,
+    /// Take the whole zone over from a primary, whatever its serial.
+    Retransfer,
+    /// Let it change no more.
+    Freeze,
+    /// Let it change again.
+    Thaw,
+    /// Say what changed since its file, or with the last transfer.
+    Diff,
+}
+
+/// How a zone is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Zone {
+    /// Its name.
+    pub name: String,
+    /// `primary`, or `secondary` if it comes from other servers.
+    pub role: String,
+    /// The serial that is served; absent when questions get SERVFAIL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u32>,
+    /// Records.
+    pub records: usize,
+    /// Whether it may not change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_frozen: bool,
+    /// Seconds until its primaries are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_look_in_s: Option<u64>,
+    /// Seconds until it is not served any more, if no primary is heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_s: Option<u64>,
+    /// Versions that secondaries can get the difference to.
+    pub history: usize,
+    /// Octets of its journal.
+    pub journal_octets: u64,
+    /// The catalog that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
+    /// Why the last attempt to get a newer version failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Which set.
@@ -241,8 +306,22 @@ pub enum Response {
     SetChanged(SetChanged),
     /// To [`Request::ZoneKeys`], [`Request::ZoneDsSeen`] and [`Request::ZoneRoll`].
     ZoneKeys(ZoneKeys),
+    /// To [`Request::Zone`] with [`ZoneWhat::Status`].
+    Zones(Vec<Zone>),
+    /// To [`Request::Zone`] with [`ZoneWhat::Diff`]: a line for each record, with `-` or `+` in front.
+    ZoneDiff(Vec<String>),
+    /// To [`Request::Zone`]: it is done, or has begun.
+    ZoneDone(ZoneDone),
     /// The request was not carried out.
     Error(Failure),
+}
+
+/// What became of an order about zones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneDone {
+    /// For a person.
+    pub message: String,
 }
 
 /// What happened to a query.
@@ -319,6 +398,9 @@ impl Response {
     pub fn to_json(&self) -> String {
         match self {
             Self::Reload(it) => to_json(it),
+            Self::Zones(it) => to_json(it),
+            Self::ZoneDiff(it) => to_json(it),
+            Self::ZoneDone(it) => to_json(it),
             Self::Status(it) => to_json(it),
             Self::Stats(it) => to_json(it),
             Self::Metrics(it) => to_json(it),

@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// Print configurations: the one in force, the defaults, or what can be set.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look at zones in files.
+    /// Look at zones in files, and after those of the running server.
     #[command(subcommand)]
     Zone(ZoneCommand),
     /// Turn another program's configuration into one of gannet's.
@@ -133,6 +133,38 @@ pub(crate) enum ZoneCommand {
     /// Make, list, take over and hand out keys.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Show how the running server's zones are: serials, when primaries are asked, what failed.
+    Status(ZoneMaybeArgs),
+    /// Read zone files again that have changed, and ask the primaries of the zones that have any.
+    Reload(ZoneMaybeArgs),
+    /// Take a whole zone over from its primaries, whatever its serial.
+    Retransfer(ZoneNameArgs),
+    /// Let a zone change no more: no updates, no transfers.
+    Freeze(ZoneNameArgs),
+    /// Let a zone change again.
+    Thaw(ZoneNameArgs),
+    /// Show what has changed in a zone since its file, or with its last transfer.
+    Diff(ZoneNameArgs),
+}
+
+/// Which zone of the running server, or all.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneMaybeArgs {
+    /// The name of the zone [default: all].
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which zone of the running server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneNameArgs {
+    /// The name of the zone.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Which zone.

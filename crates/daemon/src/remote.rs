@@ -96,6 +96,12 @@ pub(crate) fn zone_roll(args: &RollArgs) -> ExitCode {
     ask(&args.remote, &request, LOOK_PATIENCE)
 }
 
+/// Runs those of `gannet zone …` that are for the running server.
+pub(crate) fn zone(args: &RemoteArgs, what: api::ZoneWhat, name: Option<&str>) -> ExitCode {
+    let order = api::ZoneOrder { what, name: name.map(str::to_owned) };
+    ask(args, &Request::Zone(order), WORK_PATIENCE)
+}
+
 /// Runs `gannet status`.
 pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
     ask(args, &Request::Status, LOOK_PATIENCE)
@@ -163,6 +169,9 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::CacheStats(caches) => (caches_text(caches), true),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
         Response::SetList(items) => (items_text(items), true),
+        Response::Zones(zones) => (zones_text(zones), true),
+        Response::ZoneDiff(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), true),
+        Response::ZoneDone(done) => (format!("{}\n", done.message), true),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explain::text(explained), true),
@@ -185,6 +194,34 @@ fn keys_text(zone: &api::ZoneKeys) -> String {
     }
     if let Some(trouble) = &zone.trouble {
         let _ = writeln!(text, "cannot be signed: {}", out::escaped(trouble));
+    }
+    text
+}
+
+fn zones_text(zones: &[api::Zone]) -> String {
+    let mut text = String::new();
+    for zone in zones {
+        let serial = zone.serial.map_or_else(|| "not served".to_owned(), |serial| format!("serial {serial}"));
+        let _ = write!(text, "{}  {}  {serial}  {} records", zone.name, zone.role, zone.records);
+        if zone.is_frozen {
+            text.push_str("  frozen");
+        }
+        if let Some(seconds) = zone.next_look_in_s {
+            let _ = write!(text, "  asks in {seconds}s");
+        }
+        if let Some(seconds) = zone.expires_in_s {
+            let _ = write!(text, "  expires in {seconds}s");
+        }
+        if zone.history > 0 {
+            let _ = write!(text, "  {} versions back", zone.history);
+        }
+        if let Some(catalog) = &zone.catalog {
+            let _ = write!(text, "  from {catalog}");
+        }
+        text.push('\n');
+        if let Some(trouble) = &zone.trouble {
+            let _ = writeln!(text, "    {}", out::escaped(trouble));
+        }
     }
     text
 }

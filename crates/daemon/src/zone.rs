@@ -1,4 +1,4 @@
-//! `gannet zone`: zones in files, looked at without a server.
+//! `gannet zone`: zones in files, looked at without a server, and those of the running one.
 
 mod keys;
 mod sign;
@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use config::{Severity, System, zones};
+use control::api::ZoneWhat;
 use wire::{HashKey, NameBuf};
 
 use crate::cli::{ZoneCheckArgs, ZoneCommand, ZoneFileArgs};
 use crate::inspect::human_of;
-use crate::out;
+use crate::{out, remote};
 
 /// Runs `gannet zone …`.
 pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
@@ -21,6 +22,12 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
         ZoneCommand::Sign(args) => sign::sign(args),
         ZoneCommand::Verify(args) => sign::verify(args),
         ZoneCommand::Keys(command) => keys::run(command),
+        ZoneCommand::Status(args) => remote::zone(&args.remote, ZoneWhat::Status, args.name.as_deref()),
+        ZoneCommand::Reload(args) => remote::zone(&args.remote, ZoneWhat::Reload, args.name.as_deref()),
+        ZoneCommand::Retransfer(args) => remote::zone(&args.remote, ZoneWhat::Retransfer, Some(&args.name)),
+        ZoneCommand::Freeze(args) => remote::zone(&args.remote, ZoneWhat::Freeze, Some(&args.name)),
+        ZoneCommand::Thaw(args) => remote::zone(&args.remote, ZoneWhat::Thaw, Some(&args.name)),
+        ZoneCommand::Diff(args) => remote::zone(&args.remote, ZoneWhat::Diff, Some(&args.name)),
     }
 }
 

@@ -54,7 +54,7 @@ fn main() {
         match server.engine.answer(query, &client, &mut reply) {
             Verdict::Answered => assert!(case != "deferred" && reply.len() > query.len()),
             Verdict::Defer(_) => assert_eq!(case, "deferred"),
-            Verdict::Drop => panic!("dropped"),
+            Verdict::Drop | Verdict::Hand(_) => panic!("dropped"),
         }
         black_box(reply.bytes());
     }

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::{Engine, Suspended, Vigil};
@@ -66,6 +67,12 @@ pub trait Outlet {
 
     /// Returns the most octets a reply may have here, so that the buffer can be chosen.
     fn reply_octets_max(&self) -> usize;
+
+    /// Waits until the client has taken most of what was delivered; `false` when it has gone. For replies of many messages.
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<bool> {
+        let _ = context;
+        Poll::Ready(true)
+    }
 }
 
 /// Whose query it was, in terms of the outlet it came through.

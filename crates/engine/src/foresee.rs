@@ -83,7 +83,9 @@ impl Engine {
     fn large_zones(&self) -> Option<&Zones> {
         // Only a note for the recorder may come before them.
         let zones = self.snapshot.program.ops().iter().take(2).find_map(|op| match op {
-            Op::Zone(zones) => Some(zones.as_ref()),
+            Op::Zone(zones) => {
+                Some(self.authority.as_ref().map_or(zones, |authority| &authority.zones).as_ref())
+            }
             _ => None,
         });
         zones.filter(|zones| zones.are_large())

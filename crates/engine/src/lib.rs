@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod authority;
 pub mod chaos;
 pub mod client;
 pub mod counters;
@@ -38,6 +39,7 @@ pub mod want;
 use std::cell::Cell;
 use std::sync::Arc;
 
+pub use authority::{Authority, Handed};
 pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
@@ -50,6 +52,7 @@ pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
 };
 
+use authority::{is_between_servers, is_transfer, no_transfers};
 use events::{Path, Teller, Tells, Told};
 use explain::Recorder;
 use finish::{Answer, To, cookie_alone, finish, header_only};
@@ -73,11 +76,15 @@ pub enum Verdict {
     Drop,
     /// Something must be fetched first. Go on with [`Engine::resume`].
     Defer(Box<Suspended>),
+    /// It is between servers, and takes several messages or time: the listener sees to it.
+    Hand(Box<Handed>),
 }
 
 /// One worker's engine: its snapshot, buffers and counters.
 pub struct Engine {
     snapshot: Arc<Snapshot>,
+    /// Zones as they are now, and what other servers may do with them.
+    authority: Option<Arc<Authority>>,
     cell: Arc<SnapshotCell>,
     generation: u64,
     counters: Arc<Counters>,
@@ -97,11 +104,12 @@ pub struct Engine {
 impl Engine {
     /// Returns an engine that runs on what `cell` holds now.
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
-        let (snapshot, generation) = cell.load();
+        let (snapshot, authority, generation) = cell.load();
         // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
         let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
+            authority,
             cell,
             generation,
             counters,
@@ -146,11 +154,13 @@ impl Engine {
 
     #[cold]
     fn adopt(&mut self) {
-        let (snapshot, generation) = self.cell.load();
+        let (snapshot, authority, generation) = self.cell.load();
         let old = std::mem::replace(&mut self.snapshot, snapshot);
+        let old_authority = std::mem::replace(&mut self.authority, authority);
         self.generation = generation;
         self.measure_cache();
         self.cell.reclaim(old);
+        self.cell.reclaim_authority(old_authority);
     }
 
     /// Returns the generation of the snapshot in use; changes when a newer one was adopted.
@@ -203,22 +213,23 @@ impl Engine {
         reply: &mut Reply<'_>,
         tracer: &mut T,
     ) -> Verdict {
-        match client.transport {
-            Transport::Udp => self.counters.queries_udp.bump(),
-            Transport::Tcp => self.counters.queries_tcp.bump(),
-            Transport::Tls => self.counters.queries_tls.bump(),
-            Transport::Https => self.counters.queries_https.bump(),
-            Transport::Quic => self.counters.queries_quic.bump(),
-            Transport::H3 => self.counters.queries_h3.bump(),
-            Transport::Unix => self.counters.queries_unix.bump(),
-        }
         let query = match Query::parse(query) {
             Ok(query) => query,
             Err(malformed) => {
+                self.count_transport(client);
                 tracer.note(Note::Malformed);
                 return self.refuse_malformed(query, malformed, client, reply);
             }
         };
+        if query.is_signed {
+            return self.signed(query.as_bytes(), client, reply);
+        }
+        self.count_transport(client);
+        if is_transfer(query.question.qtype) && self.authority.is_some() {
+            // Zones say themselves who may take them over.
+            tracer.note(Note::Protocol);
+            return self.between_servers(query.as_bytes(), client, None, reply);
+        }
         let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
@@ -255,6 +266,7 @@ impl Engine {
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
+            zones: self.authority.as_ref().map(|authority| &*authority.zones),
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
@@ -308,6 +320,19 @@ impl Engine {
             self.begin_errand(&to, name_hash, carried, errand);
         }
         verdict
+    }
+
+    #[inline(always)]
+    fn count_transport(&self, client: &Client) {
+        match client.transport {
+            Transport::Udp => self.counters.queries_udp.bump(),
+            Transport::Tcp => self.counters.queries_tcp.bump(),
+            Transport::Tls => self.counters.queries_tls.bump(),
+            Transport::Https => self.counters.queries_https.bump(),
+            Transport::Quic => self.counters.queries_quic.bump(),
+            Transport::H3 => self.counters.queries_h3.bump(),
+            Transport::Unix => self.counters.queries_unix.bump(),
+        }
     }
 
     /// Ends a query without a word, and tells what it has to tell.
@@ -365,7 +390,11 @@ impl Engine {
     /// Zones know what there is of a name; what lies in none of them is nobody's business.
     #[cold]
     fn any(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
-        let is_ours = self.snapshot.program.zones().is_some_and(|zones| zones.covers(query.question.qname));
+        let is_ours = {
+            let live = self.authority.as_ref().map(|authority| &*authority.zones);
+            let zones = self.snapshot.program.zones().map(|zones| live.unwrap_or(zones));
+            zones.is_some_and(|zones| zones.covers(query.question.qname))
+        };
         (!is_ours).then(|| minimal_any(query, reply))
     }
 
@@ -436,6 +465,14 @@ impl Engine {
         let (Some(rcode), Some(header)) = (malformed.rcode(), Header::parse(bytes)) else {
             return self.stay_silent();
         };
+        if malformed == Malformed::Opcode && self.authority.is_some() && is_between_servers(bytes) {
+            // Zones say themselves who may notify and update them.
+            return if tsig::is_signed(bytes) {
+                self.signed(bytes, client, reply)
+            } else {
+                self.between_servers(bytes, client, None, reply)
+            };
+        }
         if !self.snapshot.gate.admits_noise(client, self.now) {
             return self.stay_silent();
         }
@@ -496,13 +533,11 @@ fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
     }
 }
 
-/// Types that are no data (RFC 6895 §3.1): transfers are not served here, the others make no sense in a question.
+/// Types that are no data (RFC 6895 §3.1) and make no sense in a question, or not without zones.
 #[cold]
 fn special_type(qtype: Rtype) -> Answer {
     match qtype {
-        Rtype::AXFR | Rtype::IXFR => {
-            Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_SUPPORTED, "no zone transfers here")))
-        }
+        Rtype::AXFR | Rtype::IXFR => no_transfers(),
         Rtype::OPT => Answer::empty(Rcode::FORMERR, None),
         _ => Answer::empty(Rcode::NOTIMP, Some((EdeCode::NOT_SUPPORTED, "not a data type"))),
     }

@@ -69,6 +69,8 @@ pub(crate) enum End {
 #[derive(Clone, Copy)]
 pub(crate) struct Desktop<'w> {
     pub(crate) snapshot: &'w Arc<Snapshot>,
+    /// Zones as they are now, where they change without the configuration.
+    pub(crate) zones: Option<&'w zone::Zones>,
     pub(crate) counters: &'w Counters,
     pub(crate) now: Now,
     /// The name asked for, in lower case.
@@ -183,6 +185,11 @@ impl Run<'_> {
                     }
                 }
                 Op::Zone(zones) | Op::ZoneSet(zones) => {
+                    // The zones that come first may have changed since the configuration was compiled.
+                    let zones = match op {
+                        Op::Zone(_) => desktop.zones.unwrap_or(zones),
+                        _ => zones,
+                    };
                     if let Some(answer) = ops::zone::answer(zones, self, desktop, work.message) {
                         counters.answers_zone.bump();
                         // What we know by ourselves is not kept in caches.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::HashKey;
 
+use crate::authority::Authority;
 use crate::chaos::Chaos;
 use crate::gate::Gate;
 use crate::gate::prefixes::PrefixSet;
@@ -105,38 +106,66 @@ impl Snapshot {
     }
 }
 
-/// Holds the newest snapshot; workers look at its generation between batches.
+/// Holds the newest snapshot and the zones as they are now; workers look at its generation between batches.
 pub struct SnapshotCell {
     generation: AtomicU64,
-    newest: Mutex<Arc<Snapshot>>,
+    newest: Mutex<Newest>,
     /// Frees old snapshots on a thread of their own: gigabytes are not freed between two packets.
     reclaim: Mutex<Sender<Arc<Snapshot>>>,
+    /// Likewise zones.
+    reclaim_zones: Mutex<Option<Sender<Arc<Authority>>>>,
+}
+
+struct Newest {
+    snapshot: Arc<Snapshot>,
+    authority: Option<Arc<Authority>>,
 }
 
 impl SnapshotCell {
     /// Returns a cell with its first snapshot. `reclaim` receives what workers no longer use.
     pub fn new(first: Arc<Snapshot>, reclaim: Sender<Arc<Snapshot>>) -> Self {
-        Self { generation: AtomicU64::new(1), newest: Mutex::new(first), reclaim: Mutex::new(reclaim) }
+        Self {
+            generation: AtomicU64::new(1),
+            newest: Mutex::new(Newest { snapshot: first, authority: None }),
+            reclaim: Mutex::new(reclaim),
+            reclaim_zones: Mutex::default(),
+        }
     }
 
-    /// Returns the generation of the newest snapshot.
+    /// Has zones that workers no longer use received by `reclaim`; without it, who uses them last frees them.
+    #[must_use]
+    pub fn reclaiming_zones(self, reclaim: Sender<Arc<Authority>>) -> Self {
+        Self { reclaim_zones: Mutex::new(Some(reclaim)), ..self }
+    }
+
+    /// Returns the generation of what is newest.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Returns the newest snapshot and its generation.
-    pub fn load(&self) -> (Arc<Snapshot>, u64) {
+    /// Returns the newest snapshot, the zones, and their generation.
+    pub fn load(&self) -> (Arc<Snapshot>, Option<Arc<Authority>>, u64) {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        (Arc::clone(&newest), self.generation.load(Ordering::Acquire))
+        let generation = self.generation.load(Ordering::Acquire);
+        (Arc::clone(&newest.snapshot), newest.authority.clone(), generation)
     }
 
     /// Replaces the snapshot; workers adopt it before their next batch.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *newest, snapshot);
+        let old = std::mem::replace(&mut newest.snapshot, snapshot);
         self.generation.fetch_add(1, Ordering::Release);
         drop(newest);
         self.reclaim(old);
+    }
+
+    /// Replaces the zones; `None` leaves the snapshot its own.
+    pub fn publish_authority(&self, authority: Option<Arc<Authority>>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut newest.authority, authority);
+        self.generation.fetch_add(1, Ordering::Release);
+        drop(newest);
+        self.reclaim_authority(old);
     }
 
     /// Hands a snapshot that is no longer used to the reclaim thread.
@@ -144,5 +173,13 @@ impl SnapshotCell {
         let sender = self.reclaim.lock().unwrap_or_else(PoisonError::into_inner);
         // The receiver is gone only while the process ends; then nobody minds who frees it.
         drop(sender.send(old));
+    }
+
+    /// Hands zones that are no longer used to the reclaim thread.
+    pub fn reclaim_authority(&self, old: Option<Arc<Authority>>) {
+        let sender = self.reclaim_zones.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(old), Some(sender)) = (old, sender.as_ref()) {
+            drop(sender.send(old));
+        }
     }
 }

@@ -307,6 +307,8 @@ impl Desk {
                 self.machine.borrow_mut().branch_ended(key, branch, report, reply.bytes(), now);
             }
             (Verdict::Answered, To::Nobody) | (Verdict::Drop, To::Client(_) | To::Nobody) => (),
+            // Only a message of a client's own is handed over.
+            (Verdict::Hand(_), _) => (),
             (Verdict::Defer(suspended), to) if deferrals < DEFERRALS_MAX => {
                 let asker = Asker { suspended, to, deferrals: deferrals + 1 };
                 self.machine.borrow_mut().take(asker, now);

@@ -24,6 +24,7 @@ mod survey;
 mod sys;
 mod time;
 mod transactions;
+pub mod transfer;
 mod upstream;
 mod wheel;
 

@@ -7,6 +7,7 @@
 mod ask;
 mod bind;
 mod counters;
+mod handed;
 mod holder;
 mod http;
 mod local;
@@ -33,6 +34,6 @@ pub use plan::{
     UdpPlan,
 };
 pub use serve::{Stop, Stopper, serve, stop};
-pub use service::{Answer, Answered, Local, Service};
+pub use service::{Answer, Answered, Late, Local, Service};
 pub use sys::{Activated, Kind, activation, interface_index};
 pub use tls::{CertificateFacts, Identity, IdentityError, TicketKeys, Tls, TlsCell, TlsPlan};

@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use engine::{
-    Client, ConnectionText, Courier, Desk, Engine, Now, Reply, ReplyTo, Said, Suspended, Verdict, Vigil,
-    Worker,
+    Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Suspended, Verdict,
+    Vigil, Worker,
 };
+
+use crate::handed;
 
 /// Answers from memory.
 pub trait Answer {
@@ -91,8 +93,16 @@ pub trait Service {
     }
 }
 
+/// What a worker's engine does not answer at once.
+pub enum Late {
+    /// A query that waits for an upstream.
+    Query(Box<Suspended>),
+    /// What is between servers.
+    Handed(Box<Handed>),
+}
+
 impl Answer for Engine {
-    type Deferred = Box<Suspended>;
+    type Deferred = Late;
 
     fn begin(&mut self, now: Now) {
         Self::begin(self, now);
@@ -102,17 +112,18 @@ impl Answer for Engine {
         Self::foresee(self, queries);
     }
 
-    fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Box<Suspended>> {
+    fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Late> {
         let mut reply = Reply::new(room);
         match Self::answer(self, query, client, &mut reply) {
             Verdict::Answered => Answered::Reply(reply.len()),
             Verdict::Drop => Answered::Nothing,
-            Verdict::Defer(suspended) => Answered::Deferred(suspended),
+            Verdict::Defer(suspended) => Answered::Deferred(Late::Query(suspended)),
+            Verdict::Hand(handed) => Answered::Deferred(Late::Handed(handed)),
         }
     }
 
-    fn next_errand(&mut self) -> Option<Box<Suspended>> {
-        Self::next_errand(self)
+    fn next_errand(&mut self) -> Option<Late> {
+        Self::next_errand(self).map(Late::Query)
     }
 
     fn lets_in(&self, client: &Client) -> bool {
@@ -150,12 +161,17 @@ impl Service for Local {
         Now::new(SystemTime::now(), self.worker.started.elapsed())
     }
 
-    fn take(&self, deferred: Box<Suspended>, to: ReplyTo) {
-        self.desk.take(deferred, to);
+    fn take(&self, deferred: Late, to: ReplyTo) {
+        match deferred {
+            Late::Query(suspended) => self.desk.take(suspended, to),
+            Late::Handed(handed) => handed::carry_out(&self.worker, *handed, to),
+        }
     }
 
-    fn errand(&self, errand: Box<Suspended>) {
-        self.desk.errand(errand);
+    fn errand(&self, errand: Late) {
+        if let Late::Query(suspended) = errand {
+            self.desk.errand(suspended);
+        }
     }
 
     fn flush(&self) {

@@ -60,6 +60,8 @@ pub struct Query<'a> {
     pub question: Question<'a>,
     /// The OPT record, if there is one.
     pub edns: Option<Edns<'a>>,
+    /// Whether there is a TSIG record (RFC 8945): who answers has to verify it first.
+    pub is_signed: bool,
     bytes: &'a [u8],
 }
 
@@ -85,18 +87,18 @@ impl<'a> Query<'a> {
             qclass: Class(u16::from_be_bytes([c0, c1])),
         };
         let others = [header.answers, header.authorities, header.additionals];
-        let edns = match (rest, others) {
-            ([], [0, 0, 0]) => None,
+        let (edns, is_signed) = match (rest, others) {
+            ([], [0, 0, 0]) => (None, false),
             // Nearly all queries end in an OPT at the root and have nothing else.
             (&[0, 0, 41, s0, s1, e0, e1, e2, e3, l0, l1, ref options @ ..], [0, 0, 1])
                 if options.len() == usize::from(u16::from_be_bytes([l0, l1])) =>
             {
                 let (size, ttl) = (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([e0, e1, e2, e3]));
-                Some(Edns::parse(size, ttl, options).ok_or(Malformed::Edns)?)
+                (Some(Edns::parse(size, ttl, options).ok_or(Malformed::Edns)?), false)
             }
             _ => sections(bytes, bytes.len() - rest.len(), &header)?,
         };
-        Ok(Self { header, question, edns, bytes })
+        Ok(Self { header, question, edns, is_signed, bytes })
     }
 
     /// Returns the whole message.
@@ -153,18 +155,20 @@ pub fn cookie_only(bytes: &[u8]) -> Option<(Header, Edns<'_>)> {
     if !is_query || header.questions != 0 {
         return None;
     }
-    let edns = sections(bytes, Header::LEN, &header).ok()??;
+    let edns = sections(bytes, Header::LEN, &header).ok()?.0?;
     edns.option(OptionCode::COOKIE)?;
     Some((header, edns))
 }
 
-/// Walks all records of a message and returns its OPT.
+/// Walks all records of a message and returns its OPT, and whether there is a TSIG record.
 #[cold]
-fn sections<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Result<Option<Edns<'a>>, Malformed> {
+fn sections<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Result<(Option<Edns<'a>>, bool), Malformed> {
     let mut edns = None;
+    let mut is_signed = false;
     let mut records = message::records(bytes, at, header);
     for record in &mut records {
         let record = record?;
+        is_signed |= record.rtype == Rtype::TSIG;
         if record.rtype == Rtype::OPT {
             if edns.is_some() || record.section != Section::Additional || !record.owner.is_root() {
                 return Err(Malformed::Edns);
@@ -172,5 +176,5 @@ fn sections<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Result<Option<Ed
             edns = Some(Edns::parse(record.class.0, record.ttl_raw, record.rdata).ok_or(Malformed::Edns)?);
         }
     }
-    if records.at() == bytes.len() { Ok(edns) } else { Err(Malformed::Trailing) }
+    if records.at() == bytes.len() { Ok((edns, is_signed)) } else { Err(Malformed::Trailing) }
 }

@@ -671,6 +671,7 @@ fn negative(apex: Name<'_>, soa: &[u8], signatures: &[u8], signature_count: u16)
     };
     let (short, pointers) = shortened(apex, &with_ttl(soa))?;
     let negative = Negative {
+        soa_ttl: record.ttl,
         short,
         pointers,
         records: with_ttl(soa),

@@ -4,8 +4,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod catalog;
+pub mod difference;
+pub mod incoming;
 pub mod json;
 pub mod master;
+pub mod outgoing;
+pub mod rows;
+pub mod serial;
+pub mod update;
 
 mod answer;
 mod block;
@@ -25,8 +32,10 @@ mod zones;
 pub use answer::{ALIASES_MAX, Answered, Asked};
 pub use build::{Builder, Built, FINDINGS_MAX};
 pub use check::{Finding, Level, Problem};
+pub use difference::{Difference, Misfit};
 pub use load::{Loaded, load};
 pub use nsec3::ITERATIONS_MAX;
+pub use outgoing::Outgoing;
 pub use records::{Order, Record};
 pub use specials::{Alternative, Choice, Maker, Rows, Specials};
 pub use zone::{Facts, Proof, Zone};

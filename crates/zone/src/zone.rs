@@ -79,6 +79,8 @@ pub(crate) struct Nsec3Chain {
 
 /// The SOA with the TTL of negative answers (RFC 2308 §3), and its signatures.
 pub(crate) struct Negative {
+    /// The SOA's own TTL.
+    pub(crate) soa_ttl: u32,
     pub(crate) records: Box<[u8]>,
     pub(crate) signatures: Box<[u8]>,
     pub(crate) signature_count: u16,

@@ -413,6 +413,14 @@ impl Zones {
         }
     }
 
+    /// Returns the zone with this apex: `Some(None)` if it is ours and could not be loaded.
+    pub fn at(&self, apex: Name<'_>) -> Option<Option<&Arc<Zone>>> {
+        self.at_apex(apex).map(|served| match served {
+            Served::Loaded(zone) => Some(zone),
+            Served::Missing(_) => None,
+        })
+    }
+
     /// Returns the zone that a name belongs to, if it is loaded: the deepest one at or above it.
     pub fn zone_of(&self, name: Name<'_>) -> Option<&Zone> {
         self.deepest(name, name.label_count())?.0.zone()

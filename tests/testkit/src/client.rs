@@ -182,6 +182,17 @@ pub fn dig(server: SocketAddr, arguments: &[&str]) -> String {
     run("dig", &["-r", &address, "-p", &port, "+time=10", "+tries=1"], arguments)
 }
 
+/// Runs `dig` and returns what it printed; nothing if it fails.
+pub(crate) fn run_dig(server: SocketAddr, arguments: &[&str]) -> Option<String> {
+    let (address, port) = (format!("@{}", server.ip()), server.port().to_string());
+    let output = Command::new("dig")
+        .args(["-r", &address, "-p", &port, "+time=2", "+tries=1"])
+        .args(arguments)
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs `kdig` and returns what it printed.
 ///
 /// # Panics

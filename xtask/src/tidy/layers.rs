@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 17] = [
+pub(crate) const LAYERS: [(&str, u8); 19] = [
     ("wire", 0),
     ("http2", 0),
     ("odoh", 0),
@@ -13,6 +13,7 @@ pub(crate) const LAYERS: [(&str, u8); 17] = [
     ("cache", 1),
     ("sets", 1),
     ("dnssec", 1),
+    ("tsig", 1),
     ("zone", 2),
     ("engine", 3),
     ("resolver", 3),
@@ -21,6 +22,7 @@ pub(crate) const LAYERS: [(&str, u8); 17] = [
     ("config", 5),
     ("control", 6),
     ("jobs", 6),
+    ("keeper", 6),
     ("daemon", 7),
 ];
 

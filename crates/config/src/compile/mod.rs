@@ -329,6 +329,7 @@ pub fn compile_again(
     zones.serve(settings, keep.key, &sets, &mut problems);
     let (signing, served) =
         signing::compile(&settings.zones, zones.served.as_ref(), previous.map(|previous| &previous.signing));
+    zones.plan(settings, served.as_ref(), &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -471,7 +472,7 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
         .iter()
         .flat_map(|set| set.lists.iter().filter_map(move |list| crate::sets::file_of(set, list, directory)));
     let mut files: Vec<PathBuf> = lists.collect();
-    files.extend(settings.zones.iter().map(|zone| zone.file.value.clone()));
+    files.extend(settings.zones.iter().filter_map(|zone| zone.file.as_ref()).map(|file| file.value.clone()));
     files.extend(tls::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
     files.extend(settings.records.iter().flat_map(|set| records::files(set, surroundings)));
@@ -587,7 +588,7 @@ fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -
 }
 
 /// Returns the set of some prefixes.
-fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
+pub(crate) fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
     PrefixSet::compile(prefixes.iter().copied())
 }
 

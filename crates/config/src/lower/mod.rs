@@ -2,6 +2,7 @@
 //!
 //! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
 
+mod authority;
 mod devices;
 mod jobs;
 mod notation;
@@ -27,8 +28,8 @@ use crate::settings::{
     Bootstrap, CacheSettings, Certificate, ClientCertificateWord, ClientSubnetUse, Cookies, Group,
     GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket,
     LocalSocketWord, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, RelayTarget,
-    Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, TransportWord, TrustedRoots,
-    View,
+    Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, Transfers, TransportWord,
+    TrustedRoots, View,
 };
 use crate::source::{At, FileId, Sources, Span};
 use crate::suggest::one_of;
@@ -165,9 +166,17 @@ impl Lowering<'_> {
         let hosts = self.hosts(&root);
         let local = self.local(&root);
         let signing = self.signing(&root);
-        let zones = self.zones(&root, &signing);
+        let keys = self.keys(&root);
+        let zones = self.zones(&root, &signing, &keys);
         let zone_directories = self.zone_directories(&root);
         let rotate = self.boolean(&server, "rotate");
+        let transfers = self.section(&root, "transfers");
+        let transfers = Transfers {
+            outgoing_max: self.whole(&transfers, "outgoing") as u16,
+            outgoing_client_max: self.whole(&transfers, "outgoing-client") as u16,
+            incoming_max: self.whole(&transfers, "incoming") as u16,
+            octets_max: self.size(&transfers, "size"),
+        };
         let records = self.records(&root);
         let cookies = self.section(&root, "cookies");
         let cookies = Cookies {
@@ -203,6 +212,8 @@ impl Lowering<'_> {
             signing,
             zone_directories,
             rotate,
+            keys,
+            transfers,
             records,
             relay_to,
             tls,
@@ -1213,7 +1224,8 @@ mod tests {
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzones: [{name: example.org, file: org.zone, sign: s, \
-             make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}]}]\nsigning: {s: {}}\n\
+             make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
+             catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nkeys: [{name: k, secret: AAAA}]\n\
              local-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);

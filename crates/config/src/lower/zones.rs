@@ -7,60 +7,185 @@ use wire::rdata::parse_text;
 use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Rtype};
 
-use super::{Lowering, Section};
+use super::{Lowering, Section, authority};
 use crate::diagnostic::Problem;
-use crate::settings::{ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneSettings};
+use crate::settings::{
+    CatalogWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker,
+    ZoneSettings,
+};
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
+use crate::suggest::one_of;
 use crate::values::{self, Misread};
+
+/// What a zone and other servers have to do with each other.
+const BETWEEN_SERVERS: [&str; 10] = [
+    "primaries",
+    "transfer",
+    "notify",
+    "notify-from",
+    "update",
+    "serial",
+    "journal-size",
+    "catalog",
+    "group",
+    "catalog-role",
+];
 
 impl Lowering<'_> {
     /// Returns the zones, in the order of the file.
-    pub(super) fn zones(&mut self, root: &Section<'_>, signing: &[Arc<SigningPolicy>]) -> Vec<ZoneSettings> {
+    pub(super) fn zones(
+        &mut self,
+        root: &Section<'_>,
+        signing: &[Arc<SigningPolicy>],
+        keys: &[KeySettings],
+    ) -> Vec<ZoneSettings> {
         let mut zones: Vec<ZoneSettings> = Vec::new();
         let mut seen: BTreeMap<(Option<String>, Vec<u8>), Span> = BTreeMap::new();
         for item in self.items(root, "zones") {
-            let name =
-                self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
-            let file = self.path(&item, "file");
-            let sign = self.signed_by(&item, signing);
-            for (key, is_there) in
-                [("name", item.entry("name").is_some()), ("file", item.entry("file").is_some())]
-            {
-                if !is_there {
-                    self.problems.push(
-                        Problem::error(item.span, format!("\"{key}\" is missing"))
-                            .expected("\"name:\" and \"file:\""),
-                    );
-                }
-            }
-            let (Some(name), Some(file)) = (name, file) else { continue };
-            let set = self.zone_set(&item);
-            let folded = name.value.as_name().to_folded().as_bytes().to_vec();
-            let folded = (set.as_ref().map(|set| set.value.clone()), folded);
+            let Some(zone) = self.zone(&item, signing, keys) else { continue };
+            let folded = zone.name.value.as_name().to_folded().as_bytes().to_vec();
+            let folded = (zone.set.as_ref().map(|set| set.value.clone()), folded);
             if let Some(&first) = seen.get(&folded) {
-                self.problems.push(
-                    Problem::error(name.span, format!("zone \"{}\" is there twice", name.value)).hint_at(
-                        "the first time is on ",
-                        first,
-                        "",
-                    ),
-                );
+                let problem =
+                    Problem::error(zone.name.span, format!("zone \"{}\" is there twice", zone.name.value));
+                self.problems.push(problem.hint_at("the first time is on ", first, ""));
                 continue;
             }
-            if let (Some(set), true) = (&set, sign.is_some()) {
-                self.problems.push(
-                    Problem::error(set.span, "the server signs no zone of a set")
-                        .expected("\"sign\" or \"set\", not both"),
-                );
+            seen.insert(folded, zone.name.span);
+            zones.push(zone);
+        }
+        for zone in &zones {
+            let Some(catalog) = &zone.catalog else { continue };
+            let is_there = zones.iter().any(|other| {
+                other.name.value == catalog.value && other.catalog_role == Some(CatalogWord::Producer)
+            });
+            if !is_there {
+                let message = format!("\"{}\" is not a catalog that is made here", catalog.value);
+                let problem = Problem::error(catalog.span, message);
+                self.problems.push(problem.expected("the name of a zone with \"catalog-role: producer\""));
             }
-            seen.insert(folded, name.span);
-            let file = At { value: self.beside(file.span.file, &file.value), span: file.span };
-            let make = self.makers(&item);
-            let choose = self.choices(&item, Some(&name.value));
-            zones.push(ZoneSettings { name, file, sign, set, make, choose });
         }
         zones
+    }
+
+    fn zone(
+        &mut self,
+        item: &Section<'_>,
+        signing: &[Arc<SigningPolicy>],
+        keys: &[KeySettings],
+    ) -> Option<ZoneSettings> {
+        let name =
+            self.optional(item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
+        let file = self.path(item, "file");
+        let file = file.map(|file| At { value: self.beside(file.span.file, &file.value), span: file.span });
+        let sign = self.signed_by(item, signing);
+        let set = self.zone_set(item);
+        let make = self.makers(item);
+        let choose = self.choices(item, name.as_ref().map(|name| &name.value));
+        let primaries = self.texts(item, "primaries", authority::remote);
+        let notify = self.texts(item, "notify", authority::remote);
+        let transfer = self.texts(item, "transfer", authority::grant);
+        let notify_from = self.texts(item, "notify-from", authority::grant);
+        let update = self.texts(item, "update", authority::update);
+        let serial = self.word(item, "serial", SerialWord::parse);
+        let journal_size = self.size(item, "journal-size");
+        let catalog =
+            self.optional(item, "catalog", |lowering, _, node| lowering.read(node, "a name", values::name));
+        let group = self.optional(item, "group", |lowering, _, node| {
+            lowering.read(node, "a text", |text| Ok(text.to_owned()))
+        });
+        let catalog_role = self.optional(item, "catalog-role", |lowering, _, node| {
+            lowering.read(node, &one_of(CatalogWord::WORDS), |text| {
+                Self::one_word(CatalogWord::WORDS, text, CatalogWord::parse)
+            })
+        });
+        let is_produced = catalog_role.as_ref().is_some_and(|role| role.value == CatalogWord::Producer);
+        let has_source = file.is_some() || !primaries.is_empty() || is_produced;
+        if item.entry("name").is_none() {
+            let problem = Problem::error(item.span, "\"name\" is missing");
+            self.problems.push(problem.expected("\"name:\" and \"file:\" or \"primaries:\""));
+        }
+        let says_source = item.entry("file").is_some() || item.entry("primaries").is_some();
+        if !has_source && !says_source {
+            let problem = Problem::error(item.span, "\"file\" is missing");
+            self.problems.push(problem.expected("\"file:\", or \"primaries:\" that the zone comes from"));
+        }
+        if let Some(file) = &file
+            && !primaries.is_empty()
+        {
+            let problem =
+                Problem::error(file.span, "a zone that comes from primaries has no file of its own");
+            self.problems.push(problem.hint("what comes is kept in \"server.state-directory\""));
+        }
+        if !update.is_empty() && !primaries.is_empty() {
+            let problem = Problem::error(update[0].span, "a zone that comes from primaries is changed there");
+            self.problems.push(problem);
+        }
+        for remote in primaries.iter().chain(&notify) {
+            self.check_key(keys, remote.value.key.as_ref(), remote.span);
+        }
+        for grant in transfer.iter().chain(&notify_from) {
+            self.check_key(keys, grant.value.key.as_ref(), grant.span);
+        }
+        for update in &update {
+            self.check_key(keys, update.value.grant.key.as_ref(), update.span);
+        }
+        if set.is_some() {
+            self.check_set(item, sign.is_some());
+        }
+        if sign.is_some() {
+            self.check_signed(item);
+        }
+        let (Some(name), true) = (name, has_source) else { return None };
+        Some(ZoneSettings {
+            name,
+            file,
+            set,
+            make,
+            choose,
+            sign,
+            primaries,
+            notify,
+            transfer,
+            notify_from,
+            update,
+            serial,
+            journal_size,
+            catalog,
+            group: group.map(|group| group.value),
+            catalog_role: catalog_role.map(|role| role.value),
+        })
+    }
+
+    /// Complains of what no zone of a set has: there may be several zones of its name, and other servers could not say which
+    /// they mean.
+    fn check_set(&mut self, item: &Section<'_>, is_signed: bool) {
+        let place = item.entry("set").map_or(item.span, |entry| entry.node.span);
+        if is_signed {
+            self.problems.push(
+                Problem::error(place, "the server signs no zone of a set")
+                    .expected("\"sign\" or \"set\", not both"),
+            );
+        }
+        for key in BETWEEN_SERVERS {
+            let Some(entry) = item.entry(key) else { continue };
+            self.problems.push(
+                Problem::error(entry.key_span, "other servers do not hear of a zone of a set")
+                    .expected(format!("\"{key}\" or \"set\", not both")),
+            );
+        }
+    }
+
+    /// Complains of what no zone has that the server signs: what comes from elsewhere would have no signatures.
+    fn check_signed(&mut self, item: &Section<'_>) {
+        for key in ["primaries", "update", "catalog-role"] {
+            let Some(entry) = self.said(item, key) else { continue };
+            self.problems.push(
+                Problem::error(entry.key_span, "the server signs only zones that are files")
+                    .expected(format!("\"{key}\" or \"sign\", not both")),
+            );
+        }
     }
 
     /// Returns the directories whose files are zones.

@@ -13,6 +13,7 @@ mod signals;
 mod signing;
 mod sockets;
 mod worker;
+mod zones;
 
 use std::io;
 use std::net::SocketAddr;
@@ -57,6 +58,9 @@ const EVENT_OCTETS: usize = 256 << 10;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Where zones are kept that change while the server runs, below the folder for state.
+const ZONES_FOLDER: &str = "zones";
 
 /// Queries that wait to be explained; operators wait with them.
 const EXPLANATIONS_MAX: usize = 4;
@@ -175,7 +179,16 @@ fn start(started: Started) -> Result<ExitCode, String> {
     kept.iter().for_each(caches::Kept::read);
 
     let reclaim = reclaim::start().map_err(|error| format!("a thread cannot be started: {error}"))?;
-    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
+    let reclaim_zones = reclaim::start().map_err(|error| format!("a thread cannot be started: {error}"))?;
+    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).reclaiming_zones(reclaim_zones);
+    let cell = Arc::new(cell);
+    let keeper = keeper::Keeper::start(keeper::Parts {
+        cell: Arc::clone(&cell),
+        key: plans.snapshot.key,
+        folder: &loaded.settings.startup.state_directory.join(ZONES_FOLDER),
+    });
+    let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
+    keeper.adopt(&plans.zones);
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let (upstreams, watched) = watch::channel(Upstreams {
         plan: Arc::clone(&plans.fetch),
@@ -248,6 +261,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
         faces,
         cell,
+        keeper,
         tls,
         upstreams,
         knob,
@@ -320,6 +334,7 @@ impl Watch {
         let running = Arc::clone(&self.running);
         let dumps = tokio::task::spawn_blocking(move || {
             running.stop_jobs();
+            running.keeper().stop();
             running.keep_sets();
             running.dump(Which::All)
         });

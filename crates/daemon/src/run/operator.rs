@@ -20,6 +20,7 @@ use engine::gate::prefixes::Prefix;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
 use jobs::signing::Signing;
+use keeper::Keeper;
 use listen::TlsCell;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
@@ -32,6 +33,7 @@ use super::devices::{BANNED_SHOWN_MAX, Banned, Devices};
 use super::log_level;
 use super::signing;
 use super::worker::{Explaining, Face, Upstreams};
+use super::zones;
 use crate::explain::Prepared;
 use crate::inspect::Origin;
 use crate::{log, progress, sys, systemd};
@@ -56,6 +58,8 @@ pub(crate) struct Running {
     listeners: Vec<api::Listener>,
     faces: Vec<Face>,
     cell: Arc<SnapshotCell>,
+    /// Looks after zones.
+    keeper: Keeper,
     /// How listeners speak TLS.
     tls: Arc<TlsCell>,
     upstreams: watch::Sender<Upstreams>,
@@ -170,6 +174,7 @@ pub(crate) struct Parts {
     pub(crate) listeners: Vec<api::Listener>,
     pub(crate) faces: Vec<Face>,
     pub(crate) cell: Arc<SnapshotCell>,
+    pub(crate) keeper: Keeper,
     pub(crate) tls: Arc<TlsCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
     pub(crate) knob: log::LevelKnob,
@@ -200,6 +205,7 @@ impl Running {
             listeners,
             faces,
             cell,
+            keeper,
             tls,
             upstreams,
             knob,
@@ -232,6 +238,7 @@ impl Running {
             listeners,
             faces,
             cell,
+            keeper,
             tls,
             upstreams,
             knob,
@@ -330,6 +337,7 @@ impl Running {
         self.orders.adopt(&self.jobs, &plans);
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)), &plans.relay);
         self.cell.publish(Arc::clone(&plans.snapshot));
+        self.keeper.adopt(&plans.zones);
         self.tls.publish(plans.tls.clone());
         self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
@@ -519,10 +527,30 @@ impl Running {
         due.map(Kept::write).collect()
     }
 
+    /// Returns what looks after zones.
+    pub(crate) const fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
     /// Ends the jobs: what was told is still done.
     pub(crate) fn stop_jobs(&self) {
         self.signing.stop();
         self.jobs.stop();
+    }
+
+    fn zone(&self, order: &api::ZoneOrder) -> Response {
+        if order.what == api::ZoneWhat::Reload {
+            // Files that have changed are read again; who has primaries asks them.
+            let reload = match self.refresh(None) {
+                Ok(reload) => reload,
+                Err(why) => return Response::error(why),
+            };
+            return match zones::refresh_named(&self.keeper, order.name.as_deref()) {
+                Ok(()) => Response::Reload(reload),
+                Err(why) => Response::error(why),
+            };
+        }
+        zones::carry_out(&self.keeper, order)
     }
 
     fn jobs(&self) -> Vec<api::Job> {
@@ -712,6 +740,7 @@ impl Operator for Running {
             Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
             Request::CacheStats => Response::CacheStats(self.cache_stats()),
             Request::Jobs => Response::Jobs(self.jobs()),
+            Request::Zone(order) => self.zone(&order),
             Request::SetReload(set) => {
                 self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
             }

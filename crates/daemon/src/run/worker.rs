@@ -85,7 +85,8 @@ fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
     };
     match verdict {
         Verdict::Answered => drop(to.try_send(reply.bytes().to_vec())),
-        Verdict::Drop => {}
+        // What is between servers is no query.
+        Verdict::Drop | Verdict::Hand(_) => {}
         Verdict::Defer(suspended) => {
             let peer = (client.address, client.port).into();
             let address = Address { peer, local: None, stream: 0 };

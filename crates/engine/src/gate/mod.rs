@@ -103,6 +103,13 @@ impl Gate {
 
     /// Returns whether to answer something that is not even a query: to our own clients, and within their limit.
     pub fn admits_noise(&self, client: &Client, now: Now) -> bool {
+        let is_allowed = self.allowed.contains(client.address) || client.transport == Transport::Unix;
+        is_allowed && self.admits_server(client, now)
+    }
+
+    /// Returns whether to hear what another server says. Zones say themselves whom they believe; who is banned is not heard,
+    /// and datagrams count against the limit.
+    pub fn admits_server(&self, client: &Client, now: Now) -> bool {
         if self.bans_for_now(client, now) {
             return false;
         }
@@ -115,7 +122,6 @@ impl Gate {
             }
             is_over
         });
-        let is_allowed = self.allowed.contains(client.address) || client.transport == Transport::Unix;
-        is_allowed && !self.bans(client) && !is_limited
+        !self.bans(client) && !is_limited
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Connection {
     ending: Cell<Option<Ending>>,
     is_stopping: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// A reply of many messages that waits until the client has taken more.
+    room_waker: RefCell<Vec<Waker>>,
     place: RefCell<Option<Place>>,
     pub(super) counters: Arc<Counters>,
 }
@@ -146,6 +148,7 @@ impl Connection {
             ending: Cell::new(None),
             is_stopping: Cell::new(false),
             waker: RefCell::new(None),
+            room_waker: RefCell::default(),
             place: RefCell::new(Some(place)),
             counters,
         }
@@ -313,11 +316,35 @@ impl Connection {
     fn send_waiting(&self, output: &mut Buffer) {
         let sent = self.write(output.bytes());
         output.consume(sent);
+        if output.len() <= self.output_octets_max / 2 {
+            self.tell_of_room();
+        }
         if output.is_empty() {
             self.stalled_since.set(None);
         } else if sent > 0 || self.stalled_since.get().is_none() {
             self.stalled_since.set(Some(Instant::now()));
         }
+    }
+
+    /// Wakes the replies that wait for room.
+    fn tell_of_room(&self) {
+        for waker in self.room_waker.borrow_mut().drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the client has taken half of what it may leave waiting; `false` when it has gone.
+    fn poll_room(&self, context: &Context<'_>) -> Poll<bool> {
+        if self.ending.get().is_some() {
+            return Poll::Ready(false);
+        }
+        if self.output_octets() <= self.output_octets_max / 2 {
+            return Poll::Ready(true);
+        }
+        self.room_waker.borrow_mut().push(context.waker().clone());
+        // Whoever sends what waits has to know that somebody waits for it.
+        self.wake();
+        Poll::Pending
     }
 
     /// Queues a reply that comes later.
@@ -383,6 +410,7 @@ impl Connection {
         }
         drop(self.place.take());
         drop(self.waker.take());
+        self.tell_of_room();
     }
 }
 
@@ -408,6 +436,10 @@ impl Outlet for Ticket {
 
     fn reply_octets_max(&self) -> usize {
         MESSAGE_OCTETS_MAX
+    }
+
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<bool> {
+        self.connection.upgrade().map_or(Poll::Ready(false), |connection| connection.poll_room(context))
     }
 }
 

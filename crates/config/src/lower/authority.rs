@@ -1,0 +1,258 @@
+//! What servers say to each other about zones: keys, who may do what, where other servers are.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use tsig::{Algorithm, Key};
+use wire::{NameBuf, Rtype};
+
+use super::{Lowering, Section, notation};
+use crate::diagnostic::Problem;
+use crate::schema::Value;
+use crate::settings::{
+    AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Scheme, Server,
+    UpdateSettings,
+};
+use crate::source::{At, Span};
+use crate::suggest::nearest;
+use crate::values::{self, Misread, Read};
+use crate::yaml::Scalar;
+
+/// A word of a text, and where it is.
+struct Word<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Word<'_> {
+    fn wrong(&self, message: String, expected: &str) -> Misread {
+        let at = self.at..self.at + self.text.len();
+        Misread { at, message, expected: Some(expected.to_owned()), hint: None }
+    }
+
+    fn moved(&self, misread: Misread) -> Misread {
+        let at = self.at + misread.at.start..self.at + misread.at.end;
+        Misread { at, ..misread }
+    }
+}
+
+/// Splits a text at spaces.
+fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+    text.split_ascii_whitespace()
+        .map(|word| Word { text: word, at: word.as_ptr().addr() - text.as_ptr().addr() })
+}
+
+/// What words a grant is made of.
+const GRANT_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\" or \"tls\"";
+/// What words an update's grant is made of, besides.
+const UPDATE_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"name NAME\", \"below NAME\" or \"types TYPE,TYPE\"";
+/// What words a server is made of.
+const REMOTE_WORDS: &str =
+    "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, then \"key NAME\" or \"pin HASH\"";
+
+/// Reads what follows a word such as `key`.
+fn after<'t, T>(
+    word: &Word<'t>,
+    words: &mut impl Iterator<Item = Word<'t>>,
+    what: &str,
+    read: impl Fn(&str) -> Read<T>,
+) -> Read<T> {
+    let Some(next) = words.next() else {
+        return Err(word.wrong(format!("\"{}\" ends too early", word.text), what));
+    };
+    read(next.text).map_err(|misread| next.moved(misread))
+}
+
+/// Reads one word of a grant; `false` if it is none.
+fn grant_word<'t>(
+    grant: &mut GrantSettings,
+    word: &Word<'t>,
+    words: &mut impl Iterator<Item = Word<'t>>,
+) -> Read<bool> {
+    match word.text {
+        "key" => grant.key = Some(after(word, words, "the name of a key", values::name)?),
+        "tls" => grant.needs_tls = true,
+        text if text.starts_with(|c: char| c.is_ascii_digit())
+            || text.contains(':')
+            || text == "any"
+            || text == "private"
+            || text == "loopback"
+            || text == "lan" =>
+        {
+            let prefixes = notation::prefixes(text).map_err(|misread| word.moved(misread))?;
+            grant.from.get_or_insert_default().extend(prefixes);
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn unknown(word: &Word<'_>, known: &[&str], expected: &str) -> Misread {
+    let misread = word.wrong(format!("\"{}\" cannot stand here", word.text), expected);
+    let hint = nearest(word.text, known.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+    Misread { hint, ..misread }
+}
+
+fn empty(expected: &str) -> Misread {
+    let message = "there is nothing here".to_owned();
+    Misread { at: 0..0, message, expected: Some(expected.to_owned()), hint: None }
+}
+
+/// Reads who may do something.
+pub(super) fn grant(text: &str) -> Read<GrantSettings> {
+    let mut grant = GrantSettings::default();
+    let mut all = words(text);
+    while let Some(word) = all.next() {
+        if !grant_word(&mut grant, &word, &mut all)? {
+            return Err(unknown(&word, &["key", "tls", "any"], GRANT_WORDS));
+        }
+    }
+    if grant == GrantSettings::default() { Err(empty(GRANT_WORDS)) } else { Ok(grant) }
+}
+
+/// Reads who may change what.
+pub(super) fn update(text: &str) -> Read<UpdateSettings> {
+    let mut update = UpdateSettings::default();
+    let mut all = words(text);
+    while let Some(word) = all.next() {
+        if grant_word(&mut update.grant, &word, &mut all)? {
+            continue;
+        }
+        match word.text {
+            "name" => {
+                update.names.push(ReachSettings::Name(after(&word, &mut all, "a name", values::name)?));
+            }
+            "below" => {
+                update.names.push(ReachSettings::Below(after(&word, &mut all, "a name", values::name)?));
+            }
+            "types" => {
+                let read = |text: &str| text.split(',').map(values::rtype).collect::<Read<Vec<Rtype>>>();
+                update.types.extend(after(&word, &mut all, "types such as A,AAAA", read)?);
+            }
+            _ => {
+                let known = ["key", "tls", "any", "name", "below", "types"];
+                return Err(unknown(&word, &known, UPDATE_WORDS));
+            }
+        }
+    }
+    if update.grant == GrantSettings::default() { Err(empty(UPDATE_WORDS)) } else { Ok(update) }
+}
+
+/// Reads another server of a zone.
+pub(super) fn remote(text: &str) -> Read<RemoteSettings> {
+    let mut all = words(text);
+    let Some(first) = all.next() else { return Err(empty(REMOTE_WORDS)) };
+    let server = notation::server(first.text).map_err(|misread| first.moved(misread))?;
+    let mut remote = match server {
+        Server::One {
+            scheme: scheme @ (Scheme::Udp | Scheme::Tcp | Scheme::Tls),
+            host: Host::Address(address),
+            tls_name,
+            stamp: None,
+            ..
+        } => {
+            RemoteSettings { address, over_tls: scheme == Scheme::Tls, tls_name, key: None, pins: Vec::new() }
+        }
+        _ => {
+            return Err(
+                first.wrong(format!("\"{}\" is not the address of a server", first.text), REMOTE_WORDS)
+            );
+        }
+    };
+    while let Some(word) = all.next() {
+        match word.text {
+            "key" => remote.key = Some(after(&word, &mut all, "the name of a key", values::name)?),
+            "pin" if remote.over_tls => {
+                remote.pins.push(after(&word, &mut all, "the hash of a key", notation::pin)?);
+            }
+            "pin" => return Err(word.wrong("a key is pinned only over TLS".to_owned(), REMOTE_WORDS)),
+            _ => return Err(unknown(&word, &["key", "pin"], REMOTE_WORDS)),
+        }
+    }
+    Ok(remote)
+}
+
+impl Lowering<'_> {
+    /// Reads the keys.
+    pub(super) fn keys(&mut self, root: &Section<'_>) -> Vec<KeySettings> {
+        let mut keys: Vec<KeySettings> = Vec::new();
+        for item in self.items(root, "keys") {
+            let name =
+                self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
+            let algorithm = self.word(&item, "algorithm", AlgorithmWord::parse);
+            let secret = self.password(&item, "secret");
+            let bits = self.whole_or(&item, "mac-bits").map(|bits| bits as u16);
+            let (Some(name), Some(secret)) = (name, secret) else {
+                for key in ["name", "secret"].iter().filter(|key| item.entry(key).is_none()) {
+                    self.problems.push(
+                        Problem::error(item.span, format!("\"{key}\" is missing"))
+                            .expected("\"name:\" and \"secret:\""),
+                    );
+                }
+                continue;
+            };
+            if let Some(first) = keys.iter().find(|key| key.name.value == name.value) {
+                let problem = Problem::error(name.span, format!("key \"{}\" is there twice", name.value));
+                self.problems.push(problem.hint_at("the first time is on ", first.name.span, ""));
+                continue;
+            }
+            let place = item.entry("secret").map_or(item.span, |entry| entry.node.span);
+            // The text itself is not quoted: it may be most of a secret.
+            let Some(octets) = wire::text::read_base64(secret.reveal().trim_ascii()) else {
+                let problem =
+                    Problem::error(place, "this is not a secret").expected("Base64, or \"file:\" and a path");
+                self.problems.push(problem.hint("\"openssl rand -base64 32\" prints one"));
+                continue;
+            };
+            let algorithm: Algorithm = algorithm.algorithm();
+            match Key::new(name.value.as_name(), algorithm, &octets, bits) {
+                Ok(key) => keys.push(KeySettings { name, key: key.into() }),
+                Err(tsig::BadKey::Empty) => {
+                    self.problems.push(Problem::error(place, "the secret is empty"));
+                }
+                Err(tsig::BadKey::Truncation) => {
+                    let place = item.entry("mac-bits").map_or(item.span, |entry| entry.node.span);
+                    let (min, max) = (algorithm.octets_min() * 8, algorithm.octets() * 8);
+                    let message = format!("{} has no such signatures", algorithm.word());
+                    let expected = format!("{min} to {max}, in steps of 8");
+                    self.problems.push(Problem::error(place, message).expected(expected));
+                }
+            }
+        }
+        keys
+    }
+
+    /// Reads a list of such texts.
+    pub(super) fn texts<T>(
+        &mut self,
+        section: &Section<'_>,
+        key: &str,
+        read: impl Fn(&str) -> Read<T>,
+    ) -> Vec<At<T>> {
+        self.list(section, key, |_, _: &Value, scalar: &Scalar| read(&scalar.text))
+    }
+
+    /// Reports keys that are named and do not exist.
+    pub(super) fn check_key(&mut self, keys: &[KeySettings], named: Option<&NameBuf>, place: Span) {
+        let Some(named) = named else { return };
+        if keys.iter().any(|key| key.name.value == *named) {
+            return;
+        }
+        let known: BTreeMap<String, ()> = keys.iter().map(|key| (key.name.value.to_string(), ())).collect();
+        let mut problem = Problem::error(place, format!("unknown key \"{named}\""));
+        if let Some(near) = nearest(&named.to_string(), known.keys().map(String::as_str)) {
+            problem = problem.hint(format!("did you mean \"{near}\"?"));
+        } else if known.is_empty() {
+            problem = problem.hint("keys are listed under \"keys:\"");
+        }
+        self.problems.push(problem);
+    }
+}
+
+impl RemoteSettings {
+    /// Returns the address alone.
+    pub fn ip(&self) -> std::net::IpAddr {
+        let address: SocketAddr = self.address;
+        address.ip()
+    }
+}

@@ -1,0 +1,195 @@
+//! What is to become of zones while the server runs: where they come from, and what other servers may do with them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::authority::{Grant, Reach, Rights, Scope};
+use engine::gate::prefixes::{Prefix, PrefixSet};
+use fetch::plan::{Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
+use fetch::transfer::Remote;
+use tsig::Keys;
+use wire::NameBuf;
+use zone::serial::SerialPolicy;
+use zone::{Zone, Zones};
+
+use super::{Kept, ZonePlans, folded};
+use crate::compile::prefix_set;
+use crate::diagnostic::Problem;
+use crate::settings::{
+    CatalogWord, GrantSettings, ReachSettings, RemoteSettings, SerialWord, Settings, ZoneSettings,
+};
+use crate::source::At;
+
+/// What is to become of one zone while the server runs.
+#[derive(Clone)]
+pub struct ZonePlan {
+    /// Its apex.
+    pub apex: NameBuf,
+    /// The version in its file, if it has one that can be served; of a zone that the server signs, the one signed last.
+    pub zone: Option<Arc<Zone>>,
+    /// Whether the server signs it: only versions that come from here are served then.
+    pub is_signed_here: bool,
+    /// Its master file.
+    pub file: Option<PathBuf>,
+    /// A number that stands for what is in its files, or for what was signed; 0 if that is not what `zone` is.
+    pub source: u64,
+    /// Where it comes from.
+    pub primaries: Vec<Remote>,
+    /// Who is told of new versions.
+    pub notify: Vec<Remote>,
+    /// Who may do what with it.
+    pub rights: Arc<Rights>,
+    /// Octets of history that are kept.
+    pub journal_octets_max: u64,
+    /// What it is to this server if it is a catalog.
+    pub catalog_role: Option<CatalogWord>,
+    /// The catalog that is made here and lists it, and its group there.
+    pub member_of: Option<(NameBuf, Option<String>)>,
+}
+
+impl ZonePlans {
+    /// Says what is to become of each zone while the server runs; `signed` are the zones with what the server signed. Zones
+    /// of sets and of directories have no plan, so that other servers have no rights to them.
+    pub(crate) fn plan(
+        &mut self,
+        settings: &Settings,
+        signed: Option<&Arc<Zones>>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let mut files: BTreeMap<Vec<u8>, &Kept> = BTreeMap::new();
+        for kept in self.kept.iter().filter(|kept| kept.wanted.set.is_none()) {
+            if let Some(apex) = &kept.wanted.apex {
+                // Those that the configuration names are the first.
+                files.entry(folded(apex)).or_insert(kept);
+            }
+        }
+        let plans = settings.zones.iter().filter(|zone| zone.set.is_none()).map(|zone| {
+            let file = files.get(&folded(&zone.name.value)).copied().filter(|_| zone.file.is_some());
+            let current = if zone.sign.is_some() { signed_last(zone, signed) } else { written(zone, file) };
+            plan(zone, settings, current, problems)
+        });
+        self.plans = plans.collect();
+        self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
+        self.transfers = Some(settings.transfers);
+        self.signed = signed.map(Arc::clone);
+    }
+}
+
+/// Returns the version of a zone in its file, and its number.
+fn written(zone: &ZoneSettings, file: Option<&Kept>) -> (Option<Arc<Zone>>, u64) {
+    let Some(file) = file else { return (None, 0) };
+    let found = file.zones.iter().find(|(apex, _)| *apex == zone.name.value);
+    (found.and_then(|(_, zone)| zone.clone()), source(file))
+}
+
+/// Returns the version of a zone that the server signed last, and its number.
+fn signed_last(zone: &ZoneSettings, signed: Option<&Arc<Zones>>) -> (Option<Arc<Zone>>, u64) {
+    let found = signed.and_then(|zones| zones.get(zone.name.value.as_name())).map(Arc::clone);
+    // Whoever serves a version keeps it: another one is somewhere else.
+    let number = found.as_ref().map_or(0, |zone| Arc::as_ptr(zone).addr() as u64 | 1);
+    (found, number)
+}
+
+/// Returns what is to become of a zone.
+fn plan(
+    zone: &ZoneSettings,
+    settings: &Settings,
+    (current, source): (Option<Arc<Zone>>, u64),
+    problems: &mut Vec<Problem>,
+) -> ZonePlan {
+    let apex = zone.name.value;
+    let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
+        all.iter().filter_map(|server| remote(server, settings, problems)).collect()
+    };
+    let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
+    // Whoever the zone comes from may say that there is more.
+    let believed = zone.primaries.iter().map(|primary| Grant {
+        from: Some(PrefixSet::compile([Prefix::new(primary.value.ip(), u8::MAX)])),
+        key: primary.value.key,
+        needs_tls: false,
+    });
+    let update = zone.update.iter().map(|update| {
+        let names = update.value.names.iter().map(|reach| match reach {
+            ReachSettings::Name(name) => Reach::Name(*name),
+            ReachSettings::Below(name) => Reach::Below(*name),
+        });
+        let names: Box<[Reach]> = names.collect();
+        let types: Box<[wire::Rtype]> = update.value.types.as_slice().into();
+        let scope = Scope {
+            names: (!names.is_empty()).then_some(names),
+            types: (!types.is_empty()).then_some(types),
+        };
+        (grant(&update.value.grant), Arc::new(scope))
+    });
+    let rights = Rights {
+        transfer: zone.transfer.iter().map(|at| grant(&at.value)).collect(),
+        notify: believed.chain(zone.notify_from.iter().map(|at| grant(&at.value))).collect(),
+        update: update.collect(),
+        serial: match zone.serial {
+            SerialWord::Increment => SerialPolicy::Increment,
+            SerialWord::Unixtime => SerialPolicy::Unixtime,
+            SerialWord::Dateserial => SerialPolicy::Dateserial,
+        },
+    };
+    ZonePlan {
+        apex,
+        zone: current,
+        is_signed_here: zone.sign.is_some(),
+        file: zone.file.as_ref().map(|file| file.value.clone()),
+        source,
+        primaries,
+        notify,
+        rights: Arc::new(rights),
+        journal_octets_max: zone.journal_size,
+        catalog_role: zone.catalog_role,
+        member_of: zone.catalog.as_ref().map(|catalog| (catalog.value, zone.group.clone())),
+    }
+}
+
+/// Returns a number that stands for what is in a zone's files: FNV-1a over their stamps.
+fn source(kept: &Kept) -> u64 {
+    let stamps = kept.files.iter().flat_map(|(_, stamp)| stamp.to_be_bytes());
+    if kept.files.is_empty() {
+        return 0;
+    }
+    stamps
+        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, octet| (sum ^ u64::from(octet)).wrapping_mul(0x100_0000_01b3))
+        | 1
+}
+
+fn grant(settings: &GrantSettings) -> Grant {
+    Grant {
+        from: settings.from.as_ref().map(|from| prefix_set(from)),
+        key: settings.key,
+        needs_tls: settings.needs_tls,
+    }
+}
+
+/// Returns another server as transfers need it.
+fn remote(at: &At<RemoteSettings>, settings: &Settings, problems: &mut Vec<Problem>) -> Option<Remote> {
+    let RemoteSettings { address, over_tls, tls_name, key, pins } = &at.value;
+    let secure = if *over_tls {
+        let name = tls_name.clone().unwrap_or_else(|| address.ip().to_string());
+        let proof =
+            if pins.is_empty() { Proof::Authorities(Roots::Mozilla) } else { Proof::Keys(pins.clone()) };
+        let plan = SecurePlan {
+            name: tls_name_of(&name)?,
+            proof,
+            certificates: Vec::new(),
+            protocols: vec![b"dot".to_vec()],
+            early_data: false,
+        };
+        match Secure::new(plan) {
+            Ok(secure) => Some(secure),
+            Err(unusable) => {
+                problems.push(Problem::error(at.span, unusable.to_string()));
+                return None;
+            }
+        }
+    } else {
+        None
+    };
+    let key = key.and_then(|name| settings.keys.iter().find(|key| key.name.value == name));
+    Some(Remote { address: *address, secure, key: key.map(|key| Arc::clone(&key.key)) })
+}

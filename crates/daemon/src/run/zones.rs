@@ -1,0 +1,117 @@
+//! What the operator can do with zones while the server runs.
+
+use control::api::{self, Response, ZoneOrder, ZoneWhat};
+use keeper::{Keeper, Role};
+use wire::{Name, NameBuf};
+use zone::Difference;
+use zone::rows::Rows;
+
+/// Lines of a difference that are shown.
+const LINES_MAX: usize = 10_000;
+
+fn parse(name: &str) -> Result<NameBuf, String> {
+    NameBuf::from_text(name).map_err(|error| format!("\"{name}\" is no name of a zone: {error}"))
+}
+
+fn named(order: &ZoneOrder) -> Result<NameBuf, String> {
+    parse(order.name.as_deref().ok_or("which zone?")?)
+}
+
+/// Has the primaries of a zone asked; of all zones that have any, if none is named.
+pub(super) fn refresh_named(keeper: &Keeper, name: Option<&str>) -> Result<(), String> {
+    let Some(name) = name else {
+        let zones = keeper.report(None).into_iter().filter(|zone| zone.role == Role::Secondary);
+        for zone in zones {
+            // One that is frozen stays as it is.
+            let _ = keeper.refresh(parse(&zone.name)?.as_name(), false);
+        }
+        return Ok(());
+    };
+    let apex = parse(name)?;
+    match keeper.report(Some(apex.as_name())).first() {
+        None => Err(format!("there is no zone \"{apex}\"")),
+        Some(zone) if zone.role == Role::Secondary => keeper.refresh(apex.as_name(), false),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Does what is ordered.
+pub(super) fn carry_out(keeper: &Keeper, order: &ZoneOrder) -> Response {
+    try_carry_out(keeper, order).unwrap_or_else(Response::error)
+}
+
+fn try_carry_out(keeper: &Keeper, order: &ZoneOrder) -> Result<Response, String> {
+    let done = |message: &str| Response::ZoneDone(api::ZoneDone { message: message.to_owned() });
+    Ok(match order.what {
+        ZoneWhat::Status => {
+            let only = order.name.as_deref().map(parse).transpose()?;
+            let reports = keeper.report(only.as_ref().map(NameBuf::as_name));
+            if let (Some(only), true) = (only, reports.is_empty()) {
+                return Err(format!("there is no zone \"{only}\""));
+            }
+            Response::Zones(reports.into_iter().map(shown).collect())
+        }
+        // The whole configuration is looked at for that.
+        ZoneWhat::Reload => done("the zones are looked at"),
+        ZoneWhat::Retransfer => {
+            keeper.refresh(named(order)?.as_name(), true)?;
+            done("the whole zone is asked for")
+        }
+        ZoneWhat::Freeze => {
+            keeper.freeze(named(order)?.as_name(), true)?;
+            done("the zone does not change any more")
+        }
+        ZoneWhat::Thaw => {
+            keeper.freeze(named(order)?.as_name(), false)?;
+            done("the zone may change")
+        }
+        ZoneWhat::Diff => {
+            let difference = keeper.difference(named(order)?.as_name())?;
+            Response::ZoneDiff(difference.map_or_else(Vec::new, |difference| lines(&difference)))
+        }
+    })
+}
+
+fn shown(report: keeper::ZoneReport) -> api::Zone {
+    api::Zone {
+        name: report.name,
+        role: match report.role {
+            Role::Primary => "primary",
+            Role::Secondary => "secondary",
+        }
+        .to_owned(),
+        serial: report.serial,
+        records: report.records,
+        is_frozen: report.is_frozen,
+        next_look_in_s: report.next_look_in_s,
+        expires_in_s: report.expires_in_s,
+        history: report.history,
+        journal_octets: report.log_octets,
+        catalog: report.catalog,
+        trouble: report.trouble,
+    }
+}
+
+/// Writes a difference, a line for each record.
+fn lines(difference: &Difference) -> Vec<String> {
+    let show = |sign: char, owner: Name<'_>, ttl: wire::Ttl, rtype: wire::Rtype, rdata: &[u8]| {
+        let data = wire::rdata::display(rtype, rdata, 0..rdata.len());
+        format!("{sign} {} {ttl} IN {rtype} {data}", owner.to_buf())
+    };
+    let soa = |sign, (ttl, data): &(wire::Ttl, Box<[u8]>)| {
+        show(sign, difference.apex.as_name(), *ttl, wire::Rtype::SOA, data)
+    };
+    let rows = |sign: char, rows: &Rows| -> Vec<String> {
+        rows.iter().map(|row| show(sign, row.owner, row.ttl, row.rtype, row.rdata)).collect()
+    };
+    let mut lines = vec![soa('-', &difference.old_soa)];
+    lines.extend(rows('-', &difference.removed));
+    lines.push(soa('+', &difference.new_soa));
+    lines.extend(rows('+', &difference.added));
+    if lines.len() > LINES_MAX {
+        let more = lines.len() - LINES_MAX;
+        lines.truncate(LINES_MAX);
+        lines.push(format!("… and {more} more"));
+    }
+    lines
+}

@@ -1,0 +1,367 @@
+//! Zones from other servers: asks whether there is a newer version, and takes it over (RFC 5936, RFC 1995, RFC 9103).
+//! Tells other servers of new versions of ours (RFC 1996).
+//!
+//! Not on a worker: what keeps zones runs these functions on a thread of its own.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, UdpSocket};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tsig::{Broken, Key, Verifier};
+use wire::{Class, Flags, Header, Message, Name, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer};
+use zone::difference::serial_of;
+use zone::incoming::{Fault, Incoming, Received};
+use zone::serial::is_newer;
+
+use crate::secure::{self, Secure};
+
+/// Another server of a zone.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// What it must prove, if it is spoken to over TLS.
+    pub secure: Option<Secure>,
+    /// What messages are signed with.
+    pub key: Option<Arc<Key>>,
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.secure.is_some() { "tls://" } else { "" }, self.address)
+    }
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// To connect, handshake included.
+    pub connect: Duration,
+    /// Until the next octets come.
+    pub read: Duration,
+    /// A whole transfer.
+    pub whole: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            read: Duration::from_secs(30),
+            whole: Duration::from_secs(2 * 3600),
+        }
+    }
+}
+
+/// Why another server is of no use now.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It cannot be reached, or the connection broke.
+    Io(String),
+    /// It took too long.
+    Slow,
+    /// What it says is not believed.
+    Unsigned(Broken),
+    /// What it says makes no zone.
+    Fault(Fault),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => f.write_str(error),
+            Self::Slow => f.write_str("no answer in time"),
+            Self::Unsigned(broken) => write!(f, "{broken}"),
+            Self::Fault(fault) => write!(f, "{fault}"),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(secure::explain(&error))
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+
+/// A connection to another server.
+struct Connection {
+    stream: Pin<Box<dyn Stream + Send>>,
+    patience: Patience,
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Makes a query of one question; `authority` adds a SOA there.
+fn query(apex: Name<'_>, qtype: Rtype, opcode: Opcode, soa: Option<(Section, Ttl, &[u8])>) -> (u16, Vec<u8>) {
+    let id = rand::random();
+    let mut message = vec![0; 1024];
+    let limit = message.len();
+    let flags = if opcode == Opcode::NOTIFY { Flags::AA } else { Flags(0) };
+    let mut writer = Writer::new(&mut message, limit, id, flags.with_opcode(opcode));
+    // A name, a SOA of two names and a few numbers: it fits.
+    let _ = writer.question(&Question { qname: apex, qtype, qclass: Class::IN });
+    if let Some((section, ttl, soa)) = soa {
+        let _ = writer.record(section, apex, Rtype::SOA, Class::IN, ttl, |writer| writer.bytes(soa));
+    }
+    let len = writer.finish();
+    message.truncate(len);
+    (id, message)
+}
+
+fn signed(remote: &Remote, message: &mut Vec<u8>) -> Option<Verifier> {
+    remote.key.as_ref().map(|key| tsig::sign_request(key, message, unix_seconds()))
+}
+
+/// Checks whose reply a message is, and takes its signature off.
+fn believed(
+    message: &[u8],
+    (id, opcode): (u16, Opcode),
+    verifier: Option<&mut Verifier>,
+) -> Result<Vec<u8>, Trouble> {
+    let malformed = Trouble::Fault(Fault::Malformed);
+    let Some(header) = Header::parse(message) else { return Err(malformed) };
+    if header.id != id || !header.flags.has(Flags::QR) || header.flags.opcode() != opcode {
+        return Err(malformed);
+    }
+    match verifier {
+        Some(verifier) => verifier.take(message, unix_seconds()).map_err(Trouble::Unsigned),
+        None => Ok(message.to_vec()),
+    }
+}
+
+impl Connection {
+    async fn open(remote: &Remote, patience: Patience) -> Result<Self, Trouble> {
+        let opening = async {
+            let socket = if remote.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            let stream = socket.connect(remote.address).await?;
+            stream.set_nodelay(true)?;
+            let Some(secure) = &remote.secure else {
+                return Ok::<_, Trouble>(Self { stream: Box::pin(stream), patience });
+            };
+            let name: ServerName<'static> = secure.plan().name.clone();
+            let stream = TlsConnector::from(secure.config()).connect(name, stream).await?;
+            // RFC 9103 §7.1: both sides have agreed that this is DNS.
+            if stream.get_ref().1.alpn_protocol() != Some(&b"dot"[..]) {
+                let why = "the server does not speak DNS over TLS (ALPN \"dot\")";
+                return Err(io::Error::other(why).into());
+            }
+            Ok(Self { stream: Box::pin(stream), patience })
+        };
+        timeout(patience.connect, opening).await.unwrap_or(Err(Trouble::Slow))
+    }
+
+    async fn send(&mut self, message: &[u8]) -> Result<(), Trouble> {
+        let framed = [&(message.len() as u16).to_be_bytes(), message].concat();
+        let sending = async {
+            self.stream.write_all(&framed).await?;
+            self.stream.flush().await
+        };
+        Ok(timeout(self.patience.read, sending).await.map_err(|_| Trouble::Slow)??)
+    }
+
+    async fn receive(&mut self, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+        let receiving = async {
+            let mut length = [0; 2];
+            self.stream.read_exact(&mut length).await?;
+            buffer.resize(usize::from(u16::from_be_bytes(length)), 0);
+            self.stream.read_exact(buffer).await
+        };
+        timeout(self.patience.read, receiving).await.map_err(|_| Trouble::Slow)??;
+        Ok(())
+    }
+
+    /// Asks one question and returns the reply.
+    async fn ask(&mut self, remote: &Remote, apex: Name<'_>, qtype: Rtype) -> Result<Vec<u8>, Trouble> {
+        let (id, mut message) = query(apex, qtype, Opcode::QUERY, None);
+        let mut verifier = signed(remote, &mut message);
+        self.send(&message).await?;
+        let mut buffer = Vec::new();
+        self.receive(&mut buffer).await?;
+        believed(&buffer, (id, Opcode::QUERY), verifier.as_mut())
+    }
+}
+
+/// What a zone's primary had to say.
+pub enum Heard {
+    /// It has this serial, which is not newer than ours.
+    UpToDate(u32),
+    /// Something newer.
+    New(Received),
+}
+
+/// The version that there is here.
+#[derive(Clone)]
+pub struct Have {
+    /// Its serial.
+    pub serial: u32,
+    /// The TTL and the data of its SOA.
+    pub soa: (Ttl, Box<[u8]>),
+}
+
+/// How a transfer is to go.
+#[derive(Clone, Copy)]
+pub struct Wish {
+    /// Names are hashed with this key.
+    pub key: wire::HashKey,
+    /// Octets of messages that a transfer may have.
+    pub octets_max: u64,
+    /// How long things may take.
+    pub patience: Patience,
+}
+
+/// Asks a primary for a version newer than `have`; for a whole zone if there is none.
+pub async fn refresh(
+    remote: &Remote,
+    apex: Name<'_>,
+    have: Option<&Have>,
+    wish: &Wish,
+) -> Result<Heard, Trouble> {
+    let work = async {
+        let mut connection = Connection::open(remote, wish.patience).await?;
+        let Some(have) = have else { return transfer(&mut connection, remote, apex, None, wish).await };
+        let reply = connection.ask(remote, apex, Rtype::SOA).await?;
+        let serial = serial_in(&reply, apex)?;
+        if serial == have.serial {
+            return Ok(Heard::UpToDate(serial));
+        }
+        if !is_newer(serial, have.serial) {
+            return Err(Trouble::Fault(Fault::Older(serial)));
+        }
+        match transfer(&mut connection, remote, apex, Some(have), wish).await {
+            // Who has no steps for us may say so in many ways; the whole zone is always there.
+            Err(Trouble::Fault(
+                Fault::Rcode(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED | Rcode::SERVFAIL)
+                | Fault::Disordered
+                | Fault::NoSoa
+                | Fault::Malformed,
+            )) => {
+                let mut connection = Connection::open(remote, wish.patience).await?;
+                transfer(&mut connection, remote, apex, None, wish).await
+            }
+            other => other,
+        }
+    };
+    timeout(wish.patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
+}
+
+/// Returns the serial in the reply to a question for the SOA.
+fn serial_in(reply: &[u8], apex: Name<'_>) -> Result<u32, Trouble> {
+    let parsed = Message::parse(reply).map_err(|_| Trouble::Fault(Fault::Malformed))?;
+    if parsed.rcode() != Rcode::NOERROR {
+        return Err(Trouble::Fault(Fault::Rcode(parsed.rcode())));
+    }
+    let soa = parsed.records().find(|record| {
+        record.section == Section::Answer
+            && record.rtype == Rtype::SOA
+            && record.owner.expand().is_ok_and(|owner| owner.as_name() == apex)
+    });
+    // Who serves a zone says so: anything else is a guess of a resolver.
+    let soa = soa.filter(|_| parsed.header.flags.has(Flags::AA));
+    soa.and_then(|soa| serial_of(soa.rdata)).ok_or(Trouble::Fault(Fault::NoSoa))
+}
+
+async fn transfer(
+    connection: &mut Connection,
+    remote: &Remote,
+    apex: Name<'_>,
+    have: Option<&Have>,
+    wish: &Wish,
+) -> Result<Heard, Trouble> {
+    let qtype = if have.is_some() { Rtype::IXFR } else { Rtype::AXFR };
+    let soa = have.map(|have| (Section::Authority, have.soa.0, &*have.soa.1));
+    let (id, mut message) = query(apex, qtype, Opcode::QUERY, soa);
+    let mut verifier = signed(remote, &mut message);
+    connection.send(&message).await?;
+    let mut incoming = Incoming::new(apex, wish.key, have.map(|have| have.serial), wish.octets_max);
+    let mut buffer = Vec::new();
+    loop {
+        connection.receive(&mut buffer).await?;
+        let message = believed(&buffer, (id, Opcode::QUERY), verifier.as_mut())?;
+        if let Some(received) = incoming.take(&message).map_err(Trouble::Fault)? {
+            if verifier.as_ref().is_some_and(|verifier| !verifier.is_complete()) {
+                return Err(Trouble::Unsigned(Broken::Unsigned));
+            }
+            return Ok(match (received, have) {
+                (Received::UpToDate, Some(have)) => Heard::UpToDate(have.serial),
+                (received, _) => Heard::New(received),
+            });
+        }
+    }
+}
+
+/// Times a notification is sent over UDP before nobody is believed to be there.
+const NOTIFY_TRIES: u32 = 5;
+/// How long the first of them waits for its reply; each after it waits twice as long.
+const NOTIFY_WAIT: Duration = Duration::from_secs(3);
+
+/// Tells another server that there is a new version.
+pub async fn notify(
+    remote: &Remote,
+    apex: Name<'_>,
+    (ttl, soa): (Ttl, &[u8]),
+    patience: Patience,
+) -> Result<(), Trouble> {
+    let (id, mut message) = query(apex, Rtype::SOA, Opcode::NOTIFY, Some((Section::Answer, ttl, soa)));
+    let mut verifier = signed(remote, &mut message);
+    let reply = if remote.secure.is_some() {
+        let mut connection = Connection::open(remote, patience).await?;
+        connection.send(&message).await?;
+        let mut buffer = Vec::new();
+        connection.receive(&mut buffer).await?;
+        believed(&buffer, (id, Opcode::NOTIFY), verifier.as_mut())?
+    } else {
+        let own: IpAddr = if remote.address.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        let socket = UdpSocket::bind((own, 0)).await?;
+        socket.connect(remote.address).await?;
+        told(&socket, &message, id, verifier.as_mut()).await?
+    };
+    match Message::parse(&reply).map(|parsed| parsed.rcode()) {
+        // RFC 1996 §3.12: whoever does not know what this is will not know it the next time.
+        Ok(Rcode::NOERROR | Rcode::NOTIMP) => Ok(()),
+        Ok(rcode) => Err(Trouble::Fault(Fault::Rcode(rcode))),
+        Err(_) => Err(Trouble::Fault(Fault::Malformed)),
+    }
+}
+
+async fn told(
+    socket: &UdpSocket,
+    message: &[u8],
+    id: u16,
+    mut verifier: Option<&mut Verifier>,
+) -> Result<Vec<u8>, Trouble> {
+    let mut wait = NOTIFY_WAIT;
+    let mut buffer = vec![0; 4096];
+    for _ in 0..NOTIFY_TRIES {
+        // An address that nobody listens at says so here.
+        let _ = socket.send(message).await;
+        let deadline = tokio::time::Instant::now() + wait;
+        while let Ok(Ok(len)) = tokio::time::timeout_at(deadline, socket.recv(&mut buffer)).await {
+            let reply = buffer.get(..len).unwrap_or(&[]);
+            match believed(reply, (id, Opcode::NOTIFY), verifier.as_deref_mut()) {
+                // Anybody could have sent what is not a reply to this; the right one may still come.
+                Err(Trouble::Fault(Fault::Malformed)) => {}
+                other => return other,
+            }
+        }
+        tokio::time::sleep_until(deadline).await;
+        wait *= 2;
+    }
+    Err(Trouble::Slow)
+}

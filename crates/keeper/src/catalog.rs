@@ -1,0 +1,87 @@
+//! Catalog zones: which zones they make us serve, and which of ours we list in them (RFC 9432).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config::settings::CatalogWord;
+use config::zones::ZonePlan;
+use wire::HashKey;
+use zone::Difference;
+use zone::catalog::{members, produce};
+use zone::serial::SerialPolicy;
+
+use crate::kept::{Kept, lock};
+
+/// Returns what is to become of each member of a catalog, and its label there. A catalog that is broken has the members it
+/// had: what is served of it is the last version that could be read, so that members stay.
+pub(crate) fn members_of(catalog: &Kept) -> Vec<(Arc<ZonePlan>, Vec<u8>)> {
+    // RFC 9432 §5.1: members stay also when the catalog expires.
+    let Some(zone) = lock(&catalog.current).zone.clone() else { return Vec::new() };
+    let template = catalog.plan();
+    let mut last = lock(&catalog.last_members);
+    match members(&zone) {
+        Ok(members) => *last = members,
+        Err(bad) => {
+            tracing::error!(catalog = %catalog.apex, %bad, "the catalog is not used; its members stay as they were");
+        }
+    }
+    let plans = last.iter().map(|member| {
+        let plan = ZonePlan {
+            apex: member.zone,
+            zone: None,
+            file: None,
+            source: 0,
+            catalog_role: None,
+            member_of: None,
+            ..ZonePlan::clone(&template)
+        };
+        (Arc::new(plan), member.id.clone())
+    });
+    plans.collect()
+}
+
+/// Returns the label of a zone in catalogs that are made here: it depends on nothing but the name (FNV-1a).
+fn label(name: &[u8]) -> Vec<u8> {
+    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{hash:016x}").into_bytes()
+}
+
+/// Makes the catalogs anew whose members have changed.
+pub(crate) fn produce_all(zones: &BTreeMap<Vec<u8>, Arc<Kept>>, plans: &[ZonePlan], key: HashKey, now: u64) {
+    for catalog in zones.values().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
+        let listed = plans.iter().filter_map(|plan| {
+            let (of, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
+            debug_assert!(*of == catalog.apex);
+            Some((
+                plan.apex,
+                label(plan.apex.as_name().to_folded().as_bytes()),
+                group.iter().cloned().collect(),
+            ))
+        });
+        let listed: Vec<_> = listed.collect();
+        let plan = catalog.plan();
+        let mut current = lock(&catalog.current);
+        let before = current.zone.as_ref().map(|zone| zone.facts().serial);
+        let serial = SerialPolicy::Unixtime.next(before.unwrap_or(0), now);
+        let zone = match produce(catalog.apex.as_name(), key, serial, &listed) {
+            Ok(zone) => Arc::new(zone),
+            Err(misfit) => {
+                tracing::error!(catalog = %catalog.apex, %misfit, "the catalog cannot be made");
+                continue;
+            }
+        };
+        let steps = match &current.zone {
+            Some(old) => {
+                let difference = Difference::between(old, &zone, &key);
+                if difference.is_empty() {
+                    continue;
+                }
+                vec![difference]
+            }
+            None => Vec::new(),
+        };
+        catalog.commit(&mut current, steps, zone, &plan, now);
+    }
+}

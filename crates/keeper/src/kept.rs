@@ -1,0 +1,391 @@
+//! One zone while the server runs: its version, its history, its files.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use config::zones::ZonePlan;
+use engine::authority::Scope;
+use tokio::sync::Notify;
+use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
+use zone::difference::with_serial;
+use zone::serial::is_newer;
+use zone::update::{Updated, update};
+use zone::{Difference, Zone};
+
+use crate::disk::Disk;
+use crate::history::History;
+use crate::journal::{Found, Journal, Source};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends the process, so a poisoned lock is never seen.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One zone.
+pub(crate) struct Kept {
+    pub(crate) apex: NameBuf,
+    pub(crate) plan: Mutex<Arc<ZonePlan>>,
+    /// Held while a new version is made and written: seconds, for a large zone. Workers do not wait for it.
+    pub(crate) current: Mutex<Current>,
+    /// Held for a moment.
+    pub(crate) served: Mutex<Option<Arc<Zone>>>,
+    /// Held for a moment.
+    pub(crate) history: Mutex<History>,
+    /// The serial, for those who only want to know that.
+    serial: AtomicU32,
+    /// Wakes who looks for newer versions.
+    pub(crate) poke: Notify,
+    /// Who said that there is one.
+    pub(crate) notified_by: Mutex<Option<IpAddr>>,
+    /// Whether the whole zone is to be taken over, whatever its serial.
+    pub(crate) wants_whole: AtomicBool,
+    pub(crate) is_gone: AtomicBool,
+    /// The catalog that it is a member of, and its label there.
+    pub(crate) member: Option<(NameBuf, Vec<u8>)>,
+    /// If it is a catalog, the members of the last version that could be read.
+    pub(crate) last_members: Mutex<Vec<zone::catalog::Member>>,
+}
+
+/// What changes with a zone's versions.
+pub(crate) struct Current {
+    pub(crate) zone: Option<Arc<Zone>>,
+    journal: Journal,
+    has_base: bool,
+    log_octets: u64,
+    /// When the primary was last heard of.
+    pub(crate) heard: u64,
+    source: Source,
+    pub(crate) is_frozen: bool,
+    /// Why the last attempt to get a newer version failed.
+    pub(crate) trouble: Option<String>,
+    /// When the next attempt is made.
+    pub(crate) next_look: u64,
+}
+
+/// What a change of a file came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nothing is new.
+    Same,
+    /// There is a new version.
+    New,
+}
+
+impl Kept {
+    /// Opens the zone's files and decides which version is served.
+    pub(crate) fn open(
+        plan: &Arc<ZonePlan>,
+        member: Option<(NameBuf, Vec<u8>)>,
+        key: HashKey,
+        disk: &Arc<dyn Disk>,
+        now: u64,
+    ) -> Self {
+        let apex = plan.apex;
+        let mut journal = Journal::new(Arc::clone(disk), apex.as_name());
+        // What was kept of a zone from before the server signed it has no signatures.
+        let found = if plan.is_signed_here { Ok(Found::default()) } else { journal.open(key) };
+        let found = found.unwrap_or_else(|error| {
+            tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");
+            Found::default()
+        });
+        let has_base = found.zone.is_some();
+        let mut history = History::default();
+        history.set(found.history, plan.journal_octets_max);
+        let kept = Self {
+            apex,
+            current: Mutex::new(Current {
+                zone: found.zone.map(Arc::new),
+                journal,
+                has_base,
+                log_octets: found.log_octets,
+                heard: found.heard,
+                source: found.source,
+                is_frozen: false,
+                trouble: None,
+                next_look: 0,
+            }),
+            plan: Mutex::new(Arc::clone(plan)),
+            served: Mutex::new(None),
+            history: Mutex::new(history),
+            serial: AtomicU32::new(0),
+            poke: Notify::new(),
+            notified_by: Mutex::new(None),
+            wants_whole: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
+            member,
+            last_members: Mutex::default(),
+        };
+        let mut current = lock(&kept.current);
+        kept.take_file(&mut current, plan, key, now);
+        kept.show(&current, now);
+        drop(current);
+        kept
+    }
+
+    pub(crate) fn plan(&self) -> Arc<ZonePlan> {
+        Arc::clone(&lock(&self.plan))
+    }
+
+    pub(crate) fn is_secondary(&self) -> bool {
+        !lock(&self.plan).primaries.is_empty()
+    }
+
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial.load(Ordering::Relaxed)
+    }
+
+    /// Returns until when the zone may be served without news from a primary.
+    pub(crate) fn expires(&self, current: &Current) -> Option<u64> {
+        let zone = current.zone.as_ref().filter(|_| self.is_secondary())?;
+        Some(current.heard.saturating_add(u64::from(zone.soa_times().expire)))
+    }
+
+    /// Decides what is served of what there is. Returns whether that is another version than before.
+    pub(crate) fn show(&self, current: &Current, now: u64) -> bool {
+        let is_expired = self.expires(current).is_some_and(|expires| now >= expires);
+        let shown = current.zone.clone().filter(|_| !is_expired);
+        if let Some(zone) = &shown {
+            self.serial.store(zone.facts().serial, Ordering::Relaxed);
+        }
+        let mut served = lock(&self.served);
+        let is_same = match (&*served, &shown) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (None, None) => true,
+            _ => false,
+        };
+        *served = shown;
+        !is_same
+    }
+
+    /// Takes a new version from the zone's file, if there is one.
+    pub(crate) fn take_file(&self, current: &mut Current, plan: &ZonePlan, key: HashKey, now: u64) -> Taken {
+        if plan.is_signed_here {
+            // It is kept by whoever signs it. Until it is signed it is not served: who saw it unsigned would remember that.
+            current.has_base = false;
+            if plan.zone.is_none() {
+                current.zone = None;
+                current.source = 0;
+                return Taken::Same;
+            }
+        }
+        let Some(new) = plan.zone.as_ref().filter(|_| plan.source != 0 || current.zone.is_none()) else {
+            return Taken::Same;
+        };
+        let Some(old) = current.zone.clone() else {
+            current.zone = Some(Arc::clone(new));
+            current.source = plan.source;
+            return Taken::New;
+        };
+        if plan.source == current.source || Arc::ptr_eq(&old, new) {
+            return Taken::Same;
+        }
+        let difference = Difference::between(&old, new, &key);
+        let (before, after) = (old.facts().serial, new.facts().serial);
+        if difference.is_empty() && !is_newer(after, before) {
+            current.source = plan.source;
+            return Taken::Same;
+        }
+        if is_newer(after, before) {
+            self.commit(current, vec![difference], Arc::clone(new), plan, now);
+        } else if current.has_base {
+            // The file's serial is that of a version that was changed here since: the next one is ours to choose.
+            let next = plan.rights.serial.next(before, now);
+            let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
+            let difference = Difference { new_soa, ..difference };
+            match difference.apply(&old, &key) {
+                Ok(zone) => self.commit(current, vec![difference], Arc::new(zone), plan, now),
+                Err(misfit) => {
+                    tracing::error!(zone = %self.apex, %misfit, "the zone's file is not taken");
+                    return Taken::Same;
+                }
+            }
+        } else {
+            if after == before {
+                tracing::warn!(zone = %self.apex, serial = after, "the zone has changed and its serial has not: secondaries will not notice");
+            }
+            lock(&self.history).clear();
+            current.zone = Some(Arc::clone(new));
+            current.source = plan.source;
+            return Taken::New;
+        }
+        current.source = plan.source;
+        Taken::New
+    }
+
+    /// Makes steps part of the history and `zone` the current version; what has to be on disk is there then, or it is logged.
+    pub(crate) fn commit(
+        &self,
+        current: &mut Current,
+        steps: Vec<Difference>,
+        zone: Arc<Zone>,
+        plan: &ZonePlan,
+        now: u64,
+    ) {
+        if let Err(error) = self.try_commit(current, steps, zone, plan, plan.source, now) {
+            // It can be had again from where it came.
+            tracing::error!(zone = %self.apex, %error, "a new version is served and could not be kept");
+        }
+    }
+
+    fn try_commit(
+        &self,
+        current: &mut Current,
+        steps: Vec<Difference>,
+        zone: Arc<Zone>,
+        plan: &ZonePlan,
+        source: Source,
+        now: u64,
+    ) -> std::io::Result<()> {
+        let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
+        // A zone that is only a file is kept by its file.
+        let is_kept = current.has_base || plan.file.is_none();
+        let written = if is_kept { self.write(current, &steps, &zone, plan, source) } else { Ok(()) };
+        self.accept(current, steps, zone, plan, now);
+        written
+    }
+
+    fn accept(
+        &self,
+        current: &mut Current,
+        steps: Vec<Arc<Difference>>,
+        zone: Arc<Zone>,
+        plan: &ZonePlan,
+        now: u64,
+    ) {
+        let mut history = lock(&self.history);
+        if steps.is_empty() {
+            history.clear();
+        }
+        for step in steps {
+            history.push(step, plan.journal_octets_max);
+        }
+        drop(history);
+        current.zone = Some(zone);
+        self.show(current, now);
+    }
+
+    fn write(
+        &self,
+        current: &mut Current,
+        steps: &[Arc<Difference>],
+        zone: &Zone,
+        plan: &ZonePlan,
+        source: Source,
+    ) -> std::io::Result<()> {
+        if current.has_base && !steps.is_empty() && current.log_octets <= plan.journal_octets_max {
+            // What was written by halves must not have anything behind it: then all is written anew.
+            let appended = current.journal.append(steps, source).inspect_err(|_| current.has_base = false);
+            current.log_octets += appended?;
+            return Ok(());
+        }
+        let mut history = History::default();
+        if !steps.is_empty() {
+            history.set(lock(&self.history).all(), plan.journal_octets_max / 2);
+            for step in steps {
+                history.push(Arc::clone(step), plan.journal_octets_max / 2);
+            }
+        }
+        let source = if source == 0 { current.source } else { source };
+        current.log_octets = current.journal.rewrite(zone, &history.all(), (source, current.heard))?;
+        current.has_base = true;
+        Ok(())
+    }
+
+    /// Carries out an update; it is on disk when this returns NOERROR. Returns whether there is a new version.
+    pub(crate) fn update(
+        &self,
+        message: &[u8],
+        scopes: &[Arc<Scope>],
+        key: HashKey,
+        now: u64,
+    ) -> (Rcode, bool) {
+        let plan = self.plan();
+        let mut current = lock(&self.current);
+        if current.is_frozen {
+            return (Rcode::REFUSED, false);
+        }
+        let Some(zone) = current.zone.clone() else { return (Rcode::SERVFAIL, false) };
+        let may = |owner: Name<'_>, rtype: Rtype| scopes.iter().any(|scope| scope.covers(owner, rtype));
+        match update(&zone, &key, message, &may, (plan.rights.serial, now)) {
+            Ok(None) => (Rcode::NOERROR, false),
+            Err(rcode) => (rcode, false),
+            Ok(Some(Updated { zone, difference })) => {
+                let steps = vec![Arc::new(difference)];
+                // RFC 2136 §3.5: first it is certain, then it is so.
+                match self.write(&mut current, &steps, &zone, &plan, 0) {
+                    Ok(()) => {
+                        self.accept(&mut current, steps, Arc::new(zone), &plan, now);
+                        (Rcode::NOERROR, true)
+                    }
+                    Err(error) => {
+                        tracing::error!(zone = %self.apex, %error, "an update is refused: it cannot be kept");
+                        (Rcode::SERVFAIL, false)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that a primary has nothing newer.
+    pub(crate) fn heard(&self, current: &mut Current, now: u64) {
+        current.heard = now;
+        current.trouble = None;
+        if current.has_base {
+            match current.journal.note_heard(now) {
+                Ok(octets) => current.log_octets += octets,
+                Err(error) => {
+                    tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
+                }
+            }
+        }
+        self.show(current, now);
+    }
+
+    /// Takes a whole zone that came from a primary.
+    pub(crate) fn take_whole(&self, current: &mut Current, new: Zone, key: HashKey, now: u64) {
+        let plan = self.plan();
+        let steps = match &current.zone {
+            Some(old) if is_newer(new.facts().serial, old.facts().serial) => {
+                let difference = Difference::between(old, &new, &key);
+                // More than half of the zone is better sent as a zone.
+                if difference.octets() * 2 < new.octets() { vec![difference] } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        };
+        current.heard = now;
+        current.trouble = None;
+        self.commit(current, steps, Arc::new(new), &plan, now);
+    }
+
+    /// Takes steps that came from a primary; an error says why they do not fit.
+    pub(crate) fn take_steps(
+        &self,
+        current: &mut Current,
+        steps: Vec<Difference>,
+        key: HashKey,
+        now: u64,
+    ) -> Result<(), zone::Misfit> {
+        let plan = self.plan();
+        let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
+        for step in &steps {
+            zone = Arc::new(step.apply(&zone, &key)?);
+        }
+        current.heard = now;
+        current.trouble = None;
+        self.commit(current, steps, zone, &plan, now);
+        Ok(())
+    }
+
+    /// Forgets the zone for good.
+    pub(crate) fn remove_files(&self) {
+        if let Err(error) = lock(&self.current).journal.remove() {
+            tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
+        }
+    }
+
+    /// Returns how many octets of log there are.
+    pub(crate) const fn log_octets(current: &Current) -> u64 {
+        current.log_octets
+    }
+}

@@ -1,0 +1,186 @@
+//! Zones that come from other servers: when they are asked, what becomes of the answer; and telling others of news.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fetch::transfer::{self, Have, Heard, Patience, Remote, Wish};
+use tokio::runtime::Handle;
+use tracing::{debug, info, warn};
+use zone::incoming::Received;
+
+use crate::kept::{Kept, lock};
+use crate::{Shared, unix_seconds};
+
+/// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be forgotten.
+const LOOK_S: std::ops::RangeInclusive<u64> = 1..=2_419_200;
+/// Seconds after the first failure to get a zone that was never there; grows with the square of their number.
+const FIRST_RETRY_S: u64 = 2;
+/// The most of these.
+const FIRST_RETRY_S_MAX: u64 = 7200;
+
+/// Looks after a zone until it is gone.
+pub(crate) async fn follow(shared: Arc<Shared>, kept: Arc<Kept>) {
+    let mut failures: u64 = 0;
+    let mut wait = {
+        let current = lock(&kept.current);
+        match &current.zone {
+            // What was kept may be old: whoever restarts asks.
+            Some(_) => Duration::from_millis(u64::from(rand_below(500))),
+            None => Duration::ZERO,
+        }
+    };
+    loop {
+        let poked = tokio::time::timeout(wait, kept.poke.notified()).await.is_ok();
+        if kept.is_gone.load(Ordering::Relaxed) || !kept.is_secondary() {
+            return;
+        }
+        let (is_frozen, is_expired_soon) = {
+            let current = lock(&kept.current);
+            let expires = kept.expires(&current);
+            (current.is_frozen, expires.is_some_and(|expires| unix_seconds() >= expires))
+        };
+        if is_frozen {
+            wait = Duration::from_secs(*LOOK_S.end());
+            continue;
+        }
+        if is_expired_soon {
+            expire(&shared, &kept).await;
+        }
+        let Ok(_place) = Arc::clone(&shared.incoming).acquire_owned().await else { return };
+        let asked = Arc::clone(&kept);
+        let (worker, handle) = (Arc::clone(&shared), Handle::current());
+        // What comes is made a zone on a thread of its own: that of a million records takes a second.
+        let looked = tokio::task::spawn_blocking(move || handle.block_on(look(&worker, &asked))).await;
+        let is_fine = looked.unwrap_or(false);
+        failures = if is_fine { 0 } else { failures + 1 };
+        wait = next_look(&kept, failures);
+        debug!(zone = %kept.apex, poked, is_fine, wait_s = wait.as_secs(), "looked for a newer version");
+    }
+}
+
+async fn expire(shared: &Arc<Shared>, kept: &Arc<Kept>) {
+    let is_news = {
+        let current = lock(&kept.current);
+        kept.show(&current, unix_seconds())
+    };
+    if is_news {
+        warn!(zone = %kept.apex, "no primary was heard of for too long: questions about the zone get SERVFAIL");
+        let (shared, kept) = (Arc::clone(shared), Arc::clone(kept));
+        drop(tokio::task::spawn_blocking(move || shared.publish(&kept)).await);
+    }
+}
+
+/// Returns how long to wait until the next look.
+fn next_look(kept: &Kept, failures: u64) -> Duration {
+    let now = unix_seconds();
+    let mut current = lock(&kept.current);
+    let seconds = match &current.zone {
+        Some(zone) => {
+            let times = zone.soa_times();
+            let next = if failures == 0 { times.refresh } else { times.retry };
+            let next = u64::from(next).clamp(*LOOK_S.start(), *LOOK_S.end());
+            // The moment it expires is not slept over.
+            let left = kept.expires(&current).map_or(u64::MAX, |expires| expires.saturating_sub(now));
+            if left > 0 { next.min(left) } else { next }
+        }
+        None => (FIRST_RETRY_S * failures * failures).clamp(FIRST_RETRY_S, FIRST_RETRY_S_MAX),
+    };
+    current.next_look = now + seconds;
+    // Many zones of one primary do not come back at once.
+    Duration::from_secs(seconds) + Duration::from_millis(u64::from(rand_below(250)))
+}
+
+fn rand_below(bound: u32) -> u32 {
+    let mut octets = [0; 4];
+    // Without randomness, all at once.
+    if getrandom::fill(&mut octets).is_err() { 0 } else { u32::from_be_bytes(octets) % bound.max(1) }
+}
+
+/// Asks the primaries in order, the one that has said something first, until one can be used.
+async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
+    let plan = kept.plan();
+    let mut primaries: Vec<&Remote> = plan.primaries.iter().collect();
+    if let Some(first) = lock(&kept.notified_by).take() {
+        primaries.sort_by_key(|primary| primary.address.ip() != first);
+    }
+    let wants_whole = kept.wants_whole.swap(false, Ordering::Relaxed);
+    let wish = Wish { key: shared.key, octets_max: shared.octets_max(), patience: Patience::default() };
+    let mut has_heard = false;
+    for primary in primaries {
+        let have = lock(&kept.current).zone.as_ref().map(|zone| {
+            let (ttl, soa) = zone.soa();
+            Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
+        });
+        let have = have.filter(|_| !wants_whole);
+        let mut heard = transfer::refresh(primary, kept.apex.as_name(), have.as_ref(), &wish).await;
+        if let Ok(Heard::New(Received::Steps(steps))) = heard {
+            let count = steps.len();
+            let taken = {
+                let mut current = lock(&kept.current);
+                kept.take_steps(&mut current, steps, shared.key, unix_seconds())
+            };
+            match taken {
+                Ok(()) => {
+                    info!(zone = %kept.apex, %primary, serial = kept.serial(), steps = count, "transferred by IXFR");
+                    shared.changed(kept);
+                    return true;
+                }
+                Err(misfit) => {
+                    warn!(zone = %kept.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
+                    heard = transfer::refresh(primary, kept.apex.as_name(), None, &wish).await;
+                }
+            }
+        }
+        match heard {
+            Ok(Heard::New(Received::Whole(zone))) => {
+                let records = zone.facts().records;
+                {
+                    let mut current = lock(&kept.current);
+                    kept.take_whole(&mut current, *zone, shared.key, unix_seconds());
+                }
+                info!(zone = %kept.apex, %primary, serial = kept.serial(), records, "transferred by AXFR");
+                shared.changed(kept);
+                return true;
+            }
+            Ok(Heard::UpToDate(_) | Heard::New(Received::UpToDate | Received::Steps(_))) => {
+                // Another primary may have more.
+                has_heard = true;
+                let was_served = lock(&kept.served).is_some();
+                let mut current = lock(&kept.current);
+                kept.heard(&mut current, unix_seconds());
+                drop(current);
+                if !was_served {
+                    shared.publish(kept);
+                }
+                if !wants_whole {
+                    return true;
+                }
+            }
+            Err(trouble) => {
+                warn!(zone = %kept.apex, %primary, %trouble, "no transfer");
+                lock(&kept.current).trouble = Some(format!("{primary}: {trouble}"));
+            }
+        }
+    }
+    has_heard
+}
+
+/// Tells all secondaries of a zone's version.
+pub(crate) async fn tell(kept: Arc<Kept>) {
+    let Some(zone) = lock(&kept.served).clone() else { return };
+    for remote in kept.plan().notify.clone() {
+        let (kept, zone) = (Arc::clone(&kept), Arc::clone(&zone));
+        tokio::spawn(async move {
+            let (ttl, soa) = zone.soa();
+            let told = transfer::notify(&remote, kept.apex.as_name(), (ttl, soa), Patience::default()).await;
+            let serial = zone.facts().serial;
+            match told {
+                Ok(()) => debug!(zone = %kept.apex, secondary = %remote, serial, "notified"),
+                Err(trouble) => {
+                    warn!(zone = %kept.apex, secondary = %remote, serial, %trouble, "not notified");
+                }
+            }
+        });
+    }
+}

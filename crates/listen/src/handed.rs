@@ -1,0 +1,51 @@
+//! What takes several messages or time: transfers of zones, and updates.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use engine::authority::{Pending, Transfer};
+use engine::{Handed, Now, ReplyTo, Worker};
+use tokio::task::{spawn_local, yield_now};
+use wire::Rcode;
+
+/// Sees to it, beside the worker's queries. What it starts ends with the client, at the latest with the worker.
+pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Handed, to: ReplyTo) {
+    let worker = Rc::clone(worker);
+    match handed {
+        Handed::Transfer(transfer) => drop(spawn_local(send(worker, transfer, to))),
+        Handed::Update(pending) => drop(spawn_local(wait(worker, pending, to))),
+    }
+}
+
+fn unix_seconds(worker: &Worker) -> u32 {
+    Now::new(SystemTime::now(), worker.started.elapsed()).unix_seconds
+}
+
+/// Sends message after message, each when the client has taken most of those before; other queries get their turn in
+/// between, so that a worker is never busy with more than one message.
+async fn send(worker: Rc<Worker>, mut transfer: Transfer, to: ReplyTo) {
+    while poll_fn(|context| to.outlet.poll_room(context)).await {
+        let Some(message) = transfer.next(unix_seconds(&worker)) else { break };
+        to.outlet.deliver(&to.address, &message);
+        to.outlet.flush();
+        yield_now().await;
+    }
+}
+
+/// Replies when the update is done.
+async fn wait(worker: Rc<Worker>, pending: Pending, to: ReplyTo) {
+    let (done, heard) = tokio::sync::oneshot::channel();
+    let done = Box::new(move |rcode| {
+        // Whoever waits for it may have gone.
+        let _ = done.send(rcode);
+    });
+    let (reply, rcode) = match pending.begin(done) {
+        // Whoever was to tell has gone only while the server ends.
+        Ok(reply) => (reply, heard.await.unwrap_or(Rcode::SERVFAIL)),
+        Err(reply) => (reply, Rcode::SERVFAIL),
+    };
+    let reply = reply.finish(rcode, unix_seconds(&worker));
+    to.outlet.deliver(&to.address, &reply);
+    to.outlet.flush();
+}

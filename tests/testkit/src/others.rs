@@ -1,0 +1,123 @@
+//! Other DNS servers and their tools, as they are installed.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::client::run_dig;
+use crate::eventually;
+use crate::stub::bind_both;
+
+/// Returns whether a program is on the path. Tests that need one say that they are skipped where it cannot be installed.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|folder| folder.join(program).is_file());
+    if !is_there {
+        eprintln!("SKIPPED: {program} is not installed; `cargo xtask test` installs it where it can");
+    }
+    is_there
+}
+
+/// Returns a free address with a port, for both UDP and TCP.
+///
+/// # Panics
+///
+/// When there is none.
+pub fn free_address() -> SocketAddr {
+    bind_both().0.local_addr().expect("a bound socket")
+}
+
+/// Another server. Is killed when it is dropped.
+pub struct Other {
+    address: SocketAddr,
+    directory: TempDir,
+    child: Child,
+}
+
+impl Other {
+    /// Starts `program` with a configuration and files in a directory of its own. In all of them and in the arguments,
+    /// `@DIRECTORY@` and `@PORT@` stand for that directory and the port. Waits until it answers anything at all.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn start(program: &str, arguments: &[&str], files: &[(&str, &str)], address: SocketAddr) -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        let path = directory.path().display().to_string();
+        let filled =
+            |text: &str| text.replace("@DIRECTORY@", &path).replace("@PORT@", &address.port().to_string());
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), filled(text)).expect("a writable directory");
+        }
+        let log = std::fs::File::create(directory.path().join("log")).expect("a writable directory");
+        let child = Command::new(program)
+            .args(arguments.iter().map(|argument| filled(argument)))
+            .current_dir(directory.path())
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|why| panic!("cannot run {program}: {why}"));
+        let other = Self { address, directory, child };
+        eventually(program, || !other.dig(&["+time=1", ".", "SOA"]).is_empty());
+        other
+    }
+
+    /// Returns where it answers.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns its directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Asks it with `dig`; empty if it does not answer.
+    pub fn dig(&self, arguments: &[&str]) -> String {
+        run_dig(self.address, arguments).unwrap_or_default()
+    }
+
+    /// Returns what it printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        let _ = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- {} ---\n{}", self.directory.path().display(), self.log());
+        }
+    }
+}
+
+/// Runs a program that reads commands, such as `nsupdate`.
+///
+/// # Panics
+///
+/// When it cannot be run.
+pub fn with_input(program: &str, arguments: &[&str], input: &str) -> Output {
+    use std::io::Write as _;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|why| panic!("cannot run {program}: {why}"));
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    child.wait_with_output().expect("it ends")
+}
