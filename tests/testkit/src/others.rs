@@ -1,5 +1,7 @@
 //! Other DNS servers and their tools, as they are installed.
 
+#![allow(clippy::print_stderr, reason = "what a test says goes there")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
