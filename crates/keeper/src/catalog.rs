@@ -1,6 +1,5 @@
 //! Catalog zones: which zones they make us serve, and which of ours we list in them (RFC 9432).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::settings::CatalogWord;
@@ -10,6 +9,7 @@ use zone::Difference;
 use zone::catalog::{members, produce};
 use zone::serial::SerialPolicy;
 
+use crate::ByName;
 use crate::kept::{Kept, lock};
 
 /// Returns what is to become of each member of a catalog, and its label there. A catalog that is broken has the members it
@@ -49,7 +49,7 @@ fn label(name: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the catalogs anew whose members have changed.
-pub(crate) fn produce_all(zones: &BTreeMap<Vec<u8>, Arc<Kept>>, plans: &[ZonePlan], key: HashKey, now: u64) {
+pub(crate) fn produce_all(zones: &ByName, plans: &[ZonePlan], key: HashKey, now: u64) {
     for catalog in zones.values().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
         let listed = plans.iter().filter_map(|plan| {
             let (of, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;

@@ -49,13 +49,15 @@ enum Order {
     Update(Box<Update>),
 }
 
+/// Every zone, by its name in lower case.
+pub(crate) type ByName = BTreeMap<Vec<u8>, Arc<Kept>>;
+
 /// What all parts share.
 pub(crate) struct Shared {
     cell: Arc<SnapshotCell>,
     pub(crate) key: HashKey,
     disk: Arc<dyn Disk>,
-    /// Every zone, by its name in lower case.
-    zones: Mutex<Arc<BTreeMap<Vec<u8>, Arc<Kept>>>>,
+    zones: Mutex<Arc<ByName>>,
     common: Mutex<Common>,
     /// The zones that are served. Held while they are put together, so that older ones never come after newer ones.
     live: Mutex<Option<Arc<Zones>>>,
@@ -239,7 +241,7 @@ impl Drop for Keeper {
 }
 
 impl Shared {
-    pub(crate) fn zones(&self) -> Arc<BTreeMap<Vec<u8>, Arc<Kept>>> {
+    pub(crate) fn zones(&self) -> Arc<ByName> {
         Arc::clone(&lock(&self.zones))
     }
 
@@ -278,7 +280,7 @@ impl Shared {
             (Arc::clone(&common.plans), common.base.clone())
         };
         let before = self.zones();
-        let mut zones: BTreeMap<Vec<u8>, Arc<Kept>> = BTreeMap::new();
+        let mut zones: ByName = BTreeMap::new();
         let mut begun: Vec<Arc<Kept>> = Vec::new();
         let mut changed: Vec<Arc<Kept>> = Vec::new();
         let mut put = |plan: Arc<ZonePlan>, member: Option<(NameBuf, Vec<u8>)>| {
@@ -365,7 +367,7 @@ impl Shared {
         &self,
         plan: Arc<ZonePlan>,
         member: Option<(NameBuf, Vec<u8>)>,
-        (before, zones): (&BTreeMap<Vec<u8>, Arc<Kept>>, &mut BTreeMap<Vec<u8>, Arc<Kept>>),
+        (before, zones): (&ByName, &mut ByName),
         now: u64,
     ) -> Option<Arc<Kept>> {
         let name = folded(plan.apex.as_name());
@@ -458,7 +460,7 @@ fn with(zones: &Zones, kept: &Kept) -> Zones {
     }
 }
 
-fn zones_that_consume(zones: &BTreeMap<Vec<u8>, Arc<Kept>>) -> Vec<Arc<Kept>> {
+fn zones_that_consume(zones: &ByName) -> Vec<Arc<Kept>> {
     let consumes =
         |kept: &&Arc<Kept>| kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer);
     zones.values().filter(consumes).cloned().collect()
