@@ -1092,7 +1092,8 @@ pub const ROWS: &[Row] = &[
         "zones[].sign",
         Kind::One(Value::Label),
         "The policy of `signing` by which the server signs the zone. The file stays as it is; signatures, keys and what is \
-         known of them are in the state directory. Secondaries get the zone as it is signed; updates cannot change it.",
+         known of them are in the state directory. Secondaries get the zone as it is signed; a version that comes by transfer or \
+         update is served when it is signed.",
     ),
     row(
         "zones[].primaries",
@@ -1192,6 +1193,11 @@ pub const ROWS: &[Row] = &[
         "Whether records whose list of contexts is empty are taken although contexts are chosen.",
     ),
     unset("zone-directories[].set", Kind::One(Value::Label), "As in `zones`."),
+    unset(
+        "zone-directories[].sign",
+        Kind::One(Value::Label),
+        "Has the server sign the zones, as in `zones`. Not for zones of a set.",
+    ),
     Row {
         path: "signing",
         kind: Kind::Named("signing policy"),

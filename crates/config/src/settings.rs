@@ -544,6 +544,8 @@ pub struct ZoneDirectory {
     pub matches_empty: bool,
     /// The set of zones that they are in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
+    /// How the server signs them.
+    pub sign: Option<Arc<SigningPolicy>>,
 }
 
 words! {

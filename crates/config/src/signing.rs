@@ -11,8 +11,6 @@ use dnssec::{Algorithm, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
 use wire::{Name, NameBuf};
 use zone::{Zone, Zones};
 
-use crate::settings::ZoneSettings;
-
 /// How the server signs a zone and looks after its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningPolicy {
@@ -78,8 +76,16 @@ pub struct ToSign {
     pub apex: NameBuf,
     /// How.
     pub policy: Arc<SigningPolicy>,
-    /// As it is written, without signatures.
-    pub source: Arc<Zone>,
+    /// As it is written, without signatures. Of a zone that changes while the server runs, versions come from who keeps it.
+    pub source: Option<Arc<Zone>>,
+}
+
+/// A zone that is to be signed, as the configuration has it.
+pub(crate) struct Wanted {
+    pub(crate) apex: NameBuf,
+    pub(crate) policy: Arc<SigningPolicy>,
+    /// Whether it changes while the server runs, by transfers or updates.
+    pub(crate) changes: bool,
 }
 
 /// Zones that the server signs, and what is served of them.
@@ -109,12 +115,17 @@ impl SigningPlans {
         self.served = None;
         true
     }
+
+    /// Returns the version of a zone that was signed last, as far as is known here.
+    pub(crate) fn last(&self, apex: Name<'_>) -> Option<&Arc<Zone>> {
+        self.signed.get(&key_of(apex))
+    }
 }
 
 /// Returns the zones as they are served: in place of what is to be signed, what was signed last. A zone that was not signed
 /// yet is not served: who saw it unsigned would remember that.
 pub(crate) fn compile(
-    settings: &[ZoneSettings],
+    wanted: Vec<Wanted>,
     written: Option<&Arc<Zones>>,
     previous: Option<&SigningPlans>,
 ) -> (SigningPlans, Option<Arc<Zones>>) {
@@ -122,19 +133,20 @@ pub(crate) fn compile(
     let mut zones = Vec::new();
     let mut signed = BTreeMap::new();
     let mut served = Arc::clone(written);
-    for zone in settings {
-        let (apex, Some(policy)) = (zone.name.value, &zone.sign) else { continue };
-        let key = key_of(apex.as_name());
-        if let Some(source) = written.get(apex.as_name()) {
-            zones.push(ToSign { apex, policy: Arc::clone(policy), source: Arc::clone(source) });
+    for Wanted { apex, policy, changes } in wanted {
+        let source = written.get(apex.as_name()).filter(|_| !changes).map(Arc::clone);
+        if changes || source.is_some() {
+            zones.push(ToSign { apex, policy, source });
         }
-        served = Arc::new(match previous.and_then(|previous| previous.signed.get(&key)) {
-            Some(known) => {
-                signed.insert(key, Arc::clone(known));
-                served.with_replaced(Arc::clone(known))
-            }
+        let known = previous.and_then(|previous| previous.last(apex.as_name()));
+        served = Arc::new(match known.filter(|_| !changes) {
+            Some(known) => served.with_replaced(Arc::clone(known)),
+            // One that changes is served by who keeps it.
             None => served.with_unloaded(apex.as_name()),
         });
+        if let Some(known) = known {
+            signed.insert(key_of(apex.as_name()), Arc::clone(known));
+        }
     }
     // What is the same is not made twice: the engine would take it for new.
     let before = previous.and_then(|previous| previous.served.as_ref());
@@ -142,7 +154,11 @@ pub(crate) fn compile(
         let is_same = previous.is_some_and(|previous| {
             previous.signed.len() == signed.len()
                 && previous.zones.len() == zones.len()
-                && previous.zones.iter().zip(&zones).all(|(a, b)| a.apex == b.apex)
+                && previous
+                    .zones
+                    .iter()
+                    .zip(&zones)
+                    .all(|(a, b)| (a.apex, a.source.is_some()) == (b.apex, b.source.is_some()))
         });
         if is_same {
             let plans = SigningPlans { zones, signed, served: Some((Arc::clone(known), Arc::clone(before))) };

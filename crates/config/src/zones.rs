@@ -18,9 +18,10 @@ use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress, Sets, Term};
 use crate::settings::{Settings, Transfers, ZoneFormat};
+use crate::signing::SigningPolicy;
 use crate::source::Span;
 
-pub use plan::ZonePlan;
+pub use plan::{SignedHere, ZonePlan};
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
@@ -44,6 +45,8 @@ struct Wanted {
     set: Option<String>,
     /// Which records are taken.
     contexts: Option<Contexts>,
+    /// How the zones of a directory are signed.
+    sign: Option<Arc<SigningPolicy>>,
     /// Where it says so.
     span: Span,
 }
@@ -304,6 +307,8 @@ fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut V
                 apex: Some(zone.name.value),
                 set: zone.set.as_ref().map(|set| set.value.clone()),
                 contexts: None,
+                // The configuration says so at the zone.
+                sign: None,
                 span: file.span,
             })
         })
@@ -333,7 +338,8 @@ fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut V
                 .filter(|_| is_json)
                 .map(|allow| Contexts { allow: allow.clone(), matches_empty: directory.matches_empty });
             let set = directory.set.as_ref().map(|set| set.value.clone());
-            all.push(Wanted { file, apex, set, contexts, span: directory.path.span });
+            let sign = directory.sign.as_ref().map(Arc::clone);
+            all.push(Wanted { file, apex, set, contexts, sign, span: directory.path.span });
         }
     }
     all
@@ -829,7 +835,7 @@ mod tests {
         for (special, message) in [
             ("set: inside, transfer: any", "other servers do not hear of a zone of a set"),
             ("set: inside, catalog-role: consumer", "other servers do not hear of a zone of a set"),
-            ("sign: s, update: any", "the server signs only zones that are files"),
+            ("sign: s, catalog-role: producer", "the server signs no catalog"),
         ] {
             let text =
                 format!("zones: [{{name: example.org, file: org, {special}}}]\nsigning: {{s: {{}}}}\n");
@@ -849,10 +855,10 @@ mod tests {
             .map_err(|found| found[0].human())
             .expect("it compiles");
         let plan = &plans.zones.plans[0];
-        assert!(plan.is_signed_here && plan.zone.is_none() && plan.source == 0);
+        assert!(plan.signed.is_file() && plan.zone.is_none() && plan.source == 0);
         assert_eq!(plans.zones.signed.as_ref().map(|zones| zones.all().count()), Some(0));
         // What it is signed as does not matter here.
-        let signed = Arc::clone(&plans.signing.zones[0].source);
+        let signed = plans.signing.zones[0].source.clone().expect("what is written");
         assert!(plans.signing.take(Arc::clone(&signed)));
         let again = crate::compile_again(&loaded, &[], Some(&plans), &memory, Some(""))
             .map_err(|found| found[0].human())

@@ -11,10 +11,12 @@ use tsig::{Keys, Signer};
 use wire::message::Message;
 use wire::{Class, EdeCode, Flags, Header, Name, NameBuf, Opcode, OptionCode, Query, Rcode, Rtype, Writer};
 use zone::difference::serial_of;
+use zone::outgoing::Kind;
 use zone::serial::{SerialPolicy, is_newer};
 use zone::{Difference, Outgoing, Zones};
 
 use crate::client::{Client, Transport};
+use crate::counters::Counters;
 use crate::finish::{Answer, To, header_only};
 use crate::gate::cookie::Proof;
 use crate::gate::prefixes::PrefixSet;
@@ -330,6 +332,7 @@ struct Sent<'m> {
     message: &'m [u8],
     client: &'m Client,
     signer: Option<Signer>,
+    counters: &'m Counters,
 }
 
 impl Sent<'_> {
@@ -344,6 +347,22 @@ impl Sent<'_> {
 }
 
 impl Engine {
+    /// Answers what another server, or somebody with a key, asks; nothing if that is a question like any other.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn of_another_server(
+        &mut self,
+        query: &Query<'_>,
+        client: &Client,
+        reply: &mut Reply<'_>,
+    ) -> Option<Verdict> {
+        if query.is_signed {
+            return Some(self.signed(query.as_bytes(), client, reply));
+        }
+        // Zones say themselves who may take them over.
+        self.authority.is_some().then(|| self.between_servers(query.as_bytes(), client, None, reply))
+    }
+
     /// Verifies a signed message and goes on with what it says; the reply is signed, too.
     #[cold]
     #[inline(never)]
@@ -396,6 +415,8 @@ impl Engine {
         let within = Client { reply_octets_max: limit as u16, ..*client };
         let mut room = vec![0; limit];
         let mut unsigned = Reply::new(&mut room);
+        // It is counted once more there.
+        self.transport_counter(client).take_back();
         let mut message = match self.answer(message, &within, &mut unsigned) {
             Verdict::Answered => unsigned.bytes().to_vec(),
             Verdict::Drop => return Verdict::Drop,
@@ -426,7 +447,8 @@ impl Engine {
         if signer.is_none() && !self.snapshot.gate.admits_server(client, self.now) {
             return self.stay_silent();
         }
-        let mut sent = Sent { message, client, signer };
+        let counters = Arc::clone(&self.counters);
+        let mut sent = Sent { message, client, signer, counters: &counters };
         let opcode = Header::parse(message).map_or(Opcode::QUERY, |header| header.flags.opcode());
         let outcome = match opcode {
             Opcode::NOTIFY => notify(&authority, &sent),
@@ -515,6 +537,11 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
     } else {
         Outgoing::whole(Arc::clone(zone))
     };
+    let counter = match outgoing.kind() {
+        Kind::Whole => Some(&sent.counters.transfers_whole),
+        Kind::Steps => Some(&sent.counters.transfers_steps),
+        Kind::SoaAlone => None,
+    };
     let flags = Flags::QR.with(Flags::AA).with(query.header.flags.only(Flags::RD));
     let header = Header { id: query.header.id, flags, ..Header::default() };
     let question_bytes = query.question_bytes();
@@ -526,7 +553,11 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
         // RFC 1995 §2: what does not fit is asked for again over TCP; the SOA alone says so.
         let is_small = outgoing.octets() <= 2 * limit;
         let whole = is_small.then(|| fill(&mut outgoing, shape, sent.signer.as_ref(), limit)).flatten();
-        let message = whole.filter(|_| outgoing.is_done()).or_else(|| {
+        let whole = whole.filter(|_| outgoing.is_done());
+        if let (Some(counter), true) = (counter, whole.is_some()) {
+            counter.bump();
+        }
+        let message = whole.or_else(|| {
             let mut soa = Outgoing::steps(Arc::clone(zone), Vec::new());
             fill(&mut soa, shape, sent.signer.as_ref(), limit)
         });
@@ -536,6 +567,9 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
         let ede = Some((EdeCode::OTHER, "too many transfers at a time"));
         return sent.refuse(Rcode::SERVFAIL, ede);
     };
+    if let Some(counter) = counter {
+        counter.bump();
+    }
     Outcome::Hand(Box::new(Handed::Transfer(Transfer {
         outgoing,
         header,
@@ -563,6 +597,7 @@ fn notify(authority: &Authority, sent: &Sent<'_>) -> Outcome {
         return sent.refuse(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "not a primary of this zone")));
     }
     let serial = serial_in(sent.message, wire::Section::Answer, question.qname);
+    sent.counters.notifications.bump();
     authority.keeper.notified(question.qname, sent.client.address, serial);
     Outcome::Reply(short_reply(sent.message, Rcode::NOERROR, Flags::AA, None))
 }
@@ -589,6 +624,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     if served.is_none() {
         return sent.refuse(Rcode::SERVFAIL, Some((EdeCode::NOT_READY, "the zone is not loaded")));
     }
+    sent.counters.updates.bump();
     Outcome::Hand(Box::new(Handed::Update(Pending {
         keeper: Arc::clone(&authority.keeper),
         apex: question.qname.to_buf(),

@@ -16,6 +16,11 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Takes one back that will be counted again, under the same condition.
+    pub fn take_back(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    }
+
     /// Adds `n`, under the same condition.
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -65,6 +70,10 @@ counters! {
     cookies_valid: "Queries with a valid server cookie.",
     answers_local: "Queries answered from hosts and local names.",
     answers_zone: "Queries answered from zones.",
+    transfers_whole: "Zones sent to other servers as a whole.",
+    transfers_steps: "Differences between versions sent to other servers.",
+    notifications: "Notifications of news that were believed.",
+    updates: "Updates that their sender may make.",
     answers_fixed: "Queries answered by a rule with a fixed rcode.",
     cache_hits: "Queries answered from the cache.",
     cache_misses: "Cache look-ups that found nothing.",

@@ -53,6 +53,7 @@ pub use want::{
 };
 
 use authority::{is_between_servers, is_transfer, no_transfers};
+use counters::Counter;
 use events::{Path, Teller, Tells, Told};
 use explain::Recorder;
 use finish::{Answer, To, cookie_alone, finish, header_only};
@@ -213,22 +214,19 @@ impl Engine {
         reply: &mut Reply<'_>,
         tracer: &mut T,
     ) -> Verdict {
+        self.transport_counter(client).bump();
         let query = match Query::parse(query) {
             Ok(query) => query,
             Err(malformed) => {
-                self.count_transport(client);
                 tracer.note(Note::Malformed);
                 return self.refuse_malformed(query, malformed, client, reply);
             }
         };
-        if query.is_signed {
-            return self.signed(query.as_bytes(), client, reply);
-        }
-        self.count_transport(client);
-        if is_transfer(query.question.qtype) && self.authority.is_some() {
-            // Zones say themselves who may take them over.
+        if query.is_signed | is_transfer(query.question.qtype)
+            && let Some(verdict) = self.of_another_server(&query, client, reply)
+        {
             tracer.note(Note::Protocol);
-            return self.between_servers(query.as_bytes(), client, None, reply);
+            return verdict;
         }
         let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
         if let Proof::Proven(_) = proof {
@@ -266,7 +264,7 @@ impl Engine {
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
-            zones: self.authority.as_ref().map(|authority| &*authority.zones),
+            authority: &self.authority,
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
@@ -323,15 +321,15 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn count_transport(&self, client: &Client) {
+    fn transport_counter(&self, client: &Client) -> &Counter {
         match client.transport {
-            Transport::Udp => self.counters.queries_udp.bump(),
-            Transport::Tcp => self.counters.queries_tcp.bump(),
-            Transport::Tls => self.counters.queries_tls.bump(),
-            Transport::Https => self.counters.queries_https.bump(),
-            Transport::Quic => self.counters.queries_quic.bump(),
-            Transport::H3 => self.counters.queries_h3.bump(),
-            Transport::Unix => self.counters.queries_unix.bump(),
+            Transport::Udp => &self.counters.queries_udp,
+            Transport::Tcp => &self.counters.queries_tcp,
+            Transport::Tls => &self.counters.queries_tls,
+            Transport::Https => &self.counters.queries_https,
+            Transport::Quic => &self.counters.queries_quic,
+            Transport::H3 => &self.counters.queries_h3,
+            Transport::Unix => &self.counters.queries_unix,
         }
     }
 

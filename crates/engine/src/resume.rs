@@ -307,7 +307,7 @@ impl Engine {
         let mut run = Run { answer: brought.answer, ..suspended.run(&query, &self.folded) };
         let desktop = Desktop {
             snapshot: &suspended.snapshot,
-            zones: self.authority.as_ref().map(|authority| &*authority.zones),
+            authority: &self.authority,
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
@@ -454,7 +454,7 @@ impl Engine {
         let run = parent.run(&query, &self.folded);
         let desktop = Desktop {
             snapshot: &parent.snapshot,
-            zones: self.authority.as_ref().map(|authority| &*authority.zones),
+            authority: &self.authority,
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,
@@ -551,7 +551,7 @@ impl Engine {
         };
         let desktop = Desktop {
             snapshot: &self.snapshot,
-            zones: self.authority.as_ref().map(|authority| &*authority.zones),
+            authority: &self.authority,
             counters: &self.counters,
             now: self.now,
             folded: &self.folded,

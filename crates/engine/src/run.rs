@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::{EdeCode, Flags, Folded, Header, Query, Rcode};
 
+use crate::authority::Authority;
 use crate::client::{Client, Now, Transport};
 use crate::counters::Counters;
 use crate::edit::{Shape, ttl_offsets};
@@ -69,8 +70,8 @@ pub(crate) enum End {
 #[derive(Clone, Copy)]
 pub(crate) struct Desktop<'w> {
     pub(crate) snapshot: &'w Arc<Snapshot>,
-    /// Zones as they are now, where they change without the configuration.
-    pub(crate) zones: Option<&'w zone::Zones>,
+    /// Has the zones as they are now, where they change without the configuration.
+    pub(crate) authority: &'w Option<Arc<Authority>>,
     pub(crate) counters: &'w Counters,
     pub(crate) now: Now,
     /// The name asked for, in lower case.
@@ -187,7 +188,7 @@ impl Run<'_> {
                 Op::Zone(zones) | Op::ZoneSet(zones) => {
                     // The zones that come first may have changed since the configuration was compiled.
                     let zones = match op {
-                        Op::Zone(_) => desktop.zones.unwrap_or(zones),
+                        Op::Zone(_) => desktop.authority.as_ref().map_or(zones, |authority| &authority.zones),
                         _ => zones,
                     };
                     if let Some(answer) = ops::zone::answer(zones, self, desktop, work.message) {

@@ -1,30 +1,28 @@
-//! Files of a folder, as a journal needs them: what is said to be written is there after a loss of power.
+//! Files of a folder, call by call, as a journal needs them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Whether what is appended has to survive a loss of power before the call returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// It has to.
-    Certain,
-    /// It may be lost.
-    Lazy,
-}
-
-/// Where journals are kept.
+/// Where journals are kept. After a loss of power there is for sure what [`Disk::sync`] was called for, and under the names
+/// that [`Disk::sync_names`] was called for; of everything else there is something, or nothing, or rubbish.
 pub trait Disk: Send + Sync {
     /// Reads a whole file; `None` if there is none.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// Appends to a file, which need not be there.
-    fn append(&self, name: &str, octets: &[u8], durability: Durability) -> io::Result<()>;
+    /// Makes a file with these octets, in place of one that may be there.
+    fn create(&self, name: &str, octets: &[u8]) -> io::Result<()>;
+    /// Appends to a file that is there. After an error it is as long as before, or its end is not to be trusted.
+    fn append(&self, name: &str, octets: &[u8]) -> io::Result<()>;
     /// Cuts a file to a length.
     fn cut(&self, name: &str, octets: u64) -> io::Result<()>;
-    /// Puts a file in place of another: after a loss of power there is one or the other.
-    fn replace(&self, name: &str, octets: &[u8]) -> io::Result<()>;
+    /// Makes sure of what is in a file.
+    fn sync(&self, name: &str) -> io::Result<()>;
+    /// Gives a file the name of another, which is gone then.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file; it is no error if there is none.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes sure of which files there are, and of their names.
+    fn sync_names(&self) -> io::Result<()>;
 }
 
 /// A folder of the machine.
@@ -34,11 +32,6 @@ impl Folder {
     /// Takes a folder, which is made when something is written.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
-    }
-
-    /// Makes sure that the folder knows its files after a loss of power.
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
     }
 }
 
@@ -55,41 +48,65 @@ impl Disk for Folder {
         if_there(std::fs::read(self.0.join(name)))
     }
 
-    fn append(&self, name: &str, octets: &[u8], durability: Durability) -> io::Result<()> {
-        std::fs::create_dir_all(&self.0)?;
-        let path = self.0.join(name);
-        let is_new = !path.exists();
-        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-        let before = file.metadata()?.len();
-        // Half an entry is found out when it is read; without it, the next one can follow.
-        file.write_all(octets).inspect_err(|_| drop(file.set_len(before)))?;
-        if durability == Durability::Certain {
-            file.sync_data()?;
-            if is_new {
-                self.sync()?;
+    fn create(&self, name: &str, octets: &[u8]) -> io::Result<()> {
+        if !self.0.is_dir() {
+            std::fs::create_dir_all(&self.0)?;
+            // A folder that is lost takes its files with it.
+            if let Some(above) = self.0.parent() {
+                File::open(above)?.sync_all()?;
             }
         }
-        Ok(())
+        File::create(self.0.join(name))?.write_all(octets)
+    }
+
+    fn append(&self, name: &str, octets: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).open(self.0.join(name))?;
+        let before = file.metadata()?.len();
+        file.write_all(octets).inspect_err(|_| drop(file.set_len(before)))
     }
 
     fn cut(&self, name: &str, octets: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(self.0.join(name))?;
-        file.set_len(octets)?;
-        file.sync_data()
+        OpenOptions::new().write(true).open(self.0.join(name))?.set_len(octets)
     }
 
-    fn replace(&self, name: &str, octets: &[u8]) -> io::Result<()> {
-        std::fs::create_dir_all(&self.0)?;
-        let new = self.0.join(format!("{name}.new"));
-        let mut file = File::create(&new)?;
-        file.write_all(octets)?;
-        file.sync_all()?;
-        drop(file);
-        std::fs::rename(&new, self.0.join(name))?;
-        self.sync()
+    fn sync(&self, name: &str) -> io::Result<()> {
+        // By another handle than it was written through: what counts is the file.
+        File::open(self.0.join(name))?.sync_all()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.0.join(from), self.0.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         if_there(std::fs::remove_file(self.0.join(name))).map(|_| ())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        // Where there is no folder, there are no names.
+        if_there(File::open(&self.0))?.map_or(Ok(()), |folder| folder.sync_all())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_when_something_is_written() {
+        let directory = tempfile::TempDir::new().expect("a temporary directory");
+        let folder = Folder::new(&directory.path().join("zones"));
+        assert_eq!(folder.read("a").expect("no error"), None);
+        folder.remove("a").expect("no error");
+        folder.sync_names().expect("no error");
+        assert!(folder.append("a", b"x").is_err(), "only what is there can grow");
+        folder.create("a", b"one").expect("a file");
+        folder.append("a", b"two").expect("a file");
+        folder.cut("a", 4).expect("a file");
+        folder.sync("a").expect("a file");
+        folder.rename("a", "b").expect("a file");
+        folder.sync_names().expect("a folder");
+        assert_eq!(folder.read("a").expect("no error"), None);
+        assert_eq!(folder.read("b").expect("no error"), Some(b"onet".to_vec()));
     }
 }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A log is read up to the first entry that is not whole: what follows was never acknowledged. Its first entry says which
-//! base it belongs to: if the power is lost between the two being replaced, the steps in the old log are in the new base
-//! already. A step that begins with another version than the one at hand is history.
+//! base it belongs to, by a number that no other base has: if the power is lost between the two being replaced, the steps in
+//! the old log are in the new base already. A step that begins with another version than the one at hand is history.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use zone::Zone;
 use zone::difference::{self, Difference};
 use zone::rows::Rows;
 
-use crate::disk::{Disk, Durability};
+use crate::disk::Disk;
 
 /// Octets of an entry before what it says.
 const HEAD: usize = 13;
@@ -59,7 +59,7 @@ pub struct Journal {
     apex: NameBuf,
     base: String,
     log: String,
-    /// The number of the base: each one that is written has the next.
+    /// The number of the base; 0: there is none. Random, so that no log of an earlier life belongs to it.
     number: u64,
 }
 
@@ -147,6 +147,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns a number that is not 0.
+fn random() -> io::Result<u64> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets).map_err(io::Error::other)?;
+    Ok(u64::from_be_bytes(octets) | 1)
+}
+
 fn with_length(octets: &[u8]) -> Vec<u8> {
     [&(octets.len() as u64).to_be_bytes(), octets].concat()
 }
@@ -220,6 +227,7 @@ impl Journal {
         if !rest.is_empty() {
             // Half an entry: whoever asked for it was told nothing.
             self.disk.cut(&self.log, found.log_octets)?;
+            self.disk.sync(&self.log)?;
         }
         Ok(found)
     }
@@ -269,14 +277,15 @@ impl Journal {
     pub fn append(&self, steps: &[Arc<Difference>], source: Source) -> io::Result<u64> {
         let entries: Vec<u8> = steps.iter().flat_map(|step| step_entry(step, source)).collect();
         // All steps of a change become one write; a cut in the middle leaves whole versions.
-        self.disk.append(&self.log, &entries, Durability::Certain)?;
+        self.disk.append(&self.log, &entries)?;
+        self.disk.sync(&self.log)?;
         Ok(entries.len() as u64)
     }
 
-    /// Notes when the primary was heard of.
+    /// Notes when the primary was heard of. If the power is lost, that may be forgotten.
     pub fn note_heard(&self, now: u64) -> io::Result<u64> {
         let entry = entry(HEARD, &[&now.to_be_bytes()]);
-        self.disk.append(&self.log, &entry, Durability::Lazy)?;
+        self.disk.append(&self.log, &entry)?;
         Ok(entry.len() as u64)
     }
 
@@ -290,10 +299,11 @@ impl Journal {
         let mut rows = Rows::default();
         zone.for_each_row(|row| rows.push(row));
         let (ttl, data) = zone.soa();
+        let number = random()?;
         let base = entry(
             WHOLE,
             &[
-                &(self.number + 1).to_be_bytes(),
+                &number.to_be_bytes(),
                 &source.to_be_bytes(),
                 &heard.to_be_bytes(),
                 &soa(&(ttl, data.into())),
@@ -301,21 +311,31 @@ impl Journal {
             ],
         );
         // First the base: the steps in the log are in it already.
-        self.disk.replace(&self.base, &base)?;
-        self.number += 1;
+        self.replace(&self.base, &base)?;
+        self.number = number;
         self.begin_log(history)
     }
 
     fn begin_log(&self, history: &[Arc<Difference>]) -> io::Result<u64> {
         let mut log = entry(BASE, &[&self.number.to_be_bytes()]);
         log.extend(history.iter().flat_map(|step| step_entry(step, 0)));
-        self.disk.replace(&self.log, &log)?;
+        self.replace(&self.log, &log)?;
         Ok(log.len() as u64)
+    }
+
+    /// Puts a file in place of another: after a loss of power there is one or the other.
+    fn replace(&self, name: &str, octets: &[u8]) -> io::Result<()> {
+        let new = format!("{name}.new");
+        self.disk.create(&new, octets)?;
+        self.disk.sync(&new)?;
+        self.disk.rename(&new, name)?;
+        self.disk.sync_names()
     }
 
     /// Forgets the zone.
     pub fn remove(&self) -> io::Result<()> {
         self.disk.remove(&self.base)?;
-        self.disk.remove(&self.log)
+        self.disk.remove(&self.log)?;
+        self.disk.sync_names()
     }
 }

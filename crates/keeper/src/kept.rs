@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use config::zones::ZonePlan;
+use config::zones::{SignedHere, ZonePlan};
 use engine::authority::Scope;
 use tokio::sync::Notify;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
@@ -30,9 +30,11 @@ pub(crate) struct Kept {
     pub(crate) current: Mutex<Current>,
     /// Held for a moment.
     pub(crate) served: Mutex<Option<Arc<Zone>>>,
-    /// Held for a moment.
+    /// What was signed last, of a zone that is served signed. Held for a moment.
+    signed: Mutex<Option<Arc<Zone>>>,
+    /// Steps between versions that were served. Held for a moment.
     pub(crate) history: Mutex<History>,
-    /// The serial, for those who only want to know that.
+    /// The serial of the current version, for those who only want to know that.
     serial: AtomicU32,
     /// Wakes who looks for newer versions.
     pub(crate) poke: Notify,
@@ -84,14 +86,20 @@ impl Kept {
         let apex = plan.apex;
         let mut journal = Journal::new(Arc::clone(disk), apex.as_name());
         // What was kept of a zone from before the server signed it has no signatures.
-        let found = if plan.is_signed_here { Ok(Found::default()) } else { journal.open(key) };
+        let found = if plan.signed.is_file() { Ok(Found::default()) } else { journal.open(key) };
         let found = found.unwrap_or_else(|error| {
             tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");
             Found::default()
         });
         let has_base = found.zone.is_some();
         let mut history = History::default();
-        history.set(found.history, plan.journal_octets_max);
+        let signed = match &plan.signed {
+            SignedHere::Versions { last } => last.clone(),
+            SignedHere::Nothing | SignedHere::File => {
+                history.set(found.history, plan.journal_octets_max);
+                None
+            }
+        };
         let kept = Self {
             apex,
             current: Mutex::new(Current {
@@ -107,6 +115,7 @@ impl Kept {
             }),
             plan: Mutex::new(Arc::clone(plan)),
             served: Mutex::new(None),
+            signed: Mutex::new(signed),
             history: Mutex::new(history),
             serial: AtomicU32::new(0),
             poke: Notify::new(),
@@ -144,8 +153,13 @@ impl Kept {
     /// Decides what is served of what there is. Returns whether that is another version than before.
     pub(crate) fn show(&self, current: &Current, now: u64) -> bool {
         let is_expired = self.expires(current).is_some_and(|expires| now >= expires);
-        let shown = current.zone.clone().filter(|_| !is_expired);
-        if let Some(zone) = &shown {
+        let has_versions = self.plan().signed.has_versions();
+        let shown = match has_versions {
+            true => lock(&self.signed).clone().filter(|_| current.zone.is_some()),
+            false => current.zone.clone(),
+        };
+        let shown = shown.filter(|_| !is_expired);
+        if let Some(zone) = &current.zone {
             self.serial.store(zone.facts().serial, Ordering::Relaxed);
         }
         let mut served = lock(&self.served);
@@ -160,7 +174,7 @@ impl Kept {
 
     /// Takes a new version from the zone's file, if there is one.
     pub(crate) fn take_file(&self, current: &mut Current, plan: &ZonePlan, key: HashKey, now: u64) -> Taken {
-        if plan.is_signed_here {
+        if plan.signed.is_file() {
             // It is kept by whoever signs it. Until it is signed it is not served: who saw it unsigned would remember that.
             current.has_base = false;
             if plan.zone.is_none() {
@@ -253,14 +267,15 @@ impl Kept {
         plan: &ZonePlan,
         now: u64,
     ) {
-        let mut history = lock(&self.history);
-        if steps.is_empty() {
-            history.clear();
+        if !plan.signed.has_versions() {
+            let mut history = lock(&self.history);
+            if steps.is_empty() {
+                history.clear();
+            }
+            for step in steps {
+                history.push(step, plan.journal_octets_max);
+            }
         }
-        for step in steps {
-            history.push(step, plan.journal_octets_max);
-        }
-        drop(history);
         current.zone = Some(zone);
         self.show(current, now);
     }
@@ -280,7 +295,8 @@ impl Kept {
             return Ok(());
         }
         let mut history = History::default();
-        if !steps.is_empty() {
+        // Of a zone that is served signed, nobody was given these.
+        if !steps.is_empty() && !plan.signed.has_versions() {
             history.set(lock(&self.history).all(), plan.journal_octets_max / 2);
             for step in steps {
                 history.push(Arc::clone(step), plan.journal_octets_max / 2);
@@ -290,6 +306,23 @@ impl Kept {
         current.log_octets = current.journal.rewrite(zone, &history.all(), (source, current.heard))?;
         current.has_base = true;
         Ok(())
+    }
+
+    /// Takes what was signed of a version; it is served from now on.
+    pub(crate) fn take_signed(&self, zone: &Arc<Zone>, key: HashKey, now: u64) {
+        let octets_max = self.plan().journal_octets_max;
+        let current = lock(&self.current);
+        let old = lock(&self.signed).replace(Arc::clone(zone));
+        let mut history = lock(&self.history);
+        match old {
+            Some(old) if is_newer(zone.facts().serial, old.facts().serial) => {
+                history.push(Arc::new(Difference::between(&old, zone, &key)), octets_max);
+            }
+            Some(old) if Arc::ptr_eq(&old, zone) => {}
+            _ => history.clear(),
+        }
+        drop(history);
+        self.show(&current, now);
     }
 
     /// Carries out an update; it is on disk when this returns NOERROR. Returns whether there is a new version.
@@ -335,6 +368,8 @@ impl Kept {
             match current.journal.note_heard(now) {
                 Ok(octets) => current.log_octets += octets,
                 Err(error) => {
+                    // As with steps.
+                    current.has_base = false;
                     tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
                 }
             }

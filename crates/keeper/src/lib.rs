@@ -9,6 +9,8 @@ pub mod disk;
 mod history;
 pub mod journal;
 mod kept;
+#[cfg(test)]
+mod power;
 mod refresh;
 mod report;
 
@@ -55,6 +57,7 @@ pub(crate) type ByName = BTreeMap<Vec<u8>, Arc<Kept>>;
 /// What all parts share.
 pub(crate) struct Shared {
     cell: Arc<SnapshotCell>,
+    signer: Arc<dyn Signer>,
     pub(crate) key: HashKey,
     disk: Arc<dyn Disk>,
     zones: Mutex<Arc<ByName>>,
@@ -87,10 +90,18 @@ pub struct Keeper {
     stop: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
 
+/// Signs zones.
+pub trait Signer: Send + Sync {
+    /// Has a version signed, soon; what comes of it comes by [`Keeper::take_signed`].
+    fn sign(&self, apex: Name<'_>, version: &Arc<Zone>);
+}
+
 /// What the keeper works with.
 pub struct Parts<'a> {
     /// Where zones are published.
     pub cell: Arc<SnapshotCell>,
+    /// Signs zones that change while the server runs.
+    pub signer: Arc<dyn Signer>,
     /// What names are hashed with.
     pub key: HashKey,
     /// Where journals are.
@@ -120,6 +131,7 @@ impl Keeper {
         };
         let shared = Arc::new(Shared {
             cell: parts.cell,
+            signer: parts.signer,
             key: parts.key,
             disk: Arc::new(Folder::new(parts.folder)),
             zones: Mutex::default(),
@@ -154,6 +166,16 @@ impl Keeper {
     /// says. Zones that come from other servers are served as they were kept, before anybody is asked.
     pub fn adopt(&self, plans: &ZonePlans) {
         self.shared.adopt(plans);
+    }
+
+    /// Serves what was signed of a zone. An error gives it back: it is not looked after here.
+    pub fn take_signed(&self, zone: Arc<Zone>) -> Result<(), Arc<Zone>> {
+        let kept = self.find(zone.apex()).ok().filter(|kept| kept.plan().signed.has_versions());
+        let Some(kept) = kept else { return Err(zone) };
+        kept.take_signed(&zone, self.shared.key, unix_seconds());
+        self.shared.publish(&kept);
+        self.shared.tell(&kept);
+        Ok(())
     }
 
     /// Ends the thread.
@@ -214,12 +236,13 @@ impl Keeper {
     /// Returns what changed since the version in the zone's file, or with the last step.
     pub fn difference(&self, apex: Name<'_>) -> Result<Option<Difference>, String> {
         let kept = self.find(apex)?;
-        let served = lock(&kept.served).clone();
-        if let (Some(file), Some(served)) = (&kept.plan().zone, served) {
-            if Arc::ptr_eq(file, &served) {
+        // What was signed of it is not what was changed.
+        let current = lock(&kept.current).zone.clone();
+        if let (Some(file), Some(current)) = (&kept.plan().zone, current) {
+            if Arc::ptr_eq(file, &current) {
                 return Ok(None);
             }
-            let difference = Difference::between(file, &served, &self.shared.key);
+            let difference = Difference::between(file, &current, &self.shared.key);
             return Ok(Some(difference));
         }
         let last = lock(&kept.history).last().cloned();
@@ -358,8 +381,12 @@ impl Shared {
                 let _ = self.orders.send(Order::Follow(Arc::clone(&kept)));
             }
         }
-        for kept in changed {
-            self.tell(&kept);
+        // Whoever signs knows what is signed already.
+        for kept in self.zones().values() {
+            self.have_signed(kept);
+        }
+        for kept in changed.iter().filter(|kept| !kept.plan().signed.has_versions()) {
+            self.tell(kept);
         }
     }
 
@@ -436,6 +463,10 @@ impl Shared {
 
     /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are told.
     pub(crate) fn changed(self: &Arc<Self>, kept: &Arc<Kept>) {
+        if self.have_signed(kept) {
+            // It is served when it is signed.
+            return;
+        }
         if kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer) {
             let _one_at_a_time = lock(&self.adopting);
             self.settle();
@@ -443,6 +474,18 @@ impl Shared {
             self.publish(kept);
         }
         self.tell(kept);
+    }
+
+    /// Has a zone signed, if it is one that is served signed. Returns whether it is.
+    fn have_signed(&self, kept: &Kept) -> bool {
+        if !kept.plan().signed.has_versions() {
+            return false;
+        }
+        let current = lock(&kept.current).zone.clone();
+        if let Some(current) = current {
+            self.signer.sign(kept.apex.as_name(), &current);
+        }
+        true
     }
 
     fn tell(&self, kept: &Arc<Kept>) {

@@ -13,6 +13,7 @@ use crate::zone::Zone;
 /// What is sent. It keeps the version that it began with, whatever becomes of the zone meanwhile.
 pub struct Outgoing {
     zone: Arc<Zone>,
+    kind: Kind,
     stage: Stage,
     differences: Vec<Arc<Difference>>,
     messages: u64,
@@ -43,25 +44,29 @@ enum Part {
 }
 
 /// What a transfer consists of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All of a zone.
     Whole,
+    /// Differences between versions.
     Steps,
+    /// The SOA: there is nothing newer.
     SoaAlone,
 }
 
 impl Outgoing {
     /// Sends the whole zone.
     pub fn whole(zone: Arc<Zone>) -> Self {
-        Self { zone, stage: Stage::FirstSoa, differences: Vec::new(), messages: 0, records: 0 }
+        let stage = Stage::FirstSoa;
+        Self { zone, kind: Kind::Whole, stage, differences: Vec::new(), messages: 0, records: 0 }
     }
 
     /// Sends the steps that lead to `zone`, or its SOA alone if there are none.
     pub fn steps(zone: Arc<Zone>, differences: Vec<Arc<Difference>>) -> Self {
         if differences.is_empty() {
-            return Self { stage: Stage::LastSoa, ..Self::whole(zone) };
+            return Self { kind: Kind::SoaAlone, stage: Stage::LastSoa, ..Self::whole(zone) };
         }
-        Self { differences, ..Self::whole(zone) }
+        Self { kind: Kind::Steps, differences, ..Self::whole(zone) }
     }
 
     /// Returns the zone that is sent.
@@ -81,19 +86,16 @@ impl Outgoing {
 
     /// Returns roughly how many octets there are to send; for a decision about datagrams.
     pub fn octets(&self) -> usize {
-        match self.kind() {
+        match self.kind {
             Kind::Whole => self.zone.octets(),
             Kind::Steps => self.differences.iter().map(|difference| difference.octets()).sum(),
             Kind::SoaAlone => 0,
         }
     }
 
-    const fn kind(&self) -> Kind {
-        match (self.stage, self.differences.is_empty()) {
-            (Stage::LastSoa, true) => Kind::SoaAlone,
-            (_, true) => Kind::Whole,
-            (_, false) => Kind::Steps,
-        }
+    /// Returns what it consists of.
+    pub const fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Writes as many records as fit into the answer section of one message. An error means that not even one did.
@@ -123,7 +125,7 @@ impl Outgoing {
             Stage::FirstSoa => {
                 let (ttl, soa) = self.zone.soa();
                 self.soa(writer, ttl, soa)?;
-                match self.kind() {
+                match self.kind {
                     Kind::Steps => Stage::Step { number: 0, part: Part::OldSoa, at: 0 },
                     Kind::Whole | Kind::SoaAlone => Stage::Whole { proofs: false, block: 0, record: 0 },
                 }

@@ -70,6 +70,51 @@ impl Other {
         other
     }
 
+    /// Starts BIND; `options` go with its options, `more` behind them.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn bind(options: &str, more: &str, files: &[(&str, &str)]) -> Self {
+        let conf = format!(
+            "options {{ directory \"@DIRECTORY@\"; listen-on port @PORT@ {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
+             pid-file none; lock-file none; session-keyfile \"@DIRECTORY@/session.key\"; recursion no; notify explicit;\n\
+             dnssec-validation no; max-ixfr-ratio unlimited;\n{options}\n}};\ncontrols {{ }};\n{more}\n"
+        );
+        let arguments = ["-g", "-n", "1", "-c", "@DIRECTORY@/conf"];
+        Self::start("named", &arguments, &[&[("conf", conf.as_str())], files].concat(), free_address())
+    }
+
+    /// Starts Knot; `more` goes behind what says where it listens and where its files are.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn knot(more: &str, files: &[(&str, &str)]) -> Self {
+        let conf = format!(
+            "server:\n    rundir: @DIRECTORY@\n    listen: 127.0.0.1@@PORT@\ndatabase:\n    storage: @DIRECTORY@\n\
+             log:\n  - target: stderr\n    any: info\n{more}\n"
+        );
+        let arguments = ["-c", "@DIRECTORY@/conf"];
+        Self::start("knotd", &arguments, &[&[("conf", conf.as_str())], files].concat(), free_address())
+    }
+
+    /// Starts NSD; `server` goes with what is said of the server, `more` behind it.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn nsd(server: &str, more: &str, files: &[(&str, &str)]) -> Self {
+        let conf = format!(
+            "server:\n  ip-address: 127.0.0.1@@PORT@\n  username: \"\"\n  zonesdir: \"@DIRECTORY@\"\n  database: \"\"\n\
+             \x20 pidfile: \"@DIRECTORY@/pid\"\n  xfrdfile: \"@DIRECTORY@/xfrd\"\n  xfrdir: \"@DIRECTORY@\"\n\
+             \x20 zonelistfile: \"@DIRECTORY@/list\"\n  server-count: 1\n  verbosity: 2\n{server}\n\
+             remote-control:\n  control-enable: no\n{more}\n"
+        );
+        let arguments = ["-d", "-c", "@DIRECTORY@/conf"];
+        Self::start("nsd", &arguments, &[&[("conf", conf.as_str())], files].concat(), free_address())
+    }
+
     /// Returns where it answers.
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -327,9 +327,12 @@ pub fn compile_again(
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
     zones.serve(settings, keep.key, &sets, &mut problems);
-    let (signing, served) =
-        signing::compile(&settings.zones, zones.served.as_ref(), previous.map(|previous| &previous.signing));
-    zones.plan(settings, served.as_ref(), &mut problems);
+    let (signing, served) = signing::compile(
+        zones.to_sign(settings),
+        zones.served.as_ref(),
+        previous.map(|previous| &previous.signing),
+    );
+    zones.plan(settings, (&signing, served.as_ref()), &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,

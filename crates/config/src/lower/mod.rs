@@ -168,7 +168,7 @@ impl Lowering<'_> {
         let signing = self.signing(&root);
         let keys = self.keys(&root);
         let zones = self.zones(&root, &signing, &keys);
-        let zone_directories = self.zone_directories(&root);
+        let zone_directories = self.zone_directories(&root, &signing);
         let rotate = self.boolean(&server, "rotate");
         let transfers = self.section(&root, "transfers");
         let transfers = Transfers {

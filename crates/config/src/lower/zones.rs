@@ -177,19 +177,21 @@ impl Lowering<'_> {
         }
     }
 
-    /// Complains of what no zone has that the server signs: what comes from elsewhere would have no signatures.
+    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it.
     fn check_signed(&mut self, item: &Section<'_>) {
-        for key in ["primaries", "update", "catalog-role"] {
-            let Some(entry) = self.said(item, key) else { continue };
-            self.problems.push(
-                Problem::error(entry.key_span, "the server signs only zones that are files")
-                    .expected(format!("\"{key}\" or \"sign\", not both")),
-            );
-        }
+        let Some(entry) = self.said(item, "catalog-role") else { return };
+        self.problems.push(
+            Problem::error(entry.key_span, "the server signs no catalog")
+                .expected("\"catalog-role\" or \"sign\", not both"),
+        );
     }
 
     /// Returns the directories whose files are zones.
-    pub(super) fn zone_directories(&mut self, root: &Section<'_>) -> Vec<ZoneDirectory> {
+    pub(super) fn zone_directories(
+        &mut self,
+        root: &Section<'_>,
+        signing: &[Arc<SigningPolicy>],
+    ) -> Vec<ZoneDirectory> {
         let mut directories = Vec::new();
         for item in self.items(root, "zone-directories") {
             let path = self.path(&item, "path");
@@ -208,6 +210,13 @@ impl Lowering<'_> {
                 );
             }
             let set = self.zone_set(&item);
+            let sign = self.signed_by(&item, signing);
+            if let (Some(set), true) = (&set, sign.is_some()) {
+                self.problems.push(
+                    Problem::error(set.span, "the server signs no zone of a set")
+                        .expected("\"sign\" or \"set\", not both"),
+                );
+            }
             let Some(path) = path else {
                 if item.entry("path").is_none() {
                     self.problems.push(Problem::error(item.span, "\"path\" is missing"));
@@ -216,7 +225,7 @@ impl Lowering<'_> {
             };
             let path = At { value: self.beside(path.span.file, &path.value), span: path.span };
             let contexts = has_contexts.then_some(contexts);
-            directories.push(ZoneDirectory { path, format, contexts, matches_empty, set });
+            directories.push(ZoneDirectory { path, format, contexts, matches_empty, set, sign });
         }
         directories
     }

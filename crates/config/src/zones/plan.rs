@@ -1,6 +1,6 @@
 //! What is to become of zones while the server runs: where they come from, and what other servers may do with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,17 +19,44 @@ use crate::diagnostic::Problem;
 use crate::settings::{
     CatalogWord, GrantSettings, ReachSettings, RemoteSettings, SerialWord, Settings, ZoneSettings,
 };
+use crate::signing::{SigningPlans, Wanted};
 use crate::source::At;
+
+/// What of a zone the server signs.
+#[derive(Clone)]
+pub enum SignedHere {
+    /// Nothing.
+    Nothing,
+    /// Its file: only versions that come from here are served.
+    File,
+    /// Whatever version there is, by transfers and updates: served is what was signed of it.
+    Versions {
+        /// The one that was signed last, before the server was started.
+        last: Option<Arc<Zone>>,
+    },
+}
+
+impl SignedHere {
+    /// Returns whether versions that come while the server runs are signed before they are served.
+    pub const fn has_versions(&self) -> bool {
+        matches!(self, Self::Versions { .. })
+    }
+
+    /// Returns whether only what is signed of a file is served.
+    pub const fn is_file(&self) -> bool {
+        matches!(self, Self::File)
+    }
+}
 
 /// What is to become of one zone while the server runs.
 #[derive(Clone)]
 pub struct ZonePlan {
     /// Its apex.
     pub apex: NameBuf,
-    /// The version in its file, if it has one that can be served; of a zone that the server signs, the one signed last.
+    /// The version in its file, if it has one that can be served; of a zone whose file the server signs, the one signed last.
     pub zone: Option<Arc<Zone>>,
-    /// Whether the server signs it: only versions that come from here are served then.
-    pub is_signed_here: bool,
+    /// What of it the server signs.
+    pub signed: SignedHere,
     /// Its master file.
     pub file: Option<PathBuf>,
     /// A number that stands for what is in its files, or for what was signed; 0 if that is not what `zone` is.
@@ -49,12 +76,33 @@ pub struct ZonePlan {
 }
 
 impl ZonePlans {
-    /// Says what is to become of each zone while the server runs; `signed` are the zones with what the server signed. Zones
-    /// of sets and of directories have no plan, so that other servers have no rights to them.
+    /// Returns the zones that are to be signed: those that the configuration names, then those of directories.
+    pub(crate) fn to_sign(&self, settings: &Settings) -> Vec<Wanted> {
+        let named = settings.zones.iter().filter(|zone| zone.set.is_none());
+        let mut seen: BTreeSet<Vec<u8>> = named.clone().map(|zone| folded(&zone.name.value)).collect();
+        let mut all: Vec<Wanted> = named
+            .filter_map(|zone| {
+                let policy = Arc::clone(zone.sign.as_ref()?);
+                Some(Wanted { apex: zone.name.value, policy, changes: changes(zone) })
+            })
+            .collect();
+        for kept in self.kept.iter().filter(|kept| kept.wanted.set.is_none()) {
+            let Some(policy) = &kept.wanted.sign else { continue };
+            for (apex, _) in &kept.zones {
+                if seen.insert(folded(apex)) {
+                    all.push(Wanted { apex: *apex, policy: Arc::clone(policy), changes: false });
+                }
+            }
+        }
+        all
+    }
+
+    /// Says what is to become of each zone while the server runs, of which some were signed. Zones of sets and of directories
+    /// have no plan, so that other servers have no rights to them.
     pub(crate) fn plan(
         &mut self,
         settings: &Settings,
-        signed: Option<&Arc<Zones>>,
+        (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
         problems: &mut Vec<Problem>,
     ) {
         let mut files: BTreeMap<Vec<u8>, &Kept> = BTreeMap::new();
@@ -66,14 +114,26 @@ impl ZonePlans {
         }
         let plans = settings.zones.iter().filter(|zone| zone.set.is_none()).map(|zone| {
             let file = files.get(&folded(&zone.name.value)).copied().filter(|_| zone.file.is_some());
-            let current = if zone.sign.is_some() { signed_last(zone, signed) } else { written(zone, file) };
-            plan(zone, settings, current, problems)
+            let here = match zone.sign {
+                None => SignedHere::Nothing,
+                Some(_) if changes(zone) => {
+                    SignedHere::Versions { last: signing.last(zone.name.value.as_name()).map(Arc::clone) }
+                }
+                Some(_) => SignedHere::File,
+            };
+            let current = if here.is_file() { signed_last(zone, signed) } else { written(zone, file) };
+            plan(zone, settings, (current, here), problems)
         });
         self.plans = plans.collect();
         self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
         self.transfers = Some(settings.transfers);
         self.signed = signed.map(Arc::clone);
     }
+}
+
+/// Returns whether a zone changes while the server runs.
+fn changes(zone: &ZoneSettings) -> bool {
+    !zone.primaries.is_empty() || !zone.update.is_empty()
 }
 
 /// Returns the version of a zone in its file, and its number.
@@ -95,7 +155,7 @@ fn signed_last(zone: &ZoneSettings, signed: Option<&Arc<Zones>>) -> (Option<Arc<
 fn plan(
     zone: &ZoneSettings,
     settings: &Settings,
-    (current, source): (Option<Arc<Zone>>, u64),
+    ((current, source), signed): ((Option<Arc<Zone>>, u64), SignedHere),
     problems: &mut Vec<Problem>,
 ) -> ZonePlan {
     let apex = zone.name.value;
@@ -135,7 +195,7 @@ fn plan(
     ZonePlan {
         apex,
         zone: current,
-        is_signed_here: zone.sign.is_some(),
+        signed,
         file: zone.file.as_ref().map(|file| file.value.clone()),
         source,
         primaries,

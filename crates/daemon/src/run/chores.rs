@@ -120,9 +120,9 @@ impl Librarian for Orders {
 }
 
 impl Publisher for Orders {
-    fn publish(&self, zone: Arc<Zone>) {
+    fn publish(&self, zones: Vec<Arc<Zone>>) {
         if let Some(running) = self.running.get().and_then(Weak::upgrade) {
-            running.serve_signed(zone);
+            running.serve_signed(zones);
         }
     }
 }

@@ -182,8 +182,10 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let reclaim_zones = reclaim::start().map_err(|error| format!("a thread cannot be started: {error}"))?;
     let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).reclaiming_zones(reclaim_zones);
     let cell = Arc::new(cell);
+    let signatory = Arc::new(signatory);
     let keeper = keeper::Keeper::start(keeper::Parts {
         cell: Arc::clone(&cell),
+        signer: Arc::new(signing::Signatory(Arc::clone(&signatory))),
         key: plans.snapshot.key,
         folder: &loaded.settings.startup.state_directory.join(ZONES_FOLDER),
     });

@@ -66,7 +66,7 @@ pub(crate) struct Running {
     knob: log::LevelKnob,
     jobs: Jobs,
     /// Signs zones.
-    signing: Signing,
+    signing: Arc<Signing>,
     /// To the worker that explains queries.
     explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
@@ -187,7 +187,7 @@ pub(crate) struct Parts {
     pub(crate) devices: Devices,
     pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
-    pub(crate) signing: Signing,
+    pub(crate) signing: Arc<Signing>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -351,10 +351,17 @@ impl Running {
         }
     }
 
-    /// Serves a version of a zone that was just signed.
-    pub(super) fn serve_signed(&self, zone: Arc<Zone>) {
+    /// Serves versions of zones that were just signed.
+    pub(super) fn serve_signed(&self, zones: Vec<Arc<Zone>>) {
+        // Those that change while the server runs are looked after elsewhere.
+        let written: Vec<_> =
+            zones.into_iter().filter_map(|zone| self.keeper.take_signed(zone).err()).collect();
+        if written.is_empty() {
+            return;
+        }
         let mut work = lock(&self.work);
-        if !work.plans.signing.take(zone) {
+        let taken = written.into_iter().filter(|zone| work.plans.signing.take(Arc::clone(zone))).count();
+        if taken == 0 {
             return;
         }
         let compiled = signing::again(&work.loaded, &self.addresses, &work.plans);

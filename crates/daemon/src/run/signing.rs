@@ -1,13 +1,24 @@
 //! Zones that the server signs: what was signed comes into use as a reload does.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
 use jobs::signing::Signing;
-use wire::NameBuf;
+use wire::{Name, NameBuf};
+use zone::Zone;
 
 use crate::progress;
+
+/// Signs what the keeper keeps.
+pub(super) struct Signatory(pub(super) Arc<Signing>);
+
+impl keeper::Signer for Signatory {
+    fn sign(&self, apex: Name<'_>, version: &Arc<Zone>) {
+        self.0.give(apex, version);
+    }
+}
 
 /// Compiles what runs once more, for the sake of other zones: nothing is read again.
 pub(super) fn again(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use config::signing::{SigningPolicy, ToSign};
 use dnssec::rollover::Role;
@@ -18,10 +18,13 @@ use super::zone::{KeyState, RETRY_AFTER, SignedZone};
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
+/// How long signed zones wait, while there are more to sign, until they are brought into use together.
+const PUBLISH_EVERY: Duration = Duration::from_millis(500);
+
 /// Brings signed zones into use.
 pub trait Publisher: Send + Sync {
-    /// Serves this version from now on.
-    fn publish(&self, zone: Arc<Zone>);
+    /// Serves these versions from now on.
+    fn publish(&self, zones: Vec<Arc<Zone>>);
 }
 
 /// How a zone that is signed stands.
@@ -37,7 +40,8 @@ pub struct SigningState {
 
 struct Entry {
     policy: Arc<SigningPolicy>,
-    source: Arc<Zone>,
+    /// `None` as long as no version has come.
+    source: Option<Arc<Zone>>,
     /// `None` while the thread has it, or when it could not be opened.
     zone: Option<SignedZone>,
     is_at_work: bool,
@@ -70,6 +74,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+fn is_same(one: Option<&Arc<Zone>>, other: Option<&Arc<Zone>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 fn key_of(apex: Name<'_>) -> Vec<u8> {
@@ -120,24 +132,27 @@ impl Signing {
         let mut served = Vec::with_capacity(zones.len());
         for ToSign { apex, policy, source } in zones {
             let key = key_of(apex.as_name());
-            let entry = match before.remove(&key) {
+            let old = before.remove(&key);
+            // One that is written counts; versions that came while the server runs stay until there are newer ones.
+            let source = source.clone().or_else(|| old.as_ref().and_then(|old| old.source.clone()));
+            let entry = match old {
                 Some(entry) if entry.policy == *policy => {
-                    let is_same = Arc::ptr_eq(&entry.source, source);
+                    let is_same = is_same(entry.source.as_ref(), source.as_ref());
                     let again_at = if is_same { entry.state.again_at } else { 0 };
                     let state = SigningState { again_at, ..entry.state };
-                    Entry { source: Arc::clone(source), state, ..entry }
+                    Entry { source, state, ..entry }
                 }
                 // The thread has it: it will be opened again when it is done.
                 Some(entry) if entry.is_at_work => Entry {
                     policy: Arc::clone(policy),
-                    source: Arc::clone(source),
+                    source,
                     state: SigningState { again_at: 0, ..entry.state },
                     ..entry
                 },
                 other => {
                     let mut entry = Entry {
                         policy: Arc::clone(policy),
-                        source: Arc::clone(source),
+                        source,
                         zone: None,
                         is_at_work: false,
                         last: other.and_then(|other| other.last),
@@ -153,6 +168,18 @@ impl Signing {
         drop(entries);
         self.shared.tell(|news| news.0 = true);
         served
+    }
+
+    /// Has this version of a zone signed, which came while the server runs. The publisher hears when it is.
+    pub fn give(&self, apex: Name<'_>, source: &Arc<Zone>) {
+        if let Some(entry) = lock(&self.shared.entries).get_mut(&key_of(apex)) {
+            if is_same(entry.source.as_ref(), Some(source)) {
+                return;
+            }
+            entry.source = Some(Arc::clone(source));
+            entry.state.again_at = 0;
+        }
+        self.shared.tell(|news| news.0 = true);
     }
 
     /// Returns how a zone stands; `None` if it is not signed here.
@@ -230,20 +257,30 @@ impl Shared {
     fn turn_all(&self, publisher: &dyn Publisher) -> u64 {
         let due: Vec<Vec<u8>> = {
             let entries = lock(&self.entries);
-            let is_due = |entry: &Entry| entry.state.again_at <= now();
+            let is_due = |entry: &Entry| entry.source.is_some() && entry.state.again_at <= now();
             entries.iter().filter(|(_, entry)| is_due(entry)).map(|(key, _)| key.clone()).collect()
         };
+        let mut signed = Vec::new();
+        let mut published = Instant::now();
         for key in due {
             if lock(&self.news).1 {
                 break;
             }
-            if let Ok((apex, _)) = Name::parse(&key)
-                && let Some(zone) = self.turn(apex, &key)
-            {
-                publisher.publish(zone);
+            if let Ok((apex, _)) = Name::parse(&key) {
+                signed.extend(self.turn(apex, &key));
+            }
+            // Bringing one into use costs nearly as much as bringing all that are there.
+            if !signed.is_empty() && published.elapsed() > PUBLISH_EVERY {
+                publisher.publish(std::mem::take(&mut signed));
+                published = Instant::now();
             }
         }
-        lock(&self.entries).values().map(|entry| entry.state.again_at).min().unwrap_or(u64::MAX)
+        if !signed.is_empty() {
+            publisher.publish(signed);
+        }
+        let entries = lock(&self.entries);
+        let with_source = entries.values().filter(|entry| entry.source.is_some());
+        with_source.map(|entry| entry.state.again_at).min().unwrap_or(u64::MAX)
     }
 
     /// Does what is due for a zone; returns the new version, if there is one.
@@ -251,19 +288,20 @@ impl Shared {
         let (mut zone, source) = {
             let mut entries = lock(&self.entries);
             let entry = entries.get_mut(key)?;
+            let source = Arc::clone(entry.source.as_ref()?);
             if entry.zone.is_none() {
                 self.open(apex, entry);
             }
             let zone = entry.zone.take()?;
             entry.is_at_work = true;
-            (zone, Arc::clone(&entry.source))
+            (zone, source)
         };
         let outcome = zone.turn(&source, now(), &parent::ask);
         let mut entries = lock(&self.entries);
         // It may have been taken out of the configuration meanwhile, or given another policy.
         let entry = entries.get_mut(key)?;
         entry.is_at_work = false;
-        let is_current = Arc::ptr_eq(&entry.source, &source);
+        let is_current = is_same(entry.source.as_ref(), Some(&source));
         match outcome {
             Ok(turned) => {
                 for what in &turned.told {
