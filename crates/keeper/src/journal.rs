@@ -12,7 +12,7 @@
 //!
 //! A log is read up to the first entry that is not whole: what follows was never acknowledged. Its first entry says which
 //! base it belongs to, by a number that no other base has: if the power is lost between the two being replaced, the steps in
-//! the old log are in the new base already. A step that begins with another version than the one at hand is history.
+//! the old log are in the new base already. It says, too, how many of the steps after it the base has already: they are history.
 
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const WHOLE: u8 = 1;
 const STEP: u8 = 2;
 /// An entry with the time at which the primary was heard of.
 const HEARD: u8 = 3;
-/// An entry with the number of the base that the log belongs to.
+/// An entry with the number of the base that the log belongs to, and how many steps after it are history.
 const BASE: u8 = 4;
 
 /// Where a version came from, as far as files go: a number that stands for the file's contents. 0: from no file.
@@ -51,6 +51,16 @@ pub struct Found {
     pub source: Source,
     /// Octets of the log.
     pub log_octets: u64,
+}
+
+impl Found {
+    /// Adds a step to the history; one that does not follow the last one begins it anew.
+    fn remember(&mut self, step: Difference) {
+        if self.history.last().is_some_and(|last| last.new_serial() != step.old_serial()) {
+            self.history.clear();
+        }
+        self.history.push(Arc::new(step));
+    }
 }
 
 /// The files of one zone.
@@ -204,13 +214,22 @@ impl Journal {
         };
         let mut rest = octets.as_slice();
         let mut belongs = false;
+        let mut history_left = 0;
         while let Some((kind, said, after)) = split(rest) {
             rest = after;
             match kind {
-                BASE => belongs = Reader(said).number() == Some(self.number),
+                BASE => {
+                    let mut reader = Reader(said);
+                    belongs = reader.number() == Some(self.number);
+                    history_left = reader.number().unwrap_or(0);
+                }
                 STEP if belongs => {
-                    if let Some((step, source)) = read_step(said, &self.apex) {
+                    let Some((step, source)) = read_step(said, &self.apex) else { continue };
+                    if history_left == 0 {
                         self.take_step(step, source, key, &mut found);
+                    } else {
+                        history_left -= 1;
+                        found.remember(step);
                     }
                 }
                 HEARD => found.heard = found.heard.max(Reader(said).number().unwrap_or(0)),
@@ -248,29 +267,20 @@ impl Journal {
     }
 
     fn take_step(&self, step: Difference, source: Source, key: HashKey, found: &mut Found) {
-        let follows = |history: &[Arc<Difference>]| {
-            history.last().is_none_or(|last| last.new_serial() == step.old_serial())
-        };
-        if !follows(&found.history) {
-            found.history.clear();
-        }
         let Some(zone) = &found.zone else { return };
-        if zone.facts().serial == step.old_serial() {
-            match step.apply(zone, &key) {
-                Ok(new) => {
-                    found.zone = Some(new);
-                    if source != 0 {
-                        found.source = source;
-                    }
+        match step.apply(zone, &key) {
+            Ok(new) => {
+                found.zone = Some(new);
+                if source != 0 {
+                    found.source = source;
                 }
-                Err(misfit) => {
-                    tracing::error!(zone = %self.apex, %misfit, "a step of the journal does not fit and is left out");
-                    found.history.clear();
-                    return;
-                }
+                found.remember(step);
+            }
+            Err(misfit) => {
+                tracing::error!(zone = %self.apex, %misfit, "a step of the journal does not fit and is left out");
+                found.history.clear();
             }
         }
-        found.history.push(Arc::new(step));
     }
 
     /// Writes steps; they are there for good when this returns.
@@ -317,7 +327,7 @@ impl Journal {
     }
 
     fn begin_log(&self, history: &[Arc<Difference>]) -> io::Result<u64> {
-        let mut log = entry(BASE, &[&self.number.to_be_bytes()]);
+        let mut log = entry(BASE, &[&self.number.to_be_bytes(), &(history.len() as u64).to_be_bytes()]);
         log.extend(history.iter().flat_map(|step| step_entry(step, 0)));
         self.replace(&self.log, &log)?;
         Ok(log.len() as u64)
