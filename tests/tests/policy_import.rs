@@ -533,7 +533,7 @@ fn oxidns_answers_its_own_names_and_what_it_blocks() {
     assert_eq!(fast[0].count("banner.example.org."), 1);
     // Rules of the list that stand in the configuration.
     assert_eq!(data(&a("x.inline.example")), ["0.0.0.0"]);
-    assert_eq!(data(&a("x.ok.inline.example")), ["198.51.100.1"]);
+    assert_eq!(data(&a("good.ok.inline.example")), ["198.51.100.1"]);
 }
 
 #[test]

@@ -373,7 +373,9 @@ fn rules_that_are_left_out_together_are_explained_together() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let stub = Stub::start(Script::default());
     let rules: String = (1..=12)
-        .map(|number| format!("    - {{if: client in 10.{number}.0.0/16 and do, do: drop}}\n"))
+        .map(|number| {
+            format!("    - {{if: client in 10.{number}.0.0/16 and qname contains x{number}, do: drop}}\n")
+        })
         .chain((1..=4).map(|number| format!("    - {{if: qname == n{number}.example, do: mark(1)}}\n")))
         .collect();
     let config = forwarding(&[&stub], &format!("policy:\n  main:\n{rules}    - forward(default)\n"))
@@ -396,8 +398,14 @@ fn rules_that_are_left_out_together_are_explained_together() {
     contains(&other, "asks upstream group \"default\"");
     let third = explain(&["n1.example", "--client", "10.3.0.1"]);
     contains(&third, "no: the rules from here to line 7 look for other clients");
-    contains(&third, "client in 10.3.0.0/16 and do  ->  yes: 10.3.0.1 is within 10.3.0.0 to 10.3.255.255");
-    contains(&third, "client in 10.3.0.0/16 and do  ->  no: the flag is not set");
+    contains(
+        &third,
+        "client in 10.3.0.0/16 and qname contains x3  ->  yes: 10.3.0.1 is within 10.3.0.0 to 10.3.255.255",
+    );
+    contains(
+        &third,
+        "client in 10.3.0.0/16 and qname contains x3  ->  no: the name n1.example. does not fit so",
+    );
     contains(&third, "no: the rules from here to line 17 look for other clients");
     contains(&third, "qname == n1.example  ->  yes");
     contains(&third, "no: the rules from here to line 21 look for other names");

@@ -326,8 +326,12 @@ impl Screen {
                 if word == 0 {
                     return keep(*none);
                 }
-                let rows = bits.iter().map(|(bit, [clear, set])| if word & bit == 0 { clear } else { set });
-                rows.copied().fold(true, |kept, row| keep(row) && kept)
+                // All of them: each leaves something out.
+                let mut is_kept = true;
+                for (bit, [clear, set]) in bits {
+                    is_kept &= keep(if word & bit == 0 { *clear } else { *set });
+                }
+                is_kept
             }
             Rows::Addresses { v4, v6 } => keep(match facts.client_address() {
                 IpAddr::V4(address) => from_on(v4, address.to_bits()),

@@ -14,8 +14,8 @@ use crate::fingerprint::FingerprintKey;
 use crate::literals;
 use crate::names::{NameSet, Source};
 use crate::patterns::{
-    Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece, REGEX_OCTETS_MAX,
-    Trial, glance_of, last_of, part_of,
+    ANY_TOP, Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece,
+    REGEX_OCTETS_MAX, Trial, glance_of, last_of, pairs, part_of, place_of,
 };
 use crate::sought::top_bit;
 use crate::table::{Entry, Outline, Reach, Table};
@@ -242,9 +242,8 @@ fn automat(hirs: &[&Hir], octets_max: usize) -> Result<Automat, PatternError> {
 /// What is required, and how many patterns could look for the same.
 #[derive(Default)]
 struct Pieces {
-    trials: HashMap<Piece, Vec<Trial>>,
-    /// The kinds of last labels of the names that these are about.
-    tops: HashMap<Piece, u64>,
+    /// By their piece, and the kind of the last label of names that fit.
+    trials: HashMap<(Piece, u8), Vec<Trial>>,
     texts: Vec<u8>,
     begins_wanted: HashMap<Piece, u32>,
     literals_wanted: HashMap<Vec<u8>, u32>,
@@ -283,7 +282,7 @@ impl Pieces {
         let size = literal.len().clamp(1, PIECE_OCTETS);
         let parts = literal.windows(size).enumerate().map(|(at, part)| {
             let piece = Piece::anywhere(part);
-            let others = self.trials.get(&piece).map_or(0, Vec::len);
+            let others = self.trials.get(&(piece, ANY_TOP)).map_or(0, Vec::len);
             let frequency = literals::frequency(part);
             let cost = frequency * (1 + others) as f64 * TRIAL_COST + runs(part, frequency);
             (at, piece, SCAN_COST + if is_crowd { cost + CROWD_COST } else { cost })
@@ -325,13 +324,13 @@ impl Pieces {
             glance_at: glance_at as u16,
             also_len: also.len() as u16,
             also_at: (self.texts.len() + literal.len()) as u32,
+            also_pairs: pairs(also),
             regex,
             origin,
         };
         self.texts.extend_from_slice(literal);
         self.texts.extend_from_slice(also);
-        self.trials.entry(piece).or_default().push(trial);
-        *self.tops.entry(piece).or_default() |= top_of(tail);
+        self.trials.entry((piece, top_of(tail))).or_default().push(trial);
     }
 }
 
@@ -362,7 +361,7 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
             pieces.require(literal, (&tail, also), (automats.len() as u32, regex.origin));
         }
     }
-    let Pieces { trials: pieces, tops, texts, .. } = pieces;
+    let Pieces { trials: pieces, texts, .. } = pieces;
     let words = pieces.len().next_power_of_two().clamp(BITS_WORDS_MIN, BITS_WORDS_MAX);
     let mut patterns = Patterns {
         bits: vec![0; words].into_boxed_slice(),
@@ -376,7 +375,7 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         len,
     };
     let mut trials = Vec::new();
-    for (piece, mut some) in pieces {
+    for ((piece, top), mut some) in pieces {
         match piece.begin_len() {
             Some(len) => patterns.begin_lengths |= 1 << len,
             None => patterns.lengths |= 1 << piece.kind,
@@ -388,9 +387,8 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         }
         let first = trials.len() as u32;
         trials.append(&mut some);
-        let tops = tops.get(&piece).copied().unwrap_or(u64::MAX);
-        let group = Group { piece, tops, first, end: trials.len() as u32 };
-        let mut at = part_of(mixed, patterns.groups.len());
+        let group = Group { piece, top, first, end: trials.len() as u32 };
+        let mut at = part_of(place_of(piece, top), patterns.groups.len());
         // Ends: at least half of the places are free.
         while patterns.groups.get(at).is_some_and(|group| group.piece.kind != 0) {
             at = (at + 1) & (patterns.groups.len() - 1);
@@ -412,12 +410,12 @@ fn also<'r>(rows: &'r [Vec<Vec<u8>>], chosen: &[Vec<u8>]) -> Option<&'r [u8]> {
     single.min_by(|a, b| literals::rarest(a).total_cmp(&literals::rarest(b)))
 }
 
-/// Returns one bit for the last label of names that end with `tail`, the dot behind it included; all if it is not known.
-fn top_of(tail: &[u8]) -> u64 {
-    let Some((b'.', before)) = tail.split_last() else { return u64::MAX };
+/// Returns of which kind the last label of names is that end with `tail`, the dot behind it included.
+fn top_of(tail: &[u8]) -> u8 {
+    let Some((b'.', before)) = tail.split_last() else { return ANY_TOP };
     match before.iter().rposition(|&octet| octet == b'.') {
-        Some(dot) => top_bit(&before[dot + 1..]),
-        None => u64::MAX,
+        Some(dot) => top_bit(&before[dot + 1..]).trailing_zeros() as u8,
+        None => ANY_TOP,
     }
 }
 

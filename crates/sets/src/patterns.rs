@@ -79,16 +79,18 @@ pub(crate) struct Trial {
     /// How many octets of them come before the piece, and before those that are compared first.
     pub(crate) piece_at: u16,
     pub(crate) glance_at: u16,
-    /// What must be in the name besides, wherever: these octets of [`Patterns::texts`].
+    /// What must be in the name besides, wherever: these octets of [`Patterns::texts`], and their pairs as
+    /// [`pairs`] marks them.
     pub(crate) also_len: u16,
     pub(crate) also_at: u32,
+    pub(crate) also_pairs: u64,
     /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if that is all.
     pub(crate) regex: u32,
     /// The number of the rule.
     pub(crate) origin: u32,
 }
 
-const _: () = assert!(size_of::<Trial>() <= 56);
+const _: () = assert!(size_of::<Trial>() <= 64);
 
 /// What a name must contain for a pattern to be tried.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -138,13 +140,16 @@ impl Piece {
     }
 }
 
-/// The patterns that have a piece in common.
+/// Names with any last label.
+pub(crate) const ANY_TOP: u8 = 64;
+
+/// The patterns that have a piece in common, and the last label.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Group {
     /// Of kind zero for a place that is free.
     pub(crate) piece: Piece,
-    /// One bit for each kind of last label that a name has which one of them fits.
-    pub(crate) tops: u64,
+    /// Which of the 64 kinds of last labels names have that one of them fits; [`ANY_TOP`] if that is not known.
+    pub(crate) top: u8,
     /// The first trial, and the one after the last.
     pub(crate) first: u32,
     pub(crate) end: u32,
@@ -177,6 +182,17 @@ pub(crate) struct Always {
     pub(crate) origins: Box<[u32]>,
 }
 
+/// Labels of which a word says which may begin with a piece.
+const LABELS_MARKED: u32 = u64::BITS / BEGIN_LENGTHS;
+/// Lengths that pieces at the begin of labels have: 2, 4, 6, 8.
+const BEGIN_LENGTHS: u32 = BEGIN_OCTETS as u32 / 2;
+
+/// Returns the place of the bit for a label and an even length.
+#[inline]
+const fn mark_of(label: u32, len: u32) -> u32 {
+    label.wrapping_mul(BEGIN_LENGTHS).wrapping_add(len / 2).wrapping_sub(1)
+}
+
 /// Scales a number to `0..range`, by its high bits.
 #[inline]
 pub(crate) const fn part_of(mixed: u32, range: usize) -> usize {
@@ -204,46 +220,55 @@ impl Patterns {
     /// Returns whether some pattern fits the name.
     #[inline]
     pub(crate) fn fits(&self, sought: &Sought<'_>) -> bool {
-        (self.has_begin(sought) && self.search_begins(sought, |_| true))
+        let begins = self.begins(sought);
+        (begins != 0 && self.search_begins(sought, begins, |_| true))
             || (self.lengths != 0 && self.search(sought, |_| true))
             || (!self.always.is_empty() && self.search_always(sought.text(), |_| true))
     }
 
     /// Calls `f` with the number of the rule of each pattern that fits, until it returns true; returns whether it did.
     pub(crate) fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
-        self.search_begins(sought, &mut f)
+        self.search_begins(sought, self.begins(sought), &mut f)
             || self.search(sought, &mut f)
             || self.search_always(sought.text(), &mut f)
     }
 
-    /// Returns whether some label may begin with a piece.
+    /// Returns which labels may begin with a piece: four bits for each of the first labels, one for each length of a piece.
+    /// Zero: none does.
     #[inline]
-    fn has_begin(&self, sought: &Sought<'_>) -> bool {
-        let mut found = 0;
+    fn begins(&self, sought: &Sought<'_>) -> u64 {
+        // What lies behind so many labels is looked at one by one.
+        let mut found = u64::from(sought.depth() > LABELS_MARKED) << 63;
         if self.begin_lengths != 0 {
+            let mut label = 0;
             sought.each_begin(|_, word| {
                 let mut lengths = self.begin_lengths;
                 // Ends: each step takes one length out.
                 while lengths != 0 {
-                    found |= self.bit(Piece::begin_of(word, lengths.trailing_zeros()));
+                    let len = lengths.trailing_zeros();
                     lengths &= lengths - 1;
+                    found |= self.bit(Piece::begin_of(word, len)).wrapping_shl(mark_of(label, len));
                 }
+                label += 1;
             });
         }
-        found != 0
+        found
     }
 
-    /// Tries what the begins of labels lead to.
-    fn search_begins(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
+    /// Tries what the begins of labels lead to that were found.
+    fn search_begins(&self, sought: &Sought<'_>, found: u64, mut f: impl FnMut(u32) -> bool) -> bool {
         let mut ended = false;
+        let mut label = 0;
         sought.each_begin(|at, word| {
             let mut lengths = if ended { 0 } else { self.begin_lengths };
             // Ends: each step takes one length out.
             while lengths != 0 && !ended {
-                let piece = Piece::begin_of(word, lengths.trailing_zeros());
+                let len = lengths.trailing_zeros();
                 lengths &= lengths - 1;
-                ended = self.bit(piece) != 0 && self.search_at(sought, at, piece, &mut f);
+                let is_found = label >= LABELS_MARKED || found >> (mark_of(label, len) & 63) & 1 != 0;
+                ended = is_found && self.search_at(sought, at, Piece::begin_of(word, len), &mut f);
             }
+            label += 1;
         });
         ended
     }
@@ -331,19 +356,24 @@ impl Patterns {
         piece: Piece,
         f: &mut impl FnMut(u32) -> bool,
     ) -> bool {
-        let Some(group) = self.group(piece).filter(|group| group.tops & sought.top() != 0) else {
-            return false;
-        };
-        let trials = self.trials.get(group.first as usize..group.end as usize).unwrap_or(&[]);
         let wire = sought.name().as_bytes();
         let tail = last_of(wire);
-        trials.iter().any(|trial| {
-            let Some(start) = at.checked_sub(usize::from(trial.piece_at)) else { return false };
-            let glance = word_at(wire, start + usize::from(trial.glance_at));
-            glance & trial.glance_mask == trial.glance
-                && tail & trial.tail_mask == trial.tail
-                && self.succeeds(trial, sought.text(), start)
-                && f(trial.origin)
+        let mut marked = None;
+        [sought.top().trailing_zeros() as u8, ANY_TOP].iter().any(|&top| {
+            let group = self.group(piece, top);
+            let trials = group
+                .and_then(|group| self.trials.get(group.first as usize..group.end as usize))
+                .unwrap_or(&[]);
+            trials.iter().any(|trial| {
+                let Some(start) = at.checked_sub(usize::from(trial.piece_at)) else { return false };
+                let glance = word_at(wire, start + usize::from(trial.glance_at));
+                glance & trial.glance_mask == trial.glance
+                    && tail & trial.tail_mask == trial.tail
+                    && *marked.get_or_insert_with(|| pairs(sought.text().between_dots())) & trial.also_pairs
+                        == trial.also_pairs
+                    && self.succeeds(trial, sought.text(), start)
+                    && f(trial.origin)
+            })
         })
     }
 
@@ -359,15 +389,15 @@ impl Patterns {
         })
     }
 
-    fn group(&self, piece: Piece) -> Option<&Group> {
+    fn group(&self, piece: Piece, top: u8) -> Option<&Group> {
         let mask = self.groups.len().checked_sub(1)?;
-        let mut at = part_of(piece.mixed(), self.groups.len());
+        let mut at = part_of(place_of(piece, top), self.groups.len());
         for _ in 0..self.groups.len() {
             let group = self.groups.get(at)?;
             if group.piece.kind == 0 {
                 return None;
             }
-            if group.piece == piece {
+            if group.piece == piece && group.top == top {
                 return Some(group);
             }
             at = (at + 1) & mask;
@@ -412,6 +442,20 @@ pub(crate) fn glance_of(part: &[u8]) -> u64 {
         Some(part) => u64::from_le_bytes(*part),
         None => part.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)),
     }
+}
+
+/// Spreads a piece and a kind of last label over 32 bits.
+#[inline]
+pub(crate) const fn place_of(piece: Piece, top: u8) -> u32 {
+    piece.mixed().wrapping_add((top as u32).wrapping_mul(0x9e37_79b9))
+}
+
+/// Returns one bit for each pair of octets in a row: a text has those of whatever it contains.
+pub(crate) fn pairs(text: &[u8]) -> u64 {
+    text.iter().zip(text.iter().skip(1)).fold(0, |bits, (&first, &second)| {
+        let mixed = (u32::from(first) << 8 | u32::from(second)).wrapping_mul(0x9e37_79b1);
+        bits | 1 << (mixed >> 26)
+    })
 }
 
 /// Returns whether a text contains another.
