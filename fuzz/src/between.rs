@@ -116,7 +116,7 @@ pub(crate) fn transfer(bytes: &[u8]) {
             }
             Ok(Some(Received::Whole(zone))) => return check_zone(&zone),
             Ok(Some(Received::Steps(steps))) => {
-                let mut current = self::zone();
+                let mut current = zone();
                 for step in steps {
                     assert!(is_newer(step.new_serial(), step.old_serial()));
                     let Ok(next) = step.apply(&current, &KEY) else { return };

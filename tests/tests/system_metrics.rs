@@ -88,7 +88,7 @@ fn every_counter_is_among_them() {
     let (server, address, _stub) = start("");
     let output = server.command(&["stats"]);
     let stats = String::from_utf8(output.stdout).expect("text");
-    let (metrics, values) = parse(&body(&curl(address, "/metrics", &[])).to_owned());
+    let (metrics, values) = parse(body(&curl(address, "/metrics", &[])));
     assert!(stats.lines().count() > 100, "{stats}");
     let mut seen = BTreeSet::new();
     for line in stats.lines() {
@@ -199,7 +199,6 @@ fn an_address_that_is_taken_is_named() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says why it is skipped")]
 fn promtool_finds_no_fault() {
     let (_server, address, _stub) = start("effects: {hook: {type: http, url: \"http://127.0.0.1:1/\"}}\n");
     let text = curl(address, "/metrics", &[]);

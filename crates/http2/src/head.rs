@@ -12,6 +12,9 @@ pub(crate) struct Bounds {
 /// Octets that a field counts besides its text (RFC 9113 §6.5.2).
 const FIELD_EXTRA_OCTETS: usize = 32;
 
+/// A head this many times as large as it may be is read no further, and ends the connection.
+const ABSURD: usize = 4;
+
 /// Where the name of a field comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -155,6 +158,12 @@ impl Head {
             && self.authority.is_none()
     }
 
+    /// Returns whether it is so much larger than allowed that nobody means it: a client may refer to long entries of the
+    /// table with an octet each.
+    pub(crate) fn is_absurd(&self) -> bool {
+        self.bounds.is_some_and(|bounds| self.octets > ABSURD * bounds.octets_max)
+    }
+
     /// Returns whether it was larger than allowed.
     pub(crate) const fn is_too_large(&self) -> bool {
         self.is_too_large
@@ -273,5 +282,6 @@ mod tests {
         assert!(head.is_too_large());
         assert_eq!(head.fields().count(), 1, "nothing more is kept");
         assert_eq!(head.text.len(), 2);
+        assert!(!head.is_absurd());
     }
 }

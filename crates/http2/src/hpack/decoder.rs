@@ -76,6 +76,9 @@ impl Decoder {
                 head.end(name_octets, origin);
             }
             is_first = false;
+            if head.is_absurd() {
+                return Err(Garbled);
+            }
         }
         Ok(())
     }
@@ -241,6 +244,22 @@ mod tests {
             head.clear(BOUNDS);
             assert_eq!(Decoder::default().decode(block, &mut head), Err(Garbled), "{block:02x?}");
         }
+    }
+
+    #[test]
+    fn a_head_that_refers_to_long_entries_again_and_again_is_not_read_to_its_end() {
+        let bounds = Bounds { octets_max: 1000, fields_max: 64 };
+        let mut decoder = Decoder::default();
+        let mut head = Head::default();
+        head.clear(bounds);
+        let value = [b'x'; 100];
+        let entry = [&[0x40, 1, b'a', 100][..], &value].concat();
+        assert_eq!(decoder.decode(&entry, &mut head), Ok(()));
+        head.clear(bounds);
+        assert_eq!(decoder.decode(&[0xbe; 30], &mut head), Ok(()), "too large, and yet to be answered");
+        assert!(head.is_too_large());
+        head.clear(bounds);
+        assert_eq!(decoder.decode(&[0xbe; 31], &mut head), Err(Garbled));
     }
 
     proptest! {
