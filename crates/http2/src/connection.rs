@@ -368,6 +368,7 @@ impl Connection {
     fn forget(&mut self, stream: Stream) {
         if let Stage::Body { head, .. } = stream.stage
             && self.spare_heads.len() < SPARE_HEADS_MAX
+            && head.is_small()
         {
             self.spare_heads.push(head);
         }
@@ -500,7 +501,7 @@ impl Connection {
         request.body = body;
         request.stream = id;
         request.trouble = trouble;
-        if self.spare_heads.len() < SPARE_HEADS_MAX {
+        if self.spare_heads.len() < SPARE_HEADS_MAX && head.is_small() {
             self.spare_heads.push(head);
         }
         self.idle_frames = 0;

@@ -12,6 +12,9 @@ pub(crate) struct Bounds {
 /// Octets that a field counts besides its text (RFC 9113 §6.5.2).
 const FIELD_EXTRA_OCTETS: usize = 32;
 
+/// Octets of text whose memory is kept for the next head: more than most have, so that a quiet connection costs little.
+const TEXT_KEPT_OCTETS: usize = 2048;
+
 /// A head this many times as large as it may be is read no further, and ends the connection.
 const ABSURD: usize = 4;
 
@@ -63,8 +66,14 @@ impl Head {
     pub(crate) fn clear(&mut self, bounds: Bounds) {
         let Self { mut text, mut fields, .. } = std::mem::take(self);
         text.clear();
+        text.shrink_to(TEXT_KEPT_OCTETS);
         fields.clear();
         *self = Self { text, fields, bounds: Some(bounds), ..Self::default() };
+    }
+
+    /// Returns whether its memory is worth keeping.
+    pub(crate) const fn is_small(&self) -> bool {
+        self.text.capacity() <= TEXT_KEPT_OCTETS
     }
 
     /// Begins a field, whose name is appended to [`Head::text`].
@@ -283,5 +292,11 @@ mod tests {
         assert_eq!(head.fields().count(), 1, "nothing more is kept");
         assert_eq!(head.text.len(), 2);
         assert!(!head.is_absurd());
+        let mut large = Head::default();
+        large.clear(Bounds { octets_max: 100_000, fields_max: 4 });
+        large.text().extend_from_slice(&[b'x'; 50_000]);
+        assert!(!large.is_small());
+        large.clear(Bounds { octets_max: 100_000, fields_max: 4 });
+        assert!(large.is_small(), "a large one leaves nothing behind");
     }
 }

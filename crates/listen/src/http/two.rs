@@ -38,6 +38,8 @@ const IDLE_FRAMES_MAX: u32 = 4096;
 const REQUESTS_PER_TURN_MAX: usize = 64;
 /// Turns of one connection before others get theirs.
 const TURNS_MAX: u32 = 4;
+/// Octets of a message from an address whose memory is kept for the next.
+const QUERY_KEPT_OCTETS: usize = 512;
 /// Octets read and thrown away when we have said goodbye, so that unread ones do not turn it into a reset.
 const LINGER_OCTETS_MAX: usize = 64 << 10;
 
@@ -242,6 +244,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
             service::finish(&*service, requests);
         }
         self.kept.clear();
+        self.query.clear();
+        self.query.shrink_to(QUERY_KEPT_OCTETS);
         if rest.is_empty() || self.connection.is_done() {
             self.part_since = None;
         } else {
