@@ -15,7 +15,7 @@ use crate::literals;
 use crate::names::{NameSet, Source};
 use crate::patterns::{
     ANY_TOP, Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece,
-    REGEX_OCTETS_MAX, Trial, glance_of, last_of, pairs, part_of, place_of,
+    REGEX_OCTETS_MAX, TOPS, Trial, glance_of, last_of, pairs, part_of, place_of,
 };
 use crate::sought::top_bit;
 use crate::table::{Entry, Outline, Reach, Table};
@@ -365,8 +365,8 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     let words = pieces.len().next_power_of_two().clamp(BITS_WORDS_MIN, BITS_WORDS_MAX);
     let mut patterns = Patterns {
         bits: vec![0; words].into_boxed_slice(),
-        lengths: 0,
-        begin_lengths: 0,
+        lengths: [0; TOPS],
+        begin_lengths: [0; TOPS],
         groups: vec![Group::default(); (pieces.len() * 2).next_power_of_two()].into_boxed_slice(),
         trials: Box::default(),
         texts: texts.into_boxed_slice(),
@@ -376,9 +376,14 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
     };
     let mut trials = Vec::new();
     for ((piece, top), mut some) in pieces {
-        match piece.begin_len() {
-            Some(len) => patterns.begin_lengths |= 1 << len,
-            None => patterns.lengths |= 1 << piece.kind,
+        let (lengths, len) = match piece.begin_len() {
+            Some(len) => (&mut patterns.begin_lengths, len),
+            None => (&mut patterns.lengths, piece.kind),
+        };
+        for (kind, lengths) in (0..).zip(lengths) {
+            if top == kind || top == ANY_TOP {
+                *lengths |= 1 << len;
+            }
         }
         let mixed = piece.mixed();
         let bit = part_of(mixed, words * 64);

@@ -140,8 +140,10 @@ impl Piece {
     }
 }
 
+/// Kinds of last labels, as [`Sought::top`] tells them apart.
+pub(crate) const TOPS: usize = 64;
 /// Names with any last label.
-pub(crate) const ANY_TOP: u8 = 64;
+pub(crate) const ANY_TOP: u8 = TOPS as u8;
 
 /// The patterns that have a piece in common, and the last label.
 #[derive(Clone, Copy, Default)]
@@ -159,10 +161,10 @@ pub(crate) struct Group {
 pub(crate) struct Patterns {
     /// One bit for each number that [`Piece::mixed`] gives, by its highest bits. A power of two.
     pub(crate) bits: Box<[u64]>,
-    /// Bit `n`: some piece from anywhere has `n` octets.
-    pub(crate) lengths: u16,
-    /// Bit `n`: some piece that a label begins with has `n` octets.
-    pub(crate) begin_lengths: u16,
+    /// For names with each kind of last label: bit `n`: some piece from anywhere has `n` octets.
+    pub(crate) lengths: [u16; TOPS],
+    /// The same of pieces that a label begins with.
+    pub(crate) begin_lengths: [u16; TOPS],
     /// Found by the highest bits of [`Piece::mixed`]; a power of two, at most half full.
     pub(crate) groups: Box<[Group]>,
     pub(crate) trials: Box<[Trial]>,
@@ -222,7 +224,7 @@ impl Patterns {
     pub(crate) fn fits(&self, sought: &Sought<'_>) -> bool {
         let begins = self.begins(sought);
         (begins != 0 && self.search_begins(sought, begins, |_| true))
-            || (self.lengths != 0 && self.search(sought, |_| true))
+            || (lengths_of(&self.lengths, sought) != 0 && self.search(sought, |_| true))
             || (!self.always.is_empty() && self.search_always(sought.text(), |_| true))
     }
 
@@ -239,10 +241,11 @@ impl Patterns {
     fn begins(&self, sought: &Sought<'_>) -> u64 {
         // What lies behind so many labels is looked at one by one.
         let mut found = u64::from(sought.depth() > LABELS_MARKED) << 63;
-        if self.begin_lengths != 0 {
+        let all = lengths_of(&self.begin_lengths, sought);
+        if all != 0 {
             let mut label = 0;
             sought.each_begin(|_, word| {
-                let mut lengths = self.begin_lengths;
+                let mut lengths = all;
                 // Ends: each step takes one length out.
                 while lengths != 0 {
                     let len = lengths.trailing_zeros();
@@ -257,10 +260,11 @@ impl Patterns {
 
     /// Tries what the begins of labels lead to that were found.
     fn search_begins(&self, sought: &Sought<'_>, found: u64, mut f: impl FnMut(u32) -> bool) -> bool {
+        let all = lengths_of(&self.begin_lengths, sought);
         let mut ended = false;
         let mut label = 0;
         sought.each_begin(|at, word| {
-            let mut lengths = if ended { 0 } else { self.begin_lengths };
+            let mut lengths = if ended { 0 } else { all };
             // Ends: each step takes one length out.
             while lengths != 0 && !ended {
                 let len = lengths.trailing_zeros();
@@ -297,11 +301,12 @@ impl Patterns {
         }
         let word = |number: usize| word_at(wire, number * 8) ^ dots.get(number).copied().unwrap_or(0);
         let mut next = word(0);
+        let all = lengths_of(&self.lengths, sought);
         for number in 0..wire.len().div_ceil(8) {
             let word_here = next;
             next = word(number + 1);
             let octets = u128::from(word_here) | u128::from(next) << 64;
-            let mut lengths = self.lengths;
+            let mut lengths = all;
             // Ends: each step takes one length out.
             while lengths != 0 {
                 let len = lengths.trailing_zeros();
@@ -442,6 +447,12 @@ pub(crate) fn glance_of(part: &[u8]) -> u64 {
         Some(part) => u64::from_le_bytes(*part),
         None => part.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)),
     }
+}
+
+/// Returns the lengths that pieces have which concern a name.
+#[inline]
+fn lengths_of(lengths: &[u16; TOPS], sought: &Sought<'_>) -> u16 {
+    lengths.get(sought.top().trailing_zeros() as usize).copied().unwrap_or(0)
 }
 
 /// Spreads a piece and a kind of last label over 32 bits.
