@@ -141,7 +141,7 @@ fn check(scheme: Scheme) {
     drop(server);
 
     // A slow one is not waited for: the budget for that fills with the questions that are answered in time.
-    let server = start(&format!("hedge: 500ms, timeout: 10s, {servers}"));
+    let server = start(&format!("hedge: 200ms, timeout: 10s, {servers}"));
     let mut round = 0;
     eventually("the second is asked although the first has not failed", || {
         round += 1;
