@@ -337,3 +337,41 @@ fn open_sockets(
     };
     (0..queues).map(open).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Queues;
+
+    fn entries(wanted: Option<u32>, of_card: Option<u32>) -> u32 {
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            index: 1,
+            mtu: 1500,
+            mac: None,
+            driver: String::new(),
+            queues: Queues { receive: 1, transmit: 1 },
+            receive_ring_entries: of_card,
+            memory_node: None,
+            attached: Vec::new(),
+            features: None,
+        };
+        DevicePlan { ring_entries: wanted, ..DevicePlan::new("eth0") }.ring_entries(&interface)
+    }
+
+    #[test]
+    fn rings_hold_twice_what_the_cards_does() {
+        let usual = socket::Plan::RING_ENTRIES;
+        for (of_card, expect) in [
+            (None, usual),
+            (Some(512), usual),
+            (Some(2048), 4096),
+            (Some(3000), 8192),
+            (Some(8192), RING_ENTRIES_MAX),
+            (Some(u32::MAX), RING_ENTRIES_MAX),
+        ] {
+            assert_eq!(entries(None, of_card), expect, "{of_card:?}");
+            assert_eq!(entries(Some(64), of_card), 64);
+        }
+    }
+}
