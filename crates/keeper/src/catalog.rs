@@ -48,8 +48,9 @@ fn label(name: &[u8]) -> Vec<u8> {
     format!("{hash:016x}").into_bytes()
 }
 
-/// Makes the catalogs anew whose members have changed.
-pub(crate) fn produce_all(zones: &ByName, plans: &[ZonePlan], key: HashKey, now: u64) {
+/// Makes the catalogs anew whose members have changed, and returns them.
+pub(crate) fn produce_all(zones: &ByName, plans: &[ZonePlan], key: HashKey, now: u64) -> Vec<Arc<Kept>> {
+    let mut made = Vec::new();
     for catalog in zones.values().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
         let listed = plans.iter().filter_map(|plan| {
             let (of, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
@@ -83,5 +84,8 @@ pub(crate) fn produce_all(zones: &ByName, plans: &[ZonePlan], key: HashKey, now:
             None => Vec::new(),
         };
         catalog.commit(&mut current, steps, zone, &plan, now);
+        drop(current);
+        made.push(Arc::clone(catalog));
     }
+    made
 }

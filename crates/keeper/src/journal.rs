@@ -236,6 +236,11 @@ impl Journal {
                 _ => {}
             }
         }
+        let serial = found.zone.as_ref().map(|zone| zone.facts().serial);
+        if found.history.last().is_some_and(|last| Some(last.new_serial()) != serial) {
+            // It leads elsewhere: secondaries get the whole zone.
+            found.history.clear();
+        }
         found.log_octets = (octets.len() - rest.len()) as u64;
         if !belongs && found.zone.is_some() {
             // What comes next must follow the base.

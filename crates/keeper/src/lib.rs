@@ -371,7 +371,7 @@ impl Shared {
                 }
             }
         }
-        catalog::produce_all(&zones, &plans, self.key, now);
+        changed.extend(catalog::produce_all(&zones, &plans, self.key, now));
         let rights = zones.iter().map(|(name, kept)| (name.clone(), Arc::clone(&kept.plan().rights)));
         lock(&self.common).rights = Arc::new(rights.collect());
         *lock(&self.zones) = Arc::new(zones);
