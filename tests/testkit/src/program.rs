@@ -3,7 +3,7 @@
 use crate::ask::Ask;
 use crate::client::UdpClient;
 use crate::stub::{Stub, bind_both};
-use crate::{DEADLINE, client};
+use crate::{DEADLINE, client, eventually};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -229,7 +229,7 @@ impl Server {
         program(self.directory.path()).args(arguments).output().expect("the program starts")
     }
 
-    /// Sends a signal by name, such as `HUP`.
+    /// Sends a signal by name, such as `HUP`; after `STOP`, it stands still when this returns.
     ///
     /// # Panics
     ///
@@ -238,6 +238,19 @@ impl Server {
         let kill = format!("kill -{signal} {}", self.pid());
         let status = Command::new("sh").args(["-c", &kill]).status().expect("a shell");
         assert!(status.success(), "{kill}: {status}");
+        if signal == "STOP" {
+            // Each thread stops when it is next to run.
+            eventually("every thread has stopped", || self.has_stopped());
+        }
+    }
+
+    fn has_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("threads of the process");
+        tasks.flatten().all(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state is behind the name, which is in parentheses (proc(5)).
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
     }
 
     /// Returns what it logged so far.

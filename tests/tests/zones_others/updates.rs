@@ -85,6 +85,9 @@ fn an_update_is_kept_to_what_its_key_may_change() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("REFUSED"), "{output:?}");
 }
 
+/// Runs a program with commands; returns whether it was content, and what it said.
+type Run<'a> = &'a dyn Fn(&str) -> (bool, String);
+
 #[test]
 fn nothing_is_changed_unless_what_was_required_holds() {
     let server = primary(&format!("update: [\"key {KEY}\"]"), "");
@@ -97,8 +100,7 @@ fn nothing_is_changed_unless_what_was_required_holds() {
         (output.status.success(), said)
     };
     let bind = |commands: &str| nsupdate(&server, commands);
-    let tools: [(&str, &dyn Fn(&str) -> (bool, String)); 2] =
-        [("nsupdate", &bind), ("knsupdate", &knsupdate)];
+    let tools: [(&str, Run<'_>); 2] = [("nsupdate", &bind), ("knsupdate", &knsupdate)];
     for (tool, run) in tools {
         if !is_installed(tool) {
             continue;
