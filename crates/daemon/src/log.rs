@@ -158,15 +158,7 @@ fn severity(level: Level) -> Option<(&'static str, u8)> {
 /// Writes `YYYY-MM-DDTHH:MM:SS` (proleptic Gregorian calendar, UTC).
 fn write_date(out: &mut impl fmt::Write, unix_seconds: u64) -> fmt::Result {
     let (days, of_day) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Years counted from March put the leap day last; eras of 400 years have 146,097 days.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (year, month, day) = wire::text::date_of(days);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }

@@ -56,14 +56,8 @@ fn seconds(year: u32, month: u32, day: u32, [hour, minute, second]: [u64; 3]) ->
 
 /// Returns year, month, day, hour, minute, second.
 fn parts(time: u64) -> [u64; 6] {
-    let (days, seconds) = (time / 86_400 + 719_468, time % 86_400);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (year, month, day) = wire::text::date_of(time / 86_400);
+    let seconds = time % 86_400;
     [year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60]
 }
 

@@ -25,7 +25,7 @@ impl SerialPolicy {
             Self::Increment => before.wrapping_add(1),
             Self::Unixtime => now as u32,
             Self::Dateserial => {
-                let (year, month, day) = date(now / 86_400);
+                let (year, month, day) = wire::text::date_of(now / 86_400);
                 (year * 1_000_000 + month * 10_000 + day * 100) as u32
             }
         };
@@ -33,19 +33,6 @@ impl SerialPolicy {
         // Zero confuses some secondaries (RFC 2136 §4.2 asks to leave it out).
         if next == 0 { 1 } else { next }
     }
-}
-
-/// Returns year, month and day of a day counted from 1970-01-01 (proleptic Gregorian).
-const fn date(days: u64) -> (u64, u64, u64) {
-    // Years that begin in March have their leap day at the end; 719468 days lie between 0000-03-01 and 1970-01-01.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + if month <= 2 { 1 } else { 0 }, month, day)
 }
 
 #[cfg(test)]

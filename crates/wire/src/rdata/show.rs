@@ -237,15 +237,7 @@ struct Time(u32);
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, seconds) = (self.0 / 86_400, self.0 % 86_400);
-        // Days are counted from 0000-03-01, so that the leap day is the last of its year.
-        let days = days + 719_468;
-        let (era, of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * shifted + 2) / 5 + 1;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let year = era * 400 + year_of_era + u32::from(month <= 2);
+        let (year, month, day) = crate::text::date_of(u64::from(days));
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         write!(f, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
     }
