@@ -645,15 +645,7 @@ impl<'r> Run<'r, '_> {
     ) -> Result<(), Full> {
         for record in Records(records) {
             self.writer.record(section, owner, record.rtype, Class::IN, Ttl::new(record.ttl), |writer| {
-                let Layout::Names { skipped, names } = layout else { return writer.bytes(record.rdata) };
-                let (head, mut rest) = record.rdata.split_at_checked(usize::from(skipped)).ok_or(Full)?;
-                writer.bytes(head)?;
-                for _ in 0..names {
-                    let (name, after) = Name::parse(rest).map_err(|_| Full)?;
-                    writer.name(name)?;
-                    rest = after;
-                }
-                writer.bytes(rest)
+                layout.write(writer, record.rdata)
             })?;
         }
         Ok(())

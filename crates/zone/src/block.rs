@@ -16,7 +16,7 @@
 //!
 //! A name with one A record takes 38 octets and its labels: one or two lines of memory for each hit.
 
-use wire::{Header, Rtype};
+use wire::{Full, Header, Name, Rtype, Writer};
 
 /// Octets before the labels.
 pub(crate) const HEAD: usize = 12;
@@ -81,6 +81,20 @@ impl Layout {
             0 => Self::Plain,
             names => Self::Names { skipped: octet & 15, names },
         }
+    }
+
+    /// Writes the data of a record of which names may be compressed.
+    #[inline]
+    pub(crate) fn write(self, writer: &mut Writer<'_>, rdata: &[u8]) -> Result<(), Full> {
+        let Self::Names { skipped, names } = self else { return writer.bytes(rdata) };
+        let (head, mut rest) = rdata.split_at_checked(usize::from(skipped)).ok_or(Full)?;
+        writer.bytes(head)?;
+        for _ in 0..names {
+            let (name, after) = Name::parse(rest).map_err(|_| Full)?;
+            writer.name(name)?;
+            rest = after;
+        }
+        writer.bytes(rest)
     }
 }
 

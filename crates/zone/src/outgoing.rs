@@ -220,15 +220,5 @@ fn record(
     layout: Layout,
     rdata: &[u8],
 ) -> Result<(), Full> {
-    writer.record(Section::Answer, owner, rtype, Class::IN, ttl, |writer| {
-        let Layout::Names { skipped, names } = layout else { return writer.bytes(rdata) };
-        let (head, mut rest) = rdata.split_at_checked(usize::from(skipped)).ok_or(Full)?;
-        writer.bytes(head)?;
-        for _ in 0..names {
-            let (name, after) = Name::parse(rest).map_err(|_| Full)?;
-            writer.name(name)?;
-            rest = after;
-        }
-        writer.bytes(rest)
-    })
+    writer.record(Section::Answer, owner, rtype, Class::IN, ttl, |writer| layout.write(writer, rdata))
 }
