@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 pub mod api;
 pub mod client;
 pub mod metrics;

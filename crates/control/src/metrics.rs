@@ -18,10 +18,10 @@ use hyper::service::service_fn;
 use hyper::{Method, Request as HttpRequest, Response as HttpResponse, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::Operator;
+use crate::accept::converse_with_all;
 use crate::api::{CacheStats, Request, Response, Stats, Status};
 
 /// Connections at once. Whoever collects numbers has one; the others wait.
@@ -32,8 +32,6 @@ const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
 const HEAD_OCTETS_MAX: usize = 8192;
 /// Fields of a request's head.
 const HEADERS_MAX: usize = 64;
-/// Pause after a failed `accept`, so that a lack of descriptors does not become a busy loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the metrics are.
 const PATH: &str = "/metrics";
@@ -359,20 +357,12 @@ fn frames(out: &mut Exposition, interface: &str, name: &str, value: u64) {
 pub async fn serve(listener: std::net::TcpListener, operator: Arc<dyn Operator>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        if connections.len() >= CONNECTIONS_MAX {
-            connections.join_next().await;
-            continue;
-        }
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                connections.spawn(converse(stream, Arc::clone(&operator)));
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
+    converse_with_all(
+        CONNECTIONS_MAX,
+        || listener.accept(),
+        |(stream, _)| converse(stream, Arc::clone(&operator)),
+    )
+    .await
 }
 
 /// Answers the request of one connection.

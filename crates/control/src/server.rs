@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::accept::converse_with_all;
 use crate::api::{Request, Response, to_json_line};
 
 /// Octets of a request line; the longest we know holds a name and a type.
@@ -23,8 +23,6 @@ const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 const CONNECTIONS_MAX: usize = 16;
 /// How long a connection may be silent, or refuse to take what we say.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pause after a failed `accept`, so that a lack of descriptors does not become a busy loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Carries out requests. Called on a blocking thread, possibly on several at once.
 pub trait Operator: Send + Sync + 'static {
@@ -92,20 +90,12 @@ impl Drop for Socket {
 /// Errors when the runtime cannot take the socket.
 pub async fn serve(socket: &Socket, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        if connections.len() >= CONNECTIONS_MAX {
-            connections.join_next().await;
-            continue;
-        }
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                connections.spawn(converse(stream, Arc::clone(&operator), own_user));
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
+    converse_with_all(
+        CONNECTIONS_MAX,
+        || listener.accept(),
+        |(stream, _)| converse(stream, Arc::clone(&operator), own_user),
+    )
+    .await
 }
 
 /// Answers the requests of one connection, in order.
