@@ -18,7 +18,8 @@ use crate::service::Service;
 use reader::Reader;
 pub use reader::XdpQueue;
 
-/// How long to wait when the interface takes no more packets: at a million a second it has sent a thousand by then.
+/// How long to wait when the interface takes no more packets and none come in: at a million a second it has sent a thousand
+/// by then.
 const UNSENT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How often the kernel is asked what it counted.
@@ -82,16 +83,16 @@ async fn tell<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
 async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
     let port = reader.borrow().port();
     loop {
-        if port.has_unsent() {
-            // The interface takes no more for now; the ring must be looked at all the same.
-            sleep(UNSENT_INTERVAL).await;
-            reader.borrow_mut().drain();
-            port.flush();
-            continue;
-        }
+        let is_stuck = port.has_unsent();
         let mut ready = tokio::select! {
+            biased;
+            // Whoever is stuck goes on receiving: each batch asks the interface again, and it has had time meanwhile.
             ready = port.watch().readable() => ready?,
-            () = port.stuck() => continue,
+            () = sleep(UNSENT_INTERVAL), if is_stuck => {
+                port.flush();
+                continue;
+            }
+            () = port.stuck(), if !is_stuck => continue,
         };
         if reader.borrow_mut().drain() {
             // The ring was empty at the end, so whatever comes after that wakes us again.
