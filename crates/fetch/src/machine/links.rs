@@ -2,7 +2,8 @@
 
 use engine::Failure;
 
-use crate::machine::{AttemptState, Finished, How, Machine, STREAM_PATIENCE_MIN, Token, Waiter};
+use crate::machine::sending::STREAM_PATIENCE_MIN;
+use crate::machine::{AttemptState, Finished, How, Machine, Token, Waiter};
 use crate::network::{LinkKey, Network};
 use crate::time::{Moment, Span};
 use crate::transactions::{Transaction, Transactions};
