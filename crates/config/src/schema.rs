@@ -4,7 +4,7 @@
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 use crate::settings::{
-    AlgorithmWord, CatalogWord, CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse,
+    AlgorithmWord, CatalogWord, CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, DenialWord,
     LocalSocketWord, LogFormat, LogLevel, SerialWord, SigningAlgorithmWord, SigningSerialWord,
     TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat, ZonemdWord,
 };
@@ -1300,12 +1300,20 @@ pub const ROWS: &[Row] = &[
         "the work is spread over a day",
         "Signatures end up to this much earlier, another time for each name.",
     ),
+    unset(
+        "signing.*.denial",
+        Kind::One(Value::Word(DenialWord::WORDS)),
+        "How absence is proved: `nsec` by names, as it is without this and `nsec3`; `nsec3` by hashes of names; `compact` by a record \
+         that is made and signed for each question (RFC 9824), which tells nobody what else is in the zone. With `compact`, what \
+         `zones[].make` and `zones[].choose` answer is signed too; the algorithm must be ECDSA or Ed25519, and secondaries cannot \
+         take the zone over.",
+    ),
     row(
         "signing.*.nsec3",
         Kind::One(Value::Bool),
         "false",
         "NSEC is smaller and cheaper for everybody",
-        "Whether absence is proved with hashed names.",
+        "Whether absence is proved with hashed names: `denial: nsec3` in other words.",
     ),
     row(
         "signing.*.nsec3-iterations",
@@ -1631,6 +1639,23 @@ pub const ROWS: &[Row] = &[
         "Queries that may wait for upstreams at once, divided among the workers. One more is answered with SERVFAIL.",
     )
     .unbound(&["num-queries-per-thread"]),
+    section("limits.signatures", "Signatures that are made while clients wait (`signing.*.denial: compact`)."),
+    row(
+        "limits.signatures.per-second",
+        whole(1, 1_000_000),
+        "5000",
+        "about a tenth of one processor",
+        "Signatures that may be made in a second, of all zones together; those of P-384 count eightfold. What was signed lately is \
+         not signed again. Answers that would need more get SERVFAIL; the last quarter is for names that exist.",
+    ),
+    row(
+        "limits.signatures.memory",
+        Kind::One(Value::Size { min: 1 << 20, max: 1 << 34 }),
+        "16MiB",
+        "some 70,000 signatures",
+        "Memory for signatures that were made lately.",
+    )
+    .restart(),
     section("cookies", "DNS cookies (RFC 7873): proof that a client's address is its own."),
     row(
         "cookies.enabled",

@@ -354,6 +354,8 @@ pub struct Startup {
     pub tcp: Tcp,
     /// Limits of handshakes.
     pub tls: Handshakes,
+    /// The memory for signatures that are made while clients wait, in octets.
+    pub signatures_memory: u64,
     /// The memory of each cache, in octets.
     pub cache_sizes: Vec<(String, u64)>,
 }
@@ -560,6 +562,17 @@ words! {
     }
 }
 
+words! {
+    /// How absence is proved.
+    DenialWord {
+        /// By names.
+        Nsec = "nsec",
+        /// By hashes of names.
+        Nsec3 = "nsec3",
+        /// By a record made for each question.
+        Compact = "compact",
+    }
+}
 words! {
     /// What new keys sign with.
     SigningAlgorithmWord {
@@ -1092,6 +1105,8 @@ pub struct Limits {
     pub rate: Rate,
     /// Queries that may wait for upstreams at once.
     pub waiting: u32,
+    /// Signatures that may be made in a second while clients wait.
+    pub signatures_per_second: u32,
 }
 
 /// Queries that one client prefix may send.
@@ -1409,6 +1424,7 @@ impl Startup {
             ("server.user".to_owned(), self.user.clone().unwrap_or_else(auto)),
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),
+            ("limits.signatures.memory".to_owned(), self.signatures_memory.to_string()),
             ("listen".to_owned(), listen),
             ("oblivious.target".to_owned(), self.oblivious_target.is_some().to_string()),
             ("oblivious.key-lifetime".to_owned(), self.oblivious_target.map_or_else(none, duration_text)),

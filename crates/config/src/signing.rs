@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dnssec::rollover::Announce;
 use dnssec::tree::SerialPolicy;
-use dnssec::{Algorithm, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
+use dnssec::{Algorithm, Denial, DigestType, KeySize, ZonemdHash};
 use wire::{Name, NameBuf};
 use zone::{Zone, Zones};
 
@@ -43,8 +43,8 @@ pub struct SigningPolicy {
     pub rrsig_pre_refresh: Duration,
     /// By how much signatures end earlier, spread over the names.
     pub rrsig_jitter: Duration,
-    /// How absence is proved; without, by NSEC.
-    pub nsec3: Option<Nsec3Parameters>,
+    /// How absence is proved.
+    pub denial: Denial,
     /// When CDS and CDNSKEY are in the zone.
     pub announce: Announce,
     /// Whether they ask the parent to remove all DS.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dnssec::Denial;
 use tsig::Keys;
 use wire::{HashKey, Name, NameBuf};
 use zone::json::Contexts;
@@ -586,10 +587,13 @@ fn specials(
         let apex = zone.name.value;
         let is_signed =
             loaded.iter().any(|it| it.apex() == apex.as_name() && it.facts().proof != Proof::None);
+        let is_signed =
+            is_signed || zone.sign.as_ref().is_some_and(|policy| policy.denial != Denial::Compact);
         if is_signed {
             let message =
                 format!("zone \"{apex}\" is signed, but what \"make\" and \"choose\" answer is not");
-            problems.push(Problem::warning(zone.name.span, message).expected("a zone without signatures"));
+            let expected = "a zone without signatures, or one that the server signs with \"denial: compact\"";
+            problems.push(Problem::warning(zone.name.span, message).expected(expected));
         }
         let makers = zone.make.iter().map(|make| Maker {
             prefix: make.prefix.as_str().into(),

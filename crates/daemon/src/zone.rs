@@ -64,6 +64,7 @@ fn check(args: &ZoneCheckArgs) -> ExitCode {
             zone::Proof::None => "not signed",
             zone::Proof::Nsec => "signed, with NSEC",
             zone::Proof::Nsec3 => "signed, with NSEC3",
+            zone::Proof::Compact => "signed, with proofs made for each question",
         };
         let _ = writeln!(
             text,

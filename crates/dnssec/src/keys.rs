@@ -7,6 +7,7 @@ pub mod erldns;
 pub mod pem;
 
 use std::fmt;
+use std::sync::Arc;
 
 use wire::{Name, NameBuf};
 
@@ -20,8 +21,8 @@ pub struct ZoneKey {
     pub owner: NameBuf,
     /// The flags of its DNSKEY.
     pub flags: u16,
-    /// The key.
-    pub secret: SecretKey,
+    /// The key; whoever signs with it shares it.
+    pub secret: Arc<SecretKey>,
     /// When it does what.
     pub times: Times,
 }

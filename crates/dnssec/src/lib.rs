@@ -32,7 +32,7 @@ pub use nsec3::{Nsec3Hash, Nsec3Parameters};
 pub use rrset::Rrset;
 pub use rrsig::{Rrsig, is_before};
 pub use secret::{KeySize, SecretKey, Unusable};
-pub use sign::{Denial, KeyUse, Part, Signed, Signer, SigningKey, Unsignable, Validity, flags_of};
+pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsignable, Validity, flags_of};
 pub use times::{parse_compact, parse_rfc3339, write_compact};
 pub use verify::{
     Bogus, Budget, Mismatch, SIGNATURES_MAX, Unverified, Verified, trusted_by, verify_octets, verify_rrset,

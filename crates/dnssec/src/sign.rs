@@ -49,6 +49,8 @@ pub enum Denial {
     Nsec,
     /// By hashes (RFC 5155).
     Nsec3(Nsec3Parameters),
+    /// By a record made for each question (RFC 9824): there are none in the zone.
+    Compact,
 }
 
 /// When signatures are good, in seconds since 1970 modulo 2^32.
@@ -231,7 +233,7 @@ impl Signer<'_> {
             }
         }
         let parameters = match &self.denial {
-            Denial::Nsec => Vec::new(),
+            Denial::Nsec | Denial::Compact => Vec::new(),
             Denial::Nsec3(parameters) => vec![parameters.write()],
         };
         node.replace(Rtype::NSEC3PARAM, 0, parameters);
@@ -243,6 +245,14 @@ impl Signer<'_> {
                 Ok(())
             }
             Denial::Nsec3(parameters) => chain_hashes(tree, parameters, proof_ttl),
+            Denial::Compact => {
+                tree.hashed.clear();
+                for node in tree.names.values_mut() {
+                    node.sets.retain(|set| set.rtype != Rtype::NSEC);
+                }
+                tree.names.retain(|_, node| node.has_records());
+                Ok(())
+            }
         }
     }
 
@@ -416,22 +426,16 @@ impl Signer<'_> {
             }
             let Some(rrset) = &rrset else { continue };
             let expiration = self.validity.expiration.wrapping_sub(self.early(owner, set.rtype));
-            let rrsig = Rrsig {
-                covered: set.rtype,
-                algorithm: key.secret.algorithm(),
-                labels,
-                original_ttl: set.ttl,
-                expiration,
-                inception: self.validity.inception,
+            let by = SignedBy {
+                key: key.secret,
                 tag,
-                signer: apex,
-                signature: &[],
+                zone: apex,
+                ttl: set.ttl,
+                inception: self.validity.inception,
+                expiration,
             };
-            work.message.clear();
-            rrset.write_signed(&rrsig, &mut work.message);
-            work.signature.clear();
-            key.secret.sign(&work.message, &mut work.signature).map_err(Unsignable::Key)?;
-            set.signatures.push(Rrsig { signature: &work.signature, ..rrsig }.to_bytes().into());
+            let made = work.sign(rrset, &by).map_err(Unsignable::Key)?;
+            set.signatures.push(made.into());
             done.made += 1;
             done.note(Some(expiration));
         }
@@ -456,11 +460,56 @@ impl Signer<'_> {
     }
 }
 
+/// Who signs an RRset, and what the signature says beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedBy<'k> {
+    /// The key.
+    pub key: &'k SecretKey,
+    /// Its tag.
+    pub tag: u16,
+    /// The zone whose key it is.
+    pub zone: Name<'k>,
+    /// The TTL of the records.
+    pub ttl: u32,
+    /// The first second the signature is good for, modulo 2^32.
+    pub inception: u32,
+    /// The last one.
+    pub expiration: u32,
+}
+
+impl Rrset {
+    /// Signs the records; returns the data of an RRSIG.
+    pub fn sign(&self, by: &SignedBy<'_>) -> Result<Vec<u8>, Unusable> {
+        Work::default().sign(self, by)
+    }
+}
+
 /// Buffers that are used for one set after the other.
 #[derive(Default)]
 struct Work {
     message: Vec<u8>,
     signature: Vec<u8>,
+}
+
+impl Work {
+    fn sign(&mut self, rrset: &Rrset, by: &SignedBy<'_>) -> Result<Vec<u8>, Unusable> {
+        let rrsig = Rrsig {
+            covered: rrset.rtype(),
+            algorithm: by.key.algorithm(),
+            labels: signed_labels(rrset.owner()),
+            original_ttl: by.ttl,
+            expiration: by.expiration,
+            inception: by.inception,
+            tag: by.tag,
+            signer: by.zone,
+            signature: &[],
+        };
+        self.message.clear();
+        rrset.write_signed(&rrsig, &mut self.message);
+        self.signature.clear();
+        by.key.sign(&self.message, &mut self.signature)?;
+        Ok(Rrsig { signature: &self.signature, ..rrsig }.to_bytes())
+    }
 }
 
 /// Returns the types that a proof lists for a node.

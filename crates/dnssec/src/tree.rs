@@ -306,6 +306,11 @@ impl Tree {
         }
     }
 
+    /// Returns whether it has NSEC3 records.
+    pub fn has_hashes(&self) -> bool {
+        !self.hashed.is_empty()
+    }
+
     /// Returns the largest TTL of the zone.
     pub fn ttl_max(&self) -> u32 {
         let sets = self.names.values().flat_map(|node| &node.sets);

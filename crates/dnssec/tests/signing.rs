@@ -294,7 +294,7 @@ fn keys_are_written_and_read_in_every_form() {
         let key = ZoneKey {
             owner,
             flags: flags_of(true),
-            secret: generate(algorithm),
+            secret: generate(algorithm).into(),
             times: dnssec::keys::Times {
                 created: Some(1_700_000_000),
                 publish: Some(1_700_000_000),
@@ -323,7 +323,7 @@ fn keys_are_written_and_read_in_every_form() {
         // Nothing prints what is secret.
         assert_eq!(format!("{:?}", key.secret), format!("SecretKey({})", Algorithm(algorithm)));
         // A private key beside another public key is refused.
-        let other = ZoneKey { secret: generate(algorithm), ..read };
+        let other = ZoneKey { secret: generate(algorithm).into(), ..read };
         assert!(bind::read(&bind::write_public(&other), &private).is_err());
     }
 }
@@ -334,7 +334,7 @@ fn key_sets_of_erldns_are_written_and_read() {
     let key = |algorithm, is_entry_point| ZoneKey {
         owner,
         flags: flags_of(is_entry_point),
-        secret: generate(algorithm),
+        secret: generate(algorithm).into(),
         times: dnssec::keys::Times::default(),
     };
     for algorithm in ALGORITHMS {

@@ -38,7 +38,14 @@ pub(crate) struct Answer {
     pub(crate) is_for_every_subnet: bool,
     /// The length of the client's own subnet, if the answer was chosen by it.
     pub(crate) subnet_bits: Option<u8>,
+    /// Which of the client's EDNS flags are repeated, of the upper eight.
+    pub(crate) edns_flags: u8,
 }
+
+/// The EDNS flag of who wants signatures (RFC 3225), among the upper eight.
+pub(crate) const DO: u8 = 0x80;
+/// The EDNS flag of who takes compact proofs with NXDOMAIN (RFC 9824 §5.1).
+pub(crate) const CO: u8 = 0x40;
 
 impl Answer {
     /// Returns an answer without records.
@@ -57,6 +64,7 @@ impl Answer {
             is_silence: false,
             is_for_every_subnet: false,
             subnet_bits: None,
+            edns_flags: DO,
         }
     }
 
@@ -117,6 +125,7 @@ pub(crate) fn finish(
                 ede: answer.ede.map(|(code, text)| (code, answer.text(snapshot).unwrap_or(text))),
                 // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
                 scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
+                flags: answer.edns_flags,
             };
             let len = write_opt(snapshot, now, &parts, &mut room);
             let carried = carried(to.options, &mut room, len, limit.saturating_sub(body_at + answer.octets));
@@ -212,7 +221,7 @@ pub(crate) fn cookie_alone(
 ) {
     header_only(header, Rcode::NOERROR, reply);
     let mut opt = [0; OPT_OCTETS_MAX];
-    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None, scope: None };
+    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None, scope: None, flags: DO };
     let len = write_opt(snapshot, now, &parts, &mut opt);
     let placed = put(reply.buffer(), Header::LEN, opt.get(..len).unwrap_or(&[]))
         .and_then(|()| put(reply.buffer(), Header::LEN - 2, &1_u16.to_be_bytes()));
@@ -235,8 +244,15 @@ pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
         return OPT_FIXED_OCTETS;
     }
     let mut room = [0; OPT_OCTETS_MAX];
-    let parts =
-        OptParts { edns, client: to.client, proof: to.proof, rcode: Rcode::NOERROR, ede: None, scope: None };
+    let parts = OptParts {
+        edns,
+        client: to.client,
+        proof: to.proof,
+        rcode: Rcode::NOERROR,
+        ede: None,
+        scope: None,
+        flags: DO,
+    };
     write_opt(snapshot, Now::default(), &parts, &mut room)
 }
 
@@ -266,13 +282,15 @@ struct OptParts<'a> {
     ede: Option<(EdeCode, &'a str)>,
     /// For how many bits of the client's subnet the answer holds.
     scope: Option<u8>,
+    /// Which of the client's flags are repeated, of the upper eight.
+    flags: u8,
 }
 
 fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8; OPT_OCTETS_MAX]) -> usize {
-    let OptParts { edns, client, proof, rcode, ede, scope } = parts;
+    let OptParts { edns, client, proof, rcode, ede, scope, flags } = parts;
     let [s0, s1] = snapshot.udp_octets_max.to_be_bytes();
-    let wants_dnssec = if edns.wants_dnssec() { 0x80 } else { 0 };
-    let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, wants_dnssec, 0, 0, 0];
+    let flags = (edns.flags >> 8) as u8 & flags;
+    let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0];
     let mut opt = Opt { out, len: 0 };
     opt.put(&fixed);
     if let (Some(secrets), Some(client_cookie)) = (&snapshot.gate.cookies, proof.client_cookie()) {

@@ -537,6 +537,8 @@ fn special_type(qtype: Rtype) -> Answer {
     match qtype {
         Rtype::AXFR | Rtype::IXFR => no_transfers(),
         Rtype::OPT => Answer::empty(Rcode::FORMERR, None),
+        // RFC 9824 §3.5.
+        Rtype::NXNAME => Answer::empty(Rcode::FORMERR, Some((EdeCode::INVALID_QUERY_TYPE, ""))),
         _ => Answer::empty(Rcode::NOTIMP, Some((EdeCode::NOT_SUPPORTED, "not a data type"))),
     }
 }

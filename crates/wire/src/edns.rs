@@ -40,6 +40,11 @@ impl<'a> Edns<'a> {
         self.flags & 0x8000 != 0
     }
 
+    /// Returns whether the sender takes NXDOMAIN with a proof that a name has nothing (CO, RFC 9824 §5.1).
+    pub const fn takes_compact(&self) -> bool {
+        self.flags & 0x4000 != 0
+    }
+
     /// Returns the options as they came, in a row.
     pub const fn options_bytes(&self) -> &'a [u8] {
         self.options

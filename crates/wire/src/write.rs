@@ -243,6 +243,15 @@ impl<'b> Writer<'b> {
         [self.header.answers, self.header.authorities, self.header.additionals] = mark.counts;
     }
 
+    /// Takes back all that was written after the question.
+    pub const fn take_back_all(&mut self) {
+        let len = match self.question_len {
+            0 => Header::LEN,
+            octets => Header::LEN + octets as usize + 4,
+        };
+        self.take_back(Mark { len, target_count: 0, is_question_new: self.question_len > 0, counts: [0; 3] });
+    }
+
     /// Returns how many records the answer, authority and additional sections have.
     pub const fn counts(&self) -> [u16; 3] {
         [self.header.answers, self.header.authorities, self.header.additionals]

@@ -9,11 +9,12 @@
 
 use std::net::IpAddr;
 
-use wire::{Class, Full, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{Class, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
-use crate::specials::{Choice, Made, Specials};
+use crate::online::{Share, Types};
+use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials};
 use crate::target::target_at;
 use crate::zone::Zone;
 use crate::zones::Zones;
@@ -38,12 +39,16 @@ pub struct Asked<'a> {
     pub client: Option<IpAddr>,
     /// Any number, by which records rotate and alternatives are drawn.
     pub random: u32,
+    /// The time in seconds since 1970 modulo 2^32, for signatures that are made now.
+    pub now: u32,
+    /// Whether the proof of RFC 9824 may come with NXDOMAIN (CO).
+    pub takes_compact: bool,
 }
 
 impl<'a> Asked<'a> {
     /// Returns a question of nobody's whose name was not hashed yet.
     pub const fn new(qname: Name<'a>, qtype: Rtype, wants_dnssec: bool) -> Self {
-        Self { qname, qtype, wants_dnssec, hash: None, client: None, random: 0 }
+        Self { qname, qtype, wants_dnssec, hash: None, client: None, random: 0, now: 0, takes_compact: false }
     }
 }
 
@@ -58,6 +63,17 @@ pub struct Answered {
     pub is_truncated: bool,
     /// Whether others may get other records.
     pub depends_on_client: bool,
+    /// Why it is SERVFAIL.
+    pub failure: Option<Failure>,
+}
+
+/// Why a question gets SERVFAIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The zone could not be loaded.
+    NotLoaded,
+    /// What it needs cannot be signed now: too much was asked for in this second.
+    NotSigned,
 }
 
 impl Zones {
@@ -73,6 +89,7 @@ impl Zones {
                 is_authoritative: false,
                 is_truncated: false,
                 depends_on_client: false,
+                failure: Some(Failure::NotLoaded),
             });
         };
         let mut run = Run {
@@ -89,6 +106,9 @@ impl Zones {
             has_moved: false,
             expansions: [None; EXPANSIONS_MAX],
             written: Written::default(),
+            now: asked.now,
+            takes_compact: asked.takes_compact,
+            failure: None,
         };
         let hash = asked.hash.unwrap_or_else(|| self.key().hash_name(asked.qname));
         let step = run.step(zone, asked.qname, hash);
@@ -101,7 +121,7 @@ impl Zones {
 }
 
 /// What became of one name.
-enum Step {
+pub(crate) enum Step {
     /// This is the end.
     Done(Rcode),
     /// It is an alias of another name.
@@ -125,6 +145,10 @@ pub(crate) struct Run<'r, 'b> {
     has_moved: bool,
     pub(crate) expansions: Expansions<'r>,
     pub(crate) written: Written,
+    pub(crate) now: u32,
+    pub(crate) takes_compact: bool,
+    /// Why what was written is no answer.
+    pub(crate) failure: Option<Failure>,
 }
 
 /// Hosts whose addresses are written already.
@@ -169,12 +193,17 @@ pub(crate) struct Missing<'z, 'n> {
 impl<'r> Run<'r, '_> {
     const fn answered(&self, rcode: Rcode) -> Answered {
         let Self { is_authoritative, depends_on_client, .. } = *self;
-        Answered { rcode, is_authoritative, is_truncated: false, depends_on_client }
+        Answered { rcode, is_authoritative, is_truncated: false, depends_on_client, failure: None }
     }
 
+    /// The answer could not be written: it does not fit, or cannot be had.
     #[cold]
-    const fn cut(&self) -> Answered {
-        Answered { is_truncated: true, ..self.answered(Rcode::NOERROR) }
+    fn cut(&mut self) -> Answered {
+        let Some(failure) = self.failure else {
+            return Answered { is_truncated: true, ..self.answered(Rcode::NOERROR) };
+        };
+        self.writer.take_back_all();
+        Answered { failure: Some(failure), ..self.answered(Rcode::SERVFAIL) }
     }
 
     /// Follows a chain of aliases through the zones.
@@ -216,6 +245,9 @@ impl<'r> Run<'r, '_> {
         }
         // The chain may have left our zones at a wildcard.
         is_truncated |= self.whole(Self::prove_expansions).is_err();
+        if self.failure.is_some() {
+            return self.cut();
+        }
         Answered { is_authoritative, is_truncated, ..self.answered(rcode) }
     }
 
@@ -223,7 +255,7 @@ impl<'r> Run<'r, '_> {
     #[inline]
     fn step(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
         if let Some(specials) = self.zones.specials_of(zone)
-            && let Some(step) = self.choose(specials, name, hash)?
+            && let Some(step) = self.choose(zone, specials, name, hash)?
         {
             return Ok(step);
         }
@@ -239,7 +271,13 @@ impl<'r> Run<'r, '_> {
 
     /// Answers with what is chosen for the client, if there is a choice at the name.
     #[cold]
-    fn choose(&mut self, specials: &'r Specials, name: Name<'_>, hash: u64) -> Result<Option<Step>, Full> {
+    fn choose(
+        &mut self,
+        zone: &'r Zone,
+        specials: &'r Specials,
+        name: Name<'_>,
+        hash: u64,
+    ) -> Result<Option<Step>, Full> {
         let qtype = self.qtype;
         let is_wanted = |choice: &&Choice| {
             qtype == Rtype::ANY || choice.rtype() == qtype || choice.rtype() == Rtype::CNAME
@@ -247,7 +285,10 @@ impl<'r> Run<'r, '_> {
         let Some(choice) = specials.choices(name, hash).find(is_wanted) else { return Ok(None) };
         let Some(rrset) = choice.choose(self.client, self.random) else { return Ok(None) };
         self.depends_on_client |= choice.depends_on_client();
-        self.rrset(Section::Answer, name, &rrset)?;
+        match self.online(zone) {
+            Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
+            None => self.rrset(Section::Answer, name, &rrset)?,
+        }
         if rrset.rtype == Rtype::CNAME && !matches!(qtype, Rtype::CNAME | Rtype::ANY) {
             let target = Records(rrset.records).next().and_then(|record| Name::parse(record.rdata).ok());
             return Ok(Some(match target {
@@ -270,23 +311,28 @@ impl<'r> Run<'r, '_> {
         hash: u64,
     ) -> Result<Option<Step>, Full> {
         let made = specials.make(name, zone.apex());
-        if made.is_none() && specials.choices(name, hash).next().is_none() {
+        if made.is_none() && !specials.has_at_or_below(name, hash) {
             return Ok(None);
         }
-        let any = self.qtype == Rtype::ANY;
-        let (writer, answer) = (&mut *self.writer, Section::Answer);
-        match made {
-            Some(Made::V4(address, ttl)) if any || self.qtype == Rtype::A => {
-                writer.record(answer, name, Rtype::A, Class::IN, ttl, |w| w.bytes(&address.octets()))?;
+        let wanted =
+            made.as_ref().filter(|made| matches!(self.qtype, Rtype::ANY) || made.rtype() == self.qtype);
+        if let Some(made) = wanted {
+            let mut octets = [0; MADE_OCTETS_MAX];
+            let Some(rrset) = made.rrset(&mut octets) else { return Ok(Some(Step::Done(Rcode::SERVFAIL))) };
+            match self.online(zone) {
+                // Whoever owns the network made no more names than it has addresses.
+                Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Part)?,
+                None => self.rrset(Section::Answer, name, &rrset)?,
             }
-            Some(Made::V6(address, ttl)) if any || self.qtype == Rtype::AAAA => {
-                writer.record(answer, name, Rtype::AAAA, Class::IN, ttl, |w| w.bytes(&address.octets()))?;
-            }
-            Some(Made::Name(made, ttl)) if any || self.qtype == Rtype::PTR => {
-                writer.record(answer, name, Rtype::PTR, Class::IN, ttl, |w| w.name(made.as_name()))?;
-            }
-            _ => self.whole(|run| run.negative(zone))?,
+            return Ok(Some(Step::Done(Rcode::NOERROR)));
         }
+        self.whole(|run| {
+            run.negative(zone)?;
+            let Some(online) = run.online(zone) else { return Ok(()) };
+            let mut types = Types::new();
+            made.iter().map(Made::rtype).for_each(|rtype| types.add(rtype));
+            run.deny(zone, online, name, types, Share::Part)
+        })?;
         Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
@@ -345,6 +391,9 @@ impl<'r> Run<'r, '_> {
             && let Some(step) = self.make(specials, zone, name, hash)?
         {
             return Ok(step);
+        }
+        if let Some(online) = self.online(zone) {
+            return self.absent_online(zone, online, name);
         }
         self.whole(|run| {
             run.negative(zone)?;
@@ -413,6 +462,10 @@ impl<'r> Run<'r, '_> {
         match missing {
             None => self.rrset(Section::Answer, name, rrset),
             Some(missing) => {
+                // RFC 9824 §3.3: as if the name were there.
+                if let Some(online) = self.online(zone) {
+                    return self.sign(online, Section::Answer, name, rrset, Share::Part);
+                }
                 if !self.note_expansion(zone, missing) {
                     return Err(Full);
                 }
@@ -430,6 +483,15 @@ impl<'r> Run<'r, '_> {
         name: Name<'_>,
         missing: Option<&Missing<'r, '_>>,
     ) -> Result<Step, Full> {
+        let has_signatures = missing.is_none() && block.rrsets().any(|rrset| rrset.signature_count > 0);
+        if let Some(online) = self.online(zone)
+            && (self.qtype == Rtype::NSEC || (self.qtype == Rtype::RRSIG && !has_signatures))
+        {
+            let share = if missing.is_some() { Share::Part } else { Share::Whole };
+            let types = self.types(zone, block, name);
+            self.answer_with_proof(zone, online, name, types, share)?;
+            return Ok(Step::Done(Rcode::NOERROR));
+        }
         if self.qtype == Rtype::RRSIG {
             let has_some = block.rrsets().any(|rrset| rrset.signature_count > 0);
             if has_some {
@@ -547,6 +609,18 @@ impl<'r> Run<'r, '_> {
         }
     }
 
+    pub(crate) fn specials_of(&self, zone: &'r Zone) -> Option<&'r Specials> {
+        self.zones.specials_of(zone)
+    }
+
+    pub(crate) fn key(&self) -> &'r HashKey {
+        self.zones.key()
+    }
+
+    pub(crate) fn qtype(&self) -> Rtype {
+        self.qtype
+    }
+
     pub(crate) fn find_host(&self, zone: &'r Zone, name: Name<'_>) -> Option<Block<'r>> {
         zone.find(name, self.zones.key().hash_name(name))
     }
@@ -581,7 +655,7 @@ impl<'r> Run<'r, '_> {
 
     /// Runs `f`; what it wrote stays only if all of it fits.
     #[inline]
-    fn whole(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
+    pub(crate) fn whole(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
         let mark = self.writer.mark();
         f(self).inspect_err(|_| self.writer.take_back(mark))
     }

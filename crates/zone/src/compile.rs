@@ -507,6 +507,7 @@ impl<'b> Compiler<'b> {
             Denial::None => Proof::None,
             Denial::Nsec(_) => Proof::Nsec,
             Denial::Nsec3(_) => Proof::Nsec3,
+            Denial::Compact(_) => Proof::Compact,
         };
         self.blocks.shrink_to_fit();
         self.nsec3_blocks.shrink_to_fit();

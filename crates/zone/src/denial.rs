@@ -1,11 +1,13 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3) and NSEC3 (RFC 5155 §7.2).
+//! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3), NSEC3 (RFC 5155 §7.2), and those made for each question
+//! (RFC 9824).
 
-use wire::{Full, Name, Rtype, Section};
+use wire::{Full, Name, Rcode, Rtype, Section};
 
-use crate::answer::{Missing, Run, wildcard_of};
-use crate::block::{Block, Rrset};
+use crate::answer::{Failure, Missing, Run, Step, wildcard_of};
+use crate::block::{Block, Layout, Records, Rrset};
+use crate::online::{Online, Proof, SIGNATURES_OCTETS_MAX, Share, Types};
 use crate::zone::{Denial, Nsec3Chain, NsecChain, Zone};
 
 /// Records that the proofs of one answer may take: four for each of two negative answers.
@@ -47,6 +49,9 @@ impl<'r> Run<'r, '_> {
         }
         match &zone.denial {
             Denial::None => Ok(()),
+            Denial::Compact(online) => {
+                self.deny(zone, online, missing.name, Types::of_nothing(), Share::Part)
+            }
             Denial::Nsec(chain) => {
                 self.nsec_for(zone, chain, missing.name)?;
                 match wildcard_of(missing.encloser_name) {
@@ -76,6 +81,10 @@ impl<'r> Run<'r, '_> {
         }
         match &zone.denial {
             Denial::None => Ok(()),
+            Denial::Compact(online) => {
+                let types = self.types(zone, block, name);
+                self.deny(zone, online, name, types, Share::Whole)
+            }
             // Of a name without records, the one before it says that names below it exist.
             Denial::Nsec(chain) => self.nsec_for(zone, chain, name),
             Denial::Nsec3(chain) => match block.link().and_then(|link| chain.numbered(zone, link as usize)) {
@@ -92,7 +101,8 @@ impl<'r> Run<'r, '_> {
             return true;
         }
         let proof = match &zone.denial {
-            Denial::None => None,
+            // RFC 9824 §3.3: signed as if the name were there.
+            Denial::None | Denial::Compact(_) => None,
             Denial::Nsec(chain) => chain.at_or_before(zone, missing.name),
             Denial::Nsec3(chain) => chain.covering(zone, &chain.parameters.hash(missing.next_closer)),
         };
@@ -113,7 +123,7 @@ impl<'r> Run<'r, '_> {
         }
         for (zone, block) in core::mem::take(&mut self.expansions).into_iter().flatten() {
             match &zone.denial {
-                Denial::None => {}
+                Denial::None | Denial::Compact(_) => {}
                 Denial::Nsec(_) => self.nsec(zone, block)?,
                 Denial::Nsec3(_) => self.nsec3(zone, block)?,
             }
@@ -133,6 +143,9 @@ impl<'r> Run<'r, '_> {
         }
         match &zone.denial {
             Denial::None => Ok(()),
+            Denial::Compact(online) => {
+                self.deny(zone, online, missing.name, Types::of_block(wildcard), Share::Part)
+            }
             Denial::Nsec(chain) => {
                 // The wildcard may exist only because names below it do; then it has no NSEC of its own.
                 if let Some(name) = wildcard_of(missing.encloser_name) {
@@ -158,6 +171,121 @@ impl<'r> Run<'r, '_> {
         owner: Name<'_>,
     ) -> Result<(), Full> {
         self.prove_no_data(zone, cut, owner)
+    }
+
+    /// Returns who signs for a zone while clients wait, if this one wants signatures.
+    #[inline]
+    pub(crate) fn online(&self, zone: &'r Zone) -> Option<&'r Online> {
+        match &zone.denial {
+            Denial::Compact(online) if self.wants_dnssec => Some(online),
+            _ => None,
+        }
+    }
+
+    /// Returns the types at a name, those that are chosen for the client among them.
+    pub(crate) fn types(&self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Types {
+        let mut types = Types::of_block(block);
+        if let Some(specials) = self.specials_of(zone) {
+            let choices = specials.choices(name, self.key().hash_name(name));
+            choices.for_each(|choice| types.add(choice.rtype()));
+        }
+        types
+    }
+
+    /// Writes an RRset that is signed now.
+    #[cold]
+    pub(crate) fn sign(
+        &mut self,
+        online: &Online,
+        section: Section,
+        owner: Name<'_>,
+        rrset: &Rrset<'_>,
+        share: Share,
+    ) -> Result<(), Full> {
+        let mut room = [0; SIGNATURES_OCTETS_MAX];
+        match online.sign(owner, rrset, self.now, share, &mut room) {
+            Some((signature_count, signatures)) => {
+                self.rrset(section, owner, &Rrset { signature_count, signatures, ..*rrset })
+            }
+            None => self.fail(Failure::NotSigned),
+        }
+    }
+
+    /// Gives the answer up.
+    #[cold]
+    pub(crate) fn fail(&mut self, failure: Failure) -> Result<(), Full> {
+        self.failure = Some(failure);
+        Err(Full)
+    }
+
+    /// Proves that a name has these types and no others.
+    #[cold]
+    pub(crate) fn deny(
+        &mut self,
+        zone: &'r Zone,
+        online: &Online,
+        name: Name<'_>,
+        types: Types,
+        share: Share,
+    ) -> Result<(), Full> {
+        self.write_proof(Section::Authority, zone, online, (name, &types), share)
+    }
+
+    /// Answers a question for the proof itself, or for signatures where only the proof has one.
+    #[cold]
+    pub(crate) fn answer_with_proof(
+        &mut self,
+        zone: &'r Zone,
+        online: &Online,
+        name: Name<'_>,
+        types: Types,
+        share: Share,
+    ) -> Result<(), Full> {
+        self.write_proof(Section::Answer, zone, online, (name, &types), share)
+    }
+
+    fn write_proof(
+        &mut self,
+        section: Section,
+        zone: &'r Zone,
+        online: &Online,
+        (name, types): (Name<'_>, &Types),
+        share: Share,
+    ) -> Result<(), Full> {
+        let ttl = Records(&zone.negative.records).next().map_or(0, |soa| soa.ttl);
+        let Some(proof) = Proof::new(name, zone.apex(), ttl, types) else {
+            return self.fail(Failure::NotSigned);
+        };
+        let rrset = Rrset {
+            rtype: Rtype::NSEC,
+            layout: Layout::Plain,
+            count: 1,
+            signature_count: 0,
+            records: proof.records(),
+            signatures: &[],
+        };
+        self.sign(online, section, name, &rrset, share)
+    }
+
+    /// Answers for a name that does not exist by proving that it has nothing.
+    #[cold]
+    pub(crate) fn absent_online(
+        &mut self,
+        zone: &'r Zone,
+        online: &Online,
+        name: Name<'_>,
+    ) -> Result<Step, Full> {
+        // Such a name has a proof, and nothing would prove that it has none.
+        if matches!(self.qtype(), Rtype::NSEC | Rtype::RRSIG) {
+            self.answer_with_proof(zone, online, name, Types::of_nothing(), Share::Part)?;
+            return Ok(Step::Done(Rcode::NOERROR));
+        }
+        self.whole(|run| {
+            run.negative(zone)?;
+            run.deny(zone, online, name, Types::of_nothing(), Share::Part)
+        })?;
+        // RFC 9824 §5.1: only who says so takes that code for a name that, by its proof, is there.
+        Ok(Step::Done(if self.takes_compact { Rcode::NXDOMAIN } else { Rcode::NOERROR }))
     }
 
     /// Writes the NSEC of a name or, if it has none, the one that covers it.

@@ -11,11 +11,14 @@ use sets::AddressSet;
 use wire::name::LABEL_OCTETS_MAX;
 use wire::{Class, HashKey, Name, NameBuf, Rtype, Ttl};
 
-use crate::block::{Layout, OWNER, Rrset};
+use crate::block::{Layout, OWNER, RECORD_HEAD, Rrset};
 use crate::compile::layout;
+use crate::online::put_record;
 
 /// Octets of an address in text.
 const TEXT_OCTETS_MAX: usize = 40;
+/// Octets of a record that is made: its data is a name at most.
+pub(crate) const MADE_OCTETS_MAX: usize = RECORD_HEAD + 255;
 
 /// What one zone answers beside its records.
 #[derive(Default)]
@@ -24,6 +27,8 @@ pub struct Specials {
     choices: Box<[Choice]>,
     /// Hashes of the owners of choices, sorted, and which choice each is.
     by_hash: Box<[(u64, u32)]>,
+    /// Hashes of the names above those owners, sorted, and which choice each is above.
+    above: Box<[(u64, u32)]>,
 }
 
 /// Makes names from addresses, or addresses from names: `host-192-0-2-1.example.org` and 192.0.2.1.
@@ -100,7 +105,21 @@ impl Specials {
         let mut by_hash: Box<[(u64, u32)]> =
             hashes.map(|(at, choice)| (key.hash_name(choice.owner.as_name()), at as u32)).collect();
         by_hash.sort_unstable();
-        Self { makers: makers.into_boxed_slice(), choices: choices.into_boxed_slice(), by_hash }
+        let mut above = std::vec![];
+        for (at, choice) in choices.iter().enumerate() {
+            let mut name = choice.owner.as_name().parent();
+            while let Some(parent) = name {
+                above.push((key.hash_name(parent), at as u32));
+                name = parent.parent();
+            }
+        }
+        above.sort_unstable();
+        Self {
+            makers: makers.into_boxed_slice(),
+            choices: choices.into_boxed_slice(),
+            by_hash,
+            above: above.into_boxed_slice(),
+        }
     }
 }
 
@@ -111,6 +130,33 @@ pub(crate) enum Made {
     Name(NameBuf, Ttl),
 }
 
+impl Made {
+    /// Returns the type of its record.
+    pub(crate) const fn rtype(&self) -> Rtype {
+        match self {
+            Self::V4(..) => Rtype::A,
+            Self::V6(..) => Rtype::AAAA,
+            Self::Name(..) => Rtype::PTR,
+        }
+    }
+
+    /// Writes its record to `octets`, ready to be sent.
+    pub(crate) fn rrset<'o>(&self, octets: &'o mut [u8; MADE_OCTETS_MAX]) -> Option<Rrset<'o>> {
+        let rtype = self.rtype();
+        let len = match self {
+            Self::V4(address, ttl) => put_record(octets, rtype, ttl.seconds(), &address.octets()),
+            Self::V6(address, ttl) => put_record(octets, rtype, ttl.seconds(), &address.octets()),
+            Self::Name(name, ttl) => put_record(octets, rtype, ttl.seconds(), name.as_name().as_bytes()),
+        }?;
+        let layout = match self {
+            Self::Name(..) => Layout::Names { skipped: 0, names: 1 },
+            Self::V4(..) | Self::V6(..) => Layout::Plain,
+        };
+        let records = octets.get(..len)?;
+        Some(Rrset { rtype, layout, count: 1, signature_count: 0, records, signatures: &[] })
+    }
+}
+
 impl Specials {
     /// Walks what there is to choose from at a name.
     pub(crate) fn choices<'s>(&'s self, name: Name<'s>, hash: u64) -> impl Iterator<Item = &'s Choice> {
@@ -119,6 +165,17 @@ impl Specials {
             self.by_hash.get(start..).unwrap_or(&[]).iter().take_while(move |(other, _)| *other == hash);
         same.filter_map(|&(_, at)| self.choices.get(at as usize))
             .filter(move |choice| choice.owner.as_name() == name)
+    }
+
+    /// Returns whether a name exists because something is chosen at it or below it, or made below it (RFC 4592 §2.2.2).
+    pub(crate) fn has_at_or_below(&self, name: Name<'_>, hash: u64) -> bool {
+        let start = self.above.partition_point(|&(other, _)| other < hash);
+        let mut same = self.above.get(start..).unwrap_or(&[]).iter().take_while(|(other, _)| *other == hash);
+        self.choices(name, hash).next().is_some()
+            || same.any(|&(_, at)| {
+                self.choices.get(at as usize).is_some_and(|it| it.owner.as_name().is_at_or_below(name))
+            })
+            || self.makers.iter().any(|maker| maker.origin.is_some() && maker.has_below(name))
     }
 
     /// Returns what is made for a name of the zone `apex` that does not exist.
@@ -211,6 +268,21 @@ impl Maker {
         }
     }
 
+    /// Returns whether a name is the end of the reverse name of one of the addresses.
+    fn has_below(&self, name: Name<'_>) -> bool {
+        reverse_range(name).is_some_and(|(first, last)| {
+            self.networks.ranges().any(|(from, to)| match (from, to, first, last) {
+                (IpAddr::V4(from), IpAddr::V4(to), IpAddr::V4(first), IpAddr::V4(last)) => {
+                    from <= last && first <= to
+                }
+                (IpAddr::V6(from), IpAddr::V6(to), IpAddr::V6(first), IpAddr::V6(last)) => {
+                    from <= last && first <= to
+                }
+                _ => false,
+            })
+        })
+    }
+
     /// Returns the name that the address has whose reverse name this is.
     fn name(&self, name: Name<'_>, origin: Name<'_>) -> Option<Made> {
         let address = address_of(name).filter(|address| self.networks.contains(*address))?;
@@ -274,6 +346,42 @@ fn address_of(name: Name<'_>) -> Option<IpAddr> {
             bits |= u128::from(char::from(digit).to_digit(16)?) << (4 * at);
         }
         return Some(IpAddr::V6(Ipv6Addr::from(bits)));
+    }
+    None
+}
+
+/// Returns the first and the last of the addresses whose reverse names end in this name.
+fn reverse_range(name: Name<'_>) -> Option<(IpAddr, IpAddr)> {
+    let count = name.label_count();
+    let mut labels = name.labels();
+    let is_last = |rest: Name<'_>, one: &[u8]| {
+        let mut last = rest.labels();
+        last.next().is_some_and(|label| label.eq_ignore_ascii_case(one))
+            && last.next().is_some_and(|label| label.eq_ignore_ascii_case(b"arpa"))
+    };
+    let end = name.suffix(2);
+    let known = count.checked_sub(2)?;
+    if is_last(end, b"in-addr") && known <= 4 {
+        let mut bits = 0_u32;
+        for at in (4 - known)..4 {
+            let label = labels.next()?;
+            if label.len() > 1 && label.starts_with(b"0") {
+                return None;
+            }
+            let octet: u8 = std::str::from_utf8(label).ok()?.parse().ok()?;
+            bits |= u32::from(octet) << (8 * at);
+        }
+        let rest = u32::MAX.checked_shr(8 * known as u32).unwrap_or(0);
+        return Some((IpAddr::V4(Ipv4Addr::from(bits)), IpAddr::V4(Ipv4Addr::from(bits | rest))));
+    }
+    if is_last(end, b"ip6") && known <= 32 {
+        let mut bits = 0_u128;
+        for at in (32 - known)..32 {
+            let &[digit] = labels.next()? else { return None };
+            bits |= u128::from(char::from(digit).to_digit(16)?) << (4 * at);
+        }
+        let rest = u128::MAX.checked_shr(4 * known as u32).unwrap_or(0);
+        return Some((IpAddr::V6(Ipv6Addr::from(bits)), IpAddr::V6(Ipv6Addr::from(bits | rest))));
     }
     None
 }

@@ -4,12 +4,14 @@
 //! the name's own memory.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use wire::{Name, NameBuf, Rtype};
 
 use crate::block::{Block, Layout, Rrset};
 use crate::canonical::{Key, word};
 use crate::nsec3::{Hash, Parameters};
+use crate::online::Online;
 
 /// A zone as it is served. Nothing in it changes; another version is another `Zone`.
 pub struct Zone {
@@ -53,6 +55,8 @@ pub enum Proof {
     Nsec,
     /// By NSEC3.
     Nsec3,
+    /// By an NSEC for each question (RFC 9824).
+    Compact,
 }
 
 /// Records that prove that something does not exist.
@@ -60,6 +64,8 @@ pub(crate) enum Denial {
     None,
     Nsec(NsecChain),
     Nsec3(Nsec3Chain),
+    /// None are there: one is made for each question.
+    Compact(Arc<Online>),
 }
 
 /// Names with NSEC in canonical order.
@@ -127,6 +133,16 @@ pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64
     None
 }
 
+// Once per version.
+impl Zone {
+    /// Returns the zone with proofs that are made, and signed, for each question (RFC 9824).
+    #[must_use]
+    pub fn signed_online(self, online: Arc<Online>) -> Self {
+        let facts = Facts { proof: Proof::Compact, ..self.facts };
+        Self { denial: Denial::Compact(online), facts, ..self }
+    }
+}
+
 impl Zone {
     /// Returns the apex.
     pub fn apex(&self) -> Name<'_> {
@@ -141,7 +157,7 @@ impl Zone {
     /// Returns how many octets of memory it takes.
     pub fn octets(&self) -> usize {
         let denial = match &self.denial {
-            Denial::None => 0,
+            Denial::None | Denial::Compact(_) => 0,
             Denial::Nsec(chain) => size_of_val(&*chain.names),
             Denial::Nsec3(chain) => size_of_val(&*chain.hashes),
         };

@@ -6,10 +6,16 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dnssec::tree::Tree;
+use dnssec::{
+    Algorithm, Budget, Denial, Dnskey, KeySize, KeyUse, SecretKey, Signer, SigningKey, Validity, flags_of,
+    verify_rrset,
+};
 use proptest::prelude::*;
 use support::{Chain, KEY, Path, ask_limited, hash, name, name_of, path, sign, zone};
-use wire::{Rcode, Rtype};
-use zone::Zones;
+use wire::{Class, Flags, HashKey, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
+use zone::master::NoIncludes;
+use zone::{Answered, Asked, Builder, Online, Pool, Record, Zone, Zones};
 
 const APEXES: [&str; 3] = ["z.", "b.z.", "y."];
 const LABELS: [&str; 5] = ["a", "b", "c", "*", "d"];
@@ -465,6 +471,192 @@ proptest! {
                 // Whatever is signed comes with its signatures, and none comes twice.
                 let distinct: BTreeSet<&String> = reply.lines.iter().collect();
                 prop_assert_eq!(distinct.len(), reply.lines.len(), "{:?}", reply.lines);
+            }
+        }
+    }
+}
+
+const NOW: u32 = 1_795_000_000;
+
+/// A zone whose proofs are made, and signed, for each question.
+fn online(apex: &str, text: &str, secret: &Arc<SecretKey>) -> Zone {
+    let apex = name(apex);
+    let mut tree = Tree::new(apex.as_name());
+    let options = zone::master::Options { origin: apex.as_name(), ttl: None, generated_max: 1 };
+    zone::master::read("zone", text.as_bytes(), &options, &mut NoIncludes, |entry| {
+        tree.push(entry.owner, entry.rtype, entry.ttl.seconds(), entry.rdata);
+    });
+    let does = KeyUse { is_published: true, signs_keys: true, signs_zone: true, is_announced: false };
+    let signer = Signer {
+        keys: vec![SigningKey { secret, flags: flags_of(true), does }],
+        dnskey_ttl: None,
+        denial: Denial::Compact,
+        validity: Validity {
+            inception: NOW - 5400,
+            expiration: NOW + 86_400,
+            jitter: 0,
+            keep_after: NOW,
+            now: NOW,
+        },
+        cds_digests: vec![],
+        asks_for_removal: false,
+        has_csync: false,
+        zonemd: None,
+    };
+    signer.sign(&mut tree, &[]).expect("a signed zone");
+    let mut builder = Builder::new(apex.as_name(), KEY);
+    tree.for_each_record(|(owner, rtype, ttl, rdata)| {
+        builder.add(&Record::new(owner, rtype, Ttl::new(ttl), rdata));
+    });
+    let tag = Dnskey::parse(&secret.dnskey(flags_of(true))).expect("a key").tag();
+    let pool = Arc::new(Pool::new(1 << 20, 1_000_000, HashKey::new([3, 4])));
+    let online = Online::new(apex.as_name(), vec![(Arc::clone(secret), tag)], 86_400, pool);
+    builder.compile().zone.expect("a zone").signed_online(Arc::new(online))
+}
+
+/// Asks with DO and checks every signature; returns what came without signatures, as lines like [`support::Reply`]'s, and
+/// the names that records were signed at.
+fn ask_online(
+    zones: &Zones,
+    qname: &str,
+    qtype: Rtype,
+    takes_compact: bool,
+    secret: &SecretKey,
+) -> Option<(Answered, Vec<String>)> {
+    let qname = name(qname);
+    let mut buffer = vec![0; 65_535];
+    let mut writer = Writer::new(&mut buffer, 65_535, 1, Flags::QR);
+    writer.question(&Question { qname: qname.as_name(), qtype, qclass: Class::IN }).expect("room");
+    let asked = Asked { now: NOW, takes_compact, ..Asked::new(qname.as_name(), qtype, true) };
+    let answered = zones.answer(&asked, &mut writer)?;
+    let len = writer.finish();
+    let message = Message::parse(&buffer[..len]).expect("a message");
+    let key = secret.dnskey(flags_of(true));
+    let keys = [Dnskey::parse(&key).expect("a key")];
+    let mut lines = Vec::new();
+    let mut sets: BTreeMap<(Path, u16), dnssec::Rrset> = BTreeMap::new();
+    let mut signatures: BTreeMap<(Path, u16), Vec<Vec<u8>>> = BTreeMap::new();
+    let mut unsigned = BTreeSet::new();
+    for record in message.records() {
+        let owner: NameBuf = record.owner.expand().expect("a name");
+        let range = record.rdata_at..record.end();
+        if record.rtype == Rtype::RRSIG {
+            let covered = u16::from_be_bytes([record.rdata[0], record.rdata[1]]);
+            signatures.entry((path(owner.as_name()), covered)).or_default().push(record.rdata.to_vec());
+            continue;
+        }
+        let section = match record.section {
+            Section::Answer => "an",
+            Section::Authority => "au",
+            Section::Additional => "ad",
+        };
+        let place = (path(owner.as_name()), record.rtype.0);
+        // Referrals and what comes along are not signed, nor is an alias that stands for a DNAME.
+        let is_made = record.rtype == Rtype::CNAME
+            && lines.iter().any(|line: &String| {
+                let words: Vec<&str> = line.split(' ').collect();
+                words[3] == "DNAME" && owner.as_name().is_at_or_below(name(words[1]).as_name())
+            });
+        if record.section == Section::Additional
+            || (record.section == Section::Authority && record.rtype == Rtype::NS)
+            || is_made
+        {
+            unsigned.insert(place.clone());
+        }
+        sets.entry(place)
+            .or_insert_with(|| dnssec::Rrset::new(owner.as_name(), record.rtype, Class::IN))
+            .push(&buffer[..len], range.clone())
+            .expect("sound data");
+        let data = wire::rdata::display(record.rtype, &buffer[..len], range);
+        lines.push(format!("{section} {} {} {} {data}", record.owner, record.ttl(), record.rtype));
+    }
+    for (place, rrset) in &sets {
+        let Some(rrsigs) = signatures.get(place) else {
+            assert!(unsigned.contains(place), "{place:?} is not signed: {lines:?}");
+            continue;
+        };
+        let apex = APEXES.iter().map(|apex| name(apex)).filter(|apex| {
+            dnssec::Rrsig::parse(&rrsigs[0]).is_some_and(|rrsig| rrsig.signer == apex.as_name())
+        });
+        let apex = apex.max_by_key(|apex| apex.as_name().len()).expect("one of the zones signed it");
+        let verified = verify_rrset(
+            rrset,
+            rrsigs.iter().map(|it| &it[..]),
+            apex.as_name(),
+            &keys,
+            NOW,
+            &mut Budget::new(16),
+        );
+        let verified = verified.unwrap_or_else(|why| panic!("{place:?}: {why:?}"));
+        // RFC 9824 §3.3: no signature says that a wildcard answered.
+        let labels = dnssec::Rrsig::parse(&rrsigs[0]).expect("a signature").labels;
+        let count = place.0.len() - usize::from(place.0.last().is_some_and(|label| label == b"*"));
+        assert_eq!(usize::from(labels), count, "{verified:?} {lines:?}");
+    }
+    Some((answered, lines))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn proofs_made_for_each_question_say_what_the_interpreter_says(
+        (records, questions) in setting(),
+        served in 1..8_usize,
+        takes_compact in any::<bool>(),
+    ) {
+        let secret = Arc::new(SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key"));
+        let mut naive = Naive { zones: Vec::new() };
+        let mut compiled = Vec::new();
+        for (i, (apex, records)) in APEXES.iter().zip(&records).enumerate() {
+            if served >> i & 1 == 0 {
+                continue;
+            }
+            let data = zone_data(apex, records);
+            compiled.push(Arc::new(online(apex, &text(&data), &secret)));
+            naive.zones.push((path(name(apex).as_name()), data));
+        }
+        let zones = Zones::new(KEY, compiled);
+        for (qname, qtype) in &questions {
+            let qtype = QTYPES[*qtype];
+            let expect = naive.answer(&path(name(qname).as_name()), qtype);
+            // Twice: what is remembered is as good as what is made.
+            for _ in 0..2 {
+                let reply = ask_online(&zones, qname, qtype, takes_compact, &secret);
+                let (Some((answered, all)), Some(expect)) = (reply, &expect) else { continue };
+                let mut lines: Vec<String> = all.iter().filter(|line| !is_dnssec(line)).map(|line| line.to_ascii_lowercase()).collect();
+                let mut expected: Vec<String> = expect.lines.iter().map(|line| line.strip_prefix("do ").unwrap_or(line).to_ascii_lowercase()).collect();
+                lines.sort();
+                expected.sort();
+                prop_assert_eq!(&lines, &expected, "{} {}", qname, qtype);
+                let rcode = match expect.rcode {
+                    Rcode::NXDOMAIN if !takes_compact => Rcode::NOERROR,
+                    rcode => rcode,
+                };
+                prop_assert_eq!((answered.rcode, answered.is_truncated), (rcode, false), "{} {}", qname, qtype);
+                let proofs = Proofs::read(&all).nsec;
+                let mut wanted = 0;
+                for claim in &expect.claims {
+                    let (owner, without, nothing) = match claim {
+                        Claim::NoData(name) | Claim::NoDataAtWildcard { name, .. } => (name, qtype, false),
+                        Claim::NoDs(name) => (name, Rtype::DS, false),
+                        Claim::NoName { name, .. } => (name, qtype, true),
+                        Claim::Expanded { .. } => continue,
+                    };
+                    wanted += 1;
+                    let mut next = owner.clone();
+                    next.push(vec![0]);
+                    let is_proved = proofs.iter().any(|(at, to, types)| {
+                        at == owner
+                            && *to == next
+                            && types.contains("NSEC") && types.contains("RRSIG")
+                            && !types.contains(&without.to_string()) && !types.contains("CNAME")
+                            && types.contains("NXNAME") == nothing
+                            && (!nothing || types.len() == 3)
+                    });
+                    prop_assert!(is_proved, "{} {}: {:?} of {:?}", qname, qtype, claim, all);
+                }
+                prop_assert_eq!(proofs.len(), wanted, "{:?}", all);
             }
         }
     }

@@ -129,7 +129,7 @@ impl Lowering<'_> {
 
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
-        let (limits, tcp, handshakes) = self.limits(&root);
+        let (limits, tcp, handshakes, signatures_memory) = self.limits(&root);
         let xdp = self.xdp(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
@@ -145,6 +145,7 @@ impl Lowering<'_> {
             log_format: LogFormat::Auto,
             tcp,
             tls: handshakes,
+            signatures_memory,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
         };
         let presentation = Presentation {
@@ -912,7 +913,7 @@ impl Lowering<'_> {
         sets
     }
 
-    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes) {
+    fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {
         let limits = self.section(root, "limits");
         let rate = self.section(&limits, "rate");
         let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
@@ -960,7 +961,13 @@ impl Lowering<'_> {
             handshakes_per_client: self.whole(&tls, "handshakes-per-client") as u32,
             handshake_timeout: self.duration(&tls, "handshake-timeout"),
         };
-        (Limits { rate, waiting: self.whole(&limits, "waiting") as u32 }, tcp, handshakes)
+        let signatures = self.section(&limits, "signatures");
+        let limits = Limits {
+            rate,
+            waiting: self.whole(&limits, "waiting") as u32,
+            signatures_per_second: self.whole(&signatures, "per-second") as u32,
+        };
+        (limits, tcp, handshakes, self.size(&signatures, "memory"))
     }
 
     fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {

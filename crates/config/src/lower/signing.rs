@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use dnssec::rollover::Announce;
 use dnssec::tree::SerialPolicy;
-use dnssec::{Algorithm, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
+use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
 
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::schema::Value;
-use crate::settings::{CdsDigestWord, CdsWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord};
+use crate::settings::{
+    CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord,
+};
 use crate::signing::SigningPolicy;
 use crate::source::At;
-use crate::suggest::nearest;
+use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread};
 
 /// Octets that a salt may have.
@@ -66,7 +68,7 @@ impl Lowering<'_> {
                 ),
             );
         }
-        let nsec3 = self.nsec3(section);
+        let denial = self.denial(section, algorithm);
         let announced = self.word(section, "cds-cdnskey-publish", CdsWord::parse);
         let digests = self.list(section, "cds-digest-type", |_, value, scalar| match value {
             Value::Word(words) => Self::one_word(words, &scalar.text, CdsDigestWord::parse),
@@ -101,7 +103,7 @@ impl Lowering<'_> {
             rrsig_refresh,
             rrsig_pre_refresh,
             rrsig_jitter,
-            nsec3,
+            denial,
             announce: match announced {
                 CdsWord::None | CdsWord::DeleteDnssec => Announce::Never,
                 CdsWord::Rollover => Announce::Rollover,
@@ -126,8 +128,40 @@ impl Lowering<'_> {
         }
     }
 
-    fn nsec3(&mut self, section: &Section<'_>) -> Option<Nsec3Parameters> {
-        let is_wanted = self.boolean(section, "nsec3");
+    fn denial(&mut self, section: &Section<'_>, algorithm: Algorithm) -> Denial {
+        let named = self.optional(section, "denial", |lowering, _, node| {
+            lowering.read(node, &one_of(DenialWord::WORDS), |text| {
+                Self::one_word(DenialWord::WORDS, text, DenialWord::parse)
+            })
+        });
+        let says_nsec3 = self.boolean(section, "nsec3");
+        if let Some(At { value, span }) = named
+            && says_nsec3
+            && value != DenialWord::Nsec3
+        {
+            let message = format!("\"denial: {}\" and \"nsec3: true\" exclude each other", value.word());
+            self.problems.push(Problem::error(span, message).expected("one of them"));
+        }
+        let is_online = named.is_some_and(|named| named.value == DenialWord::Compact);
+        let is_quick =
+            matches!(algorithm, Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 | Algorithm::ED25519);
+        if is_online && !is_quick {
+            let place = section.entry("algorithm").map_or(section.span, |entry| entry.node.span);
+            let message = format!("{algorithm} takes too long to sign while clients wait");
+            self.problems.push(
+                Problem::error(place, message)
+                    .expected("ecdsap256sha256, ecdsap384sha384 or ed25519 with \"denial: compact\""),
+            );
+        }
+        let nsec3 = self.nsec3(section, says_nsec3 || named.is_some_and(|at| at.value == DenialWord::Nsec3));
+        match nsec3 {
+            _ if is_online => Denial::Compact,
+            Some(parameters) => Denial::Nsec3(parameters),
+            None => Denial::Nsec,
+        }
+    }
+
+    fn nsec3(&mut self, section: &Section<'_>, is_wanted: bool) -> Option<Nsec3Parameters> {
         let iterations = self.whole(section, "nsec3-iterations") as u16;
         let opts_out = self.boolean(section, "nsec3-opt-out");
         let salt = self.required(section, "nsec3-salt", |lowering, _, node| {
@@ -149,7 +183,7 @@ impl Lowering<'_> {
                 if let Some(entry) = section.entry(key) {
                     self.problems.push(Problem::warning(
                         entry.key_span,
-                        format!("\"{key}\" does nothing without \"nsec3: true\""),
+                        format!("\"{key}\" does nothing without \"denial: nsec3\""),
                     ));
                 }
             }

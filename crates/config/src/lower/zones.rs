@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dnssec::Denial;
 use wire::rdata::parse_text;
 use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Rtype};
@@ -134,8 +135,8 @@ impl Lowering<'_> {
         if set.is_some() {
             self.check_set(item, sign.is_some());
         }
-        if sign.is_some() {
-            self.check_signed(item);
+        if let Some(policy) = &sign {
+            self.check_signed(item, policy);
         }
         let (Some(name), true) = (name, has_source) else { return None };
         Some(ZoneSettings {
@@ -177,8 +178,18 @@ impl Lowering<'_> {
         }
     }
 
-    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it.
-    fn check_signed(&mut self, item: &Section<'_>) {
+    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it; and of
+    /// secondaries of a zone whose proofs are made here for each question.
+    fn check_signed(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
+        if policy.denial == Denial::Compact {
+            for key in ["transfer", "notify", "catalog"] {
+                let Some(entry) = self.said(item, key) else { continue };
+                self.problems.push(
+                    Problem::error(entry.key_span, "secondaries could not prove what does not exist")
+                        .expected(format!("no \"{key}\", or a signing policy without \"denial: compact\"")),
+                );
+            }
+        }
         let Some(entry) = self.said(item, "catalog-role") else { return };
         self.problems.push(
             Problem::error(entry.key_span, "the server signs no catalog")

@@ -166,7 +166,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     let signatory = jobs::signing::Signing::new(
         &loaded.settings.startup.state_directory,
-        plans.snapshot.key,
+        (plans.snapshot.key, signing::pool(&loaded.settings, plans.snapshot.key)),
         // Not the least important: signatures must be renewed on a server that is never idle.
         sys::step_back,
     );

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use config::settings::Settings;
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
 use jobs::signing::Signing;
-use wire::{Name, NameBuf};
-use zone::Zone;
+use wire::{HashKey, Name, NameBuf};
+use zone::{Pool, Zone};
 
 use crate::progress;
 
@@ -18,6 +19,12 @@ impl keeper::Signer for Signatory {
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>) {
         self.0.give(apex, version);
     }
+}
+
+/// Returns an empty memory for signatures that are made while clients wait.
+pub(super) fn pool(settings: &Settings, key: HashKey) -> Pool {
+    let octets = usize::try_from(settings.startup.signatures_memory).unwrap_or(usize::MAX);
+    Pool::new(octets, settings.limits.signatures_per_second, key)
 }
 
 /// Compiles what runs once more, for the sake of other zones: nothing is read again.
@@ -37,6 +44,7 @@ pub(super) fn with_last(
     addresses: &[SocketAddr],
     mut plans: Plans,
 ) -> Result<Plans, Vec<Diagnostic>> {
+    signing.pool().set_rate(loaded.settings.limits.signatures_per_second);
     let last = signing.adopt(&plans.signing.zones);
     let mut has_new = false;
     for zone in last.into_iter().flatten() {

@@ -64,7 +64,8 @@ fn generate(args: &GenerateArgs) -> Result<String, String> {
     for _ in 0..16 {
         let secret =
             SecretKey::generate(args.algorithm, size).map_err(|why| format!("cannot make a key: {why}"))?;
-        let key = ZoneKey { owner: args.zone, flags: flags(args.role), secret, times: new_times() };
+        let key =
+            ZoneKey { owner: args.zone, flags: flags(args.role), secret: secret.into(), times: new_times() };
         if known.iter().all(|other| other.key.tag() != key.tag()) {
             return store.put(&key).map(|stem| format!("{stem}\n"));
         }
@@ -138,7 +139,7 @@ fn read_keys(file: &Path, args: &KeyImportArgs, keys: &mut Vec<ZoneKey>) -> Resu
     if secret.algorithm().is_rsa() && args.algorithm.is_none() {
         return Err(format!("\"{shown}\" is an RSA key; say its algorithm with --algorithm 8 or 10"));
     }
-    keys.push(ZoneKey { owner: zone, flags: flags(args.role), secret, times: new_times() });
+    keys.push(ZoneKey { owner: zone, flags: flags(args.role), secret: secret.into(), times: new_times() });
     Ok(())
 }
 

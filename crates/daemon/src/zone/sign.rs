@@ -302,7 +302,7 @@ mod tests {
         let key = |is_entry_point, times| ZoneKey {
             owner: NameBuf::root(),
             flags: flags_of(is_entry_point),
-            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key"),
+            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key").into(),
             times,
         };
         let work = |keys: &[ZoneKey]| -> Vec<(bool, bool, bool)> {

@@ -140,7 +140,7 @@ pub fn read(public: &str, private: &str) -> Result<ZoneKey, KeyFault> {
     if secret.public() != dnskey.key() {
         return Err(crate::secret::Unusable::OtherPublicKey.into());
     }
-    Ok(ZoneKey { owner, flags: dnskey.flags(), secret, times })
+    Ok(ZoneKey { owner, flags: dnskey.flags(), secret: secret.into(), times })
 }
 
 /// Returns the text of the `.key` file.

@@ -84,7 +84,7 @@ fn one(owner: Name<'_>, set: &Value) -> Result<KeySet, KeyFault> {
             activate: Some(inception),
             ..Times::default()
         };
-        let key = ZoneKey { owner: owner.to_buf(), flags, secret, times };
+        let key = ZoneKey { owner: owner.to_buf(), flags, secret: secret.into(), times };
         let said = number(&format!("{name}_keytag"))?;
         if u64::from(key.tag()) != said {
             return Err(KeyFault::new(

@@ -4,11 +4,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{EdeCode, Flags, Header, OptionCode, Query, Rcode, Writer};
-use zone::{Asked, Zones};
+use wire::{EdeCode, Flags, Header, OptionCode, Query, Writer};
+use zone::{Asked, Failure, Zones};
 
 use crate::client::Client;
-use crate::finish::{Answer, To, opt_octets_max, reply_limit};
+use crate::finish::{Answer, CO, DO, To, opt_octets_max, reply_limit};
 use crate::matchers::random;
 use crate::run::{Desktop, Run};
 
@@ -29,16 +29,19 @@ pub(crate) fn answer(
         true => asker(run.query, run.client),
         false => (None, None),
     };
+    let takes_compact = run.query.edns.is_some_and(|edns| edns.takes_compact());
     let asked = Asked {
         hash: Some(run.sought.hash()),
         client,
         random: if zones.draw() { random(desktop.random) } else { 0 },
+        now: desktop.now.unix_seconds,
+        takes_compact,
         ..Asked::new(question.qname, question.qtype, run.query.wants_dnssec())
     };
     // Without room for the question there is none for any answer.
     writer.question(question).ok()?;
     let answered = zones.answer(&asked, &mut writer)?;
-    let ede = (answered.rcode == Rcode::SERVFAIL).then_some((EdeCode::NOT_READY, "the zone is not loaded"));
+    let ede = answered.failure.map(why);
     let counts = writer.counts();
     let body_at = Header::LEN + run.query.question_bytes().len();
     Some(Answer {
@@ -48,8 +51,17 @@ pub(crate) fn answer(
         is_too_large: answered.is_truncated,
         subnet_bits,
         is_for_every_subnet: !answered.depends_on_client,
+        edns_flags: if takes_compact { DO | CO } else { DO },
         ..Answer::empty(answered.rcode, ede)
     })
+}
+
+#[cold]
+const fn why(failure: Failure) -> (EdeCode, &'static str) {
+    match failure {
+        Failure::NotLoaded => (EdeCode::NOT_READY, "the zone is not loaded"),
+        Failure::NotSigned => (EdeCode::OTHER, "too many signatures in this second"),
+    }
 }
 
 /// Returns whom an answer is for: the subnet that the query names (RFC 7871 §6), else the client; and the length of

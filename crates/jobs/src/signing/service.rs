@@ -10,7 +10,7 @@ use config::signing::{SigningPolicy, ToSign};
 use dnssec::rollover::Role;
 use tracing::{error, info};
 use wire::{HashKey, Name};
-use zone::Zone;
+use zone::{Pool, Zone};
 
 use super::parent;
 use super::zone::{KeyState, RETRY_AFTER, SignedZone};
@@ -59,6 +59,7 @@ struct Shared {
     wake: Condvar,
     state: PathBuf,
     hash_key: HashKey,
+    pool: Arc<Pool>,
     step_back: fn(),
 }
 
@@ -91,13 +92,16 @@ fn key_of(apex: Name<'_>) -> Vec<u8> {
 impl Signing {
     /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`. Nothing is signed before
     /// [`Signing::start`].
-    pub fn new(state: &Path, hash_key: HashKey, step_back: fn()) -> Self {
+    ///
+    /// What is signed while clients wait is remembered in `pool`.
+    pub fn new(state: &Path, (hash_key, pool): (HashKey, Pool), step_back: fn()) -> Self {
         let shared = Shared {
             entries: Mutex::default(),
             news: Mutex::default(),
             wake: Condvar::new(),
             state: state.to_owned(),
             hash_key,
+            pool: Arc::new(pool),
             step_back,
         };
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
@@ -117,6 +121,11 @@ impl Signing {
         std::thread::Builder::new().name("signing".into()).spawn(run)?;
         *is_started = true;
         Ok(())
+    }
+
+    /// Returns what is remembered of signatures that were made while clients waited.
+    pub fn pool(&self) -> &Pool {
+        &self.shared.pool
     }
 
     /// Makes the thread end when it is done with the zone it is at.
@@ -227,9 +236,11 @@ impl Shared {
 
     /// Reads what there is of a zone on disk.
     fn open(&self, apex: Name<'_>, entry: &mut Entry) {
-        match SignedZone::open(&self.state, apex, Arc::clone(&entry.policy), self.hash_key, self.step_back) {
+        let policy = Arc::clone(&entry.policy);
+        let memory = (self.hash_key, Arc::clone(&self.pool));
+        match SignedZone::open(&self.state, apex, policy, memory, self.step_back) {
             Ok(zone) => {
-                entry.last = zone.last().or(entry.last.take());
+                entry.last = zone.last(now()).or(entry.last.take());
                 entry.state.keys = zone.key_states();
                 entry.zone = Some(zone);
             }

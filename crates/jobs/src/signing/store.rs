@@ -182,7 +182,7 @@ mod tests {
         ZoneKey {
             owner: NameBuf::from_text(zone).expect("a name"),
             flags: flags_of(true),
-            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key"),
+            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key").into(),
             times: dnssec::keys::Times::default(),
         }
     }

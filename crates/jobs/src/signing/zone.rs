@@ -13,8 +13,8 @@ use dnssec::keys::{Times, ZoneKey};
 use dnssec::rollover::{self, Due, Life, Role, State};
 use dnssec::tree::{SerialPolicy, Tree};
 use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of, is_before};
-use wire::{HashKey, Name, NameBuf, Ttl};
-use zone::{Builder, Level, Record, Zone, master};
+use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
+use zone::{Builder, Level, Online, Pool, Record, Zone, master};
 
 use super::store::{KeyStore, Overwrites, write};
 
@@ -56,6 +56,8 @@ pub(super) struct SignedZone {
     apex: NameBuf,
     pub(super) policy: Arc<SigningPolicy>,
     hash_key: HashKey,
+    /// For what is signed while clients wait.
+    pool: Arc<Pool>,
     store: KeyStore,
     lives_file: PathBuf,
     zone_file: PathBuf,
@@ -67,6 +69,8 @@ pub(super) struct SignedZone {
     /// The serial that was published last.
     serial: Option<u32>,
     parent_asked: u64,
+    /// The keys that sign while clients wait, as one number.
+    online: Option<u64>,
     threads: usize,
     begin: fn(),
 }
@@ -86,7 +90,7 @@ impl SignedZone {
         state: &Path,
         apex: Name<'_>,
         policy: Arc<SigningPolicy>,
-        hash_key: HashKey,
+        (hash_key, pool): (HashKey, Arc<Pool>),
         begin: fn(),
     ) -> Result<Self, String> {
         let name = file_name(apex);
@@ -138,6 +142,7 @@ impl SignedZone {
             apex: apex.to_buf(),
             policy,
             hash_key,
+            pool,
             store,
             lives_file,
             zone_file,
@@ -146,6 +151,7 @@ impl SignedZone {
             signed: None,
             serial,
             parent_asked: 0,
+            online: None,
             threads,
             begin,
         };
@@ -194,8 +200,42 @@ impl SignedZone {
     }
 
     /// Returns the zone as it was served last, to be served until it is signed again.
-    pub(super) fn last(&self) -> Option<Arc<Zone>> {
-        self.signed.as_ref().and_then(|tree| self.compiled(tree).ok())
+    pub(super) fn last(&self, now: u64) -> Option<Arc<Zone>> {
+        let tree = self.signed.as_ref()?;
+        let (soa, soa_ttl) = tree.soa()?;
+        let dnskey_ttl = self.dnskey_ttl(soa_ttl);
+        let plan = self.plan(self.ttl_max(tree, soa.minimum(), soa_ttl), u64::from(dnskey_ttl));
+        let online = self.online(&plan, now);
+        // It was signed another way: there are no proofs, or nobody to make them.
+        let has_chain = tree.set(self.apex.as_name(), Rtype::NSEC).is_some() || tree.has_hashes();
+        if online.is_some() == has_chain {
+            return None;
+        }
+        self.compiled(tree, online).ok()
+    }
+
+    fn dnskey_ttl(&self, soa_ttl: u32) -> u32 {
+        self.policy.dnskey_ttl.map_or(soa_ttl, |ttl| u32::try_from(ttl.as_secs()).unwrap_or(soa_ttl))
+    }
+
+    /// Returns the largest TTL that anybody may keep something of the zone for.
+    fn ttl_max(&self, tree: &Tree, minimum: u32, soa_ttl: u32) -> u64 {
+        let ttl_max = u64::from(tree.ttl_max().max(minimum.min(soa_ttl)).max(self.dnskey_ttl(soa_ttl)));
+        self.policy.zone_max_ttl.map_or(ttl_max, |ttl| ttl.as_secs())
+    }
+
+    /// Returns who signs while clients wait, if somebody has to: the keys that sign the zone.
+    fn online(&self, plan: &rollover::Plan, now: u64) -> Option<Arc<Online>> {
+        if self.policy.denial != Denial::Compact {
+            return None;
+        }
+        let keys = self.lives.iter().zip(&self.keys);
+        let keys = keys
+            .filter(|(life, _)| rollover::does(plan, &self.lives, life, now).signs_zone)
+            .map(|(life, key)| (Arc::clone(&key.secret), life.tag))
+            .collect();
+        let lifetime = self.policy.rrsig_lifetime.as_secs() as u32;
+        Some(Arc::new(Online::new(self.apex.as_name(), keys, lifetime, Arc::clone(&self.pool))))
     }
 
     fn write_lives(&self) -> Result<(), String> {
@@ -237,10 +277,8 @@ impl SignedZone {
         tree.strip();
         let (source_serial, soa_ttl, minimum) =
             tree.soa().map(|(soa, ttl)| (soa.serial(), ttl, soa.minimum())).ok_or("the zone has no SOA")?;
-        let dnskey_ttl =
-            self.policy.dnskey_ttl.map_or(soa_ttl, |ttl| u32::try_from(ttl.as_secs()).unwrap_or(soa_ttl));
-        let ttl_max = u64::from(tree.ttl_max().max(minimum.min(soa_ttl)).max(dnskey_ttl));
-        let ttl_max = self.policy.zone_max_ttl.map_or(ttl_max, |ttl| ttl.as_secs());
+        let dnskey_ttl = self.dnskey_ttl(soa_ttl);
+        let ttl_max = self.ttl_max(&tree, minimum, soa_ttl);
         let plan = self.plan(ttl_max, u64::from(dnskey_ttl));
         let due = self.advance(&plan, now, ask, &mut told)?;
 
@@ -262,7 +300,9 @@ impl SignedZone {
         }
         let mut signed = sign(&mut tree)?;
         let mut next = None;
-        if before != Some(&tree) {
+        let online = self.online(&plan, now);
+        let identity = online.as_ref().map(|online| online.identity());
+        if before != Some(&tree) || self.online != identity {
             let serial = self.next_serial(last_serial, source_serial, now);
             if last_serial != Some(serial) {
                 tree.set_serial(serial);
@@ -270,7 +310,7 @@ impl SignedZone {
                 signed.made += again.made;
                 signed.first_expiration = again.first_expiration;
             }
-            next = Some((serial, self.compiled(&tree)?));
+            next = Some((serial, self.compiled(&tree, online)?));
         }
         drop(signer);
         let mut zone = None;
@@ -279,6 +319,7 @@ impl SignedZone {
             self.write_lives()?;
             self.write_signed(&tree)?;
             zone = Some(compiled);
+            self.online = identity;
         }
         self.signed = Some(tree);
         let has_spent = self.lives.iter().any(|life| life.state == State::Removed);
@@ -337,7 +378,12 @@ impl SignedZone {
         loop {
             let secret = SecretKey::generate(self.policy.algorithm, size).map_err(|why| why.to_string())?;
             let times = Times { created: Some(now), ..Times::default() };
-            let key = ZoneKey { owner: self.apex, flags: flags_of(role.is_entry_point()), secret, times };
+            let key = ZoneKey {
+                owner: self.apex,
+                flags: flags_of(role.is_entry_point()),
+                secret: secret.into(),
+                times,
+            };
             let tag = key.tag();
             // One with a tag that another has would be hard to tell apart, for validators too.
             if self.lives.iter().any(|life| life.tag == tag) {
@@ -396,7 +442,7 @@ impl SignedZone {
             // The zone that lacks it is on disk before its files go: this turn has not written it yet.
             let is_in_zone = self.signed.as_ref().is_some_and(|tree| {
                 let rdata = self.keys.get(at).map(ZoneKey::dnskey).unwrap_or_default();
-                tree.set(self.apex.as_name(), wire::Rtype::DNSKEY)
+                tree.set(self.apex.as_name(), Rtype::DNSKEY)
                     .is_some_and(|set| set.records().any(|record| record == rdata))
             });
             if is_in_zone {
@@ -429,7 +475,7 @@ impl SignedZone {
         Signer {
             keys,
             dnskey_ttl: Some(dnskey_ttl),
-            denial: policy.nsec3.clone().map_or(Denial::Nsec, Denial::Nsec3),
+            denial: policy.denial.clone(),
             validity: Validity {
                 inception: now.saturating_sub(INCEPTION_OFFSET) as u32,
                 expiration: (now + policy.rrsig_lifetime.as_secs()) as u32,
@@ -456,13 +502,17 @@ impl SignedZone {
         }
     }
 
-    fn compiled(&self, tree: &Tree) -> Result<Arc<Zone>, String> {
+    fn compiled(&self, tree: &Tree, online: Option<Arc<Online>>) -> Result<Arc<Zone>, String> {
         let mut builder = Builder::new(self.apex.as_name(), self.hash_key);
         tree.for_each_record(|(owner, rtype, ttl, rdata)| {
             builder.add(&Record::new(owner, rtype, Ttl::new(ttl), rdata));
         });
         let built = builder.compile();
-        built.zone.map(Arc::new).ok_or_else(|| {
+        let zone = built.zone.map(|zone| match online {
+            Some(online) => zone.signed_online(online),
+            None => zone,
+        });
+        zone.map(Arc::new).ok_or_else(|| {
             let first = built.findings.iter().find(|found| found.problem.level() == Level::Error);
             first.map_or_else(String::new, |found| format!("{}: {}", found.owner, found.problem))
         })
@@ -491,7 +541,7 @@ impl SignedZone {
                     .filter(|_| life.role.is_entry_point())
                     .and_then(|dnskey| Ds::write(self.apex.as_name(), dnskey, digest));
                 let ds = ds.map_or_else(String::new, |ds| {
-                    wire::rdata::display(wire::Rtype::DS, &ds, 0..ds.len()).to_string()
+                    wire::rdata::display(Rtype::DS, &ds, 0..ds.len()).to_string()
                 });
                 KeyState { life: life.clone(), ds }
             })

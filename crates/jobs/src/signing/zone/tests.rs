@@ -37,7 +37,7 @@ fn policy() -> SigningPolicy {
         rrsig_refresh: None,
         rrsig_pre_refresh: hours(1),
         rrsig_jitter: hours(24),
-        nsec3: None,
+        denial: Denial::Nsec,
         announce: Announce::Rollover,
         asks_for_removal: false,
         cds_digests: vec![DigestType::SHA256],
@@ -64,7 +64,9 @@ fn source(text: &str) -> Zone {
 
 fn open(directory: &TempDir, policy: &SigningPolicy) -> SignedZone {
     let apex = apex();
-    SignedZone::open(directory.path(), apex.as_name(), Arc::new(policy.clone()), HashKey::new([1, 2]), || {})
+    let key = HashKey::new([1, 2]);
+    let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
+    SignedZone::open(directory.path(), apex.as_name(), Arc::new(policy.clone()), memory, || {})
         .expect("an empty or sound directory")
 }
 
@@ -123,7 +125,7 @@ fn judge(zone: &SignedZone, parent: &Parent, now: u64) {
 fn a_zone_is_signed_and_its_keys_replaced_through_months() {
     for policy in [
         policy(),
-        SigningPolicy { is_single: true, nsec3: Some(Nsec3Parameters::default()), ..policy() },
+        SigningPolicy { is_single: true, denial: Denial::Nsec3(Nsec3Parameters::default()), ..policy() },
         SigningPolicy { zonemd: Some(ZonemdHash::SHA384), announce: Announce::Always, ..policy() },
     ] {
         let directory = TempDir::new().expect("a directory");
@@ -153,7 +155,7 @@ fn a_zone_is_signed_and_its_keys_replaced_through_months() {
             if turns.is_multiple_of(7) {
                 // The server is started anew.
                 zone = open(&directory, &policy);
-                assert!(zone.last().is_some());
+                assert!(zone.last(now).is_some());
             }
         }
         let tree = zone.signed.as_ref().expect("signed");
@@ -246,7 +248,7 @@ fn keys_that_are_there_already_are_taken_over() {
         let key = ZoneKey {
             owner: apex(),
             flags: flags_of(is_entry_point),
-            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key"),
+            secret: SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key").into(),
             times: Times { created: Some(BEGIN - DAY), ..Times::default() },
         };
         store.put(&key).expect("written");
@@ -265,8 +267,70 @@ fn a_key_that_is_missing_is_told_and_not_replaced_in_silence() {
     let mut zone = open(&directory, &policy());
     zone.turn(&source(ZONE), BEGIN, &ask).expect("a turn");
     std::fs::remove_dir_all(directory.path().join("keys")).expect("keys are there");
-    let opened =
-        SignedZone::open(directory.path(), apex().as_name(), Arc::new(policy()), HashKey::new([1, 2]), || {});
+    let key = HashKey::new([1, 2]);
+    let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
+    let opened = SignedZone::open(directory.path(), apex().as_name(), Arc::new(policy()), memory, || {});
     let why = opened.err().expect("the keys are missing");
     assert!(why.contains("is not in"), "{why}");
+}
+
+/// Asks for a name that does not exist; returns the NSEC that proves it, and its signatures.
+fn absent(zone: &Arc<Zone>, text: &str, now: u64) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let zones = zone::Zones::new(HashKey::new([1, 2]), vec![Arc::clone(zone)]);
+    let qname = NameBuf::from_text(text).expect("a name");
+    let question = wire::Question { qname: qname.as_name(), qtype: Rtype::A, qclass: wire::Class::IN };
+    let mut buffer = [0; 4096];
+    let mut writer = wire::Writer::new(&mut buffer, 4096, 1, wire::Flags::QR);
+    writer.question(&question).expect("room");
+    let asked = zone::Asked { now: now as u32, ..zone::Asked::new(qname.as_name(), Rtype::A, true) };
+    let answered = zones.answer(&asked, &mut writer).expect("a zone of ours");
+    assert_eq!(answered.rcode, wire::Rcode::NOERROR);
+    let len = writer.finish();
+    let message = wire::Message::parse(buffer.get(..len).expect("written")).expect("a message");
+    let of = |wanted: Rtype| {
+        let records = message.records().filter(|it| it.rtype == wanted);
+        let own = records.filter(|it| it.owner.expand().is_ok_and(|owner| owner == qname));
+        own.map(|it| it.rdata.to_vec()).collect::<Vec<_>>()
+    };
+    (of(Rtype::NSEC).pop().expect("an NSEC"), of(Rtype::RRSIG))
+}
+
+#[test]
+fn proofs_made_for_each_question_are_signed_by_the_keys_of_the_moment() {
+    let directory = TempDir::new().expect("a directory");
+    let policy = SigningPolicy { denial: Denial::Compact, ..policy() };
+    let mut zone = open(&directory, &policy);
+    let source = source(ZONE);
+    let ask = |_: SocketAddr, _: Name<'_>| Err("nobody is there".to_owned());
+    let mut now = BEGIN;
+    let mut served = None;
+    let mut tags = std::collections::BTreeSet::new();
+    let mut turns = 0;
+    while now < BEGIN + 50 * DAY {
+        let turned = zone.turn(&source, now, &ask).expect("a turn");
+        served = turned.zone.or(served);
+        turns += 1;
+        if turns % 5 == 0 {
+            zone = open(&directory, &policy);
+            served = Some(zone.last(now).expect("what was signed last"));
+        }
+        now = turned.again_at.min(now + DAY);
+        // As late as can be before something else is due.
+        let late = now - 1;
+        let tree = zone.signed.as_ref().expect("signed");
+        let keys = tree.set(apex().as_name(), Rtype::DNSKEY).expect("keys");
+        let keys: Vec<Dnskey<'_>> = keys.records().filter_map(Dnskey::parse).collect();
+        let (nsec, rrsigs) = absent(served.as_ref().expect("served"), "none.example.org", late);
+        let owner = NameBuf::from_text("none.example.org").expect("a name");
+        let rrset = dnssec::Rrset::of(owner.as_name(), Rtype::NSEC, [&nsec[..]]).expect("an NSEC");
+        let mut budget = dnssec::Budget::new(16);
+        let signatures = rrsigs.iter().map(|rdata| &rdata[..]);
+        let verified =
+            dnssec::verify_rrset(&rrset, signatures, apex().as_name(), &keys, late as u32, &mut budget);
+        assert!(verified.is_ok(), "at {late}");
+        tags.extend(rrsigs.iter().filter_map(|rdata| dnssec::Rrsig::parse(rdata)).map(|rrsig| rrsig.tag));
+        // What is in the zone has no proofs beside it.
+        assert!(tree.set(apex().as_name(), Rtype::NSEC).is_none() && !tree.has_hashes());
+    }
+    assert!(tags.len() >= 2, "the ZSK was replaced: {tags:?}");
 }
