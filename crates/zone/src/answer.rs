@@ -331,7 +331,7 @@ impl<'r> Run<'r, '_> {
             let Some(online) = run.online(zone) else { return Ok(()) };
             let mut types = Types::new();
             made.iter().map(Made::rtype).for_each(|rtype| types.add(rtype));
-            run.deny(zone, online, name, types, Share::Part)
+            run.deny(zone, online, name, &types, Share::Part)
         })?;
         Ok(Some(Step::Done(Rcode::NOERROR)))
     }
@@ -489,7 +489,7 @@ impl<'r> Run<'r, '_> {
         {
             let share = if missing.is_some() { Share::Part } else { Share::Whole };
             let types = self.types(zone, block, name);
-            self.answer_with_proof(zone, online, name, types, share)?;
+            self.answer_with_proof(zone, online, name, &types, share)?;
             return Ok(Step::Done(Rcode::NOERROR));
         }
         if self.qtype == Rtype::RRSIG {

@@ -50,7 +50,7 @@ impl<'r> Run<'r, '_> {
         match &zone.denial {
             Denial::None => Ok(()),
             Denial::Compact(online) => {
-                self.deny(zone, online, missing.name, Types::of_nothing(), Share::Part)
+                self.deny(zone, online, missing.name, &Types::of_nothing(), Share::Part)
             }
             Denial::Nsec(chain) => {
                 self.nsec_for(zone, chain, missing.name)?;
@@ -83,7 +83,7 @@ impl<'r> Run<'r, '_> {
             Denial::None => Ok(()),
             Denial::Compact(online) => {
                 let types = self.types(zone, block, name);
-                self.deny(zone, online, name, types, Share::Whole)
+                self.deny(zone, online, name, &types, Share::Whole)
             }
             // Of a name without records, the one before it says that names below it exist.
             Denial::Nsec(chain) => self.nsec_for(zone, chain, name),
@@ -144,7 +144,7 @@ impl<'r> Run<'r, '_> {
         match &zone.denial {
             Denial::None => Ok(()),
             Denial::Compact(online) => {
-                self.deny(zone, online, missing.name, Types::of_block(wildcard), Share::Part)
+                self.deny(zone, online, missing.name, &Types::of_block(wildcard), Share::Part)
             }
             Denial::Nsec(chain) => {
                 // The wildcard may exist only because names below it do; then it has no NSEC of its own.
@@ -225,10 +225,10 @@ impl<'r> Run<'r, '_> {
         zone: &'r Zone,
         online: &Online,
         name: Name<'_>,
-        types: Types,
+        types: &Types,
         share: Share,
     ) -> Result<(), Full> {
-        self.write_proof(Section::Authority, zone, online, (name, &types), share)
+        self.write_proof(Section::Authority, zone, online, (name, types), share)
     }
 
     /// Answers a question for the proof itself, or for signatures where only the proof has one.
@@ -238,10 +238,10 @@ impl<'r> Run<'r, '_> {
         zone: &'r Zone,
         online: &Online,
         name: Name<'_>,
-        types: Types,
+        types: &Types,
         share: Share,
     ) -> Result<(), Full> {
-        self.write_proof(Section::Answer, zone, online, (name, &types), share)
+        self.write_proof(Section::Answer, zone, online, (name, types), share)
     }
 
     fn write_proof(
@@ -277,12 +277,12 @@ impl<'r> Run<'r, '_> {
     ) -> Result<Step, Full> {
         // Such a name has a proof, and nothing would prove that it has none.
         if matches!(self.qtype(), Rtype::NSEC | Rtype::RRSIG) {
-            self.answer_with_proof(zone, online, name, Types::of_nothing(), Share::Part)?;
+            self.answer_with_proof(zone, online, name, &Types::of_nothing(), Share::Part)?;
             return Ok(Step::Done(Rcode::NOERROR));
         }
         self.whole(|run| {
             run.negative(zone)?;
-            run.deny(zone, online, name, Types::of_nothing(), Share::Part)
+            run.deny(zone, online, name, &Types::of_nothing(), Share::Part)
         })?;
         // RFC 9824 §5.1: only who says so takes that code for a name that, by its proof, is there.
         Ok(Step::Done(if self.takes_compact { Rcode::NXDOMAIN } else { Rcode::NOERROR }))

@@ -136,7 +136,7 @@ impl Online {
         let owner = owner.to_folded();
         let key = self.key(&owner, rrset);
         let ageing = Ageing { stale_ttl: 0 };
-        if let Some(hit) = self.pool.cache.lookup(&key, Now(now), room, ageing).filter(|hit| hit.fits()) {
+        if let Some(hit) = self.pool.cache.lookup(&key, Now(now), room, ageing).filter(cache::Hit::fits) {
             return Some((hit.answers, room.get(..hit.len)?));
         }
         let cost = self.keys.iter().map(|key| cost(key.secret.algorithm())).sum();

@@ -159,7 +159,11 @@ impl Made {
 
 impl Specials {
     /// Walks what there is to choose from at a name.
-    pub(crate) fn choices<'s>(&'s self, name: Name<'s>, hash: u64) -> impl Iterator<Item = &'s Choice> {
+    pub(crate) fn choices<'s, 'n>(
+        &'s self,
+        name: Name<'n>,
+        hash: u64,
+    ) -> impl Iterator<Item = &'s Choice> + use<'s, 'n> {
         let start = self.by_hash.partition_point(|&(other, _)| other < hash);
         let same =
             self.by_hash.get(start..).unwrap_or(&[]).iter().take_while(move |(other, _)| *other == hash);
