@@ -49,6 +49,8 @@ pub struct Patience {
     pub read: Duration,
     /// A whole transfer.
     pub whole: Duration,
+    /// Times a notification is sent over UDP before nobody is believed to be there.
+    pub notify_tries: u32,
 }
 
 impl Default for Patience {
@@ -57,6 +59,7 @@ impl Default for Patience {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(30),
             whole: Duration::from_secs(2 * 3600),
+            notify_tries: NOTIFY_TRIES,
         }
     }
 }
@@ -302,7 +305,7 @@ async fn transfer(
     }
 }
 
-/// Times a notification is sent over UDP before nobody is believed to be there.
+/// Times a notification is sent over UDP, usually.
 const NOTIFY_TRIES: u32 = 5;
 /// How long the first of them waits for its reply; each after it waits twice as long.
 const NOTIFY_WAIT: Duration = Duration::from_secs(3);
@@ -330,7 +333,7 @@ pub async fn notify(
         };
         let socket = UdpSocket::bind((own, 0)).await?;
         socket.connect(remote.address).await?;
-        told(&socket, &message, id, verifier.as_mut()).await?
+        told(&socket, &message, id, (verifier.as_mut(), patience.notify_tries)).await?
     };
     match Message::parse(&reply).map(|parsed| parsed.rcode()) {
         // RFC 1996 §3.12: whoever does not know what this is will not know it the next time.
@@ -344,11 +347,11 @@ async fn told(
     socket: &UdpSocket,
     message: &[u8],
     id: u16,
-    mut verifier: Option<&mut Verifier>,
+    (mut verifier, tries): (Option<&mut Verifier>, u32),
 ) -> Result<Vec<u8>, Trouble> {
     let mut wait = NOTIFY_WAIT;
     let mut buffer = vec![0; 4096];
-    for _ in 0..NOTIFY_TRIES {
+    for _ in 0..tries {
         // An address that nobody listens at says so here.
         let _ = socket.send(message).await;
         let deadline = tokio::time::Instant::now() + wait;

@@ -13,6 +13,7 @@ mod kept;
 mod power;
 mod refresh;
 mod report;
+mod tell;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     orders: mpsc::UnboundedSender<Order>,
     updates: Arc<Semaphore>,
     pub(crate) incoming: Arc<Semaphore>,
+    /// What there is to tell each secondary.
+    lanes: tell::Lanes,
 }
 
 /// What the configuration says of all zones.
@@ -141,6 +144,7 @@ impl Keeper {
             orders,
             updates: Arc::new(Semaphore::new(UPDATES_MAX)),
             incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
+            lanes: tell::Lanes::default(),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let for_thread = Arc::clone(&shared);
@@ -249,11 +253,15 @@ impl Keeper {
         Ok(last.map(|last| Difference::clone(&last)))
     }
 
-    /// Returns the version of a zone that is served.
+    /// Returns the version of a zone that is served, whether it is looked after here or just a file of a directory.
     pub fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
-        let kept = self.find(apex).ok()?;
-        let served = lock(&kept.served);
-        served.clone()
+        match self.find(apex) {
+            Ok(kept) => lock(&kept.served).clone(),
+            Err(_) => {
+                let live = lock(&self.shared.live).clone().or_else(|| lock(&self.shared.common).base.clone());
+                live.and_then(|zones| zones.get(apex).cloned())
+            }
+        }
     }
 }
 
@@ -379,6 +387,10 @@ impl Shared {
         for kept in begun {
             if kept.is_secondary() {
                 let _ = self.orders.send(Order::Follow(Arc::clone(&kept)));
+            }
+            // Whoever has an older version may have missed the word: RFC 1996 §4.8 has all of them told at a start.
+            if lock(&kept.served).is_some() {
+                self.tell(&kept);
             }
         }
         // Whoever signs knows what is signed already.
@@ -549,7 +561,7 @@ async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>)
                 tokio::spawn(refresh::follow(Arc::clone(shared), kept));
             }
             Order::Tell(kept) => {
-                tokio::spawn(refresh::tell(kept));
+                tell::tell(shared, &kept);
             }
             Order::Update(update) => {
                 let shared = Arc::clone(shared);

@@ -1,4 +1,4 @@
-//! Zones that come from other servers: when they are asked, what becomes of the answer; and telling others of news.
+//! Zones that come from other servers: when they are asked, what becomes of the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -164,23 +164,4 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
         }
     }
     has_heard
-}
-
-/// Tells all secondaries of a zone's version.
-pub(crate) async fn tell(kept: Arc<Kept>) {
-    let Some(zone) = lock(&kept.served).clone() else { return };
-    for remote in kept.plan().notify.clone() {
-        let (kept, zone) = (Arc::clone(&kept), Arc::clone(&zone));
-        tokio::spawn(async move {
-            let (ttl, soa) = zone.soa();
-            let told = transfer::notify(&remote, kept.apex.as_name(), (ttl, soa), Patience::default()).await;
-            let serial = zone.facts().serial;
-            match told {
-                Ok(()) => debug!(zone = %kept.apex, secondary = %remote, serial, "notified"),
-                Err(trouble) => {
-                    warn!(zone = %kept.apex, secondary = %remote, serial, %trouble, "not notified");
-                }
-            }
-        });
-    }
 }

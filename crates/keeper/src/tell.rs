@@ -1,0 +1,126 @@
+//! Telling secondaries of new versions, and of all zones when the server starts: a few at a time to each of them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use fetch::transfer::{self, Patience, Remote, Trouble};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use crate::kept::{Kept, lock};
+use crate::{Shared, folded};
+
+/// Notifications to one server that wait for its reply at a time: a server that starts with 100,000 zones sends no flood.
+const WAITING_MAX: usize = 32;
+/// Notifications in a row without a reply after which a server counts as silent.
+const SILENT_AFTER: u32 = 8;
+
+/// Where a secondary is, and whether it is spoken to over TLS.
+type Place = (SocketAddr, bool);
+
+/// What there is to tell each secondary.
+#[derive(Default)]
+pub(crate) struct Lanes(Mutex<BTreeMap<Place, Lane>>);
+
+/// What there is to tell one secondary, in the order in which it came up. A lane lives as long as somebody works it off.
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<Arc<Kept>>,
+    /// The names of those that wait, so that none waits twice: what is told is the version of the moment.
+    names: BTreeSet<Vec<u8>>,
+}
+
+impl Lanes {
+    /// Adds a zone to the lane of a secondary. Returns whether nobody works the lane off yet.
+    fn add(&self, place: Place, kept: &Arc<Kept>) -> bool {
+        let mut lanes = lock(&self.0);
+        let is_new = !lanes.contains_key(&place);
+        let lane = lanes.entry(place).or_default();
+        if lane.names.insert(folded(kept.apex.as_name())) {
+            lane.waiting.push_back(Arc::clone(kept));
+        }
+        is_new
+    }
+
+    fn next(&self, place: Place) -> Option<Arc<Kept>> {
+        let mut lanes = lock(&self.0);
+        let lane = lanes.get_mut(&place)?;
+        let kept = lane.waiting.pop_front()?;
+        lane.names.remove(&folded(kept.apex.as_name()));
+        Some(kept)
+    }
+
+    /// Ends the lane if nothing is in it. Returns whether it is over.
+    fn end(&self, place: Place) -> bool {
+        let mut lanes = lock(&self.0);
+        let is_over = lanes.get(&place).is_none_or(|lane| lane.waiting.is_empty());
+        if is_over {
+            lanes.remove(&place);
+        }
+        is_over
+    }
+}
+
+fn place_of(remote: &Remote) -> Place {
+    (remote.address, remote.secure.is_some())
+}
+
+/// Has all secondaries of a zone told of the version that is served, soon.
+pub(crate) fn tell(shared: &Arc<Shared>, kept: &Arc<Kept>) {
+    for remote in &kept.plan().notify {
+        let place = place_of(remote);
+        if shared.lanes.add(place, kept) {
+            tokio::spawn(work_off(Arc::clone(shared), place));
+        }
+    }
+}
+
+async fn work_off(shared: Arc<Shared>, place: Place) {
+    let mut under_way: JoinSet<bool> = JoinSet::new();
+    let mut silence: u32 = 0;
+    loop {
+        while under_way.len() < WAITING_MAX {
+            let Some(kept) = shared.lanes.next(place) else { break };
+            // Whoever says nothing is asked once each: it asks itself when it is back.
+            let usual = Patience::default();
+            let patience =
+                if silence >= SILENT_AFTER { Patience { notify_tries: 1, ..usual } } else { usual };
+            under_way.spawn(one(kept, place, patience, silence < SILENT_AFTER));
+        }
+        match under_way.join_next().await {
+            Some(heard) => {
+                let has_heard = heard.unwrap_or(false);
+                silence = if has_heard { 0 } else { silence.saturating_add(1) };
+                if silence == SILENT_AFTER {
+                    warn!(secondary = %place.0, "does not answer notifications; it is told of each zone once more, and no word is said of it");
+                }
+            }
+            None if shared.lanes.end(place) => return,
+            None => {}
+        }
+    }
+}
+
+/// Tells one secondary of one zone. Returns whether it said anything.
+async fn one(kept: Arc<Kept>, place: Place, patience: Patience, is_said: bool) -> bool {
+    let remote = kept.plan().notify.iter().find(|remote| place_of(remote) == place).cloned();
+    let zone = lock(&kept.served).clone();
+    let (Some(remote), Some(zone)) = (remote, zone) else { return true };
+    let (ttl, soa) = zone.soa();
+    let serial = zone.facts().serial;
+    match transfer::notify(&remote, kept.apex.as_name(), (ttl, soa), patience).await {
+        Ok(()) => {
+            debug!(zone = %kept.apex, secondary = %remote, serial, "notified");
+            true
+        }
+        Err(trouble) => {
+            if is_said {
+                warn!(zone = %kept.apex, secondary = %remote, serial, %trouble, "not notified");
+            } else {
+                debug!(zone = %kept.apex, secondary = %remote, serial, %trouble, "not notified");
+            }
+            !matches!(trouble, Trouble::Slow | Trouble::Io(_))
+        }
+    }
+}
