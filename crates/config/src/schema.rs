@@ -1101,7 +1101,8 @@ pub const ROWS: &[Row] = &[
         "[]",
         "most zones are files here",
         "Servers that the zone comes from, in the order in which they are asked: an address and perhaps a port, `tls://` in front of it \
-         for transfers over TLS (RFC 9103) with `#NAME` for the name in the certificate, then `key NAME` and `pin HASH`.",
+         for transfers over TLS (RFC 9103) with `#NAME` for the name in the certificate, then `key NAME`, and over TLS `pin HASH` or \
+         `roots FILE` (what the server proves itself with), `certificate FILE` and `private-key FILE` (what it is shown).",
     ),
     row(
         "zones[].transfer",

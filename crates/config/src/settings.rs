@@ -674,6 +674,12 @@ pub struct RemoteSettings {
     pub key: Option<NameBuf>,
     /// Its keys, as hashes; its certificate counts if there are none.
     pub pins: Vec<[u8; 32]>,
+    /// Authorities that sign its certificate; those that Mozilla trusts if nothing is said.
+    pub roots: Option<PathBuf>,
+    /// What is shown to it: a certificate and its key.
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate; in its own file if nothing is said.
+    pub private_key: Option<PathBuf>,
 }
 
 /// Who may do something with a zone: everything that is set must hold.

@@ -10,7 +10,9 @@ use wire::{NameBuf, Rcode};
 use crate::secure::News;
 
 pub use crate::provider::{Dnscrypt, DnscryptPlan, Odoh, OdohPlan};
-pub use crate::secure::{Proof, Roots, Secure, SecurePlan, Unusable, certificates, pin, pin_text, tls_name};
+pub use crate::secure::{
+    Identity, Proof, Roots, Secure, SecurePlan, Unusable, certificates, pin, pin_text, tls_name,
+};
 
 /// Everything `fetch` needs to know; replaced whole on a reload.
 #[derive(Clone, PartialEq)]

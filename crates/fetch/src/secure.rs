@@ -12,7 +12,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, TrustAnchor, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
@@ -94,6 +94,31 @@ impl News {
     }
 }
 
+/// Who we are to servers that ask for it: a certificate with those that lead to an authority, and its key.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+/// Shows no key.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// Reads both from PEM files; an error says what is not there.
+    pub fn read(chain: &[u8], key: &[u8]) -> Result<Self, &'static str> {
+        let chain = certificates(chain);
+        if chain.is_empty() {
+            return Err("there is no certificate in it");
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| "there is no private key for it")?;
+        Ok(Self { chain, key })
+    }
+}
+
 /// Why no connection can be secured in this way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
@@ -129,13 +154,24 @@ impl fmt::Debug for Secure {
 impl Secure {
     /// Prepares what `plan` says.
     pub fn new(plan: SecurePlan) -> Result<Self, Unusable> {
+        Self::showing(plan, None)
+    }
+
+    /// Prepares what `plan` says; who asks for it is shown who we are.
+    pub fn showing(plan: SecurePlan, identity: Option<&Identity>) -> Result<Self, Unusable> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = Arc::new(Verifier::new(&plan, Arc::clone(&provider))?);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Unusable::Library(error.to_string()))?;
         let demand: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
-        let mut config = builder.dangerous().with_custom_certificate_verifier(demand).with_no_client_auth();
+        let builder = builder.dangerous().with_custom_certificate_verifier(demand);
+        let mut config = match identity {
+            None => builder.with_no_client_auth(),
+            Some(Identity { chain, key }) => builder
+                .with_client_auth_cert(chain.clone(), key.clone_key())
+                .map_err(|error| Unusable::Library(error.to_string()))?,
+        };
         config.alpn_protocols.clone_from(&plan.protocols);
         config.enable_early_data = plan.early_data;
         Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), verifier, news: News::default() })))

@@ -94,3 +94,76 @@ fn we_take_a_zone_from_bind_over_tls() {
     let _bind = Other::bind(&options, &more, &files);
     check_taken(port, &identity);
 }
+
+/// An authority's files in a directory: `ca.pem`, and a certificate for each of two sides.
+fn authority(directory: &std::path::Path) {
+    let authority = testkit::Authority::new();
+    let write =
+        |name: &str, text: &str| std::fs::write(directory.join(name), text).expect("a writable directory");
+    write("ca.pem", &authority.pem());
+    let (certificate, key) = authority.vouch(&[NAME]).pem();
+    write("certificate.pem", &certificate);
+    write("key.pem", &key);
+    let (certificate, key) = authority.vouch_for_client("secondary.example", "Example").pem();
+    write("client.pem", &certificate);
+    write("client.key", &key);
+}
+
+/// Starts one of ours that takes the zone from `port`, with what is said of TLS besides.
+fn taking(port: u16, more: &str, from: &std::path::Path) -> Server {
+    let directory = TempDir::new().expect("a temporary directory");
+    for name in ["ca.pem", "client.pem", "client.key"] {
+        std::fs::copy(from.join(name), directory.path().join(name)).expect("a file");
+    }
+    let zone =
+        format!("{{name: example.org, primaries: [\"tls://127.0.0.1:{port}#{NAME} {more} key {KEY}\"]}}");
+    Server::start_in(directory, &config(&zone, ""))
+}
+
+#[test]
+fn an_authority_of_ones_own_vouches_for_a_primary_and_for_its_secondary() {
+    let directory = directory_with_org();
+    authority(directory.path());
+    let zone = format!("{{name: example.org, file: org, transfer: [\"tls key {KEY}\"]}}");
+    let yaml = config(&zone, "").replace(
+        "listen: [\"@ADDRESS@\"]",
+        "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls, client-certificates: required}]\n\
+         tls: {client-ca: [ca.pem], certificates: [{certificate: certificate.pem, key: key.pem}]}",
+    );
+    let server = Server::start_in(directory, &yaml);
+    let port = server.another().port();
+    let shown = "roots ca.pem certificate client.pem private-key client.key";
+    let secondary = taking(port, shown, server.directory());
+    eventually("the zone here", || secondary.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    // Who shows nothing gets nothing, and whoever trusts other authorities takes nothing.
+    let mut stranger = taking(port, "roots ca.pem", server.directory());
+    stranger.wait_for_log("no transfer");
+    assert!(stranger.dig(&["mail.example.org", "A"]).contains("SERVFAIL"));
+    let mut stranger = taking(port, "certificate client.pem private-key client.key", server.directory());
+    assert!(stranger.wait_for_log("no transfer").contains("not trusted"));
+}
+
+#[test]
+fn we_take_a_zone_from_bind_that_wants_to_see_our_certificate() {
+    if !is_installed("named") {
+        return;
+    }
+    let directory = TempDir::new().expect("a temporary directory");
+    authority(directory.path());
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect("a file");
+    let (ca, certificate, key) = (read("ca.pem"), read("certificate.pem"), read("key.pem"));
+    let port = free_address().port();
+    let more = format!(
+        "{BIND_KEY}\ntls own {{ cert-file \"@DIRECTORY@/certificate.pem\"; key-file \"@DIRECTORY@/key.pem\"; ca-file \"@DIRECTORY@/ca.pem\"; }};\n\
+         zone \"example.org\" {{ type primary; file \"org\"; allow-transfer transport tls {{ key {KEY}; }}; }};\n"
+    );
+    let options = format!("listen-on port {port} tls own {{ 127.0.0.1; }};");
+    let files = [("certificate.pem", certificate.as_str()), ("key.pem", &key), ("ca.pem", &ca), ("org", ORG)];
+    let bind = Other::bind(&options, &more, &files);
+    let shown = "roots ca.pem certificate client.pem private-key client.key";
+    let secondary = taking(port, shown, directory.path());
+    eventually("the zone here", || secondary.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    let mut stranger = taking(port, "roots ca.pem", directory.path());
+    stranger.wait_for_log("no transfer");
+    drop(bind);
+}

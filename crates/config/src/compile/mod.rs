@@ -332,7 +332,7 @@ pub fn compile_again(
         zones.served.as_ref(),
         previous.map(|previous| &previous.signing),
     );
-    zones.plan(settings, (&signing, served.as_ref()), &mut problems);
+    zones.plan(settings, (&signing, served.as_ref()), surroundings, &mut problems);
     let parts = program::Parts {
         settings,
         key: keep.key,

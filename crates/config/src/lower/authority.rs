@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use tsig::{Algorithm, Key};
 use wire::{NameBuf, Rtype};
@@ -47,8 +48,7 @@ const GRANT_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\" or \"tls\
 /// What words an update's grant is made of, besides.
 const UPDATE_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"name NAME\", \"below NAME\" or \"types TYPE,TYPE\"";
 /// What words a server is made of.
-const REMOTE_WORDS: &str =
-    "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, then \"key NAME\" or \"pin HASH\"";
+const REMOTE_WORDS: &str = "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, then \"key NAME\", and over TLS \"pin HASH\", \"roots FILE\", \"certificate FILE\" or \"private-key FILE\"";
 
 /// Reads what follows a word such as `key`.
 fn after<'t, T>(
@@ -98,6 +98,11 @@ fn empty(expected: &str) -> Misread {
     Misread { at: 0..0, message, expected: Some(expected.to_owned()), hint: None }
 }
 
+/// Reads the path of a file; one with spaces cannot be said.
+fn file(text: &str) -> Read<PathBuf> {
+    Ok(PathBuf::from(text))
+}
+
 /// Reads who may do something.
 pub(super) fn grant(text: &str) -> Read<GrantSettings> {
     let mut grant = GrantSettings::default();
@@ -139,7 +144,7 @@ pub(super) fn update(text: &str) -> Read<UpdateSettings> {
 }
 
 /// Reads another server of a zone.
-pub(super) fn remote(text: &str) -> Read<RemoteSettings> {
+fn remote(text: &str) -> Read<RemoteSettings> {
     let mut all = words(text);
     let Some(first) = all.next() else { return Err(empty(REMOTE_WORDS)) };
     let server = notation::server(first.text).map_err(|misread| first.moved(misread))?;
@@ -150,9 +155,16 @@ pub(super) fn remote(text: &str) -> Read<RemoteSettings> {
             tls_name,
             stamp: None,
             ..
-        } => {
-            RemoteSettings { address, over_tls: scheme == Scheme::Tls, tls_name, key: None, pins: Vec::new() }
-        }
+        } => RemoteSettings {
+            address,
+            over_tls: scheme == Scheme::Tls,
+            tls_name,
+            key: None,
+            pins: Vec::new(),
+            roots: None,
+            certificate: None,
+            private_key: None,
+        },
         _ => {
             return Err(
                 first.wrong(format!("\"{}\" is not the address of a server", first.text), REMOTE_WORDS)
@@ -165,9 +177,30 @@ pub(super) fn remote(text: &str) -> Read<RemoteSettings> {
             "pin" if remote.over_tls => {
                 remote.pins.push(after(&word, &mut all, "the hash of a key", notation::pin)?);
             }
-            "pin" => return Err(word.wrong("a key is pinned only over TLS".to_owned(), REMOTE_WORDS)),
-            _ => return Err(unknown(&word, &["key", "pin"], REMOTE_WORDS)),
+            "roots" if remote.over_tls => remote.roots = Some(after(&word, &mut all, "a file", file)?),
+            "certificate" if remote.over_tls => {
+                remote.certificate = Some(after(&word, &mut all, "a file", file)?);
+            }
+            "private-key" if remote.over_tls => {
+                remote.private_key = Some(after(&word, &mut all, "a file", file)?);
+            }
+            "pin" | "roots" | "certificate" | "private-key" => {
+                let message = format!("\"{}\" says something only over TLS (tls://)", word.text);
+                return Err(word.wrong(message, REMOTE_WORDS));
+            }
+            _ => {
+                let known = ["key", "pin", "roots", "certificate", "private-key"];
+                return Err(unknown(&word, &known, REMOTE_WORDS));
+            }
         }
+        if remote.roots.is_some() && !remote.pins.is_empty() {
+            let message = "a key that is pinned needs no authority".to_owned();
+            return Err(word.wrong(message, "\"pin\" or \"roots\", not both"));
+        }
+    }
+    if remote.private_key.is_some() && remote.certificate.is_none() {
+        let message = "there is no certificate that this key could be of".to_owned();
+        return Err(first.wrong(message, "\"certificate FILE\" beside \"private-key FILE\""));
     }
     Ok(remote)
 }
@@ -230,6 +263,17 @@ impl Lowering<'_> {
         read: impl Fn(&str) -> Read<T>,
     ) -> Vec<At<T>> {
         self.list(section, key, |_, _: &Value, scalar: &Scalar| read(&scalar.text))
+    }
+
+    /// Reads other servers of a zone. Files that they name are relative to the file that says so.
+    pub(super) fn remotes(&mut self, section: &Section<'_>, key: &str) -> Vec<At<RemoteSettings>> {
+        let mut remotes = self.texts(section, key, remote);
+        for At { value, span } in &mut remotes {
+            for path in [&mut value.roots, &mut value.certificate, &mut value.private_key] {
+                *path = path.take().map(|path| self.beside(span.file, &path));
+            }
+        }
+        remotes
     }
 
     /// Reports keys that are named and do not exist.

@@ -84,8 +84,8 @@ impl Lowering<'_> {
         let set = self.zone_set(item);
         let make = self.makers(item);
         let choose = self.choices(item, name.as_ref().map(|name| &name.value));
-        let primaries = self.texts(item, "primaries", authority::remote);
-        let notify = self.texts(item, "notify", authority::remote);
+        let primaries = self.remotes(item, "primaries");
+        let notify = self.remotes(item, "notify");
         let transfer = self.texts(item, "transfer", authority::grant);
         let notify_from = self.texts(item, "notify-from", authority::grant);
         let update = self.texts(item, "update", authority::update);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::{Prefix, PrefixSet};
-use fetch::plan::{Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
+use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use fetch::transfer::Remote;
 use tsig::Keys;
 use wire::NameBuf;
@@ -16,6 +16,8 @@ use zone::{Zone, Zones};
 use super::{Kept, ZonePlans, folded};
 use crate::compile::prefix_set;
 use crate::diagnostic::Problem;
+use crate::load::Surroundings;
+use crate::lower::io_text;
 use crate::settings::{
     CatalogWord, GrantSettings, ReachSettings, RemoteSettings, SerialWord, Settings, ZoneSettings,
 };
@@ -103,6 +105,7 @@ impl ZonePlans {
         &mut self,
         settings: &Settings,
         (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
+        surroundings: &dyn Surroundings,
         problems: &mut Vec<Problem>,
     ) {
         let mut files: BTreeMap<Vec<u8>, &Kept> = BTreeMap::new();
@@ -122,7 +125,7 @@ impl ZonePlans {
                 Some(_) => SignedHere::File,
             };
             let current = if here.is_file() { signed_last(zone, signed) } else { written(zone, file) };
-            plan(zone, settings, (current, here), problems)
+            plan(zone, settings, (current, here), (surroundings, problems))
         });
         self.plans = plans.collect();
         self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
@@ -156,11 +159,11 @@ fn plan(
     zone: &ZoneSettings,
     settings: &Settings,
     ((current, source), signed): ((Option<Arc<Zone>>, u64), SignedHere),
-    problems: &mut Vec<Problem>,
+    (surroundings, problems): (&dyn Surroundings, &mut Vec<Problem>),
 ) -> ZonePlan {
     let apex = zone.name.value;
     let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
-        all.iter().filter_map(|server| remote(server, settings, problems)).collect()
+        all.iter().filter_map(|server| remote(server, settings, surroundings, problems)).collect()
     };
     let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
     // Whoever the zone comes from may say that there is more.
@@ -227,12 +230,46 @@ fn grant(settings: &GrantSettings) -> Grant {
 }
 
 /// Returns another server as transfers need it.
-fn remote(at: &At<RemoteSettings>, settings: &Settings, problems: &mut Vec<Problem>) -> Option<Remote> {
-    let RemoteSettings { address, over_tls, tls_name, key, pins } = &at.value;
+fn remote(
+    at: &At<RemoteSettings>,
+    settings: &Settings,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Option<Remote> {
+    let RemoteSettings { address, over_tls, tls_name, key, pins, roots, certificate, private_key } =
+        &at.value;
     let secure = if *over_tls {
         let name = tls_name.clone().unwrap_or_else(|| address.ip().to_string());
-        let proof =
-            if pins.is_empty() { Proof::Authorities(Roots::Mozilla) } else { Proof::Keys(pins.clone()) };
+        let mut read = |path: &PathBuf, what: &str| {
+            let read = surroundings.read(path);
+            read.map_err(|error| {
+                let message = format!("\"{}\" cannot be read: {}", path.display(), io_text(&error));
+                problems.push(Problem::error(at.span, message).expected(format!("a file with {what} (PEM)")));
+            })
+            .ok()
+        };
+        let proof = match roots {
+            _ if !pins.is_empty() => Proof::Keys(pins.clone()),
+            None => Proof::Authorities(Roots::Mozilla),
+            Some(path) => {
+                let found = fetch::plan::certificates(&read(path, "certificates of authorities")?);
+                Proof::Authorities(Roots::Own(found.into()))
+            }
+        };
+        let identity = match certificate {
+            None => None,
+            Some(path) => {
+                let chain = read(path, "a certificate")?;
+                let key = read(private_key.as_ref().unwrap_or(path), "its private key")?;
+                match Identity::read(&chain, &key) {
+                    Ok(identity) => Some(identity),
+                    Err(why) => {
+                        problems.push(Problem::error(at.span, format!("\"{}\": {why}", path.display())));
+                        return None;
+                    }
+                }
+            }
+        };
         let plan = SecurePlan {
             name: tls_name_of(&name)?,
             proof,
@@ -240,7 +277,7 @@ fn remote(at: &At<RemoteSettings>, settings: &Settings, problems: &mut Vec<Probl
             protocols: vec![b"dot".to_vec()],
             early_data: false,
         };
-        match Secure::new(plan) {
+        match Secure::showing(plan, identity.as_ref()) {
             Ok(secure) => Some(secure),
             Err(unusable) => {
                 problems.push(Problem::error(at.span, unusable.to_string()));
