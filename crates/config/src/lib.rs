@@ -31,6 +31,6 @@ pub use compile::{
     CachePlan, Listening, Plans, compile, compile_again, devices, listening, routes, watched, workers,
 };
 pub use diagnostic::{Diagnostic, Severity};
-pub use import::{Dialect, Imported, import};
+pub use import::{Dialect, Imported, NameServer, import, import_name_server};
 pub use load::{Loaded, Surroundings, System, Telling, built_in, load, load_in, load_text};
 pub use settings::{NeedsRestart, Settings, diff};

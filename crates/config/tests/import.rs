@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{Diagnostic, Dialect, Imported, System};
+use config::{Diagnostic, Dialect, Imported, NameServer, System};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name).join("config.yaml")
@@ -52,6 +52,41 @@ fn every_plugin_of_oxidns_becomes_something_of_ours() {
     check_text("oxidns", &imported.text);
     // Its lists are binary: they are written, and it is loaded, by the test of the whole server.
     check_text("oxidns-dat", &import(Dialect::Oxidns, "oxidns-dat").text);
+}
+
+/// Imports what an authoritative server is told, loads what comes of it, and compares it and what was said.
+fn check_name_server(server: NameServer, name: &str, file: &str) {
+    let path = fixture(name).with_file_name(file);
+    let lines = |found: &[Diagnostic]| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
+    let imported = match config::import_name_server(server, &path, &System) {
+        Ok(imported) => imported,
+        Err(found) => panic!("{}", lines(&found)),
+    };
+    check_it_loads(name, &imported.text);
+    let said =
+        lines(&imported.warnings).replace(&format!("{}/", path.parent().expect("a directory").display()), "");
+    let said: String = said.lines().map(|line| format!("# {line}\n")).collect();
+    check_text(name, &format!("{}\n# What was said:\n{said}", imported.text));
+}
+
+#[test]
+fn what_knot_is_told_is_told_to_us() {
+    check_name_server(NameServer::Knot, "knot", "knot.conf");
+}
+
+#[test]
+fn what_nsd_is_told_and_has_listed_is_told_to_us() {
+    check_name_server(NameServer::Nsd, "nsd", "nsd.conf");
+}
+
+#[test]
+fn what_bind_is_told_is_told_to_us() {
+    check_name_server(NameServer::Bind, "bind", "named.conf");
+}
+
+#[test]
+fn what_erldns_is_told_is_told_to_us() {
+    check_name_server(NameServer::Erldns, "erldns", "sys.config");
 }
 
 fn check_refused(dialect: Dialect, text: &str, expect: &[&str]) {
@@ -140,4 +175,103 @@ plugins:
             "c.yaml:20:85: error: what is downloaded here is a list of a set: let a plugin \"download\" name its file",
         ],
     );
+}
+
+fn check_name_server_refused(server: NameServer, text: &str, expect: &[&str]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c");
+    std::fs::write(&path, text).expect("the file can be written");
+    let found = config::import_name_server(server, &path, &System).expect_err("it cannot be expressed");
+    let prefix = format!("{}/", directory.path().display());
+    let lines: Vec<String> = found.iter().map(|found| found.line().replace(&prefix, "")).collect();
+    assert_eq!(lines, expect);
+}
+
+#[test]
+fn what_knot_has_and_we_have_not_is_an_error_at_its_line() {
+    let text = "server:
+    listen: /run/knot.sock
+    sise: 1
+acl:
+  - id: a
+    key: k
+    deny: on
+  - id: q
+    action: query
+zone:
+  - domain: example.org
+    acl: [ a, q, nobody ]
+    dnssec-validation: on
+    module: mod-dnstap/x
+  - domain: EXAMPLE.org
+";
+    let expect = [
+        "c:2:13: error: a Unix socket is one of \"local-sockets\" here",
+        "c:3:5: error: Knot's server has no setting \"sise\" that is known here",
+        "c:9:13: error: \"action: query\" cannot be carried over: \"allow\" says for the whole server who may ask",
+        "c:12:12: error: an ACL that denies by key or protocol cannot be carried over: nobody may anything unless it is said",
+        "c:12:18: error: there is no ACL \"nobody\"",
+        "c:13:24: error: \"dnssec-validation\" cannot be carried over: what comes from a primary is believed as it is signed by key or TLS",
+        "c:14:13: error: there is no module \"mod-dnstap/x\"",
+        "c:14:13: error: \"mod-dnstap/x\" cannot be carried over",
+        "c:15:13: error: zone \"EXAMPLE.org\" is there twice",
+    ];
+    check_name_server_refused(NameServer::Knot, text, &expect);
+}
+
+#[test]
+fn what_nsd_has_and_we_have_not_is_an_error_at_its_line() {
+    let text = "server:
+  port: many
+zone:
+  name: a.example
+  request-xfr: 192.0.2.1
+zone:
+  name: b.example
+  zonefile: b
+  allow-query: 192.0.2.0/24 NOKEY
+  include-pattern: none
+  provide-xfr: somewhere NOKEY
+";
+    let expect = [
+        "c:2:9: error: \"many\" is no whole number",
+        "c:4:9: error: zone \"a.example\" has neither a file nor a primary",
+        "c:5:3: error: \"request-xfr\" takes an address and a key, or NOKEY",
+        "c:9:3: error: \"allow-query\" of a zone cannot be carried over: \"allow\" says for the whole server who may ask",
+        "c:10:20: error: there is no pattern \"none\"",
+        "c:11:16: error: \"somewhere\" is no address",
+    ];
+    check_name_server_refused(NameServer::Nsd, text, &expect);
+}
+
+#[test]
+fn what_bind_has_and_we_have_not_is_an_error_at_its_line() {
+    let text = "options { recursion yes; response-policy { zone rpz; }; };
+zone a.example { type stub; };
+zone b.example { type primary; file b; allow-transfer { nobody; }; update-policy { deny k zonesub; }; };
+zone c.example { type secondary; primaries { 192.0.2.1 tls ephemeral; }; }
+";
+    let expect = [
+        "c:1:11: error: \"recursion\" without \"forwarders\" cannot be carried over: nothing here asks the root servers",
+        "c:1:26: error: \"response-policy\" cannot be carried over: \"sets\" read response policy zones from files",
+        "c:2:23: error: a zone of type \"stub\" cannot be carried over",
+        "c:3:57: error: there is no list of addresses \"nobody\"",
+        "c:3:84: error: \"deny\" cannot be carried over: nobody may anything unless it is granted",
+        "c:4:1: error: a \";\" is missing behind this",
+        "c:4:60: error: \"tls ephemeral\" proves nothing: whoever answers would be believed",
+    ];
+    check_name_server_refused(NameServer::Bind, text, &expect);
+}
+
+#[test]
+fn what_erldns_has_and_we_have_not_is_an_error_at_its_line() {
+    let text =
+        "[{erldns, [{packet_pipeline, [erldns_questions, our_stage]}, {zones, #{path => \"z/a.json\"}}]}].\n";
+    let expect = [
+        "c:1:49: error: the stage \"our_stage\" cannot be carried over",
+        "c:1:80: error: a single file cannot be carried over: put it into a directory of its own",
+    ];
+    check_name_server_refused(NameServer::Erldns, text, &expect);
+    let expect = ["c:1:25: error: this is no Erlang term"];
+    check_name_server_refused(NameServer::Erldns, "[{erldns, [{listeners, [}]}].\n", &expect);
 }

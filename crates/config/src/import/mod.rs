@@ -1,9 +1,11 @@
-//! Configurations of mosdns v5 and of OxiDNS (once ForgeDNS), turned into ours.
+//! Configurations of other programs, turned into ours: of mosdns v5 and OxiDNS (once ForgeDNS) here, of servers that are
+//! authoritative for zones in `authority`.
 //!
 //! Never guesses: what behaves otherwise here gets a comment beside it, and what cannot be said here is an error at its
 //! line. Where the two programs read the same text differently, each is taken at its own word.
 
 mod args;
+mod authority;
 mod executors;
 mod matchers;
 mod outbound;
@@ -22,6 +24,8 @@ use std::path::{Path, PathBuf};
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::Surroundings;
 use crate::source::{At, Span};
+
+pub use self::authority::{NameServer, import_name_server};
 
 use self::args::Args;
 use self::plugins::{Declared, Plugin};

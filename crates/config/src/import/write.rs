@@ -10,6 +10,8 @@ const WIDTH: usize = 110;
 pub(super) enum Out {
     /// One value; quoted when it has to be.
     Text(String),
+    /// Yes or no.
+    Flag(bool),
     /// Several lines, kept as they are.
     Block(String),
     /// One below the other.
@@ -75,6 +77,16 @@ impl Map {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Returns what is there under a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Noted> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, noted)| noted)
+    }
+
+    /// Adds what another one has.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
 }
 
 impl From<Map> for Out {
@@ -115,6 +127,9 @@ fn after(out: &mut String, value: &Out, indent: usize) {
     match value {
         Out::Text(text) => {
             let _ = writeln!(out, " {}", quoted(text));
+        }
+        Out::Flag(flag) => {
+            let _ = writeln!(out, " {flag}");
         }
         Out::Block(text) => {
             out.push_str(" |\n");
