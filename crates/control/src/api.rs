@@ -139,6 +139,8 @@ pub enum ZoneWhat {
     Thaw,
     /// Say what changed since its file, or with the last transfer.
     Diff,
+    /// Print the version that is served.
+    Print,
 }
 
 /// How a zone is.
@@ -310,10 +312,22 @@ pub enum Response {
     Zones(Vec<Zone>),
     /// To [`Request::Zone`] with [`ZoneWhat::Diff`]: a line for each record, with `-` or `+` in front.
     ZoneDiff(Vec<String>),
+    /// To [`Request::Zone`] with [`ZoneWhat::Print`]: one response after the other, until one is the last.
+    ZoneRecords(ZoneRecords),
     /// To [`Request::Zone`]: it is done, or has begun.
     ZoneDone(ZoneDone),
     /// The request was not carried out.
     Error(Failure),
+}
+
+/// Some of the records of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneRecords {
+    /// Lines of a zone file, each with its end.
+    pub text: String,
+    /// Whether nothing comes after it.
+    pub is_last: bool,
 }
 
 /// What became of an order about zones.
@@ -401,6 +415,7 @@ impl Response {
             Self::Zones(it) => to_json(it),
             Self::ZoneDiff(it) => to_json(it),
             Self::ZoneDone(it) => to_json(it),
+            Self::ZoneRecords(it) => to_json(it),
             Self::Status(it) => to_json(it),
             Self::Stats(it) => to_json(it),
             Self::Metrics(it) => to_json(it),

@@ -61,10 +61,35 @@ fn explain(error: &io::Error) -> String {
 
 /// Sends `request` to the first of `paths` where a server listens and waits for its response.
 pub fn ask(paths: &[PathBuf], request: &Request, patience: Duration) -> Result<Response, AskError> {
+    let mut response = None;
+    ask_for_all(paths, request, patience, |first| {
+        response = Some(first);
+        More::No
+    })?;
+    response.ok_or_else(|| AskError::Unreadable("it is empty".to_owned()))
+}
+
+/// Whether another response to the same request is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// This one was the last.
+    No,
+    /// There is another one.
+    Yes,
+}
+
+/// Sends `request` to the first of `paths` where a server listens and hands each response to `take`, which says whether there
+/// is another one.
+pub fn ask_for_all(
+    paths: &[PathBuf],
+    request: &Request,
+    patience: Duration,
+    take: impl FnMut(Response) -> More,
+) -> Result<(), AskError> {
     let mut tried = Vec::new();
     for path in paths {
         match UnixStream::connect(path) {
-            Ok(stream) => return converse(path, stream, request, patience),
+            Ok(stream) => return converse(path, stream, request, patience, take),
             Err(error) => tried.push((path.clone(), error)),
         }
     }
@@ -76,15 +101,24 @@ fn converse(
     mut stream: UnixStream,
     request: &Request,
     patience: Duration,
-) -> Result<Response, AskError> {
+    mut take: impl FnMut(Response) -> More,
+) -> Result<(), AskError> {
     let broke = |error| AskError::Io(path.to_owned(), error);
     stream.set_read_timeout(Some(patience)).map_err(broke)?;
     stream.set_write_timeout(Some(patience)).map_err(broke)?;
     stream.write_all(to_json_line(request).as_bytes()).map_err(broke)?;
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    BufReader::new(stream.take(RESPONSE_OCTETS_MAX)).read_line(&mut line).map_err(broke)?;
-    if line.is_empty() {
-        return Err(broke(io::ErrorKind::UnexpectedEof.into()));
+    loop {
+        line.clear();
+        (&mut reader).take(RESPONSE_OCTETS_MAX).read_line(&mut line).map_err(broke)?;
+        if line.is_empty() {
+            return Err(broke(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let response =
+            serde_json::from_str(&line).map_err(|error| AskError::Unreadable(error.to_string()))?;
+        if take(response) == More::No {
+            return Ok(());
+        }
     }
-    serde_json::from_str(&line).map_err(|error| AskError::Unreadable(error.to_string()))
 }

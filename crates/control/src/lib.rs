@@ -10,5 +10,5 @@ pub mod client;
 pub mod metrics;
 pub mod server;
 
-pub use client::ask;
-pub use server::{Operator, Socket, serve};
+pub use client::{More, ask, ask_for_all};
+pub use server::{Operator, Parts, Socket, serve};

@@ -28,7 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub trait Operator: Send + Sync + 'static {
     /// Does what `request` says and returns what came of it.
     fn carry_out(&self, request: Request) -> Response;
+
+    /// Begins what is answered in parts; `None` for what is not. The next part is asked for when the client has taken the one
+    /// before, on a blocking thread.
+    fn begin(&self, request: &Request) -> Option<Parts> {
+        let _ = request;
+        None
+    }
 }
+
+/// Responses to one request, one after the other.
+pub type Parts = Box<dyn Iterator<Item = Response> + Send>;
 
 /// The bound socket. Removes its file when dropped.
 #[derive(Debug)]
@@ -127,12 +137,42 @@ async fn try_converse(stream: &mut UnixStream, operator: Arc<dyn Operator>, own_
         let response = match serde_json::from_slice::<Request>(&line) {
             Ok(request) => {
                 let operator = Arc::clone(&operator);
-                let work = tokio::task::spawn_blocking(move || operator.carry_out(request));
-                work.await.unwrap_or_else(|_| Response::error("the server could not carry this out"))
+                let work = tokio::task::spawn_blocking(move || match operator.begin(&request) {
+                    Some(parts) => Begun::Parts(parts),
+                    None => Begun::Done(operator.carry_out(request)),
+                });
+                match work.await {
+                    Ok(Begun::Parts(parts)) => {
+                        say_all(&mut writer, parts).await?;
+                        continue;
+                    }
+                    Ok(Begun::Done(response)) => response,
+                    Err(_) => Response::error("the server could not carry this out"),
+                }
             }
             Err(error) => Response::error(format!("not a request: {error}")),
         };
         say(&mut writer, &response).await?;
+    }
+}
+
+/// What became of a request.
+enum Begun {
+    Done(Response),
+    Parts(Parts),
+}
+
+/// Says one part after the other; only one is in memory.
+async fn say_all(writer: &mut (impl AsyncWriteExt + Unpin), mut parts: Parts) -> io::Result<()> {
+    loop {
+        let work = tokio::task::spawn_blocking(move || {
+            let part = parts.next();
+            (parts, part)
+        });
+        let (rest, part) = work.await.map_err(io::Error::other)?;
+        let Some(part) = part else { return Ok(()) };
+        say(writer, &part).await?;
+        parts = rest;
     }
 }
 

@@ -121,8 +121,9 @@ pub(crate) enum Command {
 pub(crate) enum ZoneCommand {
     /// Check a zone's file and print every mistake at once.
     Check(ZoneCheckArgs),
-    /// Print a zone as it is served: every record on a line of its own, in canonical order.
-    Print(ZoneFileArgs),
+    /// Print a zone as it is served, from its file or from the running server: every record on a line of its own, in
+    /// canonical order.
+    Print(ZonePrintArgs),
     /// Sign a zone's file with keys of a directory.
     ///
     /// Keys that are entry points sign the keys, others the rest; where there is only one kind, it signs everything.
@@ -145,6 +146,22 @@ pub(crate) enum ZoneCommand {
     Thaw(ZoneNameArgs),
     /// Show what has changed in a zone since its file, or with its last transfer.
     Diff(ZoneNameArgs),
+}
+
+/// Which zone to print.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZonePrintArgs {
+    /// The master file, or the name of a zone of the running server: what is no file is a name.
+    #[arg(value_name = "FILE or NAME")]
+    pub(crate) what: String,
+    /// The name of the zone in the file [default: what the file is called, without `.zone`, `.db`, `.txt` or `db.`].
+    #[arg(long, value_name = "NAME", conflicts_with = "served")]
+    pub(crate) name: Option<String>,
+    /// Print the zone of the running server even if there is a file of that name.
+    #[arg(long)]
+    pub(crate) served: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Which zone of the running server, or all.
@@ -614,6 +631,15 @@ pub(crate) enum Program {
     /// OxiDNS, which once was ForgeDNS.
     #[value(alias = "forgedns")]
     Oxidns,
+    /// Knot DNS 3.
+    Knot,
+    /// NSD 4.
+    Nsd,
+    /// BIND 9.
+    #[value(alias = "named")]
+    Bind,
+    /// erldns.
+    Erldns,
 }
 
 /// Arguments of `completions`.

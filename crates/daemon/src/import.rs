@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use config::{Dialect, System};
+use config::{Dialect, NameServer, System, import, import_name_server};
 
 use crate::cli::{ImportArgs, Program};
 use crate::inspect::{Origin, human};
@@ -12,12 +12,16 @@ use crate::out;
 
 /// Runs `gannet import`.
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
-    let dialect = match args.program {
-        Program::Mosdns => Dialect::Mosdns,
-        Program::Oxidns => Dialect::Oxidns,
-    };
     let origin = Origin::File(args.file.clone());
-    let imported = match config::import(dialect, &args.file, &System) {
+    let made = match args.program {
+        Program::Mosdns => import(Dialect::Mosdns, &args.file, &System),
+        Program::Oxidns => import(Dialect::Oxidns, &args.file, &System),
+        Program::Knot => import_name_server(NameServer::Knot, &args.file, &System),
+        Program::Nsd => import_name_server(NameServer::Nsd, &args.file, &System),
+        Program::Bind => import_name_server(NameServer::Bind, &args.file, &System),
+        Program::Erldns => import_name_server(NameServer::Erldns, &args.file, &System),
+    };
+    let imported = match made {
         Ok(imported) => imported,
         Err(found) => {
             out::complain(human(&origin, &found).trim_end());

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
+use control::More;
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{
@@ -102,6 +103,27 @@ pub(crate) fn zone(args: &RemoteArgs, what: api::ZoneWhat, name: Option<&str>) -
     ask(args, &Request::Zone(order), WORK_PATIENCE)
 }
 
+/// Runs `gannet zone print` for the running server.
+pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
+    let order = api::ZoneOrder { what: api::ZoneWhat::Print, name: Some(name.to_owned()) };
+    let mut outcome = out::FINE;
+    let take = |response: Response| {
+        outcome = show(&response, args.output.json);
+        match response {
+            Response::ZoneRecords(part) if !part.is_last => More::Yes,
+            _ => More::No,
+        }
+    };
+    let paths = socket_paths(&args.socket);
+    match control::ask_for_all(&paths, &Request::Zone(order), WORK_PATIENCE, take) {
+        Ok(()) => outcome,
+        Err(why) => {
+            out::complain(&why.to_string());
+            out::negative()
+        }
+    }
+}
+
 /// Runs `gannet status`.
 pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
     ask(args, &Request::Status, LOOK_PATIENCE)
@@ -171,6 +193,7 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::SetList(items) => (items_text(items), true),
         Response::Zones(zones) => (zones_text(zones), true),
         Response::ZoneDiff(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), true),
+        Response::ZoneRecords(part) => (part.text.clone(), true),
         Response::ZoneDone(done) => (format!("{}\n", done.message), true),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),

@@ -10,9 +10,12 @@ use config::{Severity, System, zones};
 use control::api::ZoneWhat;
 use wire::{HashKey, NameBuf};
 
-use crate::cli::{ZoneCheckArgs, ZoneCommand, ZoneFileArgs};
+use crate::cli::{ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};
 use crate::inspect::human_of;
 use crate::{out, remote};
+
+/// Octets of text that are printed at once.
+const PART_OCTETS: usize = 64 << 10;
 
 /// Runs `gannet zone …`.
 pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
@@ -77,8 +80,14 @@ fn check(args: &ZoneCheckArgs) -> ExitCode {
     if checked.zone.is_none() || (args.strict && has_warnings) { out::negative() } else { out::FINE }
 }
 
-fn print(args: &ZoneFileArgs) -> ExitCode {
-    let Some((_, checked)) = read(args) else { return out::negative() };
+fn print(args: &ZonePrintArgs) -> ExitCode {
+    let file = std::path::PathBuf::from(&args.what);
+    // A path is a file, there or not; a name that no file has is a zone's.
+    if args.served || (args.name.is_none() && !args.what.contains('/') && !file.is_file()) {
+        return remote::zone_print(&args.remote, &args.what);
+    }
+    let args = ZoneFileArgs { file, name: args.name.clone() };
+    let Some((_, checked)) = read(&args) else { return out::negative() };
     let Some(zone) = checked.zone else {
         out::complain(human_of(&args.file.display().to_string(), &checked.diagnostics).trim_end());
         return out::negative();
@@ -87,6 +96,11 @@ fn print(args: &ZoneFileArgs) -> ExitCode {
     zone.for_each_record(|owner, rtype, ttl, rdata| {
         let data = wire::rdata::display(rtype, rdata, 0..rdata.len());
         let _ = writeln!(text, "{owner} {ttl} IN {rtype} {data}");
+        // A large zone is not written twice into memory.
+        if text.len() >= PART_OCTETS {
+            out::print(&text);
+            text.clear();
+        }
     });
     out::print(&text);
     out::FINE

@@ -1,10 +1,13 @@
 //! Zones on their way to and from other servers: transfers, notifications, updates, with keys and without.
 
 mod catalogs;
+mod imported;
 mod keys;
+mod libraries;
 mod operators;
 mod over_tls;
 mod signed;
+mod told;
 mod transfers;
 mod updates;
 

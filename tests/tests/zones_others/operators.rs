@@ -1,6 +1,6 @@
-//! What the operator has done to zones of the running server.
+//! What the operator sees of zones of the running server, and has done to them.
 
-use testkit::eventually;
+use testkit::{Server, eventually};
 
 use super::*;
 
@@ -34,4 +34,50 @@ fn the_operator_has_zones_frozen_compared_and_taken_anew() {
     assert!(follower.command(&["zone", "retransfer", "example.org"]).status.success());
     let mut follower = follower;
     follower.wait_for_log("transferred by AXFR");
+}
+
+/// Returns what `gannet zone print` prints.
+fn printed(server: &Server, what: &[&str]) -> String {
+    let output = server.command(&[&["zone", "print"], what].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_version_that_is_served_is_printed_whole() {
+    let server = primary(&format!("update: [\"key {KEY}\"], transfer: [loopback]"), "");
+    let (is_done, said) = nsupdate(&server, "update add new.example.org 60 A 192.0.2.99");
+    assert!(is_done, "{said}");
+    // What is printed is what is transferred: the update is in it, and it does not end early.
+    let as_given = records(&server.dig(&["example.org", "AXFR"]));
+    let lines = records(&printed(&server, &["example.org"]));
+    assert_eq!(lines, as_given);
+    assert!(lines.contains(&"new.example.org. 60 IN A 192.0.2.99".to_owned()), "{lines:?}");
+    // What it prints is a zone file.
+    std::fs::write(server.directory().join("example.org"), printed(&server, &["example.org"]))
+        .expect("a file");
+    let again = printed(&server, &["./example.org"]);
+    assert_eq!(records(&again), lines);
+    assert_eq!(records(&printed(&server, &["--served", "example.org"])), lines);
+    let follower = secondary(&format!("\"{}\"", server.address()), "");
+    eventually("the zone", || follower.dig(&["new.example.org", "A"]).contains("192.0.2.99"));
+    assert_eq!(records(&printed(&follower, &["example.org"])), lines);
+    let output = server.command(&["zone", "print", "example.net"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("there is no zone \"example.net.\""), "{said}");
+}
+
+#[test]
+fn a_zone_of_many_parts_is_printed_whole_and_one_that_is_not_loaded_not_at_all() {
+    let directory = directory_with_org();
+    let many = "$GENERATE 1-20000 host-$ A 10.${0,0,d}.0.1\n".replace("10.${0,0,d}.0.1", "192.0.2.7");
+    let text = format!("$TTL 60\n@ SOA ns admin 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n{many}");
+    std::fs::write(directory.path().join("many"), text).expect("a file");
+    let zones = "{name: many.example, file: many}\n  - {name: example.net, primaries: [127.0.0.1:1]}";
+    let server = Server::start_in(directory, &config(zones, ""));
+    assert_eq!(records(&printed(&server, &["many.example"])).len(), 20_003);
+    let output = server.command(&["zone", "print", "example.net"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("is not loaded"), "{said}");
 }

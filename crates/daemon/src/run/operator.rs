@@ -737,6 +737,15 @@ pub(crate) enum Which<'a> {
 }
 
 impl Operator for Running {
+    fn begin(&self, request: &Request) -> Option<control::Parts> {
+        match request {
+            Request::Zone(order) if order.what == api::ZoneWhat::Print => {
+                Some(zones::print(&self.keeper, order))
+            }
+            _ => None,
+        }
+    }
+
     fn carry_out(&self, request: Request) -> Response {
         match request {
             Request::Reload => Response::Reload(self.reload()),

@@ -1,13 +1,18 @@
 //! What the operator can do with zones while the server runs.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use control::api::{self, Response, ZoneOrder, ZoneWhat};
 use keeper::{Keeper, Role};
 use wire::{Name, NameBuf};
-use zone::Difference;
 use zone::rows::Rows;
+use zone::{Difference, Order, Zone};
 
 /// Lines of a difference that are shown.
 const LINES_MAX: usize = 10_000;
+/// Octets of text in one part of a zone that is printed; a name's records may go beyond it.
+const PART_OCTETS: usize = 64 << 10;
 
 fn parse(name: &str) -> Result<NameBuf, String> {
     NameBuf::from_text(name).map_err(|error| format!("\"{name}\" is no name of a zone: {error}"))
@@ -65,11 +70,57 @@ fn try_carry_out(keeper: &Keeper, order: &ZoneOrder) -> Result<Response, String>
             keeper.freeze(named(order)?.as_name(), false)?;
             done("the zone may change")
         }
+        // It comes in parts: see `print`.
+        ZoneWhat::Print => return Err("a zone is printed in parts".to_owned()),
         ZoneWhat::Diff => {
             let difference = keeper.difference(named(order)?.as_name())?;
             Response::ZoneDiff(difference.map_or_else(Vec::new, |difference| lines(&difference)))
         }
     })
+}
+
+/// Begins to print the version of a zone that is served.
+pub(super) fn print(keeper: &Keeper, order: &ZoneOrder) -> control::Parts {
+    let begun = named(order).and_then(|apex| {
+        keeper.zone(apex.as_name()).ok_or_else(|| match keeper.report(Some(apex.as_name())).is_empty() {
+            true => format!("there is no zone \"{apex}\""),
+            false => {
+                format!("zone \"{apex}\" is not loaded, or has expired: see \"gannet zone status {apex}\"")
+            }
+        })
+    });
+    match begun {
+        Ok(zone) => Box::new(Printed { order: zone.order(), zone, next: 0, is_over: false }),
+        Err(why) => Box::new(std::iter::once(Response::error(why))),
+    }
+}
+
+/// A zone on its way to the operator: one version from the first record to the last, whatever becomes of it meanwhile.
+struct Printed {
+    zone: Arc<Zone>,
+    order: Order,
+    next: usize,
+    is_over: bool,
+}
+
+impl Iterator for Printed {
+    type Item = Response;
+
+    fn next(&mut self) -> Option<Response> {
+        if self.is_over {
+            return None;
+        }
+        let mut text = String::new();
+        while self.next < self.order.len() && text.len() < PART_OCTETS {
+            for record in self.zone.records_at(&self.order, self.next) {
+                let data = wire::rdata::display(record.rtype, record.rdata, 0..record.rdata.len());
+                let _ = writeln!(text, "{} {} IN {} {data}", record.owner(), record.ttl, record.rtype);
+            }
+            self.next += 1;
+        }
+        self.is_over = self.next >= self.order.len();
+        Some(Response::ZoneRecords(api::ZoneRecords { text, is_last: self.is_over }))
+    }
 }
 
 fn shown(report: keeper::ZoneReport) -> api::Zone {
