@@ -131,7 +131,7 @@ pub(crate) fn transfer(bytes: &[u8]) {
 
 /// An update, by somebody who may change everything.
 pub(crate) fn update(bytes: &[u8]) {
-    let zone = zone();
+    let zone = Arc::new(zone());
     if let Ok(Some(updated)) = carry_out(&zone, &KEY, bytes, &|_, _| true, (SerialPolicy::Increment, 0)) {
         assert!(is_newer(updated.zone.facts().serial, SERIAL));
         check_step(&zone, &updated.difference, &updated.zone);

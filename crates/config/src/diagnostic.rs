@@ -198,6 +198,11 @@ impl Problem {
         matches!(self.place, Meant::Text(at) if at == span)
     }
 
+    /// Returns whether it says the same of the same place.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.order() == other.order() && self.message == other.message
+    }
+
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -180,8 +180,13 @@ pub fn find(path: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.path == path)
 }
 
+/// Where templates of zones stand.
+const ZONE_TEMPLATE: &str = "zone-templates.*";
+
 /// Returns the rows directly below `parent`, in the order of the manual.
 pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
+    // What a template says, a zone says.
+    let parent = if parent == ZONE_TEMPLATE { "zones[]" } else { parent };
     ROWS.iter().filter(move |row| row.is_child_of(parent))
 }
 
@@ -1003,10 +1008,16 @@ pub const ROWS: &[Row] = &[
     },
     unset("zones[].name", Kind::One(Value::Text { word: None }), "The name of the zone, such as `example.org`."),
     unset(
+        "zones[].like",
+        Kind::One(Value::Label),
+        "A template of `zone-templates`: what it says holds where the zone says nothing itself.",
+    ),
+    unset(
         "zones[].file",
         Kind::One(Value::Path),
         "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one. \
-         A zone that comes from other servers has `primaries` instead.",
+         A zone that comes from other servers has `primaries` instead. `{name}` in it stands for the zone's name, in lower case \
+         and without a dot at the end.",
     ),
     unset(
         "zones[].set",
@@ -1162,6 +1173,25 @@ pub const ROWS: &[Row] = &[
         "Makes the zone a catalog: `consumer` serves the zones that are listed in it, from the same primaries and for the same \
          clients as the catalog itself; `producer` makes it from the zones that name it in `catalog`.",
     ),
+    Row {
+        path: "zone-templates",
+        kind: Kind::Named("zone template"),
+        default: Some("{}"),
+        reason: "zones have nothing in common",
+        apply: Apply::Reload,
+        text: "What zones have in common: items of `zones` and zones that are added while the server runs (`gannet zone add`) take it \
+               over with `like`.",
+        unbound: &[],
+    },
+    Row {
+        path: "zone-templates.*",
+        kind: Kind::Section,
+        default: None,
+        reason: "",
+        apply: Apply::Reload,
+        text: "Anything that an item of `zones` may say, but for `name` and `like`.",
+        unbound: &[],
+    },
     Row {
         path: "zone-directories",
         kind: Kind::Items,

@@ -256,6 +256,8 @@ pub struct Settings {
     pub local: Vec<LocalName>,
     /// Zones that are served, in the order of the file.
     pub zones: Vec<ZoneSettings>,
+    /// Whether there are zones, or may be, that were added while the server ran; no file says so.
+    pub has_added_zones: bool,
     /// How the server signs zones, in the order of the file.
     pub signing: Vec<Arc<SigningPolicy>>,
     /// Directories whose files are zones, in the order of the file.

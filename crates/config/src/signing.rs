@@ -9,7 +9,7 @@ use dnssec::rollover::Announce;
 use dnssec::tree::SerialPolicy;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, ZonemdHash};
 use wire::{Name, NameBuf};
-use zone::{Zone, Zones};
+use zone::{Change, Zone, Zones};
 
 /// How the server signs a zone and looks after its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,17 +132,17 @@ pub(crate) fn compile(
     let Some(written) = written else { return (SigningPlans::default(), None) };
     let mut zones = Vec::new();
     let mut signed = BTreeMap::new();
-    let mut served = Arc::clone(written);
+    let mut made = Vec::new();
     for Wanted { apex, policy, changes } in wanted {
         let source = written.get(apex.as_name()).filter(|_| !changes).map(Arc::clone);
         if changes || source.is_some() {
             zones.push(ToSign { apex, policy, source });
         }
         let known = previous.and_then(|previous| previous.last(apex.as_name()));
-        served = Arc::new(match known.filter(|_| !changes) {
-            Some(known) => served.with_replaced(Arc::clone(known)),
+        made.push(match known.filter(|_| !changes) {
+            Some(known) => Change::Serve(Arc::clone(known)),
             // One that changes is served by who keeps it.
-            None => served.with_unloaded(apex.as_name()),
+            None => Change::Unload(apex),
         });
         if let Some(known) = known {
             signed.insert(key_of(apex.as_name()), Arc::clone(known));
@@ -165,6 +165,7 @@ pub(crate) fn compile(
             return (plans, Some(Arc::clone(before)));
         }
     }
+    let served = if made.is_empty() { Arc::clone(written) } else { Arc::new(written.with_all(made)) };
     let plans = SigningPlans { zones, signed, served: Some((Arc::clone(written), Arc::clone(&served))) };
     (plans, Some(served))
 }

@@ -1,6 +1,7 @@
 //! The files a configuration was read from, and places in them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Which file, by its place in [`Sources`]: files are numbered in the order in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,18 +97,18 @@ impl Source {
 
 /// Every file read, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<Arc<Source>>);
 
 impl Sources {
     /// Adds a file. More files than a number fits share the last one; the include limit is far below.
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
-        self.0.push(Source::new(path.to_owned(), text));
+        self.0.push(Arc::new(Source::new(path.to_owned(), text)));
         FileId((self.0.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
     }
 
     /// Returns the file; `None` for what no file says.
     pub fn file(&self, file: FileId) -> Option<&Source> {
-        self.0.get(usize::from(file.0))
+        self.0.get(usize::from(file.0)).map(Arc::as_ref)
     }
 
     /// Returns what is written at a place, in one line; `None` for what no file says.
@@ -118,7 +119,7 @@ impl Sources {
 
     /// Returns all files.
     pub fn files(&self) -> impl Iterator<Item = &Source> {
-        self.0.iter()
+        self.0.iter().map(Arc::as_ref)
     }
 
     /// Returns "line 3", or "conf.d/a.yaml line 3" when `at` is in another file than `from`.

@@ -119,7 +119,7 @@ enum Origin {
 }
 
 impl Scalar {
-    #[cfg(test)]
+    /// Returns a text that stands, or seems to stand, at a place.
     pub(crate) fn straight(text: String, span: Span) -> Self {
         Self { text, is_refused: false, origin: Origin::Straight(span) }
     }

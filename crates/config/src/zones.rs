@@ -1,5 +1,6 @@
 //! Zones from their files: what is wrong with each, with its place, and what is served when a file cannot be used.
 
+mod added;
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use crate::settings::{Settings, Transfers, ZoneFormat};
 use crate::signing::SigningPolicy;
 use crate::source::Span;
 
+pub use added::{Addition, Planner, explain};
 pub use plan::{SignedHere, ZonePlan};
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
@@ -34,6 +36,17 @@ struct Kept {
     /// Every file that was read, and its stamp. Empty when the zones are older than their file.
     files: Vec<(PathBuf, u64)>,
     zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
+}
+
+impl Kept {
+    /// Returns whether this is what is wanted, and its files are as they were.
+    fn is_current(&self, wanted: &Wanted, surroundings: &dyn Surroundings) -> bool {
+        let is_same =
+            |(path, stamp): &(PathBuf, u64)| surroundings.stamp(path).is_ok_and(|now| now == *stamp);
+        !self.files.is_empty()
+            && (&self.wanted.file, &self.wanted.contexts) == (&wanted.file, &wanted.contexts)
+            && self.files.iter().all(is_same)
+    }
 }
 
 /// What the configuration wants of a file.
@@ -83,6 +96,8 @@ pub struct ZonePlans {
     others: Vec<NameBuf>,
     /// What is to become of each zone that is configured by its name and in no set, in the order of the configuration.
     pub plans: Arc<[ZonePlan]>,
+    /// Plans zones that are added while the server runs; absent before anything is compiled.
+    pub planner: Option<Arc<Planner>>,
     /// Keys that sign messages between servers.
     pub keys: Keys,
     /// How many transfers there may be.
@@ -274,15 +289,7 @@ pub(crate) fn compile(
         previous.into_iter().flat_map(|previous| &previous.kept).map(|old| (old.wanted.key(), old)).collect();
     for wanted in wanted {
         let old = before.get(&wanted.key()).copied();
-        let is_current = |old: &&Kept| {
-            !old.files.is_empty()
-                && (&old.wanted.file, &old.wanted.contexts) == (&wanted.file, &wanted.contexts)
-                && old
-                    .files
-                    .iter()
-                    .all(|(path, stamp)| surroundings.stamp(path).is_ok_and(|now| now == *stamp))
-        };
-        if let Some(old) = old.filter(is_current) {
+        if let Some(old) = old.filter(|old| old.is_current(&wanted, surroundings)) {
             kept.push(Kept { wanted, ..old.clone() });
             continue;
         }
@@ -526,6 +533,9 @@ impl ZonePlans {
         sets: &Sets,
         problems: &mut Vec<Problem>,
     ) {
+        if settings.has_added_zones && self.served.is_none() && self.is_same {
+            self.served = Some(Arc::new(Zones::new(key, Vec::new())));
+        }
         let is_plain = |zones: &Arc<Zones>| !zones.are_for_clients() && zones.rotates() == settings.rotate;
         let has_specials = settings.zones.iter().any(|zone| !zone.make.is_empty() || !zone.choose.is_empty());
         if self.is_same && !has_specials && self.served.iter().chain(self.sets.values()).all(is_plain) {
@@ -561,6 +571,10 @@ impl ZonePlans {
             all.insert(set, Arc::new(if settings.rotate { zones.rotating() } else { zones }));
         }
         self.served = all.remove(&None);
+        if settings.has_added_zones && self.served.is_none() {
+            let none = Zones::new(key, Vec::new());
+            self.served = Some(Arc::new(if settings.rotate { none.rotating() } else { none }));
+        }
         self.sets = all.into_iter().filter_map(|(set, zones)| Some((set?, zones))).collect();
         // A directory may have no zone yet; policies name its set all the same.
         for directory in settings.zone_directories.iter().filter_map(|directory| directory.set.as_ref()) {

@@ -46,6 +46,65 @@ pub enum Request {
     ZoneRoll(ZoneRoll),
     /// Do something with a zone, or with all of them.
     Zone(ZoneOrder),
+    /// Serve more zones, from now on and after a restart.
+    ZoneAdd(ZoneAdd),
+    /// Take zones out that were added.
+    ZoneRemove(ZoneNames),
+    /// Make what a file says the next version of a zone.
+    ZoneLoad(ZoneLoad),
+}
+
+/// Which zones are to be added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneAdd {
+    /// Their names.
+    pub zones: Vec<String>,
+    /// What is said of each, as at an item of the setting `zones`, in YAML.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub options: String,
+}
+
+/// Which zones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneNames {
+    /// Their names.
+    pub zones: Vec<String>,
+}
+
+/// What a zone is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneLoad {
+    /// The zone.
+    pub zone: String,
+    /// A master file, which the server reads once.
+    pub file: String,
+}
+
+/// What became of zones that were to be added or removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZonesChanged {
+    /// How many were.
+    pub done: usize,
+    /// What is to be told of some of those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<ZoneNote>,
+    /// The others, and why not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<ZoneNote>,
+}
+
+/// Something about a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneNote {
+    /// The zone.
+    pub zone: String,
+    /// What there is to say.
+    pub text: String,
 }
 
 /// Which zone.
@@ -169,6 +228,9 @@ pub struct Zone {
     pub history: usize,
     /// Octets of its journal.
     pub journal_octets: u64,
+    /// Whether it was added while the server ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_added: bool,
     /// The catalog that it came with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
@@ -314,8 +376,10 @@ pub enum Response {
     ZoneDiff(Vec<String>),
     /// To [`Request::Zone`] with [`ZoneWhat::Print`]: one response after the other, until one is the last.
     ZoneRecords(ZoneRecords),
-    /// To [`Request::Zone`]: it is done, or has begun.
+    /// To [`Request::Zone`] and [`Request::ZoneLoad`]: it is done, or has begun.
     ZoneDone(ZoneDone),
+    /// To [`Request::ZoneAdd`] and [`Request::ZoneRemove`].
+    ZonesChanged(ZonesChanged),
     /// The request was not carried out.
     Error(Failure),
 }
@@ -416,6 +480,7 @@ impl Response {
             Self::ZoneDiff(it) => to_json(it),
             Self::ZoneDone(it) => to_json(it),
             Self::ZoneRecords(it) => to_json(it),
+            Self::ZonesChanged(it) => to_json(it),
             Self::Status(it) => to_json(it),
             Self::Stats(it) => to_json(it),
             Self::Metrics(it) => to_json(it),

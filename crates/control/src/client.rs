@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::api::{Request, Response, to_json_line};
 
-/// Octets of a response, so that a confused server cannot fill our memory.
-const RESPONSE_OCTETS_MAX: u64 = 16 << 20;
+/// Octets of a response, so that a confused server cannot fill our memory; hundreds of thousands of zones have reports.
+const RESPONSE_OCTETS_MAX: u64 = 256 << 20;
 
 /// Why there is no response.
 #[derive(Debug)]

@@ -146,6 +146,62 @@ pub(crate) enum ZoneCommand {
     Thaw(ZoneNameArgs),
     /// Show what has changed in a zone since its file, or with its last transfer.
     Diff(ZoneNameArgs),
+    /// Serve more zones, from now on and after a restart.
+    ///
+    /// What is said with --with is what an item of the setting `zones` may say; `like` names one of `zone-templates`. A zone of
+    /// which nothing is said is served when `gannet zone load` has given it records.
+    Add(ZoneAddArgs),
+    /// Take zones out that were added, and forget what was kept of them.
+    Remove(ZoneRemoveArgs),
+    /// Make what a master file says the next version of a zone.
+    ///
+    /// The server reads the file once. If its serial is not newer, the zone gets the next one.
+    Load(ZoneLoadArgs),
+}
+
+/// Which zones to add.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneAddArgs {
+    /// The names of the zones.
+    #[arg(value_name = "NAME", required_unless_present = "from")]
+    pub(crate) names: Vec<String>,
+    /// A list of zones: a name on each line, perhaps with a template behind it; `-` for standard input.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) from: Option<PathBuf>,
+    /// The template they take their settings from.
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(crate) like: Option<String>,
+    /// Their settings, in YAML: `file: /srv/example.org.zone`, or several in braces.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) with: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which zones to remove.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneRemoveArgs {
+    /// The names of the zones.
+    #[arg(value_name = "NAME", required_unless_present = "from")]
+    pub(crate) names: Vec<String>,
+    /// A list of zones: a name on each line; `-` for standard input.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) from: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What a zone is to be.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneLoadArgs {
+    /// The name of the zone.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The master file, which the server must be able to read.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Which zone to print.

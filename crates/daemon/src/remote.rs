@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{
     DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs,
-    SetNameArgs, SocketArgs, StatsArgs,
+    SetNameArgs, SocketArgs, StatsArgs, ZoneAddArgs, ZoneLoadArgs, ZoneRemoveArgs,
 };
 use crate::{explain, out};
 
@@ -195,6 +195,7 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::ZoneDiff(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), true),
         Response::ZoneRecords(part) => (part.text.clone(), true),
         Response::ZoneDone(done) => (format!("{}\n", done.message), true),
+        Response::ZonesChanged(changed) => (changed_text(changed), changed.refused.is_empty()),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explain::text(explained), true),
@@ -221,6 +222,143 @@ fn keys_text(zone: &api::ZoneKeys) -> String {
     text
 }
 
+/// Names that one request has at most, in octets: a request is a line of 16 KiB.
+const NAMES_OCTETS_MAX: usize = 8 << 10;
+
+/// Adds or removes zones, in as many requests as it takes; what came of each is added up.
+fn change_zones(args: &RemoteArgs, names: &[String], request: impl Fn(Vec<String>) -> Request) -> ExitCode {
+    let mut all = api::ZonesChanged::default();
+    let mut rest = names;
+    while !rest.is_empty() {
+        let mut octets = 0;
+        let fits = |name: &&String| {
+            // Quotation marks and a comma.
+            octets += name.len() + 3;
+            octets <= NAMES_OCTETS_MAX
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (now, later) = rest.split_at(count);
+        rest = later;
+        match control::ask(&socket_paths(&args.socket), &request(now.to_vec()), WORK_PATIENCE) {
+            Ok(Response::ZonesChanged(changed)) => {
+                all.done += changed.done;
+                all.notes.extend(changed.notes);
+                all.refused.extend(changed.refused);
+            }
+            Ok(other) => return show(&other, args.output.json),
+            Err(error) => {
+                out::complain(&error.to_string());
+                return out::negative();
+            }
+        }
+    }
+    show(&Response::ZonesChanged(all), args.output.json)
+}
+
+/// Reads a list of zones: one on each line, perhaps with a template behind it.
+fn read_list(file: &Path) -> Result<Vec<(String, Option<String>)>, String> {
+    let text = match file.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => std::fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| format!("cannot read \"{}\": {error}", file.display()))?;
+    let mut list = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line.split('#').next().unwrap_or("").split_ascii_whitespace();
+        let Some(name) = words.next() else { continue };
+        let like = words.next().map(str::to_owned);
+        if let Some(word) = words.next() {
+            let line = number + 1;
+            return Err(format!(
+                "{}:{line}: \"{word}\" cannot stand here (expected NAME, or NAME TEMPLATE)",
+                file.display()
+            ));
+        }
+        list.push((name.to_owned(), like));
+    }
+    Ok(list)
+}
+
+/// Returns what is said of zones, with their template.
+fn said(like: Option<&str>, with: Option<&str>) -> String {
+    let with = with.map_or("", str::trim);
+    match (like, with.strip_prefix('{')) {
+        (None, _) => with.to_owned(),
+        (Some(like), Some(rest)) => format!("{{like: {like}, {rest}"),
+        (Some(like), None) => format!("like: {like}\n{with}"),
+    }
+}
+
+/// Runs `gannet zone add`.
+pub(crate) fn zone_add(args: &ZoneAddArgs) -> ExitCode {
+    let mut groups: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
+    groups.entry(args.like.clone()).or_default().extend(args.names.iter().cloned());
+    if let Some(file) = &args.from {
+        let list = match read_list(file) {
+            Ok(list) => list,
+            Err(why) => {
+                out::complain(&why);
+                return out::negative();
+            }
+        };
+        for (name, like) in list {
+            groups.entry(like.or_else(|| args.like.clone())).or_default().push(name);
+        }
+    }
+    let mut outcome = out::FINE;
+    for (like, names) in groups.iter().filter(|(_, names)| !names.is_empty()) {
+        let options = said(like.as_deref(), args.with.as_deref());
+        let done = change_zones(&args.remote, names, |zones| {
+            Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone() })
+        });
+        if done != out::FINE {
+            outcome = done;
+        }
+    }
+    outcome
+}
+
+/// Runs `gannet zone remove`.
+pub(crate) fn zone_remove(args: &ZoneRemoveArgs) -> ExitCode {
+    let mut names = args.names.clone();
+    if let Some(file) = &args.from {
+        match read_list(file) {
+            Ok(list) => names.extend(list.into_iter().map(|(name, _)| name)),
+            Err(why) => {
+                out::complain(&why);
+                return out::negative();
+            }
+        }
+    }
+    change_zones(&args.remote, &names, |zones| Request::ZoneRemove(api::ZoneNames { zones }))
+}
+
+/// Runs `gannet zone load`.
+pub(crate) fn zone_load(args: &ZoneLoadArgs) -> ExitCode {
+    // The server has another working directory.
+    let file = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
+    let Some(file) = file.to_str() else {
+        out::complain(&format!("\"{}\" is no path that can be sent", file.display()));
+        return out::negative();
+    };
+    let load = api::ZoneLoad { zone: args.name.clone(), file: file.to_owned() };
+    ask(&args.remote, &Request::ZoneLoad(load), WORK_PATIENCE)
+}
+
+fn changed_text(changed: &api::ZonesChanged) -> String {
+    let mut text = match changed.done {
+        1 => "1 zone\n".to_owned(),
+        done => format!("{done} zones\n"),
+    };
+    for note in &changed.notes {
+        let _ = writeln!(text, "{}: {}", out::escaped(&note.zone), out::escaped(&note.text));
+    }
+    for note in &changed.refused {
+        let _ = writeln!(text, "{}: not done: {}", out::escaped(&note.zone), out::escaped(&note.text));
+    }
+    text
+}
+
 fn zones_text(zones: &[api::Zone]) -> String {
     let mut text = String::new();
     for zone in zones {
@@ -237,6 +375,9 @@ fn zones_text(zones: &[api::Zone]) -> String {
         }
         if zone.history > 0 {
             let _ = write!(text, "  {} versions back", zone.history);
+        }
+        if zone.is_added {
+            text.push_str("  added");
         }
         if let Some(catalog) = &zone.catalog {
             let _ = write!(text, "  from {catalog}");

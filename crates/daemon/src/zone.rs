@@ -31,6 +31,9 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
         ZoneCommand::Freeze(args) => remote::zone(&args.remote, ZoneWhat::Freeze, Some(&args.name)),
         ZoneCommand::Thaw(args) => remote::zone(&args.remote, ZoneWhat::Thaw, Some(&args.name)),
         ZoneCommand::Diff(args) => remote::zone(&args.remote, ZoneWhat::Diff, Some(&args.name)),
+        ZoneCommand::Add(args) => remote::zone_add(args),
+        ZoneCommand::Remove(args) => remote::zone_remove(args),
+        ZoneCommand::Load(args) => remote::zone_load(args),
     }
 }
 

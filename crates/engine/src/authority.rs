@@ -32,6 +32,9 @@ const MESSAGE_OCTETS_MAX: usize = 65_535;
 
 /// Looks after zones: has their history, hears of news, carries out updates. Never blocks.
 pub trait Keeper: Send + Sync {
+    /// Returns who may do what with a zone; nobody anything where there is nothing.
+    fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>>;
+
     /// Returns the steps from one version to another, oldest first; nothing if not all of them are there.
     fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>>;
 
@@ -123,18 +126,10 @@ pub struct Authority {
     pub zones: Arc<Zones>,
     /// Keys by name.
     pub keys: Keys,
-    /// Rights by the names of zones, in lower case; who is not there has none.
-    pub rights: Arc<HashMap<Vec<u8>, Arc<Rights>>>,
     /// Looks after the zones.
     pub keeper: Arc<dyn Keeper>,
     /// Bounds transfers.
     pub places: Arc<Places>,
-}
-
-impl Authority {
-    fn rights(&self, apex: Name<'_>) -> Option<&Rights> {
-        self.rights.get(apex.to_folded().as_bytes()).map(Arc::as_ref)
-    }
 }
 
 /// Counts transfers under way, so that they cannot take all of a server.
@@ -513,8 +508,8 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
     let Some(served) = authority.zones.at(question.qname).filter(|_| question.qclass == Class::IN) else {
         return sent.refuse(Rcode::NOTAUTH, Some((EdeCode::NOT_AUTHORITATIVE, "not a zone of this server")));
     };
-    let grants = authority.rights(question.qname).map_or(&[][..], |rights| &rights.transfer);
-    if !sent.holds(grants) {
+    let rights = authority.keeper.rights(question.qname);
+    if !rights.is_some_and(|rights| sent.holds(&rights.transfer)) {
         return sent.refuse(Rcode::REFUSED, PROHIBITED);
     }
     let Some(zone) = served else {
@@ -589,7 +584,7 @@ fn notify(authority: &Authority, sent: &Sent<'_>) -> Outcome {
     if question.qtype != Rtype::SOA {
         return sent.refuse(Rcode::NOTIMP, None);
     }
-    let rights = authority.rights(question.qname).filter(|_| question.qclass == Class::IN);
+    let rights = authority.keeper.rights(question.qname).filter(|_| question.qclass == Class::IN);
     let (Some(rights), true) = (rights, authority.zones.at(question.qname).is_some()) else {
         return sent.refuse(Rcode::NOTAUTH, None);
     };
@@ -611,7 +606,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     if question.qtype != Rtype::SOA {
         return sent.refuse(Rcode::FORMERR, None);
     }
-    let rights = authority.rights(question.qname).filter(|_| question.qclass == Class::IN);
+    let rights = authority.keeper.rights(question.qname).filter(|_| question.qclass == Class::IN);
     let (Some(rights), Some(served)) = (rights, authority.zones.at(question.qname)) else {
         return sent.refuse(Rcode::NOTAUTH, None);
     };

@@ -6,38 +6,37 @@ use config::settings::CatalogWord;
 use config::zones::ZonePlan;
 use wire::HashKey;
 use zone::Difference;
-use zone::catalog::{members, produce};
+use zone::catalog::{Member, members, produce};
 use zone::serial::SerialPolicy;
 
-use crate::ByName;
-use crate::kept::{Kept, lock};
+use crate::kept::{Kept, Origin, lock};
 
-/// Returns what is to become of each member of a catalog, and its label there. A catalog that is broken has the members it
-/// had: what is served of it is the last version that could be read, so that members stay.
-pub(crate) fn members_of(catalog: &Kept) -> Vec<(Arc<ZonePlan>, Vec<u8>)> {
+/// Returns the members of a catalog. One that is broken has the members it had: what is served of it is the last version that
+/// could be read, so that members stay.
+pub(crate) fn members_of(catalog: &Kept) -> Arc<[Member]> {
     // RFC 9432 §5.1: members stay also when the catalog expires.
-    let Some(zone) = lock(&catalog.current).zone.clone() else { return Vec::new() };
-    let template = catalog.plan();
+    let Some(zone) = lock(&catalog.current).zone.clone() else { return Arc::from([]) };
     let mut last = lock(&catalog.last_members);
     match members(&zone) {
-        Ok(members) => *last = members,
+        Ok(members) => *last = members.into(),
         Err(bad) => {
             tracing::error!(catalog = %catalog.apex, %bad, "the catalog is not used; its members stay as they were");
         }
     }
-    let plans = last.iter().map(|member| {
-        let plan = ZonePlan {
-            apex: member.zone,
-            zone: None,
-            file: None,
-            source: 0,
-            catalog_role: None,
-            member_of: None,
-            ..ZonePlan::clone(&template)
-        };
-        (Arc::new(plan), member.id.clone())
-    });
-    plans.collect()
+    Arc::clone(&last)
+}
+
+/// Returns what is to become of a member of a catalog.
+pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan) -> ZonePlan {
+    ZonePlan {
+        apex: member.zone,
+        zone: None,
+        file: None,
+        source: 0,
+        catalog_role: None,
+        member_of: None,
+        ..catalog.clone()
+    }
 }
 
 /// Returns the label of a zone in catalogs that are made here: it depends on nothing but the name (FNV-1a).
@@ -49,12 +48,14 @@ fn label(name: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the catalogs anew whose members have changed, and returns them.
-pub(crate) fn produce_all(zones: &ByName, plans: &[ZonePlan], key: HashKey, now: u64) -> Vec<Arc<Kept>> {
+pub(crate) fn produce_all(zones: &[Arc<Kept>], key: HashKey, now: u64) -> Vec<Arc<Kept>> {
     let mut made = Vec::new();
-    for catalog in zones.values().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
-        let listed = plans.iter().filter_map(|plan| {
-            let (of, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
-            debug_assert!(*of == catalog.apex);
+    for catalog in zones.iter().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
+        // Members of other catalogs are listed there.
+        let own = zones.iter().filter(|kept| !matches!(kept.origin, Origin::Member { .. }));
+        let listed = own.filter_map(|kept| {
+            let plan = kept.plan();
+            let (_, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
             Some((
                 plan.apex,
                 label(plan.apex.as_name().to_folded().as_bytes()),

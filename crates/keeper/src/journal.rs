@@ -42,7 +42,7 @@ pub type Source = u64;
 #[derive(Default)]
 pub struct Found {
     /// The newest version.
-    pub zone: Option<Zone>,
+    pub zone: Option<Arc<Zone>>,
     /// Steps that lead to it, oldest first, without a gap.
     pub history: Vec<Arc<Difference>>,
     /// When the primary was last heard of, in seconds since 1970.
@@ -99,7 +99,8 @@ pub fn file_name(apex: Name<'_>) -> String {
     if name == "." { "%root.".to_owned() } else { name }
 }
 
-fn entry(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+/// Returns an entry.
+pub(crate) fn entry(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     let len = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
     let mut entry = Vec::with_capacity(HEAD + len);
     entry.extend_from_slice(&(len as u64).to_be_bytes());
@@ -121,7 +122,7 @@ fn checksum(length: &[u8], rest: &[u8]) -> u32 {
 }
 
 /// Splits the first entry off; `None` if it is not whole.
-fn split(octets: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn split(octets: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (length, rest) = octets.split_first_chunk::<8>()?;
     let (sum, rest) = rest.split_first_chunk::<4>()?;
     let len = usize::try_from(u64::from_be_bytes(*length)).ok()?;
@@ -267,13 +268,13 @@ impl Journal {
         let rows = Rows::parse(reader.octets()?)?;
         let zone = difference::build(self.apex.as_name(), key, (soa.0, &soa.1), &rows).ok()?;
         self.number = number;
-        *found = Found { zone: Some(zone), heard, source, ..Found::default() };
+        *found = Found { zone: Some(Arc::new(zone)), heard, source, ..Found::default() };
         Some(())
     }
 
     fn take_step(&self, step: Difference, source: Source, key: HashKey, found: &mut Found) {
         let Some(zone) = &found.zone else { return };
-        match step.apply(zone, &key) {
+        match step.apply_sharing(zone, &key) {
             Ok(new) => {
                 found.zone = Some(new);
                 if source != 0 {
@@ -326,7 +327,7 @@ impl Journal {
             ],
         );
         // First the base: the steps in the log are in it already.
-        self.replace(&self.base, &base)?;
+        replace(&*self.disk, &self.base, &base)?;
         self.number = number;
         self.begin_log(history)
     }
@@ -334,23 +335,28 @@ impl Journal {
     fn begin_log(&self, history: &[Arc<Difference>]) -> io::Result<u64> {
         let mut log = entry(BASE, &[&self.number.to_be_bytes(), &(history.len() as u64).to_be_bytes()]);
         log.extend(history.iter().flat_map(|step| step_entry(step, 0)));
-        self.replace(&self.log, &log)?;
+        replace(&*self.disk, &self.log, &log)?;
         Ok(log.len() as u64)
-    }
-
-    /// Puts a file in place of another: after a loss of power there is one or the other.
-    fn replace(&self, name: &str, octets: &[u8]) -> io::Result<()> {
-        let new = format!("{name}.new");
-        self.disk.create(&new, octets)?;
-        self.disk.sync(&new)?;
-        self.disk.rename(&new, name)?;
-        self.disk.sync_names()
     }
 
     /// Forgets the zone.
     pub fn remove(&self) -> io::Result<()> {
-        self.disk.remove(&self.base)?;
-        self.disk.remove(&self.log)?;
+        self.unlink()?;
         self.disk.sync_names()
     }
+
+    /// Forgets the zone, for sure only after the next [`Disk::sync_names`].
+    pub(crate) fn unlink(&self) -> io::Result<()> {
+        self.disk.remove(&self.base)?;
+        self.disk.remove(&self.log)
+    }
+}
+
+/// Puts a file in place of another: after a loss of power there is one or the other.
+pub(crate) fn replace(disk: &dyn Disk, name: &str, octets: &[u8]) -> io::Result<()> {
+    let new = format!("{name}.new");
+    disk.create(&new, octets)?;
+    disk.sync(&new)?;
+    disk.rename(&new, name)?;
+    disk.sync_names()
 }

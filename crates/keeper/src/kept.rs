@@ -11,7 +11,7 @@ use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
 use zone::serial::is_newer;
 use zone::update::{Updated, update};
-use zone::{Difference, Zone};
+use zone::{Change, Difference, Zone};
 
 use crate::disk::Disk;
 use crate::history::History;
@@ -20,6 +20,29 @@ use crate::journal::{Found, Journal, Source};
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends the process, so a poisoned lock is never seen.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why there is a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The configuration says so.
+    Configured,
+    /// The operator added it while the server ran.
+    Added,
+    /// A catalog lists it.
+    Member {
+        /// The catalog.
+        catalog: NameBuf,
+        /// Its label there.
+        id: Vec<u8>,
+    },
+}
+
+impl Origin {
+    /// Returns whether this catalog lists it.
+    pub(crate) fn is_member_of(&self, apex: &NameBuf) -> bool {
+        matches!(self, Self::Member { catalog, .. } if catalog == apex)
+    }
 }
 
 /// One zone.
@@ -43,10 +66,9 @@ pub(crate) struct Kept {
     /// Whether the whole zone is to be taken over, whatever its serial.
     pub(crate) wants_whole: AtomicBool,
     pub(crate) is_gone: AtomicBool,
-    /// The catalog that it is a member of, and its label there.
-    pub(crate) member: Option<(NameBuf, Vec<u8>)>,
+    pub(crate) origin: Origin,
     /// If it is a catalog, the members of the last version that could be read.
-    pub(crate) last_members: Mutex<Vec<zone::catalog::Member>>,
+    pub(crate) last_members: Mutex<Arc<[zone::catalog::Member]>>,
 }
 
 /// What changes with a zone's versions.
@@ -78,7 +100,7 @@ impl Kept {
     /// Opens the zone's files and decides which version is served.
     pub(crate) fn open(
         plan: &Arc<ZonePlan>,
-        member: Option<(NameBuf, Vec<u8>)>,
+        origin: Origin,
         key: HashKey,
         disk: &Arc<dyn Disk>,
         now: u64,
@@ -103,7 +125,7 @@ impl Kept {
         let kept = Self {
             apex,
             current: Mutex::new(Current {
-                zone: found.zone.map(Arc::new),
+                zone: found.zone,
                 journal,
                 has_base,
                 log_octets: found.log_octets,
@@ -122,14 +144,37 @@ impl Kept {
             notified_by: Mutex::new(None),
             wants_whole: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
-            member,
-            last_members: Mutex::default(),
+            origin,
+            last_members: Mutex::new(Arc::from([])),
         };
         let mut current = lock(&kept.current);
         kept.take_file(&mut current, plan, key, now);
         kept.show(&current, now);
         drop(current);
         kept
+    }
+
+    /// Takes what the configuration says of the zone now, and its file.
+    pub(crate) fn replan(&self, plan: &Arc<ZonePlan>, key: HashKey, now: u64) -> Taken {
+        *lock(&self.plan) = Arc::clone(plan);
+        let mut current = lock(&self.current);
+        let taken = self.take_file(&mut current, plan, key, now);
+        self.show(&current, now);
+        taken
+    }
+
+    /// Returns what becomes of the zone among those that are served.
+    pub(crate) fn change(&self) -> Change {
+        match lock(&self.served).clone() {
+            Some(zone) => Change::Serve(zone),
+            None => Change::Unload(self.apex),
+        }
+    }
+
+    /// The zone is not looked after any more.
+    pub(crate) fn end(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+        self.poke.notify_one();
     }
 
     pub(crate) fn plan(&self) -> Arc<ZonePlan> {
@@ -207,8 +252,8 @@ impl Kept {
             let next = plan.rights.serial.next(before, now);
             let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
             let difference = Difference { new_soa, ..difference };
-            match difference.apply(&old, &key) {
-                Ok(zone) => self.commit(current, vec![difference], Arc::new(zone), plan, now),
+            match difference.apply_sharing(&old, &key) {
+                Ok(zone) => self.commit(current, vec![difference], zone, plan, now),
                 Err(misfit) => {
                     tracing::error!(zone = %self.apex, %misfit, "the zone's file is not taken");
                     return Taken::Same;
@@ -325,6 +370,39 @@ impl Kept {
         self.show(&current, now);
     }
 
+    /// Makes a zone that the operator has given the current version; it is on disk when this returns. Returns whether there is
+    /// a new version.
+    pub(crate) fn take_given(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, String> {
+        let plan = self.plan();
+        let mut current = lock(&self.current);
+        if current.is_frozen {
+            return Err(format!("zone \"{}\" is frozen", self.apex));
+        }
+        let (steps, zone) = match current.zone.clone() {
+            None => (Vec::new(), Arc::new(new)),
+            Some(old) => {
+                let difference = Difference::between(&old, &new, &key);
+                let (before, after) = (old.facts().serial, new.facts().serial);
+                if is_newer(after, before) {
+                    (vec![Arc::new(difference)], Arc::new(new))
+                } else if difference.is_empty() && difference.old_soa == difference.new_soa {
+                    return Ok(false);
+                } else {
+                    // Secondaries take only what is newer.
+                    let next = plan.rights.serial.next(before, now);
+                    let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
+                    let difference = Difference { new_soa, ..difference };
+                    let zone = difference.apply_sharing(&old, &key).map_err(|misfit| misfit.to_string())?;
+                    (vec![Arc::new(difference)], zone)
+                }
+            }
+        };
+        self.write(&mut current, &steps, &zone, &plan, 0)
+            .map_err(|error| format!("it cannot be kept: {error}"))?;
+        self.accept(&mut current, steps, zone, &plan, now);
+        Ok(true)
+    }
+
     /// Carries out an update; it is on disk when this returns NOERROR. Returns whether there is a new version.
     pub(crate) fn update(
         &self,
@@ -348,7 +426,7 @@ impl Kept {
                 // RFC 2136 §3.5: first it is certain, then it is so.
                 match self.write(&mut current, &steps, &zone, &plan, 0) {
                     Ok(()) => {
-                        self.accept(&mut current, steps, Arc::new(zone), &plan, now);
+                        self.accept(&mut current, steps, zone, &plan, now);
                         (Rcode::NOERROR, true)
                     }
                     Err(error) => {
@@ -404,12 +482,19 @@ impl Kept {
         let plan = self.plan();
         let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
         for step in &steps {
-            zone = Arc::new(step.apply(&zone, &key)?);
+            zone = step.apply_sharing(&zone, &key)?;
         }
         current.heard = now;
         current.trouble = None;
         self.commit(current, steps, zone, &plan, now);
         Ok(())
+    }
+
+    /// Forgets the zone, for sure only when the disk is told to make sure of its names.
+    pub(crate) fn unlink_files(&self) {
+        if let Err(error) = lock(&self.current).journal.unlink() {
+            tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
+        }
     }
 
     /// Forgets the zone for good.

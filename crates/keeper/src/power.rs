@@ -15,7 +15,8 @@ use zone::rows::{Row, Rows};
 use self::fragile::{Fragile, Loss, Trust};
 use crate::disk::Disk;
 use crate::journal::{Journal, file_name};
-use crate::kept::{Kept, Taken, lock};
+use crate::kept::{Kept, Origin, Taken, lock};
+use crate::register::Register;
 
 const KEY: HashKey = HashKey::new([1, 2]);
 
@@ -218,7 +219,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates) -> std::io::Result<()> {
     for file in [1, 50] {
         story.is_taking = true;
         story.file = file;
-        let kept = Kept::open(&plan(file), None, KEY, disk, 0);
+        let kept = Kept::open(&plan(file), Origin::Configured, KEY, disk, 0);
         story.is_taking = false;
         story.done.clear();
         for _ in 0..7 {
@@ -232,7 +233,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates) -> std::io::Result<()> {
         }
     }
     // The file is changed while the server runs.
-    let kept = Kept::open(&plan(50), None, KEY, disk, 0);
+    let kept = Kept::open(&plan(50), Origin::Configured, KEY, disk, 0);
     story.is_taking = true;
     story.file = 90;
     let taken = kept.take_file(&mut lock(&kept.current), &plan(90), KEY, 0);
@@ -241,7 +242,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates) -> std::io::Result<()> {
 }
 
 fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates) -> Result<(), String> {
-    let kept = Kept::open(&plan(story.file), None, KEY, disk, 0);
+    let kept = Kept::open(&plan(story.file), Origin::Configured, KEY, disk, 0);
     let zone = lock(&kept.served).clone().ok_or("nothing is served")?;
     let mut there = Vec::new();
     zone.for_each_row(|row| {
@@ -271,7 +272,7 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates) -> Result<(), String> {
         return Err(format!("no update any more: {rcode}"));
     }
     drop(kept);
-    let kept = Kept::open(&plan(story.file), None, KEY, disk, 0);
+    let kept = Kept::open(&plan(story.file), Origin::Configured, KEY, disk, 0);
     let serial = lock(&kept.served).as_ref().map(|zone| zone.facts().serial);
     let expected = Some(zone.facts().serial + 1);
     if serial == expected { Ok(()) } else { Err(format!("{serial:?} instead of {expected:?}")) }
@@ -336,4 +337,70 @@ fn files_are_named_after_their_zones() {
     assert_eq!(called("\\.\\./etc"), "%2e%2e%2fetc.");
     let long: String = vec!["\\255".repeat(60); 4].join(".");
     assert!(called(&long).len() < 240);
+}
+
+/// What is known of a register: the zones whose addition was acknowledged, and what was asked for last.
+#[derive(Default)]
+struct Additions {
+    done: Vec<String>,
+    asked: Vec<String>,
+}
+
+fn register_life(disk: &Arc<dyn Disk>, story: &mut Additions) -> std::io::Result<()> {
+    let mut register = Register::on(Arc::clone(disk));
+    for round in 0..3 {
+        let names: Vec<String> = (0..3).map(|number| format!("z{round}{number}.example.")).collect();
+        let apexes: Vec<NameBuf> = names.iter().map(|text| name(text)).collect();
+        story.asked = [&story.done[..], &names[..]].concat();
+        register.add(&apexes, "like: others")?;
+        story.done.clone_from(&story.asked);
+        story.asked.retain(|asked| *asked != names[1]);
+        register.remove(&apexes[1..2])?;
+        story.done.clone_from(&story.asked);
+        // Somebody begins again.
+        register = Register::on(Arc::clone(disk));
+    }
+    Ok(())
+}
+
+fn judge_register(disk: &Arc<dyn Disk>, story: &Additions) -> Result<(), String> {
+    let open = || {
+        let register = Register::on(Arc::clone(disk));
+        let names = register.zones().keys().filter_map(|key| wire::Name::parse(key).ok());
+        let names: Vec<String> = names.map(|(name, _)| name.to_string()).collect();
+        (register, names)
+    };
+    let (mut register, there) = open();
+    // Of what was asked for and not acknowledged, any may be there; nothing else has changed.
+    let both = |zone: &String| story.done.contains(zone) == story.asked.contains(zone);
+    let known: std::collections::BTreeSet<&String> = story.done.iter().chain(&story.asked).collect();
+    let is_wrong = |zone: &&&String| both(zone) && there.contains(zone) != story.done.contains(zone);
+    if let Some(zone) = known.iter().find(is_wrong) {
+        return Err(format!("{there:?} are left of {:?}: {zone}", story.done));
+    }
+    if let Some(zone) = there.iter().find(|zone| !known.contains(zone)) {
+        return Err(format!("nobody asked for {zone}"));
+    }
+    if !register.zones().values().all(|said| **said == *"like: others") {
+        return Err("something else is said of zones".to_owned());
+    }
+    // Life goes on.
+    register.add(&[name("next.example")], "like: others").map_err(|error| error.to_string())?;
+    let expected = [&there[..], &["next.example.".to_owned()]].concat();
+    let mut after = open().1;
+    let mut expected = expected;
+    after.sort();
+    expected.sort();
+    if after == expected { Ok(()) } else { Err(format!("{after:?} instead of {expected:?}")) }
+}
+
+#[test]
+fn no_zone_is_lost_whose_addition_was_acknowledged() {
+    let (wrong, losses) = cut_everywhere(Trust::Kept, register_life, judge_register);
+    assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
+    assert!(losses > 1000, "too little was written for this to mean something: {losses}");
+    for trust in [Trust::OctetsBroken, Trust::NamesBroken] {
+        let (wrong, _) = cut_everywhere(trust, register_life, judge_register);
+        assert!(!wrong.is_empty(), "{trust:?} makes no difference: nothing was tested");
+    }
 }

@@ -1,6 +1,6 @@
 //! What operators want to know about a zone.
 
-use crate::kept::{Kept, lock};
+use crate::kept::{Kept, Origin, lock};
 
 /// What a zone is to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct ZoneReport {
     pub history: usize,
     /// Octets of its log on disk.
     pub log_octets: u64,
+    /// Whether the operator added it while the server ran.
+    pub is_added: bool,
     /// The catalog that it came with.
     pub catalog: Option<String>,
     /// Why the last attempt to get a newer version failed.
@@ -53,7 +55,11 @@ pub(crate) fn report(kept: &Kept, now: u64) -> ZoneReport {
         expires_in_s: kept.expires(&current).map(|expires| expires.saturating_sub(now)),
         history,
         log_octets: Kept::log_octets(&current),
-        catalog: kept.member.as_ref().map(|(catalog, _)| catalog.to_string()),
+        is_added: kept.origin == Origin::Added,
+        catalog: match &kept.origin {
+            Origin::Member { catalog, .. } => Some(catalog.to_string()),
+            Origin::Configured | Origin::Added => None,
+        },
         trouble: current.trouble.clone(),
     }
 }

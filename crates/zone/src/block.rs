@@ -44,6 +44,8 @@ impl Marks {
     pub(crate) const WILDCARD: Self = Self(8);
     /// It knows its NSEC3 record.
     pub(crate) const LINKED: Self = Self(16);
+    /// It is not there, although the version that this one lies over has it.
+    pub(crate) const GONE: Self = Self(128);
 
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -51,6 +53,10 @@ impl Marks {
 
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Collects a zone's records in one row of octets; nothing is allocated for each of them.
 
+use std::sync::Arc;
+
 use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::check::{Finding, Level, Problem};
@@ -23,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) end: u32,
     pub(crate) file: u16,
     pub(crate) name_len: u8,
+    /// The name is not there, although the version that this one lies over has it.
+    pub(crate) is_gone: bool,
 }
 
 /// A zone in the making.
@@ -44,6 +48,8 @@ pub struct Builder {
     pub(crate) labels_max: u8,
     pub(crate) has_nsec3: bool,
     is_too_large: bool,
+    /// The version that has all names that are not added here.
+    pub(crate) base: Option<Arc<Zone>>,
 }
 
 /// What came of compiling.
@@ -73,6 +79,22 @@ impl Builder {
             labels_max: 0,
             has_nsec3: false,
             is_too_large: false,
+            base: None,
+        }
+    }
+
+    /// Begins a version that has all names from another one but those that are added, the apex among them. Names between these and
+    /// the apex do not come by themselves.
+    pub(crate) fn over(base: &Arc<Zone>, key: HashKey) -> Self {
+        Self { base: Some(Arc::clone(base)), ..Self::new(base.apex(), key) }
+    }
+
+    /// Adds a name without records: one that exists because others do, or one that is gone.
+    pub(crate) fn push_bare(&mut self, owner: Name<'_>, is_gone: bool) {
+        self.last_added = None;
+        self.begin_run(owner, 0);
+        if let Some(run) = self.open.and_then(|open| self.runs.get_mut(open)) {
+            run.is_gone = is_gone;
         }
     }
 
@@ -89,7 +111,7 @@ impl Builder {
     pub fn push(&mut self, entry: &Entry<'_>) {
         self.last_added = None;
         if !entry.has_same_owner {
-            self.begin_run(entry);
+            self.begin_run(entry.owner, entry.place.file);
         }
         if self.open.is_none() {
             self.find(Some(entry.place), entry.owner, Problem::OutOfZone);
@@ -152,32 +174,33 @@ impl Builder {
         let Some(open) = self.open.take() else { return };
         let Some(run) = self.runs.get_mut(open) else { return };
         run.end = end;
-        if self.has_data {
+        if self.has_data && self.base.is_none() {
             let run = *run;
             self.add_names_between(open, &run);
         }
     }
 
-    fn begin_run(&mut self, entry: &Entry<'_>) {
+    fn begin_run(&mut self, owner: Name<'_>, file: u16) {
         self.close_run();
         self.has_data = false;
-        if self.is_too_large || !entry.owner.is_at_or_below(self.apex.as_name()) {
+        if self.is_too_large || !owner.is_at_or_below(self.apex.as_name()) {
             return;
         }
-        let labels_len = entry.owner.len() - self.apex.as_name().len();
+        let labels_len = owner.len() - self.apex.as_name().len();
         let name_at = self.octets.len() as u32;
-        self.octets.extend_from_slice(&entry.owner.as_bytes()[..labels_len]);
+        self.octets.extend_from_slice(&owner.as_bytes()[..labels_len]);
         let records_at = self.octets.len() as u32;
         self.open = Some(self.runs.len());
         self.runs.push(Run {
-            hash: self.key.hash_name(entry.owner),
+            hash: self.key.hash_name(owner),
             name_at,
             records_at,
             end: records_at,
-            file: entry.place.file,
+            file,
             name_len: labels_len as u8,
+            is_gone: false,
         });
-        self.labels_max = self.labels_max.max(entry.owner.label_count() as u8);
+        self.labels_max = self.labels_max.max(owner.label_count() as u8);
     }
 
     /// Adds the names between the apex and an owner, unless an owner before had them added.
@@ -209,6 +232,7 @@ impl Builder {
                 end: 0,
                 file: 0,
                 name_len: (len - skipped) as u8,
+                is_gone: false,
             });
         }
     }
@@ -251,7 +275,7 @@ impl Builder {
 }
 
 /// Returns whether `labels` are the last labels of `other`, or all of them.
-fn ends_in_labels(other: &[u8], labels: &[u8]) -> bool {
+pub(crate) fn ends_in_labels(other: &[u8], labels: &[u8]) -> bool {
     let Some(start) = other.len().checked_sub(labels.len()) else { return false };
     if !other[start..].eq_ignore_ascii_case(labels) {
         return false;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use wire::rtypes::{self, Field, NameRule};
 use wire::{Class, Name, NameBuf, Rtype};
 
+use crate::answer::wildcard_of;
 use crate::block::{Block, HEAD, Layout, Marks, OWNER, RECORD_HEAD, Records, SET_HEAD, UNIT};
 use crate::build::{Builder, COLLECTED_HEAD, FINDINGS_MAX, Run, labels_of};
 use crate::canonical::{Key, word};
@@ -132,10 +133,14 @@ impl<'b> Compiler<'b> {
         let hash = first.hash;
         let at = self.block(labels, hash, &mut records, place);
         self.records = records;
+        let is_gone = first.is_gone;
+        if is_gone {
+            self.mark(at, Marks::GONE);
+        }
         let line = place.map_or(0, |place| place.line);
         self.places.push((at, line, first.file));
         self.hashes.push(hash);
-        self.facts.names += 1;
+        self.facts.names += usize::from(!is_gone);
     }
 
     /// Compiles an NSEC3 record and its signatures.
@@ -357,7 +362,11 @@ impl<'b> Compiler<'b> {
     fn find_name(&self, name: Name<'_>) -> Option<Block<'_>> {
         let len = name.len().checked_sub(self.builder.apex.as_name().len())?;
         let labels = name.as_bytes().get(..len)?;
-        find(&self.blocks, &self.index, labels, self.builder.key.hash_name(name))
+        let hash = self.builder.key.hash_name(name);
+        match (find(&self.blocks, &self.index, labels, hash), &self.builder.base) {
+            (None, Some(base)) => find(&base.blocks, &base.index, labels, hash),
+            (found, _) => found.filter(|block| !block.marks().has(Marks::GONE)),
+        }
     }
 
     fn mark(&mut self, at: u32, mark: Marks) {
@@ -369,15 +378,21 @@ impl<'b> Compiler<'b> {
     /// Marks what depends on other names: what lies below zone cuts, and who has a wildcard.
     pub(crate) fn mark_names(&mut self) {
         let apex = self.builder.apex;
-        let has_walls = self.facts.cuts > 0 || self.has_dname;
+        let is_over = self.builder.base.is_some();
+        // Those of the version below are not counted here.
+        let has_dname = self.has_dname || is_over;
+        let has_walls = self.facts.cuts > 0 || has_dname;
         let places = std::mem::take(&mut self.places);
         for &(at, line, file) in &places {
             let Some(block) = Block::read(&self.blocks, at) else { continue };
+            if block.marks().has(Marks::GONE) {
+                continue;
+            }
             let labels = block.labels();
             let is_wildcard = labels.starts_with(b"\x01*");
             let first_len = labels.first().map_or(0, |&len| usize::from(len) + 1);
             // Directly below the apex there is nothing between, and only the apex could have a DNAME.
-            if !is_wildcard && (!has_walls || (first_len >= labels.len() && !self.has_dname)) {
+            if !is_wildcard && (!has_walls || (first_len >= labels.len() && !has_dname)) {
                 continue;
             }
             let Ok(name) = NameBuf::below(labels, apex.as_name()) else { continue };
@@ -394,8 +409,13 @@ impl<'b> Compiler<'b> {
                 }
                 between = above.parent().filter(|above| above.len() >= apex.as_name().len());
             }
-            if let (true, Some(parent_at)) = (is_wildcard, parent_at) {
+            // Where not all names are here, each finds its own.
+            if let (true, false, Some(parent_at)) = (is_wildcard, is_over, parent_at) {
                 self.mark(parent_at, Marks::WILDCARD);
+            }
+            if is_over && wildcard_of(name.as_name()).is_some_and(|it| self.find_name(it.as_name()).is_some())
+            {
+                self.mark(at, Marks::WILDCARD);
             }
             if let Some(wall) = is_below {
                 self.check_below(at, wall, place);
@@ -520,6 +540,7 @@ impl<'b> Compiler<'b> {
             hashed: self.nsec3_blocks.into_boxed_slice(),
             negative,
             facts: self.facts,
+            under: None,
         })
     }
 

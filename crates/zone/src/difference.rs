@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 
@@ -9,6 +10,7 @@ use crate::block::{Block, Records};
 use crate::build::{Builder, Built};
 use crate::check::{Finding, Level};
 use crate::master::{Entry, Place};
+use crate::over;
 use crate::rows::{Row, Rows, identity};
 use crate::zone::Zone;
 
@@ -78,17 +80,19 @@ pub struct SoaTimes {
 
 /// Walks everything a zone has, in the order of its memory.
 pub(crate) fn blocks(zone: &Zone) -> impl Iterator<Item = Block<'_>> {
-    [&*zone.blocks, &*zone.hashed].into_iter().flat_map(|blocks| {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let block = Block::read(blocks, at)?;
-            at = block.next();
-            Some(block)
-        })
+    zone.names().chain(proof_blocks(zone))
+}
+
+fn proof_blocks(zone: &Zone) -> impl Iterator<Item = Block<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let block = Block::read(&zone.hashed, at)?;
+        at = block.next();
+        Some(block)
     })
 }
 
-fn rows_of<'z>(block: Block<'z>, owner: Name<'z>) -> impl Iterator<Item = Row<'z>> {
+pub(crate) fn rows_of<'z>(block: Block<'z>, owner: Name<'z>) -> impl Iterator<Item = Row<'z>> {
     block.rrsets().flat_map(move |rrset| {
         Records(rrset.records).chain(Records(rrset.signatures)).map(move |record| Row {
             owner,
@@ -214,16 +218,16 @@ impl Difference {
         let (old_proofs, new_proofs) = (proofs(old), proofs(new));
         // A name and its NSEC3 record can have the same labels only by design; both are looked at under their own heading.
         let mut seen = HashSet::with_capacity(old.facts.names);
-        for block in name_blocks(old) {
+        for block in old.names() {
             let owner = old.owner(block);
             let hash = key.hash_name(owner.as_name());
             let other = new.find(owner.as_name(), hash);
             if let Some(other) = other {
-                seen.insert(other.at);
+                seen.insert(other.address());
             }
             self.compare_blocks(Some((block, owner)), other.map(|other| (other, new.owner(other))));
         }
-        for block in name_blocks(new).filter(|block| !seen.contains(&block.at)) {
+        for block in new.names().filter(|block| !seen.contains(&block.address())) {
             self.compare_blocks(None, Some((block, new.owner(block))));
         }
         for (labels, block) in &old_proofs {
@@ -260,7 +264,16 @@ impl Difference {
         collect(&new, &before, &mut self.added);
     }
 
-    /// Applies it to the version that it begins with.
+    /// Applies it to the version that it begins with. The next version shares with this one what stays the same, so that a
+    /// small change costs in proportion to itself, as a rule.
+    pub fn apply_sharing(&self, zone: &Arc<Zone>, key: &HashKey) -> Result<Arc<Zone>, Misfit> {
+        match over::apply(self, zone, key) {
+            Some(applied) => applied,
+            None => self.apply(zone, key).map(Arc::new),
+        }
+    }
+
+    /// Applies it to the version that it begins with, and compiles all of the next one.
     pub fn apply(&self, zone: &Zone, key: &HashKey) -> Result<Zone, Misfit> {
         if serial_of(zone.soa().1) != Some(self.old_serial()) {
             return Err(Misfit::Serial);
@@ -314,22 +327,7 @@ fn collect(side: &Option<(Block<'_>, NameBuf)>, other: &[(Vec<u8>, u32)], out: &
     }
 }
 
-fn name_blocks(zone: &Zone) -> impl Iterator<Item = Block<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let block = Block::read(&zone.blocks, at)?;
-        at = block.next();
-        Some(block)
-    })
-}
-
 /// Returns the NSEC3 records by their labels.
 fn proofs(zone: &Zone) -> HashMap<Vec<u8>, Block<'_>> {
-    let mut at = 0;
-    let blocks = std::iter::from_fn(|| {
-        let block = Block::read(&zone.hashed, at)?;
-        at = block.next();
-        Some(block)
-    });
-    blocks.map(|block| (block.labels().to_ascii_lowercase(), block)).collect()
+    proof_blocks(zone).map(|block| (block.labels().to_ascii_lowercase(), block)).collect()
 }

@@ -150,8 +150,11 @@ impl Outgoing {
         at: u32,
         skipped: usize,
     ) -> Result<Stage, Full> {
-        let blocks: &[u8] = if proofs { &self.zone.hashed } else { &self.zone.blocks };
-        let Some(block) = Block::read(blocks, at) else {
+        let found = match proofs {
+            true => Block::read(&self.zone.hashed, at).map(|block| (block, at, block.next())),
+            false => self.zone.name_from(at),
+        };
+        let Some((block, at, next)) = found else {
             return Ok(if proofs {
                 Stage::LastSoa
             } else {
@@ -176,7 +179,7 @@ impl Outgoing {
                 }
             }
         }
-        Ok(Stage::Whole { proofs, block: block.next(), record: 0 })
+        Ok(Stage::Whole { proofs, block: next, record: 0 })
     }
 
     fn step(&mut self, writer: &mut Writer<'_>, number: usize, part: Part, at: usize) -> Result<Stage, Full> {

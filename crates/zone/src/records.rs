@@ -63,20 +63,21 @@ impl Order {
     }
 }
 
-/// Returns where the blocks are, in the canonical order of their names.
-fn sorted(blocks: &[u8], names: usize) -> Box<[u32]> {
+/// Returns the places of blocks, in the canonical order of their names; `next` returns the first block at a place or after it,
+/// its place, and the place after it.
+fn sorted<'z>(names: usize, next: impl Fn(u32) -> Option<(Block<'z>, u32, u32)>) -> Box<[u32]> {
     let mut places = Vec::with_capacity(names);
     let mut at = 0;
-    while let Some(block) = Block::read(blocks, at) {
+    while let Some((block, place, after)) = next(at) {
         let key = Key::new(block.labels());
         let key = key.as_bytes();
         // What a key begins with decides nearly always, and stands beside its place.
-        places.push((word(key, 1), word(key, 9), at));
-        at = block.next();
+        places.push((word(key, 1), word(key, 9), place));
+        at = after;
     }
     places.sort_unstable_by(|a, b| {
         (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| {
-            let key = |at| Block::read(blocks, at).map(|block: Block<'_>| Key::new(block.labels()));
+            let key = |at| next(at).map(|(block, ..)| Key::new(block.labels()));
             let (a, b) = (key(a.2), key(b.2));
             a.as_ref().map(Key::as_bytes).cmp(&b.as_ref().map(Key::as_bytes))
         })
@@ -87,7 +88,8 @@ fn sorted(blocks: &[u8], names: usize) -> Box<[u32]> {
 impl Zone {
     /// Returns the order of its names.
     pub fn order(&self) -> Order {
-        Order { blocks: sorted(&self.blocks, self.facts.names), hashed: sorted(&self.hashed, 0) }
+        let hashed = |at| Block::read(&self.hashed, at).map(|block| (block, at, block.next()));
+        Order { blocks: sorted(self.facts.names, |at| self.name_from(at)), hashed: sorted(0, hashed) }
     }
 
     /// Walks the records of the name with this number in the order, type by type, the SOA first, signatures after what
@@ -98,7 +100,7 @@ impl Zone {
         number: usize,
     ) -> impl Iterator<Item = Record<'z>> + use<'z> {
         let block = match order.blocks.get(number) {
-            Some(&at) => Block::read(&self.blocks, at),
+            Some(&at) => self.name_from(at).map(|(block, ..)| block),
             None => {
                 let number = number - order.blocks.len();
                 order.hashed.get(number).and_then(|&at| Block::read(&self.hashed, at))

@@ -5,6 +5,7 @@
 //! Signatures and proofs are not made anew: a zone that was signed elsewhere is better updated there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wire::message::Record;
 use wire::rtypes::{self, Kind};
@@ -21,7 +22,7 @@ const RECORDS_MAX: usize = 10_000;
 /// What an update came to.
 pub struct Updated {
     /// The new version.
-    pub zone: Zone,
+    pub zone: Arc<Zone>,
     /// What changed.
     pub difference: Difference,
 }
@@ -40,7 +41,7 @@ type Sets<T> = BTreeMap<SetKey, (NameBuf, T)>;
 
 /// The zone under way: RRsets that were touched.
 struct Draft<'z> {
-    zone: &'z Zone,
+    zone: &'z Arc<Zone>,
     key: &'z HashKey,
     touched: Sets<Set>,
 }
@@ -56,7 +57,7 @@ struct Change {
 
 /// Carries out an update of `zone`, all of it or nothing. `Ok(None)`: it changes nothing. An error is the reply's code.
 pub fn update(
-    zone: &Zone,
+    zone: &Arc<Zone>,
     key: &HashKey,
     message: &[u8],
     may: May<'_>,
@@ -339,7 +340,7 @@ impl Draft<'_> {
         let apex = self.zone.apex().to_buf();
         let difference = Difference { apex, old_soa: (soa_ttl, soa.into()), new_soa, removed, added };
         // What nobody could serve is refused as a whole (a DNAME above data, say).
-        let zone = difference.apply(self.zone, self.key).map_err(|_| Rcode::REFUSED)?;
+        let zone = difference.apply_sharing(self.zone, self.key).map_err(|_| Rcode::REFUSED)?;
         Ok(Some(Updated { zone, difference }))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use wire::{Name, NameBuf, Rtype};
 
-use crate::block::{Block, Layout, Rrset};
+use crate::block::{Block, Layout, Marks, Rrset};
 use crate::canonical::{Key, word};
 use crate::nsec3::{Hash, Parameters};
 use crate::online::Online;
@@ -28,7 +28,20 @@ pub struct Zone {
     /// The SOA as it stands in negative answers.
     pub(crate) negative: Negative,
     pub(crate) facts: Facts,
+    /// The version that has all names but those of `blocks`, if that does not have all.
+    pub(crate) under: Option<Under>,
 }
+
+/// What a version of a zone lies over.
+pub(crate) struct Under {
+    /// A version that has all its names.
+    pub(crate) zone: Arc<Zone>,
+    /// Where its blocks are that do not count, sorted.
+    pub(crate) hidden: Box<[u32]>,
+}
+
+/// Of the places of a version that lies over another: in its own blocks.
+const OWN: u32 = 1 << 31;
 
 /// What operators want to know about a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +174,8 @@ impl Zone {
             Denial::Nsec(chain) => size_of_val(&*chain.names),
             Denial::Nsec3(chain) => size_of_val(&*chain.hashes),
         };
-        self.blocks.len() + self.hashed.len() + size_of_val(&*self.index) + denial
+        let under = self.under.as_ref().map_or(0, |under| under.zone.octets());
+        self.blocks.len() + self.hashed.len() + size_of_val(&*self.index) + denial + under
     }
 
     /// Returns the labels of a name in the zone that stand in front of the apex.
@@ -173,13 +187,58 @@ impl Zone {
     /// Finds a name that is at or below the apex.
     #[inline]
     pub(crate) fn find(&self, name: Name<'_>, hash: u64) -> Option<Block<'_>> {
-        find(&self.blocks, &self.index, self.relative(name), hash)
+        let labels = self.relative(name);
+        let found = find(&self.blocks, &self.index, labels, hash);
+        match &self.under {
+            None => found,
+            Some(under) => match found {
+                Some(block) => Some(block).filter(|block| !block.marks().has(Marks::GONE)),
+                None => find(&under.zone.blocks, &under.zone.index, labels, hash),
+            },
+        }
     }
 
-    /// Returns where the names with such hashes begin.
-    pub(crate) fn begin_of_bucket(&self, hash: u64) -> u32 {
-        let at = bucket(hash, self.index.len().saturating_sub(1));
-        self.index.get(at).copied().unwrap_or(0)
+    /// Returns where most names are, and where those with such hashes begin there.
+    pub(crate) fn begin_of_bucket(&self, hash: u64) -> (u32, &[u8]) {
+        let most = self.under.as_ref().map_or(self, |under| &under.zone);
+        let at = bucket(hash, most.index.len().saturating_sub(1));
+        (most.index.get(at).copied().unwrap_or(0), &most.blocks)
+    }
+
+    /// Returns the first name at a place or after it, its place, and the place after it. The first place of all is 0.
+    pub(crate) fn name_from(&self, place: u32) -> Option<(Block<'_>, u32, u32)> {
+        let mut place = place;
+        // Ends: each block has a head, so `place` grows.
+        loop {
+            let found = match &self.under {
+                Some(under) if place & OWN == 0 => match Block::read(&under.zone.blocks, place) {
+                    Some(block) => (block, under.hidden.binary_search(&place).is_ok(), block.next()),
+                    None => {
+                        place = OWN;
+                        continue;
+                    }
+                },
+                _ => {
+                    let block = Block::read(&self.blocks, place & !OWN)?;
+                    (block, block.marks().has(Marks::GONE), block.next() | (place & OWN))
+                }
+            };
+            let (block, is_hidden, next) = found;
+            if !is_hidden {
+                return Some((block, place, next));
+            }
+            place = next;
+        }
+    }
+
+    /// Walks the names, in no order that matters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Block<'_>> {
+        let mut place = 0;
+        std::iter::from_fn(move || {
+            let (block, _, next) = self.name_from(place)?;
+            place = next;
+            Some(block)
+        })
     }
 
     /// Returns the owner of a block.

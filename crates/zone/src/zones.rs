@@ -89,6 +89,25 @@ impl Served {
     }
 }
 
+/// What becomes of one zone among others.
+pub enum Change {
+    /// It is served, in the place of the one that has its apex.
+    Serve(Arc<Zone>),
+    /// We are responsible for it but cannot answer from it: its names get SERVFAIL.
+    Unload(NameBuf),
+    /// It is not ours any more.
+    Remove(NameBuf),
+}
+
+impl Change {
+    fn apex(&self) -> Name<'_> {
+        match self {
+            Self::Serve(zone) => zone.apex(),
+            Self::Unload(apex) | Self::Remove(apex) => apex.as_name(),
+        }
+    }
+}
+
 // Once per configuration.
 impl Shard {
     fn with_room(zones: usize) -> Self {
@@ -126,19 +145,32 @@ impl Shard {
         }
     }
 
-    /// Returns the shard without a zone, and that zone.
-    fn without(&self, hash: u64, apex: Name<'_>) -> (Self, Option<Served>) {
-        let mut rest = Self::with_room(self.count);
-        let mut taken = None;
-        for slot in &self.slots {
-            let Some(served) = &slot.served else { continue };
-            if slot.hash == hash && served.apex() == apex {
-                taken = Some(served.clone());
-            } else {
-                rest.put(slot.hash, served.clone());
+    /// Takes a zone out and returns it.
+    fn take(&mut self, hash: u64, apex: Name<'_>) -> Option<Served> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        // Ends: at least half of the slots are empty.
+        let taken = loop {
+            let slot = self.slots.get_mut(at)?;
+            if slot.hash == hash && slot.served.as_ref()?.apex() == apex {
+                break slot.served.take();
+            }
+            slot.served.as_ref()?;
+            at = (at + 1) & mask;
+        };
+        self.count -= 1;
+        // Those behind it move up, so that no search ends at the gap.
+        let mut gap = at;
+        loop {
+            at = (at + 1) & mask;
+            let Some(slot) = self.slots.get(at).filter(|slot| slot.served.is_some()) else { break };
+            let home = slot.hash as usize & mask;
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.slots.swap(gap, at);
+                gap = at;
             }
         }
-        (rest, taken)
+        taken
     }
 
     fn copy(&self) -> Self {
@@ -155,13 +187,9 @@ impl Zones {
 
     /// Likewise; names in the zones `missing`, which could not be loaded, get SERVFAIL.
     pub fn with_missing(key: HashKey, zones: Vec<Arc<Zone>>, missing: &[NameBuf]) -> Self {
-        let count = zones.len() + missing.len();
-        let shard_count = (count / ZONES_PER_SHARD).next_power_of_two().min(SHARDS_MAX);
-        let mut shards: Vec<Shard> =
-            (0..shard_count).map(|_| Shard::with_room(count / shard_count)).collect();
-        let mut these = Self {
+        let none = Self {
             key,
-            shards: Box::default(),
+            shards: [Arc::new(Shard::with_room(0))].into(),
             depths: 0,
             depth_counts: Box::new([0; DEPTHS]),
             count: 0,
@@ -169,18 +197,8 @@ impl Zones {
             rotates: false,
             specials: None,
         };
-        let missing = missing.iter().map(|apex| Served::Missing(Arc::new(*apex)));
-        for served in missing.chain(zones.into_iter().map(Served::Loaded)) {
-            let hash = key.hash_name(served.apex());
-            let labels = served.apex().label_count();
-            let octets = served.octets();
-            if let Some(shard) = shards.get_mut(shard_of(hash, shard_count)) {
-                let before = shard.put(hash, served);
-                these.count_in(labels, octets, before.as_ref());
-            }
-        }
-        these.shards = shards.into_iter().map(Arc::new).collect();
-        these
+        let missing = missing.iter().map(|apex| Change::Unload(*apex));
+        none.with_all(missing.chain(zones.into_iter().map(Change::Serve)))
     }
 
     /// Returns these zones, the records of each RRset of an answer taking turns in being the first.
@@ -206,57 +224,85 @@ impl Zones {
     /// number of zones; readers of the zones as they were are not disturbed.
     #[must_use]
     pub fn with_replaced(&self, zone: Arc<Zone>) -> Self {
-        self.with(Served::Loaded(zone))
+        self.with_all([Change::Serve(zone)])
     }
 
     /// Returns these zones with one that we are responsible for but cannot answer from: its names get SERVFAIL. So it is
     /// with a zone that expired, or that was not transferred yet.
     #[must_use]
     pub fn with_unloaded(&self, apex: Name<'_>) -> Self {
-        self.with(Served::Missing(Arc::new(apex.to_buf())))
+        self.with_all([Change::Unload(apex.to_buf())])
     }
 
     /// Returns these zones without one of them, loaded or not.
     #[must_use]
     pub fn with_removed(&self, apex: Name<'_>) -> Self {
-        let hash = self.key.hash_name(apex);
-        let mut these = self.shared();
-        if let Some(shard) = these.shards.get_mut(shard_of(hash, self.shards.len())) {
-            let (rest, taken) = shard.without(hash, apex);
-            *shard = Arc::new(rest);
-            if let Some(taken) = taken {
-                these.count_out(taken.apex().label_count(), taken.octets());
+        self.with_all([Change::Remove(apex.to_buf())])
+    }
+
+    /// Returns these zones with all changes made, in their order. Each shard that is concerned is copied once: many changes
+    /// cost in proportion to their number, or to that of the zones if that is less.
+    #[must_use]
+    pub fn with_all(&self, changes: impl IntoIterator<Item = Change>) -> Self {
+        let changes: Vec<Change> = changes.into_iter().collect();
+        // Zones that were added one by one want more shards at some time.
+        let most = self.count + changes.len();
+        let mut these = match self.shards.len() {
+            shards if shards < SHARDS_MAX && most > shards * ZONES_PER_SHARD * 4 => self.spread(most),
+            _ => self.shared(),
+        };
+        let mut opened: Vec<Option<Shard>> = Vec::new();
+        opened.resize_with(these.shards.len(), || None);
+        for change in changes {
+            let hash = these.key.hash_name(change.apex());
+            let number = shard_of(hash, opened.len());
+            let (Some(place), Some(before)) = (opened.get_mut(number), these.shards.get(number)) else {
+                continue;
+            };
+            let shard = place.get_or_insert_with(|| before.copy());
+            let labels = change.apex().label_count();
+            let served = match change {
+                Change::Serve(zone) => Served::Loaded(zone),
+                Change::Unload(apex) => Served::Missing(Arc::new(apex)),
+                Change::Remove(apex) => {
+                    if let Some(taken) = shard.take(hash, apex.as_name()) {
+                        these.count_out(labels, taken.octets());
+                    }
+                    continue;
+                }
+            };
+            let octets = served.octets();
+            let replaced = shard.put(hash, served);
+            these.count_in(labels, octets, replaced.as_ref());
+        }
+        for (place, changed) in these.shards.iter_mut().zip(opened) {
+            if let Some(changed) = changed {
+                *place = Arc::new(changed);
             }
         }
         these
     }
 
-    fn with(&self, served: Served) -> Self {
-        // Zones that were added one by one want more shards at some time.
-        if self.shards.len() < SHARDS_MAX && self.count > self.shards.len() * ZONES_PER_SHARD * 4 {
-            let mut zones: Vec<Arc<Zone>> = self.all().map(Arc::clone).collect();
-            let mut missing: Vec<NameBuf> = self.unloaded().map(Name::to_buf).collect();
-            missing.retain(|apex| apex.as_name() != served.apex());
-            match served {
-                Served::Loaded(zone) => zones.push(zone),
-                Served::Missing(apex) => {
-                    zones.retain(|zone| zone.apex() != apex.as_name());
-                    missing.push(*apex);
-                }
+    /// Returns these zones in as many shards as so many zones want.
+    fn spread(&self, zones: usize) -> Self {
+        let shard_count = shards_for(zones);
+        let mut shards: Vec<Shard> =
+            (0..shard_count).map(|_| Shard::with_room(zones / shard_count)).collect();
+        for slot in self.shards.iter().flat_map(|shard| &shard.slots) {
+            if let (Some(served), Some(shard)) =
+                (&slot.served, shards.get_mut(shard_of(slot.hash, shard_count)))
+            {
+                shard.put(slot.hash, served.clone());
             }
-            let specials = self.specials.as_ref().map(Arc::clone);
-            return Self { rotates: self.rotates, specials, ..Self::with_missing(self.key, zones, &missing) };
         }
-        let hash = self.key.hash_name(served.apex());
-        let (labels, octets) = (served.apex().label_count(), served.octets());
-        let mut these = self.shared();
-        if let Some(shard) = these.shards.get_mut(shard_of(hash, self.shards.len())) {
-            let mut changed = shard.copy();
-            let before = changed.put(hash, served);
-            *shard = Arc::new(changed);
-            these.count_in(labels, octets, before.as_ref());
-        }
-        these
+        Self { shards: shards.into_iter().map(Arc::new).collect(), ..self.shared() }
+    }
+
+    /// Returns how many shards of these zones are not shared with others.
+    #[cfg(test)]
+    fn own_shards(&self, others: &Self) -> usize {
+        let is_shared = |shard: &&Arc<Shard>| others.shards.iter().any(|other| Arc::ptr_eq(shard, other));
+        self.shards.len() - self.shards.iter().filter(is_shared).count()
     }
 
     /// Returns these zones once more, all shards shared.
@@ -295,6 +341,11 @@ impl Zones {
             }
         }
     }
+}
+
+/// Returns how many shards so many zones are kept in.
+fn shards_for(zones: usize) -> usize {
+    (zones / ZONES_PER_SHARD).next_power_of_two().min(SHARDS_MAX)
 }
 
 /// Returns which of `shards` a hash belongs to. Takes the upper bits: places in a shard go by the lower ones.
@@ -357,7 +408,7 @@ impl Zones {
         let mut places: [(u32, &[u8]); FORESEEN_MAX] = [(0, &[]); FORESEEN_MAX];
         for (name, place) in names.zip(&mut places) {
             if let Some(zone) = self.zone_of(name) {
-                *place = (zone.begin_of_bucket(self.key.hash_name(name)), &zone.blocks);
+                *place = zone.begin_of_bucket(self.key.hash_name(name));
             }
         }
         let mut read = 0;
@@ -512,6 +563,36 @@ mod tests {
         assert!(broken.covers(name("x.b.a").as_name()) && broken.has(name("b.a").as_name()));
         assert_eq!(broken.unloaded().map(Name::to_buf).collect::<Vec<_>>(), [name("b.a")]);
         assert!(!without.with_removed(name("c").as_name()).covers(name("c").as_name()));
+    }
+
+    #[test]
+    fn one_more_of_many_zones_costs_one_shard() {
+        let all = (0..20_000).map(|i| zone(&name(&format!("z{i}.example")), i)).collect();
+        let many = Zones::new(KEY, all);
+        assert!(many.shards.len() <= 1024 && many.shards.iter().all(|shard| shard.slots.len() <= 512));
+        let more = many.with_replaced(zone(&name("new.example"), 1));
+        let fewer = more.with_removed(name("z7.example").as_name());
+        assert_eq!((more.own_shards(&many), fewer.own_shards(&more)), (1, 1));
+        assert_eq!((more.len(), fewer.len()), (20_001, 20_000));
+        // A thousand more at once do not copy a shard twice, and stay found.
+        let changes = (0..1000).map(|i| Change::Serve(zone(&name(&format!("n{i}.example")), i)));
+        let larger = fewer.with_all(changes);
+        assert_eq!(larger.len(), 21_000);
+        assert_eq!((serial(&larger, "x.n999.example"), serial(&larger, "z7.example")), (Some(999), None));
+    }
+
+    #[test]
+    fn of_several_changes_to_a_zone_the_last_one_counts() {
+        let a = name("a");
+        let zones = Zones::new(KEY, vec![zone(&a, 1)]);
+        let changed = zones.with_all([
+            Change::Remove(a),
+            Change::Serve(zone(&a, 2)),
+            Change::Unload(a),
+            Change::Serve(zone(&a, 3)),
+        ]);
+        assert_eq!((serial(&changed, "a"), changed.len(), changed.octets), (Some(3), 1, zones.octets));
+        assert!(changed.with_all([Change::Unload(a), Change::Remove(a)]).is_empty());
     }
 
     #[test]

@@ -20,7 +20,7 @@ use zone::{Answered, Asked, Builder, Online, Pool, Record, Zone, Zones};
 const APEXES: [&str; 3] = ["z.", "b.z.", "y."];
 const LABELS: [&str; 5] = ["a", "b", "c", "*", "d"];
 const TYPES: [Rtype; 7] = [Rtype::A, Rtype::TXT, Rtype::MX, Rtype::CNAME, Rtype::NS, Rtype::DNAME, Rtype::DS];
-const QTYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::MX, Rtype::CNAME, Rtype::NS, Rtype::DS];
+const QTYPES: [Rtype; 7] = [Rtype::A, Rtype::TXT, Rtype::MX, Rtype::CNAME, Rtype::NS, Rtype::DS, Rtype::ANY];
 
 type Data = BTreeMap<Path, BTreeMap<Rtype, Vec<String>>>;
 
@@ -152,7 +152,7 @@ impl Naive {
                 let mut to = path(name(&target[0]).as_name());
                 to.extend(now[node.len()..].iter().cloned());
                 said.lines.push(format!("an {} 60 CNAME {}", name_of(now), name_of(&to)));
-                return (qtype != Rtype::CNAME).then_some(to);
+                return (!matches!(qtype, Rtype::CNAME | Rtype::ANY)).then_some(to);
             }
             let next = now[..=node.len()].to_vec();
             if Self::exists(data, &next) {
@@ -182,6 +182,14 @@ impl Naive {
         soa: impl Fn(&mut Said),
     ) -> Option<Path> {
         let rrset = |rtype: Rtype| types.and_then(|types| types.get(&rtype));
+        // RFC 8482 §4.1: one RRset stands for all.
+        let any = || {
+            let preferred = [Rtype::CNAME, Rtype::A, Rtype::AAAA, Rtype::MX].into_iter();
+            preferred
+                .chain(types.into_iter().flat_map(BTreeMap::keys).copied())
+                .find(|rtype| rrset(*rtype).is_some())
+        };
+        let qtype = if qtype == Rtype::ANY { any().unwrap_or(qtype) } else { qtype };
         let expanded = |said: &mut Said| {
             if let Some(encloser) = encloser {
                 said.claims.push(Claim::Expanded { name: now.clone(), encloser: encloser.clone() });

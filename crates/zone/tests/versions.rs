@@ -203,7 +203,7 @@ const BEFORE: &str = "www A 192.0.2.2\nwww A 192.0.2.3\nwww TXT x\nalias CNAME w
 
 /// Updates `BEFORE`; `Ok` has the records that are not in it any more and those that are new, or nothing.
 fn check(entries: &[Entry<'_>], expect: Result<(&[&str], &[&str]), Rcode>) {
-    let old = zone(5, BEFORE);
+    let old = Arc::new(zone(5, BEFORE));
     let all = |_: Name<'_>, _: Rtype| true;
     let updated = update(&old, &KEY, &message(entries), &all, (SerialPolicy::Increment, 0));
     let found = updated.map(|updated| {
@@ -325,7 +325,7 @@ fn changes_are_those_of_rfc_2136() {
 
 #[test]
 fn who_may_not_changes_nothing() {
-    let old = zone(5, BEFORE);
+    let old = Arc::new(zone(5, BEFORE));
     let entries = [
         Entry(Do, "www.example.org", Class::IN, 60, "A 192.0.2.4"),
         Entry(Do, "www.example.org", Class::IN, 60, "TXT y"),

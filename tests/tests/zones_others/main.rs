@@ -1,5 +1,6 @@
 //! Zones on their way to and from other servers: transfers, notifications, updates, with keys and without.
 
+mod added;
 mod catalogs;
 mod imported;
 mod keys;

@@ -333,6 +333,7 @@ pub fn compile_again(
         previous.map(|previous| &previous.signing),
     );
     zones.plan(settings, (&signing, served.as_ref()), surroundings, &mut problems);
+    zones.planner = Some(Arc::new(zones::Planner::new(loaded, keep.key)));
     let parts = program::Parts {
         settings,
         key: keep.key,

@@ -42,6 +42,7 @@ use notation::{
 use read::{Values as _, unreachable_kind};
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
+pub(crate) use zones::{Known, named_file};
 
 /// What lowering needs besides the tree.
 pub(crate) struct Lowering<'a> {
@@ -210,6 +211,7 @@ impl Lowering<'_> {
             hosts,
             local,
             zones,
+            has_added_zones: false,
             signing,
             zone_directories,
             rotate,
@@ -1230,7 +1232,7 @@ mod tests {
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
-             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzones: [{name: example.org, file: org.zone, sign: s, \
+             schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
              catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nkeys: [{name: k, secret: AAAA}]\n\
              local-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",

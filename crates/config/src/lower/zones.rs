@@ -1,6 +1,8 @@
 //! Reads what is said of zones: `zones` and `zone-directories`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dnssec::Denial;
@@ -16,8 +18,9 @@ use crate::settings::{
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
-use crate::suggest::one_of;
+use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread};
+use crate::yaml::{self, Entry, Node, Scalar};
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 10] = [
@@ -33,7 +36,164 @@ const BETWEEN_SERVERS: [&str; 10] = [
     "catalog-role",
 ];
 
+/// What has the settings of a zone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// An item of `zones`.
+    Zone,
+    /// What several have in common.
+    Template,
+    /// One that is added while the server runs.
+    Added,
+}
+
+/// What zones have in common, by name.
+type Templates<'n> = Vec<(At<String>, &'n Entry)>;
+
+/// What the settings of zones refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'k> {
+    /// Policies that zones are signed by.
+    pub(crate) signing: &'k [Arc<SigningPolicy>],
+    /// Keys between servers.
+    pub(crate) keys: &'k [KeySettings],
+}
+
+/// Returns a path in which `{name}` stands for a zone's name.
+pub(crate) fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
+    match path.to_str() {
+        Some(text) if text.contains("{name}") => text.replace("{name}", &file_label(name)).into(),
+        _ => path.to_owned(),
+    }
+}
+
+/// Returns a name as it stands in that of a file.
+fn file_label(name: &NameBuf) -> String {
+    let labels = name.as_name().to_folded();
+    let mut text = String::new();
+    for label in labels.as_name().labels() {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        for &octet in label {
+            match octet {
+                b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => text.push(char::from(octet)),
+                _ => text.push_str(&format!("%{octet:02x}")),
+            }
+        }
+    }
+    text
+}
+
 impl Lowering<'_> {
+    /// Returns what zones have in common, as it is written.
+    fn templates<'n>(&mut self, root: &'n Section<'n>) -> Templates<'n> {
+        let row = self.row(root, "zone-templates");
+        let Some(entry) = root.entry(row.key()) else { return Vec::new() };
+        let all = self.section_of(row.path.to_owned(), &entry.node, entry.key_span);
+        let Cow::Borrowed(all) = all.entries else { return Vec::new() };
+        all.iter().filter_map(|entry| Some((self.label(entry)?, entry))).collect()
+    }
+
+    /// Complains of what is wrong with templates.
+    fn check_templates(&mut self, templates: &Templates<'_>, known: Known<'_>) {
+        for (_, entry) in templates {
+            let all = Section {
+                path: "zone-templates".to_owned(),
+                entries: Cow::Borrowed(&[]),
+                span: entry.key_span,
+            };
+            self.row(&all, "*");
+            let section = self.section_of("zones[]".to_owned(), &entry.node, entry.key_span);
+            self.check_keys(&section, "setting");
+            for key in ["name", "like"] {
+                if let Some(entry) = section.entry(key) {
+                    let message = format!("a template has no \"{key}\"");
+                    self.problems.push(Problem::error(entry.key_span, message));
+                }
+            }
+            self.zone(&section, known, Whose::Template);
+        }
+    }
+
+    /// Returns an item with what its template says besides.
+    fn with_template<'n>(&mut self, item: Section<'n>, templates: &Templates<'_>) -> Section<'n> {
+        let like = self.optional(&item, "like", |lowering, _, node| {
+            lowering.read(node, "the name of a template", |text| values::identifier(text).map(str::to_owned))
+        });
+        let Some(like) = like else { return item };
+        let Some((_, common)) = templates.iter().find(|(name, _)| name.value == like.value) else {
+            let names = || templates.iter().map(|(name, _)| name.value.as_str());
+            let mut problem = Problem::error(like.span, format!("unknown template \"{}\"", like.value));
+            if let Some(near) = nearest(&like.value, names()) {
+                problem = problem.hint(format!("did you mean \"{near}\"?"));
+            } else if names().next().is_none() {
+                problem = problem.hint("templates are listed under \"zone-templates:\"");
+            }
+            self.problems.push(problem);
+            return item;
+        };
+        let mut entries = item.entries.to_vec();
+        if let yaml::Value::Map(common) = &common.node.value {
+            let more = common.iter().filter(|entry| !["name", "like"].contains(&entry.key.as_str()));
+            entries.extend(more.filter(|entry| item.entry(&entry.key).is_none()).cloned());
+        }
+        Section { entries: Cow::Owned(entries), ..item }
+    }
+
+    /// Reads an item of `zones`, or what stands for one; what is wrong with its template was told when that was read.
+    fn whole_zone(
+        &mut self,
+        item: Section<'_>,
+        known: Known<'_>,
+        templates: &Templates<'_>,
+        told: std::ops::Range<usize>,
+        whose: Whose,
+    ) -> Option<ZoneSettings> {
+        let item = self.with_template(item, templates);
+        let before = self.problems.len();
+        let zone = self.zone(&item, known, whose);
+        let new = self.problems.split_off(before);
+        let is_told = |new: &Problem| {
+            self.problems.get(told.clone()).is_some_and(|all| all.iter().any(|old| old.is_like(new)))
+        };
+        let new: Vec<Problem> = new.into_iter().filter(|new| !is_told(new)).collect();
+        self.problems.extend(new);
+        zone
+    }
+
+    /// Reads a zone that is added while the server runs: what is said of it, and the templates of the tree. It has no name of
+    /// its own but that which it is added by.
+    pub(crate) fn added_zone(
+        &mut self,
+        name: &NameBuf,
+        said: &Node,
+        root: &[Entry],
+        known: Known<'_>,
+    ) -> Option<ZoneSettings> {
+        let root = Section { path: String::new(), entries: Cow::Borrowed(root), span: Span::BUILT_IN };
+        let before = self.problems.len();
+        let templates = self.templates(&root);
+        // They were told when the configuration was read.
+        self.problems.truncate(before);
+        let item = self.section_of("zones[]".to_owned(), said, said.span);
+        self.check_keys(&item, "setting");
+        for key in ["name", "set", "make", "choose", "catalog-role"] {
+            if let Some(entry) = item.entry(key) {
+                let message = format!("a zone that is added has no \"{key}\"");
+                let problem = Problem::error(entry.key_span, message);
+                self.problems.push(problem.hint("such zones are written into the configuration"));
+            }
+        }
+        let mut entries = item.entries.into_owned();
+        entries.retain(|entry| entry.key != "name");
+        let value = yaml::Value::Scalar(Scalar::straight(name.to_string(), said.span));
+        let node = Node { span: said.span, value };
+        entries.push(Entry { key: "name".to_owned(), key_span: said.span, node });
+        let item = Section { path: item.path, entries: Cow::Owned(entries), span: item.span };
+        self.whole_zone(item, known, &templates, 0..0, Whose::Added)
+    }
+
     /// Returns the zones, in the order of the file.
     pub(super) fn zones(
         &mut self,
@@ -41,10 +201,16 @@ impl Lowering<'_> {
         signing: &[Arc<SigningPolicy>],
         keys: &[KeySettings],
     ) -> Vec<ZoneSettings> {
+        let known = Known { signing, keys };
+        let before = self.problems.len();
+        let templates = self.templates(root);
+        self.check_templates(&templates, known);
+        let told = before..self.problems.len();
         let mut zones: Vec<ZoneSettings> = Vec::new();
         let mut seen: BTreeMap<(Option<String>, Vec<u8>), Span> = BTreeMap::new();
         for item in self.items(root, "zones") {
-            let Some(zone) = self.zone(&item, signing, keys) else { continue };
+            let zone = self.whole_zone(item, known, &templates, told.clone(), Whose::Zone);
+            let Some(zone) = zone else { continue };
             let folded = zone.name.value.as_name().to_folded().as_bytes().to_vec();
             let folded = (zone.set.as_ref().map(|set| set.value.clone()), folded);
             if let Some(&first) = seen.get(&folded) {
@@ -56,12 +222,11 @@ impl Lowering<'_> {
             seen.insert(folded, zone.name.span);
             zones.push(zone);
         }
+        let made = zones.iter().filter(|zone| zone.catalog_role == Some(CatalogWord::Producer));
+        let made: Vec<NameBuf> = made.map(|zone| zone.name.value).collect();
         for zone in &zones {
             let Some(catalog) = &zone.catalog else { continue };
-            let is_there = zones.iter().any(|other| {
-                other.name.value == catalog.value && other.catalog_role == Some(CatalogWord::Producer)
-            });
-            if !is_there {
+            if !made.contains(&catalog.value) {
                 let message = format!("\"{}\" is not a catalog that is made here", catalog.value);
                 let problem = Problem::error(catalog.span, message);
                 self.problems.push(problem.expected("the name of a zone with \"catalog-role: producer\""));
@@ -73,13 +238,18 @@ impl Lowering<'_> {
     fn zone(
         &mut self,
         item: &Section<'_>,
-        signing: &[Arc<SigningPolicy>],
-        keys: &[KeySettings],
+        Known { signing, keys }: Known<'_>,
+        whose: Whose,
     ) -> Option<ZoneSettings> {
         let name =
             self.optional(item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
         let file = self.path(item, "file");
-        let file = file.map(|file| At { value: self.beside(file.span.file, &file.value), span: file.span });
+        let file = file.map(|file| {
+            // What is added is the same for many names.
+            let name = name.as_ref().filter(|_| whose != Whose::Added);
+            let named = name.map_or_else(|| file.value.clone(), |name| named_file(&file.value, &name.value));
+            At { value: self.beside(file.span.file, &named), span: file.span }
+        });
         let sign = self.signed_by(item, signing);
         let set = self.zone_set(item);
         let make = self.makers(item);
@@ -103,12 +273,12 @@ impl Lowering<'_> {
         });
         let is_produced = catalog_role.as_ref().is_some_and(|role| role.value == CatalogWord::Producer);
         let has_source = file.is_some() || !primaries.is_empty() || is_produced;
-        if item.entry("name").is_none() {
+        if item.entry("name").is_none() && whose == Whose::Zone {
             let problem = Problem::error(item.span, "\"name\" is missing");
             self.problems.push(problem.expected("\"name:\" and \"file:\" or \"primaries:\""));
         }
         let says_source = item.entry("file").is_some() || item.entry("primaries").is_some();
-        if !has_source && !says_source {
+        if !has_source && !says_source && whose == Whose::Zone {
             let problem = Problem::error(item.span, "\"file\" is missing");
             self.problems.push(problem.expected("\"file:\", or \"primaries:\" that the zone comes from"));
         }
@@ -138,6 +308,8 @@ impl Lowering<'_> {
         if let Some(policy) = &sign {
             self.check_signed(item, policy);
         }
+        // What is added may get its records later.
+        let has_source = has_source || (whose == Whose::Added && !says_source);
         let (Some(name), true) = (name, has_source) else { return None };
         Some(ZoneSettings {
             name,

@@ -62,7 +62,10 @@ fn write_below(out: &mut String, path: &str) {
         for row in schema::children(&parent) {
             out.push_str(&format!("\n### `{}`\n", row.path));
             write_row(out, row);
-            write_below(out, row.path);
+            // What a template of zones says is described where zones are.
+            if row.path != "zone-templates.*" {
+                write_below(out, row.path);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use engine::gate::prefixes::{Prefix, PrefixSet};
 use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use fetch::transfer::Remote;
 use tsig::Keys;
-use wire::NameBuf;
+use wire::{Name, NameBuf};
 use zone::serial::SerialPolicy;
 use zone::{Zone, Zones};
 
@@ -19,7 +19,8 @@ use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
-    CatalogWord, GrantSettings, ReachSettings, RemoteSettings, SerialWord, Settings, ZoneSettings,
+    CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, SerialWord, Settings,
+    ZoneSettings,
 };
 use crate::signing::{SigningPlans, Wanted};
 use crate::source::At;
@@ -77,6 +78,25 @@ pub struct ZonePlan {
     pub member_of: Option<(NameBuf, Option<String>)>,
 }
 
+impl ZonePlan {
+    /// Returns what is to become of a zone of which nothing is known but that it is ours.
+    pub fn nothing(apex: Name<'_>) -> Self {
+        Self {
+            apex: apex.to_buf(),
+            zone: None,
+            signed: SignedHere::Nothing,
+            file: None,
+            source: 0,
+            primaries: Vec::new(),
+            notify: Vec::new(),
+            rights: Arc::default(),
+            journal_octets_max: 0,
+            catalog_role: None,
+            member_of: None,
+        }
+    }
+}
+
 impl ZonePlans {
     /// Returns the zones that are to be signed: those that the configuration names, then those of directories.
     pub(crate) fn to_sign(&self, settings: &Settings) -> Vec<Wanted> {
@@ -125,7 +145,7 @@ impl ZonePlans {
                 Some(_) => SignedHere::File,
             };
             let current = if here.is_file() { signed_last(zone, signed) } else { written(zone, file) };
-            plan(zone, settings, (current, here), (surroundings, problems))
+            plan(zone, &settings.keys, (current, here), (surroundings, problems))
         });
         self.plans = plans.collect();
         self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
@@ -140,7 +160,7 @@ fn changes(zone: &ZoneSettings) -> bool {
 }
 
 /// Returns the version of a zone in its file, and its number.
-fn written(zone: &ZoneSettings, file: Option<&Kept>) -> (Option<Arc<Zone>>, u64) {
+pub(super) fn written(zone: &ZoneSettings, file: Option<&Kept>) -> (Option<Arc<Zone>>, u64) {
     let Some(file) = file else { return (None, 0) };
     let found = file.zones.iter().find(|(apex, _)| *apex == zone.name.value);
     (found.and_then(|(_, zone)| zone.clone()), source(file))
@@ -155,15 +175,15 @@ fn signed_last(zone: &ZoneSettings, signed: Option<&Arc<Zones>>) -> (Option<Arc<
 }
 
 /// Returns what is to become of a zone.
-fn plan(
+pub(super) fn plan(
     zone: &ZoneSettings,
-    settings: &Settings,
+    keys: &[KeySettings],
     ((current, source), signed): ((Option<Arc<Zone>>, u64), SignedHere),
     (surroundings, problems): (&dyn Surroundings, &mut Vec<Problem>),
 ) -> ZonePlan {
     let apex = zone.name.value;
     let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
-        all.iter().filter_map(|server| remote(server, settings, surroundings, problems)).collect()
+        all.iter().filter_map(|server| remote(server, keys, surroundings, problems)).collect()
     };
     let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
     // Whoever the zone comes from may say that there is more.
@@ -232,7 +252,7 @@ fn grant(settings: &GrantSettings) -> Grant {
 /// Returns another server as transfers need it.
 fn remote(
     at: &At<RemoteSettings>,
-    settings: &Settings,
+    keys: &[KeySettings],
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Option<Remote> {
@@ -287,6 +307,6 @@ fn remote(
     } else {
         None
     };
-    let key = key.and_then(|name| settings.keys.iter().find(|key| key.name.value == name));
+    let key = key.and_then(|name| keys.iter().find(|key| key.name.value == name));
     Some(Remote { address: *address, secure, key: key.map(|key| Arc::clone(&key.key)) })
 }

@@ -144,7 +144,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
 fn start(started: Started) -> Result<ExitCode, String> {
     let Started {
         origin,
-        loaded,
+        mut loaded,
         knob,
         runtime,
         signals,
@@ -162,6 +162,9 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
     let files = Watched::of(&loaded.settings);
+    let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
+    let register = keeper::Register::open(&zones_folder);
+    loaded.settings.has_added_zones = !register.is_empty();
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     let signatory = jobs::signing::Signing::new(
@@ -187,7 +190,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         cell: Arc::clone(&cell),
         signer: Arc::new(signing::Signatory(Arc::clone(&signatory))),
         key: plans.snapshot.key,
-        folder: &loaded.settings.startup.state_directory.join(ZONES_FOLDER),
+        folder: &zones_folder,
+        register,
     });
     let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
     keeper.adopt(&plans.zones);

@@ -307,7 +307,8 @@ impl Running {
     fn try_reload(&self, work: &mut Work) -> Result<Reloaded, Vec<Diagnostic>> {
         let previous = &work.plans;
         let (loaded, watched, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
-            let loaded = self.origin.load()?;
+            let mut loaded = self.origin.load()?;
+            loaded.settings.has_added_zones = self.keeper.has_added();
             let watched = Watched::of(&loaded.settings);
             let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
             Ok((loaded, watched, plans))
@@ -545,6 +546,28 @@ impl Running {
         self.jobs.stop();
     }
 
+    fn zone_add(&self, add: &api::ZoneAdd) -> Response {
+        let response = zones::add(&self.keeper, add);
+        if !matches!(&response, Response::ZonesChanged(changed) if changed.done > 0) {
+            return response;
+        }
+        let mut work = lock(&self.work);
+        if work.plans.zones.served.is_none() {
+            // Until now there was nothing that a policy could answer from.
+            work.loaded.settings.has_added_zones = true;
+            match signing::again(&work.loaded, &self.addresses, &work.plans) {
+                Ok(plans) => self.put(&mut work, plans),
+                Err(mistakes) => {
+                    report(&mistakes);
+                    return Response::error("zones were added, and are not answered from before a reload");
+                }
+            }
+        }
+        drop(work);
+        self.start_signing();
+        response
+    }
+
     fn zone(&self, order: &api::ZoneOrder) -> Response {
         if order.what == api::ZoneWhat::Reload {
             // Files that have changed are read again; who has primaries asks them.
@@ -757,6 +780,9 @@ impl Operator for Running {
             Request::CacheStats => Response::CacheStats(self.cache_stats()),
             Request::Jobs => Response::Jobs(self.jobs()),
             Request::Zone(order) => self.zone(&order),
+            Request::ZoneAdd(add) => self.zone_add(&add),
+            Request::ZoneRemove(names) => zones::remove(&self.keeper, &names.zones),
+            Request::ZoneLoad(load) => zones::load(&self.keeper, &load),
             Request::SetReload(set) => {
                 self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
             }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use config::settings::Settings;
+use config::signing::SigningPolicy;
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
 use jobs::signing::Signing;
@@ -18,6 +19,14 @@ pub(super) struct Signatory(pub(super) Arc<Signing>);
 impl keeper::Signer for Signatory {
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>) {
         self.0.give(apex, version);
+    }
+
+    fn begin(&self, apex: Name<'_>, policy: &Arc<SigningPolicy>) -> Option<Arc<Zone>> {
+        self.0.begin(apex, policy)
+    }
+
+    fn end(&self, apex: Name<'_>) {
+        self.0.end(apex);
     }
 }
 

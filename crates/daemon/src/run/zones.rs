@@ -1,6 +1,7 @@
 //! What the operator can do with zones while the server runs.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use control::api::{self, Response, ZoneOrder, ZoneWhat};
@@ -37,6 +38,50 @@ pub(super) fn refresh_named(keeper: &Keeper, name: Option<&str>) -> Result<(), S
         None => Err(format!("there is no zone \"{apex}\"")),
         Some(zone) if zone.role == Role::Secondary => keeper.refresh(apex.as_name(), false),
         Some(_) => Ok(()),
+    }
+}
+
+/// Adds zones.
+pub(super) fn add(keeper: &Keeper, add: &api::ZoneAdd) -> Response {
+    changed(&add.zones, |apexes| keeper.add(apexes, &add.options))
+}
+
+/// Takes zones out that were added.
+pub(super) fn remove(keeper: &Keeper, names: &[String]) -> Response {
+    changed(names, |apexes| keeper.remove(apexes))
+}
+
+/// Does something with those that are names, and says what became of each.
+fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<keeper::Changed>) -> Response {
+    let mut refused = Vec::new();
+    let mut zones = Vec::with_capacity(names.len());
+    for name in names {
+        match parse(name) {
+            Ok(apex) => zones.push((name, apex)),
+            Err(text) => refused.push(api::ZoneNote { zone: name.clone(), text }),
+        }
+    }
+    let apexes: Vec<NameBuf> = zones.iter().map(|(_, apex)| *apex).collect();
+    let mut changed = api::ZonesChanged { refused, ..api::ZonesChanged::default() };
+    for ((zone, _), outcome) in zones.into_iter().zip(change(&apexes)) {
+        let note = |text| api::ZoneNote { zone: zone.clone(), text };
+        match outcome {
+            Ok(text) => {
+                changed.done += 1;
+                changed.notes.extend(text.map(note));
+            }
+            Err(text) => changed.refused.push(note(text)),
+        }
+    }
+    Response::ZonesChanged(changed)
+}
+
+/// Makes what a file says the next version of a zone.
+pub(super) fn load(keeper: &Keeper, load: &api::ZoneLoad) -> Response {
+    let loaded = parse(&load.zone).and_then(|apex| keeper.load(apex.as_name(), Path::new(&load.file)));
+    match loaded {
+        Ok(message) => Response::ZoneDone(api::ZoneDone { message }),
+        Err(why) => Response::error(why),
     }
 }
 
@@ -138,6 +183,7 @@ fn shown(report: keeper::ZoneReport) -> api::Zone {
         expires_in_s: report.expires_in_s,
         history: report.history,
         journal_octets: report.log_octets,
+        is_added: report.is_added,
         catalog: report.catalog,
         trouble: report.trouble,
     }

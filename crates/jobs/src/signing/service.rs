@@ -47,6 +47,8 @@ struct Entry {
     is_at_work: bool,
     last: Option<Arc<Zone>>,
     state: SigningState,
+    /// Whether the configuration does not name it: it stays when that changes.
+    is_added: bool,
 }
 
 type Entries = BTreeMap<Vec<u8>, Entry>;
@@ -139,44 +141,74 @@ impl Signing {
         let mut entries = lock(&self.shared.entries);
         let mut before = std::mem::take(&mut *entries);
         let mut served = Vec::with_capacity(zones.len());
-        for ToSign { apex, policy, source } in zones {
-            let key = key_of(apex.as_name());
-            let old = before.remove(&key);
-            // One that is written counts; versions that came while the server runs stay until there are newer ones.
-            let source = source.clone().or_else(|| old.as_ref().and_then(|old| old.source.clone()));
-            let entry = match old {
-                Some(entry) if entry.policy == *policy => {
-                    let is_same = is_same(entry.source.as_ref(), source.as_ref());
-                    let again_at = if is_same { entry.state.again_at } else { 0 };
-                    let state = SigningState { again_at, ..entry.state };
-                    Entry { source, state, ..entry }
-                }
-                // The thread has it: it will be opened again when it is done.
-                Some(entry) if entry.is_at_work => Entry {
-                    policy: Arc::clone(policy),
-                    source,
-                    state: SigningState { again_at: 0, ..entry.state },
-                    ..entry
-                },
-                other => {
-                    let mut entry = Entry {
-                        policy: Arc::clone(policy),
-                        source,
-                        zone: None,
-                        is_at_work: false,
-                        last: other.and_then(|other| other.last),
-                        state: SigningState::default(),
-                    };
-                    self.shared.open(apex.as_name(), &mut entry);
-                    entry
-                }
-            };
+        for zone in zones {
+            let key = key_of(zone.apex.as_name());
+            let entry = self.entry(zone, before.remove(&key));
             served.push(entry.last.clone());
             entries.insert(key, entry);
         }
+        entries.extend(before.into_iter().filter(|(_, entry)| entry.is_added));
         drop(entries);
         self.shared.tell(|news| news.0 = true);
         served
+    }
+
+    /// Signs one more zone, which stays when others are adopted. Returns the version that was signed last, if there is one.
+    pub fn begin(&self, apex: Name<'_>, policy: &Arc<SigningPolicy>) -> Option<Arc<Zone>> {
+        let mut entries = lock(&self.shared.entries);
+        let key = key_of(apex);
+        let old = entries.remove(&key);
+        let zone = ToSign { apex: apex.to_buf(), policy: Arc::clone(policy), source: None };
+        let entry = Entry { is_added: true, ..self.entry(&zone, old) };
+        let last = entry.last.clone();
+        entries.insert(key, entry);
+        drop(entries);
+        self.shared.tell(|news| news.0 = true);
+        last
+    }
+
+    /// Does not sign a zone any more that [`Signing::begin`] was called for.
+    pub fn end(&self, apex: Name<'_>) {
+        let mut entries = lock(&self.shared.entries);
+        let key = key_of(apex);
+        if entries.get(&key).is_some_and(|entry| entry.is_added) {
+            entries.remove(&key);
+        }
+    }
+
+    /// Returns what is known of a zone that is to be signed; `old` is what was known before.
+    fn entry(&self, ToSign { apex, policy, source }: &ToSign, old: Option<Entry>) -> Entry {
+        // One that is written counts; versions that came while the server runs stay until there are newer ones.
+        let source = source.clone().or_else(|| old.as_ref().and_then(|old| old.source.clone()));
+        match old {
+            Some(entry) if entry.policy == *policy => {
+                let is_same = is_same(entry.source.as_ref(), source.as_ref());
+                let again_at = if is_same { entry.state.again_at } else { 0 };
+                let state = SigningState { again_at, ..entry.state };
+                Entry { source, state, is_added: false, ..entry }
+            }
+            // The thread has it: it will be opened again when it is done.
+            Some(entry) if entry.is_at_work => Entry {
+                policy: Arc::clone(policy),
+                source,
+                state: SigningState { again_at: 0, ..entry.state },
+                is_added: false,
+                ..entry
+            },
+            other => {
+                let mut entry = Entry {
+                    policy: Arc::clone(policy),
+                    source,
+                    zone: None,
+                    is_at_work: false,
+                    last: other.and_then(|other| other.last),
+                    state: SigningState::default(),
+                    is_added: false,
+                };
+                self.shared.open(apex.as_name(), &mut entry);
+                entry
+            }
+        }
     }
 
     /// Has this version of a zone signed, which came while the server runs. The publisher hears when it is.

@@ -1,0 +1,105 @@
+//! How long it takes to serve a hundred thousand small zones, and to add one more.
+
+#![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use config::System;
+use engine::SnapshotCell;
+use keeper::{Keeper, Parts, Register, Signer};
+use wire::{Name, NameBuf};
+use zone::Zone;
+
+const ZONES: usize = 100_000;
+/// Zones that are added one by one.
+const MORE: usize = 50;
+const SMALL: &str =
+    "$TTL 60\n@ SOA ns admin 1 7200 600 86400 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n";
+const MAIN: &str = "zone-templates: {small: {file: small}}\nzones: [{name: first.example, like: small}]\n";
+
+/// Nothing is signed here.
+struct Nobody;
+
+impl Signer for Nobody {
+    fn sign(&self, _: Name<'_>, _: &Arc<Zone>) {}
+
+    fn begin(&self, _: Name<'_>, _: &Arc<config::signing::SigningPolicy>) -> Option<Arc<Zone>> {
+        None
+    }
+
+    fn end(&self, _: Name<'_>) {}
+}
+
+fn name(text: &str) -> NameBuf {
+    NameBuf::from_text(text).expect("a name")
+}
+
+fn start(folder: &Path) -> (Keeper, Arc<SnapshotCell>) {
+    let main = folder.join("gannet.yaml");
+    let loaded = config::load_text(&main, MAIN, &System).expect("no mistakes");
+    let plans = config::compile(&loaded, &[], None, &System).expect("it compiles");
+    let (reclaim, freed) = std::sync::mpsc::channel();
+    let (reclaim_zones, freed_zones) = std::sync::mpsc::channel();
+    std::thread::spawn(move || freed.into_iter().for_each(drop));
+    std::thread::spawn(move || freed_zones.into_iter().for_each(drop));
+    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).reclaiming_zones(reclaim_zones);
+    let cell = Arc::new(cell);
+    let state = folder.join("zones");
+    let keeper = Keeper::start(Parts {
+        cell: Arc::clone(&cell),
+        signer: Arc::new(Nobody),
+        key: plans.snapshot.key,
+        folder: &state,
+        register: Register::open(&state),
+    });
+    let keeper = keeper.expect("a thread");
+    keeper.adopt(&plans.zones);
+    (keeper, cell)
+}
+
+/// Returns how many zones are served.
+fn served(cell: &SnapshotCell) -> usize {
+    cell.load().1.map_or(0, |authority| authority.zones.all().count())
+}
+
+fn resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();
+    line.replace(['\t', ' '], "")
+}
+
+fn main() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("small"), SMALL).expect("a writable directory");
+    let (keeper, cell) = start(directory.path());
+    let names: Vec<NameBuf> = (0..ZONES).map(|number| name(&format!("z{number}.example"))).collect();
+    let begin = Instant::now();
+    assert!(keeper.add(&names, "like: small").iter().all(Result::is_ok));
+    println!("{ZONES} zones added at once: {:?}; {}", begin.elapsed(), resident());
+    assert_eq!(served(&cell), ZONES + 1);
+    let one_by_one = |what: &str, change: &dyn Fn(&NameBuf) -> Vec<keeper::Changed>| {
+        let mut times: Vec<_> = (0..MORE)
+            .map(|number| {
+                let apex = name(&format!("more{number}.example"));
+                let begin = Instant::now();
+                assert!(change(&apex).iter().all(Result::is_ok));
+                begin.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        println!("one {what}: {:?} in the middle, {:?} at most", times[MORE / 2], times[MORE - 1]);
+    };
+    one_by_one("more added", &|apex| keeper.add(&[*apex], "like: small"));
+    assert_eq!(served(&cell), ZONES + 1 + MORE);
+    one_by_one("of them removed", &|apex| keeper.remove(&[*apex]));
+    assert_eq!(served(&cell), ZONES + 1);
+    keeper.stop();
+    drop((keeper, cell));
+    let begin = Instant::now();
+    let (keeper, cell) = start(directory.path());
+    println!("{ZONES} zones that were added, after a restart: {:?}", begin.elapsed());
+    assert_eq!(served(&cell), ZONES + 1);
+    keeper.stop();
+}
