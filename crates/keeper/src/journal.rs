@@ -173,7 +173,7 @@ fn soa(soa: &(Ttl, Box<[u8]>)) -> Vec<u8> {
     [&u64::from(soa.0.seconds()).to_be_bytes()[..], &with_length(&soa.1)].concat()
 }
 
-fn step_entry(step: &Difference, source: Source) -> Vec<u8> {
+pub(crate) fn step_entry(step: &Difference, source: Source) -> Vec<u8> {
     entry(
         STEP,
         &[
@@ -192,6 +192,30 @@ fn read_step(said: &[u8], apex: &NameBuf) -> Option<(Difference, Source)> {
     let (old_soa, new_soa) = (reader.soa()?, reader.soa()?);
     let (removed, added) = (Rows::parse(reader.octets()?)?, Rows::parse(reader.octets()?)?);
     Some((Difference { apex: *apex, old_soa, new_soa, removed, added }, source))
+}
+
+/// Reads steps up to the first entry that is not whole, and returns where that begins.
+pub(crate) fn read_steps(octets: &[u8], apex: &NameBuf) -> (Vec<Difference>, usize) {
+    let mut rest = octets;
+    let mut steps = Vec::new();
+    while let Some((kind, said, after)) = split(rest) {
+        rest = after;
+        if kind == STEP
+            && let Some((step, _)) = read_step(said, apex)
+        {
+            steps.push(step);
+        }
+    }
+    (steps, octets.len() - rest.len())
+}
+
+/// Puts a file in place of another: after a loss of power there is one or the other.
+pub(crate) fn replace(disk: &dyn Disk, name: &str, octets: &[u8]) -> io::Result<()> {
+    let new = format!("{name}.new");
+    disk.create(&new, octets)?;
+    disk.sync(&new)?;
+    disk.rename(&new, name)?;
+    disk.sync_names()
 }
 
 impl Journal {

@@ -16,6 +16,7 @@ use zone::{Change, Difference, Zone};
 use crate::disk::Disk;
 use crate::history::History;
 use crate::journal::{Found, Journal, Source};
+use crate::trail::Trail;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends the process, so a poisoned lock is never seen.
@@ -75,6 +76,8 @@ pub(crate) struct Kept {
 pub(crate) struct Current {
     pub(crate) zone: Option<Arc<Zone>>,
     journal: Journal,
+    /// Steps between versions that were signed, if the zone is served signed.
+    trail: Trail,
     has_base: bool,
     log_octets: u64,
     /// When the primary was last heard of.
@@ -115,9 +118,24 @@ impl Kept {
         });
         let has_base = found.zone.is_some();
         let mut history = History::default();
+        let mut trail = Trail::new(Arc::clone(disk), apex.as_name());
+        let mut followed = |last: Option<&Arc<Zone>>| {
+            let steps = last.map_or(Ok(Vec::new()), |last| trail.open(last.facts().serial));
+            steps.unwrap_or_else(|error| {
+                tracing::error!(zone = %apex, %error, "what led to the signed version cannot be read");
+                Vec::new()
+            })
+        };
         let signed = match &plan.signed {
-            SignedHere::Versions { last } => last.clone(),
-            SignedHere::Nothing | SignedHere::File => {
+            SignedHere::Versions { last } => {
+                history.set(followed(last.as_ref()), plan.journal_octets_max);
+                last.clone()
+            }
+            SignedHere::File => {
+                history.set(followed(plan.zone.as_ref()), plan.journal_octets_max);
+                None
+            }
+            SignedHere::Nothing => {
                 history.set(found.history, plan.journal_octets_max);
                 None
             }
@@ -127,6 +145,7 @@ impl Kept {
             current: Mutex::new(Current {
                 zone: found.zone,
                 journal,
+                trail,
                 has_base,
                 log_octets: found.log_octets,
                 heard: found.heard,
@@ -320,6 +339,11 @@ impl Kept {
             for step in steps {
                 history.push(step, plan.journal_octets_max);
             }
+            let all = plan.signed.is_file().then(|| history.all());
+            drop(history);
+            if let Some(all) = all {
+                self.keep_trail(current, &all, plan.journal_octets_max);
+            }
         }
         current.zone = Some(zone);
         self.show(current, now);
@@ -356,17 +380,23 @@ impl Kept {
     /// Takes what was signed of a version; it is served from now on.
     pub(crate) fn take_signed(&self, zone: &Arc<Zone>, key: HashKey, now: u64) {
         let octets_max = self.plan().journal_octets_max;
-        let current = lock(&self.current);
+        let mut current = lock(&self.current);
         let old = lock(&self.signed).replace(Arc::clone(zone));
-        let mut history = lock(&self.history);
-        match old {
-            Some(old) if is_newer(zone.facts().serial, old.facts().serial) => {
-                history.push(Arc::new(Difference::between(&old, zone, &key)), octets_max);
+        let step = old.as_ref().filter(|old| is_newer(zone.facts().serial, old.facts().serial));
+        let step = step.map(|old| Arc::new(Difference::between(old, zone, &key)));
+        let is_same = old.is_some_and(|old| Arc::ptr_eq(&old, zone));
+        let all = {
+            let mut history = lock(&self.history);
+            match step {
+                Some(step) => history.push(step, octets_max),
+                None if is_same => {}
+                None => history.clear(),
             }
-            Some(old) if Arc::ptr_eq(&old, zone) => {}
-            _ => history.clear(),
+            history.all()
+        };
+        if !is_same {
+            self.keep_trail(&mut current, &all, octets_max);
         }
-        drop(history);
         self.show(&current, now);
     }
 
@@ -401,6 +431,18 @@ impl Kept {
             .map_err(|error| format!("it cannot be kept: {error}"))?;
         self.accept(&mut current, steps, zone, &plan, now);
         Ok(true)
+    }
+
+    /// Writes the last step between versions that were signed.
+    fn keep_trail(&self, current: &mut Current, history: &[Arc<Difference>], octets_max: u64) {
+        let kept = match history {
+            [] => current.trail.remove(),
+            history => current.trail.follow(history, octets_max),
+        };
+        if let Err(error) = kept {
+            // Secondaries get the whole zone after a restart.
+            tracing::warn!(zone = %self.apex, %error, "what led to the signed version cannot be kept");
+        }
     }
 
     /// Carries out an update; it is on disk when this returns NOERROR. Returns whether there is a new version.
@@ -492,14 +534,16 @@ impl Kept {
 
     /// Forgets the zone, for sure only when the disk is told to make sure of its names.
     pub(crate) fn unlink_files(&self) {
-        if let Err(error) = lock(&self.current).journal.unlink() {
+        let mut current = lock(&self.current);
+        if let Err(error) = current.journal.unlink().and_then(|()| current.trail.unlink()) {
             tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
         }
     }
 
     /// Forgets the zone for good.
     pub(crate) fn remove_files(&self) {
-        if let Err(error) = lock(&self.current).journal.remove() {
+        let mut current = lock(&self.current);
+        if let Err(error) = current.journal.remove().and_then(|()| current.trail.remove()) {
             tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
         }
     }

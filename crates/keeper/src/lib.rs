@@ -15,6 +15,7 @@ mod refresh;
 mod register;
 mod report;
 mod tell;
+mod trail;
 
 use std::collections::BTreeMap;
 use std::io;

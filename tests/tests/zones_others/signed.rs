@@ -78,6 +78,62 @@ fn a_zone_that_is_updated_is_signed_anew() {
     eventually("what was acknowledged, signed", || is_signed(&server, "last.example.org", "192.0.2.77"));
 }
 
+/// Returns the serial of the zone.
+fn serial(server: &Server) -> u32 {
+    let soa = server.dig(&["+short", "example.org", "SOA"]);
+    soa.split_whitespace().nth(2).and_then(|serial| serial.parse().ok()).expect("a serial")
+}
+
+/// Checks that a secondary with the version `from` gets the difference to one with `new.example.org`, and not the whole zone.
+fn check_step(server: &Server, from: u32) {
+    let next = server.dig(&["+tcp", "example.org", &format!("IXFR={from}")]);
+    assert!(next.contains("new.example.org.") && next.contains("RRSIG\tA 13 "), "{next}");
+    assert!(!next.contains("mail.example.org.\t3600\tIN\tA"), "{next}");
+}
+
+#[test]
+fn what_led_to_a_signed_version_is_there_after_a_restart() {
+    let zone = format!(
+        "{{name: example.org, file: org, sign: default, update: [\"key {KEY}\"], transfer: [loopback]}}"
+    );
+    let settings = config(&zone, "") + SIGNING;
+    let server = Server::start_in(directory_with_org(), &settings);
+    eventually("the zone, signed", || is_signed(&server, "mail.example.org", "192.0.2.2"));
+    let before = serial(&server);
+    let (is_done, said) = nsupdate(&server, "update add new.example.org 60 A 192.0.2.99");
+    assert!(is_done, "{said}");
+    eventually("the update, signed", || is_signed(&server, "new.example.org", "192.0.2.99"));
+    check_step(&server, before);
+    let (_, _, directory) = server.stop_by("KILL");
+    let server = Server::start_in(directory, &settings);
+    check_step(&server, before);
+    // And it goes on from there.
+    let (is_done, said) = nsupdate(&server, "update add last.example.org 60 A 192.0.2.77");
+    assert!(is_done, "{said}");
+    eventually("the next update, signed", || is_signed(&server, "last.example.org", "192.0.2.77"));
+    let (_, _, directory) = server.stop();
+    let server = Server::start_in(directory, &settings);
+    check_step(&server, before);
+    assert!(server.dig(&["+tcp", "example.org", &format!("IXFR={before}")]).contains("last.example.org."));
+}
+
+#[test]
+fn what_led_to_a_signed_file_is_there_after_a_restart() {
+    let settings =
+        config("{name: example.org, file: org, sign: default, transfer: [loopback]}", "") + SIGNING;
+    let server = Server::start_in(directory_with_org(), &settings);
+    eventually("the zone, signed", || is_signed(&server, "mail.example.org", "192.0.2.2"));
+    let before = serial(&server);
+    let changed = ORG.replace("admin 10 ", "admin 11 ") + "new 60 A 192.0.2.99\n";
+    std::fs::write(server.directory().join("org"), changed).expect("a writable directory");
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the change, signed", || is_signed(&server, "new.example.org", "192.0.2.99"));
+    check_step(&server, before);
+    let (_, _, directory) = server.stop_by("KILL");
+    let server = Server::start_in(directory, &settings);
+    check_step(&server, before);
+}
+
 #[test]
 fn zones_of_a_directory_are_signed() {
     let directory = TempDir::new().expect("a temporary directory");
