@@ -240,10 +240,12 @@ impl Journal {
         let mut rest = octets.as_slice();
         let mut belongs = false;
         let mut history_left = 0;
+        let mut is_first = true;
         while let Some((kind, said, after)) = split(rest) {
             rest = after;
             match kind {
-                BASE => {
+                // Further on it says nothing: a log begins anew as a whole.
+                BASE if is_first => {
                     let mut reader = Reader(said);
                     belongs = reader.number() == Some(self.number);
                     history_left = reader.number().unwrap_or(0);
@@ -260,6 +262,7 @@ impl Journal {
                 HEARD => found.heard = found.heard.max(Reader(said).number().unwrap_or(0)),
                 _ => {}
             }
+            is_first = false;
         }
         let serial = found.zone.as_ref().map(|zone| zone.facts().serial);
         if found.history.last().is_some_and(|last| Some(last.new_serial()) != serial) {
