@@ -550,6 +550,8 @@ pub struct ZoneDirectory {
     pub set: Option<At<String>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
+    /// What other servers may do with each of them, if anything; name and file are its own.
+    pub common: Option<Arc<ZoneSettings>>,
 }
 
 words! {

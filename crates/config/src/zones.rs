@@ -19,7 +19,7 @@ use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress, Sets, Term};
-use crate::settings::{Settings, Transfers, ZoneFormat};
+use crate::settings::{Settings, Transfers, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;
 use crate::source::Span;
 
@@ -61,6 +61,8 @@ struct Wanted {
     contexts: Option<Contexts>,
     /// How the zones of a directory are signed.
     sign: Option<Arc<SigningPolicy>>,
+    /// What other servers may do with the zones of a directory.
+    common: Option<Arc<ZoneSettings>>,
     /// Where it says so.
     span: Span,
 }
@@ -317,6 +319,7 @@ fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut V
                 contexts: None,
                 // The configuration says so at the zone.
                 sign: None,
+                common: None,
                 span: file.span,
             })
         })
@@ -347,7 +350,8 @@ fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut V
                 .map(|allow| Contexts { allow: allow.clone(), matches_empty: directory.matches_empty });
             let set = directory.set.as_ref().map(|set| set.value.clone());
             let sign = directory.sign.as_ref().map(Arc::clone);
-            all.push(Wanted { file, apex, set, contexts, sign, span: directory.path.span });
+            let common = directory.common.as_ref().map(Arc::clone);
+            all.push(Wanted { file, apex, set, contexts, sign, common, span: directory.path.span });
         }
     }
     all

@@ -124,6 +124,8 @@ pub(crate) enum ZoneCommand {
     /// Print a zone as it is served, from its file or from the running server: every record on a line of its own, in
     /// canonical order.
     Print(ZonePrintArgs),
+    /// Turn the zones of another server, and what it is told of them, into a configuration: the same as `gannet import`.
+    Import(ImportArgs),
     /// Sign a zone's file with keys of a directory.
     ///
     /// Keys that are entry points sign the keys, others the rest; where there is only one kind, it signs everything.

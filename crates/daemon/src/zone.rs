@@ -22,6 +22,7 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
     match command {
         ZoneCommand::Check(args) => check(args),
         ZoneCommand::Print(args) => print(args),
+        ZoneCommand::Import(args) => crate::import::run(args),
         ZoneCommand::Sign(args) => sign::sign(args),
         ZoneCommand::Verify(args) => sign::verify(args),
         ZoneCommand::Keys(command) => keys::run(command),

@@ -2,6 +2,7 @@
 
 mod added;
 mod catalogs;
+mod directories;
 mod imported;
 mod keys;
 mod libraries;

@@ -170,7 +170,7 @@ impl Lowering<'_> {
         let signing = self.signing(&root);
         let keys = self.keys(&root);
         let zones = self.zones(&root, &signing, &keys);
-        let zone_directories = self.zone_directories(&root, &signing);
+        let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
         let transfers = self.section(&root, "transfers");
         let transfers = Transfers {

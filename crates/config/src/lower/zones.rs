@@ -226,11 +226,7 @@ impl Lowering<'_> {
         let made: Vec<NameBuf> = made.map(|zone| zone.name.value).collect();
         for zone in &zones {
             let Some(catalog) = &zone.catalog else { continue };
-            if !made.contains(&catalog.value) {
-                let message = format!("\"{}\" is not a catalog that is made here", catalog.value);
-                let problem = Problem::error(catalog.span, message);
-                self.problems.push(problem.expected("the name of a zone with \"catalog-role: producer\""));
-            }
+            self.check_catalog(catalog, made.contains(&catalog.value));
         }
         zones
     }
@@ -374,6 +370,8 @@ impl Lowering<'_> {
         &mut self,
         root: &Section<'_>,
         signing: &[Arc<SigningPolicy>],
+        keys: &[KeySettings],
+        zones: &[ZoneSettings],
     ) -> Vec<ZoneDirectory> {
         let mut directories = Vec::new();
         for item in self.items(root, "zone-directories") {
@@ -400,6 +398,7 @@ impl Lowering<'_> {
                         .expected("\"sign\" or \"set\", not both"),
                 );
             }
+            let common = self.common_zone(&item, sign.as_ref(), keys, zones);
             let Some(path) = path else {
                 if item.entry("path").is_none() {
                     self.problems.push(Problem::error(item.span, "\"path\" is missing"));
@@ -408,9 +407,80 @@ impl Lowering<'_> {
             };
             let path = At { value: self.beside(path.span.file, &path.value), span: path.span };
             let contexts = has_contexts.then_some(contexts);
-            directories.push(ZoneDirectory { path, format, contexts, matches_empty, set, sign });
+            let directory = ZoneDirectory { path, format, contexts, matches_empty, set, sign, common };
+            directories.push(directory);
         }
         directories
+    }
+
+    /// Reads what other servers may do with every zone of a directory; `None` if nothing is said.
+    fn common_zone(
+        &mut self,
+        item: &Section<'_>,
+        sign: Option<&Arc<SigningPolicy>>,
+        keys: &[KeySettings],
+        zones: &[ZoneSettings],
+    ) -> Option<Arc<ZoneSettings>> {
+        let notify = self.remotes(item, "notify");
+        let transfer = self.texts(item, "transfer", authority::grant);
+        let update = self.texts(item, "update", authority::update);
+        let serial = self.word(item, "serial", SerialWord::parse);
+        let journal_size = self.size(item, "journal-size");
+        let catalog =
+            self.optional(item, "catalog", |lowering, _, node| lowering.read(node, "a name", values::name));
+        let group = self.optional(item, "group", |lowering, _, node| {
+            lowering.read(node, "a text", |text| Ok(text.to_owned()))
+        });
+        let said = ["notify", "transfer", "update", "serial", "journal-size", "catalog", "group"];
+        let is_said = said.iter().any(|key| item.entry(key).is_some());
+        for remote in &notify {
+            self.check_key(keys, remote.value.key.as_ref(), remote.span);
+        }
+        for grant in &transfer {
+            self.check_key(keys, grant.value.key.as_ref(), grant.span);
+        }
+        for update in &update {
+            self.check_key(keys, update.value.grant.key.as_ref(), update.span);
+        }
+        if let Some(catalog) = &catalog {
+            let is_made = zones.iter().any(|other| {
+                other.name.value == catalog.value && other.catalog_role == Some(CatalogWord::Producer)
+            });
+            self.check_catalog(catalog, is_made);
+        }
+        if item.entry("set").is_some() {
+            self.check_set(item, false);
+            return None;
+        }
+        is_said.then(|| {
+            Arc::new(ZoneSettings {
+                name: At { value: Name::ROOT.to_buf(), span: item.span },
+                file: None,
+                set: None,
+                make: Vec::new(),
+                choose: Vec::new(),
+                sign: sign.map(Arc::clone),
+                primaries: Vec::new(),
+                notify,
+                transfer,
+                notify_from: Vec::new(),
+                update,
+                serial,
+                journal_size,
+                catalog,
+                group: group.map(|group| group.value),
+                catalog_role: None,
+            })
+        })
+    }
+
+    /// Complains of a catalog that is not made here.
+    fn check_catalog(&mut self, catalog: &At<NameBuf>, is_made: bool) {
+        if !is_made {
+            let message = format!("\"{}\" is not a catalog that is made here", catalog.value);
+            let problem = Problem::error(catalog.span, message);
+            self.problems.push(problem.expected("the name of a zone with \"catalog-role: producer\""));
+        }
     }
 
     fn zone_set(&mut self, item: &Section<'_>) -> Option<At<String>> {

@@ -112,15 +112,16 @@ impl ZonePlans {
             let Some(policy) = &kept.wanted.sign else { continue };
             for (apex, _) in &kept.zones {
                 if seen.insert(folded(apex)) {
-                    all.push(Wanted { apex: *apex, policy: Arc::clone(policy), changes: false });
+                    let changes = kept.wanted.common.as_ref().is_some_and(|common| changes(common));
+                    all.push(Wanted { apex: *apex, policy: Arc::clone(policy), changes });
                 }
             }
         }
         all
     }
 
-    /// Says what is to become of each zone while the server runs, of which some were signed. Zones of sets and of directories
-    /// have no plan, so that other servers have no rights to them.
+    /// Says what is to become of each zone while the server runs, of which some were signed. Zones of sets have no plan, nor have
+    /// those of directories that say nothing of other servers, so that these have no rights to them.
     pub(crate) fn plan(
         &mut self,
         settings: &Settings,
@@ -137,20 +138,74 @@ impl ZonePlans {
         }
         let plans = settings.zones.iter().filter(|zone| zone.set.is_none()).map(|zone| {
             let file = files.get(&folded(&zone.name.value)).copied().filter(|_| zone.file.is_some());
-            let here = match zone.sign {
-                None => SignedHere::Nothing,
-                Some(_) if changes(zone) => {
-                    SignedHere::Versions { last: signing.last(zone.name.value.as_name()).map(Arc::clone) }
-                }
-                Some(_) => SignedHere::File,
-            };
-            let current = if here.is_file() { signed_last(zone, signed) } else { written(zone, file) };
+            let apex = zone.name.value.as_name();
+            let here = signed_here(zone, apex, signing);
+            let current = if here.is_file() { signed_last(apex, signed) } else { written(zone, file) };
             plan(zone, &settings.keys, (current, here), (surroundings, problems))
         });
-        self.plans = plans.collect();
+        let mut plans: Vec<ZonePlan> = plans.collect();
+        plans.extend(self.of_directories(settings, (signing, signed), surroundings, problems));
+        self.plans = plans.into();
         self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
         self.transfers = Some(settings.transfers);
         self.signed = signed.map(Arc::clone);
+    }
+}
+
+impl ZonePlans {
+    /// Returns the plans of zones of directories that other servers may do something with. A zone that is there twice is that
+    /// of what the configuration names, or of the first directory.
+    fn of_directories(
+        &self,
+        settings: &Settings,
+        (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
+        surroundings: &dyn Surroundings,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<ZonePlan> {
+        let named = settings.zones.iter().filter(|zone| zone.set.is_none());
+        let mut seen: BTreeSet<Vec<u8>> = named.map(|zone| folded(&zone.name.value)).collect();
+        let mut plans = Vec::new();
+        // What all zones of a directory have is made once.
+        let mut made: Option<(&Arc<ZoneSettings>, ZonePlan)> = None;
+        let has_any = self.kept.iter().any(|kept| kept.wanted.common.is_some());
+        let kept = self.kept.iter().filter(|kept| has_any && kept.wanted.set.is_none());
+        for kept in kept {
+            for (apex, zone) in &kept.zones {
+                let Some(common) = &kept.wanted.common else {
+                    seen.insert(folded(apex));
+                    continue;
+                };
+                if !seen.insert(folded(apex)) {
+                    continue;
+                }
+                let common_plan = match &made {
+                    Some((of, plan)) if Arc::ptr_eq(of, common) => plan.clone(),
+                    _ => {
+                        let nothing = ((None, 0), SignedHere::Nothing);
+                        let plan = plan(common, &settings.keys, nothing, (surroundings, problems));
+                        made = Some((common, plan.clone()));
+                        plan
+                    }
+                };
+                let here = signed_here(common, apex.as_name(), signing);
+                let (zone, source) = match here.is_file() {
+                    true => signed_last(apex.as_name(), signed),
+                    false => (zone.clone(), source(kept)),
+                };
+                let file = Some(kept.wanted.file.clone());
+                plans.push(ZonePlan { apex: *apex, zone, signed: here, file, source, ..common_plan });
+            }
+        }
+        plans
+    }
+}
+
+/// Returns what of a zone the server signs.
+fn signed_here(zone: &ZoneSettings, apex: Name<'_>, signing: &SigningPlans) -> SignedHere {
+    match zone.sign {
+        None => SignedHere::Nothing,
+        Some(_) if changes(zone) => SignedHere::Versions { last: signing.last(apex).map(Arc::clone) },
+        Some(_) => SignedHere::File,
     }
 }
 
@@ -167,8 +222,8 @@ pub(super) fn written(zone: &ZoneSettings, file: Option<&Kept>) -> (Option<Arc<Z
 }
 
 /// Returns the version of a zone that the server signed last, and its number.
-fn signed_last(zone: &ZoneSettings, signed: Option<&Arc<Zones>>) -> (Option<Arc<Zone>>, u64) {
-    let found = signed.and_then(|zones| zones.get(zone.name.value.as_name())).map(Arc::clone);
+fn signed_last(apex: Name<'_>, signed: Option<&Arc<Zones>>) -> (Option<Arc<Zone>>, u64) {
+    let found = signed.and_then(|zones| zones.get(apex)).map(Arc::clone);
     // Whoever serves a version keeps it: another one is somewhere else.
     let number = found.as_ref().map_or(0, |zone| Arc::as_ptr(zone).addr() as u64 | 1);
     (found, number)
