@@ -24,7 +24,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

@@ -209,15 +209,6 @@ pub(crate) fn read_steps(octets: &[u8], apex: &NameBuf) -> (Vec<Difference>, usi
     (steps, octets.len() - rest.len())
 }
 
-/// Puts a file in place of another: after a loss of power there is one or the other.
-pub(crate) fn replace(disk: &dyn Disk, name: &str, octets: &[u8]) -> io::Result<()> {
-    let new = format!("{name}.new");
-    disk.create(&new, octets)?;
-    disk.sync(&new)?;
-    disk.rename(&new, name)?;
-    disk.sync_names()
-}
-
 impl Journal {
     /// Names the files of a zone.
     pub fn new(disk: Arc<dyn Disk>, apex: Name<'_>) -> Self {

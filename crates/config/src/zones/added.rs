@@ -120,6 +120,7 @@ impl Planner {
                 set: None,
                 contexts: None,
                 sign: None,
+                common: None,
                 span: file.span,
             };
             let old = old.and_then(|old| old.read.as_ref());

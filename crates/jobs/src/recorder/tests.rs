@@ -1,5 +1,7 @@
 //! The recorder as a whole, on files of its own.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 use engine::Transport;
 use engine::events::{Addresses, Event, EventRecord, Tells, ring};
