@@ -26,6 +26,8 @@ use crate::source::Span;
 pub use added::{Addition, Planner, explain};
 pub use plan::{SignedHere, ZonePlan};
 
+/// After so many files, whoever listens hears how many were read.
+const HEAR_EVERY: usize = 256;
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
 
@@ -289,7 +291,11 @@ pub(crate) fn compile(
         previous.is_some_and(|previous| previous.kept.len() == wanted.len() && previous.others == others);
     let before: BTreeMap<_, &Kept> =
         previous.into_iter().flat_map(|previous| &previous.kept).map(|old| (old.wanted.key(), old)).collect();
-    for wanted in wanted {
+    for (number, wanted) in wanted.into_iter().enumerate() {
+        if number > 0 && number.is_multiple_of(HEAR_EVERY) {
+            let (set, list) = ("zones", None);
+            surroundings.hear(&SetProgress { what: Loading::Zone, set, list, count: number });
+        }
         let old = before.get(&wanted.key()).copied();
         if let Some(old) = old.filter(|old| old.is_current(&wanted, surroundings)) {
             kept.push(Kept { wanted, ..old.clone() });
@@ -928,5 +934,20 @@ mod tests {
             .map_err(|found| found[0].human())
             .expect("it compiles");
         assert!(plans.zones.served.is_some_and(|zones| zones.are_for_clients()));
+    }
+
+    #[test]
+    fn of_many_files_it_is_heard_how_many_were_read() {
+        let mut memory = Memory { heard: Some(std::cell::RefCell::default()), ..Memory::default() };
+        for number in 0..300 {
+            let text = b"@ SOA ns.example.net. h.example.net. 1 1 1 1 1\n NS ns.example.net.\n".to_vec();
+            memory.files.insert(PathBuf::from(format!("/z/z{number}.example.zone")), text);
+        }
+        let loaded = load_text(Path::new("/c.yaml"), "zone-directories: [{path: /z}]\n", &memory);
+        let loaded = loaded.unwrap_or_else(|found| panic!("{}", found[0].human()));
+        let plans = crate::compile(&loaded, &[], None, &memory);
+        assert!(plans.is_ok_and(|plans| plans.zones.served.is_some_and(|zones| zones.len() == 300)));
+        let heard = memory.heard.map(std::cell::RefCell::into_inner).unwrap_or_default();
+        assert_eq!(heard, ["zones: 256 of all"]);
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn logged() -> Telling<impl Fn(&SetProgress<'_>)> {
                     info!(zone = progress.set, file, records = progress.count, "reading a zone");
                 }
                 Some(list) => info!(set = progress.set, list, entries = progress.count, "reading a list"),
+                None if progress.what == Loading::Zone => info!(files = progress.count, "reading zones"),
                 None => info!(set = progress.set, rules = progress.count, "putting a set together"),
             }
         }
@@ -71,6 +72,7 @@ fn line(progress: &SetProgress<'_>) -> String {
     match list {
         Some(file) if what == Loading::Zone => format!("zone {set}: {count} records of {file} read"),
         Some(list) => format!("set {set}: {count} entries of {list} read"),
+        None if what == Loading::Zone => format!("{count} files of zones read"),
         None => format!("set {set}: {count} rules to put together"),
     }
 }
@@ -86,6 +88,7 @@ mod tests {
         assert_eq!(line(&reading), "set ads: 65536 entries of /etc/ads.txt read");
         let zone = SetProgress { what: Loading::Zone, ..reading };
         assert_eq!(line(&zone), "zone ads: 65536 records of /etc/ads.txt read");
+        assert_eq!(line(&SetProgress { list: None, ..zone }), "65536 files of zones read");
         let together = SetProgress { list: None, ..reading };
         assert_eq!(line(&together), "set ads: 65536 rules to put together");
     }

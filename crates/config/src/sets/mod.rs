@@ -78,7 +78,7 @@ pub struct SetProgress<'a> {
     pub what: Loading,
     /// Its name.
     pub set: &'a str,
-    /// The list or file that is read; none when all are, and the set is put together.
+    /// The list or file that is read; none when all are, and the set is put together, or of many files with zones.
     pub list: Option<&'a str>,
     /// Lines, entries or records that are read, or rules of the set.
     pub count: usize,
