@@ -264,6 +264,8 @@ pub struct Settings {
     pub zone_directories: Vec<ZoneDirectory>,
     /// Whether the records of answers from zones take turns in being the first.
     pub rotate: bool,
+    /// How what ALIAS records lead to is resolved.
+    pub alias: AliasSettings,
     /// Keys that sign messages between servers.
     pub keys: Vec<KeySettings>,
     /// How many transfers there may be at a time.
@@ -1106,6 +1108,17 @@ pub struct LocalName {
     pub name: At<NameBuf>,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
+}
+
+/// How what ALIAS records lead to is resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasSettings {
+    /// Servers that are asked.
+    pub resolvers: Vec<SocketAddr>,
+    /// For how long addresses are used that could not be asked for again.
+    pub stale: Duration,
+    /// Targets that are looked after.
+    pub targets: u32,
 }
 
 /// What protects the server.

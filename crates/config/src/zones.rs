@@ -12,7 +12,7 @@ use tsig::Keys;
 use wire::{HashKey, Name, NameBuf};
 use zone::json::Contexts;
 use zone::master::{Include, Included, Mistake, Place};
-use zone::{Alternative, Choice, Finding, Level, Maker, Proof, Specials, Zone, Zones};
+use zone::{Aliases, Alternative, Choice, Finding, Level, Maker, Proof, Specials, Zone, Zones};
 
 use crate::compile::ttl;
 use crate::diagnostic::{Diagnostic, Problem, Severity};
@@ -30,6 +30,9 @@ pub use plan::{SignedHere, ZonePlan};
 const HEAR_EVERY: usize = 256;
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
+
+/// Octets for what is known of names that ALIAS records lead to: some 100,000 of them.
+const ALIASES_OCTETS_MAX: usize = 16 << 20;
 
 /// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]
@@ -112,6 +115,8 @@ pub struct ZonePlans {
     pub signed: Option<Arc<Zones>>,
     /// What policies answer from, by name.
     pub sets: BTreeMap<String, Arc<Zones>>,
+    /// What is known of names that ALIAS records lead to; stays over reloads.
+    pub aliases: Option<Arc<Aliases>>,
     /// Whether `served` and `sets` are those of `kept`.
     is_same: bool,
 }
@@ -308,7 +313,9 @@ pub(crate) fn compile(
         Some(previous) => (previous.served.clone(), previous.sets.clone()),
         None => (None, BTreeMap::new()),
     };
-    ZonePlans { kept, others, served, sets, is_same, ..ZonePlans::default() }
+    let aliases = previous.and_then(|previous| previous.aliases.clone());
+    let aliases = Some(aliases.unwrap_or_else(|| Arc::new(Aliases::new(ALIASES_OCTETS_MAX, key))));
+    ZonePlans { kept, others, served, sets, aliases, is_same, ..ZonePlans::default() }
 }
 
 /// Returns every file that zones are wanted of.
@@ -548,7 +555,13 @@ impl ZonePlans {
         }
         let is_plain = |zones: &Arc<Zones>| !zones.are_for_clients() && zones.rotates() == settings.rotate;
         let has_specials = settings.zones.iter().any(|zone| !zone.make.is_empty() || !zone.choose.is_empty());
-        if self.is_same && !has_specials && self.served.iter().chain(self.sets.values()).all(is_plain) {
+        let loaded = self.kept.iter().flat_map(|kept| &kept.zones).filter_map(|(_, zone)| zone.as_ref());
+        let has_aliases = loaded.clone().any(|zone| zone.facts().aliases > 0);
+        if self.is_same
+            && !has_specials
+            && !has_aliases
+            && self.served.iter().chain(self.sets.values()).all(is_plain)
+        {
             return;
         }
         let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
@@ -578,6 +591,11 @@ impl ZonePlans {
         for (set, (loaded, missing)) in groups {
             let specials = specials(settings, set.as_deref(), key, sets, &loaded, problems);
             let zones = Zones::with_missing(key, loaded, &missing).with_specials(specials);
+            let zones = match &self.aliases {
+                Some(aliases) => zones.with_aliases(Arc::clone(aliases)),
+                None => zones,
+            };
+            self.check_aliases(&zones, set.as_deref(), settings, problems);
             all.insert(set, Arc::new(if settings.rotate { zones.rotating() } else { zones }));
         }
         self.served = all.remove(&None);
@@ -589,6 +607,42 @@ impl ZonePlans {
         // A directory may have no zone yet; policies name its set all the same.
         for directory in settings.zone_directories.iter().filter_map(|directory| directory.set.as_ref()) {
             self.sets.entry(directory.value.clone()).or_insert_with(|| Arc::new(Zones::new(key, Vec::new())));
+        }
+    }
+}
+
+impl ZonePlans {
+    /// Complains of ALIAS records that lead where nobody asks, and of those whose addresses are not signed.
+    fn check_aliases(
+        &self,
+        zones: &Zones,
+        set: Option<&str>,
+        settings: &Settings,
+        problems: &mut Vec<Problem>,
+    ) {
+        for kept in self.kept.iter().filter(|kept| kept.wanted.set.as_deref() == set) {
+            let zones_of_file = kept.zones.iter().filter_map(|(_, zone)| zone.as_ref());
+            for zone in zones_of_file.filter(|zone| zone.facts().aliases > 0) {
+                let apex = zone.apex();
+                let targets = zone.alias_targets();
+                let elsewhere = targets.iter().find(|target| zones.end_of_alias(target.as_name()).is_some());
+                if let Some(target) = elsewhere.filter(|_| settings.alias.resolvers.is_empty()) {
+                    let message =
+                        format!("zone \"{apex}\" has an ALIAS to \"{target}\", which nobody resolves");
+                    let problem = Problem::warning(kept.wanted.span, message);
+                    problems.push(
+                        problem.expected("\"alias.resolvers\", or the name of a zone that is served here"),
+                    );
+                }
+                let named = settings.zones.iter().find(|it| it.name.value.as_name() == apex);
+                let policy = named.and_then(|zone| zone.sign.as_ref()).or(kept.wanted.sign.as_ref());
+                if policy.is_some_and(|policy| policy.denial != Denial::Compact) {
+                    let message =
+                        format!("zone \"{apex}\" is signed, but the addresses of ALIAS records are not");
+                    let problem = Problem::warning(kept.wanted.span, message);
+                    problems.push(problem.expected("a signing policy with \"denial: compact\""));
+                }
+            }
         }
     }
 }

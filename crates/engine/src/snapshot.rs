@@ -5,13 +5,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::HashKey;
+use zone::Zones;
 
 use crate::authority::Authority;
 use crate::chaos::Chaos;
 use crate::gate::Gate;
 use crate::gate::prefixes::PrefixSet;
 use crate::matchers::text::TextTest;
-use crate::program::Program;
+use crate::program::{Op, Program};
 
 /// Tests of what a connection begins with: one bit each in [`Client::connection`](crate::Client::connection).
 pub const CONNECTION_TESTS_MAX: usize = 64;
@@ -148,6 +149,27 @@ impl SnapshotCell {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = self.generation.load(Ordering::Acquire);
         (Arc::clone(&newest.snapshot), newest.authority.clone(), generation)
+    }
+
+    /// Returns all zones that policies answer from, and the generation; nothing if it is still `seen`.
+    #[cold]
+    pub fn zones(&self, seen: Option<u64>) -> Option<(u64, Vec<Arc<Zones>>)> {
+        if seen == Some(self.generation()) {
+            return None;
+        }
+        let (snapshot, authority, generation) = self.load();
+        let mut all: Vec<Arc<Zones>> = Vec::new();
+        for op in snapshot.program.ops() {
+            let zones = match op {
+                Op::Zone(zones) => authority.as_ref().map_or(zones, |authority| &authority.zones),
+                Op::ZoneSet(zones) => zones,
+                _ => continue,
+            };
+            if !all.iter().any(|other| Arc::ptr_eq(other, zones)) {
+                all.push(Arc::clone(zones));
+            }
+        }
+        Some((generation, all))
     }
 
     /// Replaces the snapshot; workers adopt it before their next batch.

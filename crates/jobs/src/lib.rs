@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alias;
 mod clock;
 mod download;
 mod drain;

@@ -71,20 +71,30 @@ fn look_up(servers: &[SocketAddr], host: &str, deadline: Instant) -> Result<Vec<
     let mut trouble = format!("\"{host}\" has no address");
     for qtype in [Rtype::A, Rtype::AAAA] {
         match ask_all(servers, &name, qtype, deadline) {
-            Ok(addresses) => found.extend(addresses),
+            Ok(more) => found.extend(more.addresses),
             Err(why) => trouble = format!("\"{host}\" cannot be resolved: {why}"),
         }
     }
     if found.is_empty() { Err(trouble) } else { Ok(found) }
 }
 
-/// Asks one server after the other until one knows.
-fn ask_all(
+/// Asks for the addresses of a name; returns the data of records of one type, and for how long they may be kept.
+pub(crate) fn look_up_records(
     servers: &[SocketAddr],
     name: &NameBuf,
     qtype: Rtype,
     deadline: Instant,
-) -> Result<Vec<IpAddr>, String> {
+) -> Result<(Vec<Box<[u8]>>, u32), String> {
+    let found = ask_all(servers, name, qtype, deadline)?;
+    let data = found.addresses.into_iter().map(|address| match address {
+        IpAddr::V4(v4) => v4.octets().into(),
+        IpAddr::V6(v6) => v6.octets().into(),
+    });
+    Ok((data.collect(), found.ttl))
+}
+
+/// Asks one server after the other until one knows.
+fn ask_all(servers: &[SocketAddr], name: &NameBuf, qtype: Rtype, deadline: Instant) -> Result<Found, String> {
     let mut trouble = String::new();
     for server in std::iter::repeat_n(servers, ROUNDS).flatten() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -92,7 +102,7 @@ fn ask_all(
             break;
         }
         match ask(*server, name, qtype, left.min(PATIENCE)) {
-            Ok(Answer::Addresses(addresses)) => return Ok(addresses),
+            Ok(Answer::Found(found)) => return Ok(found),
             Ok(Answer::Code(rcode)) => trouble = format!("{server} answers {rcode}"),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 trouble = format!("{server} does not answer");
@@ -105,9 +115,19 @@ fn ask_all(
 
 /// What a server says.
 enum Answer {
-    Addresses(Vec<IpAddr>),
+    Found(Found),
     Code(Rcode),
 }
+
+/// Addresses of a name.
+struct Found {
+    addresses: Vec<IpAddr>,
+    /// Seconds that they, or that there are none, may be kept.
+    ttl: u32,
+}
+
+/// How long it may be kept that a name has no addresses if nothing says so.
+const NEGATIVE_TTL: u32 = 60;
 
 fn ask(server: SocketAddr, name: &NameBuf, qtype: Rtype, patience: Duration) -> io::Result<Answer> {
     let mut random = [0; 2];
@@ -186,7 +206,21 @@ fn read(octets: &[u8], id: u16, question: &Question<'_>) -> Option<Read> {
             Rtype::A => <[u8; 4]>::try_from(record.rdata).ok().map(IpAddr::from),
             _ => <[u8; 16]>::try_from(record.rdata).ok().map(IpAddr::from),
         });
-    Some(Read::Answer(Answer::Addresses(addresses.collect())))
+    let addresses: Vec<IpAddr> = addresses.collect();
+    // The aliases on the way count, too. RFC 2308 §5: an absence may be kept as long as the SOA and its MINIMUM say.
+    let (section, is_there) = match addresses.is_empty() {
+        true => (Section::Authority, false),
+        false => (Section::Answer, true),
+    };
+    let ttls = message.records().filter(|record| record.section == section).filter_map(|record| {
+        let minimum = || record.rdata.last_chunk().map(|octets| u32::from_be_bytes(*octets));
+        match record.rtype {
+            Rtype::SOA if !is_there => Some(record.ttl().seconds().min(minimum()?)),
+            _ => is_there.then(|| record.ttl().seconds()),
+        }
+    });
+    let ttl = ttls.min().unwrap_or(NEGATIVE_TTL);
+    Some(Read::Answer(Answer::Found(Found { addresses, ttl })))
 }
 
 #[cfg(test)]
@@ -238,7 +272,8 @@ mod tests {
         let name = NameBuf::from_str("www.example").expect("a name");
         let deadline = Instant::now() + Duration::from_secs(20);
         let found = ask_all(&[server], &name, Rtype::A, deadline).expect("addresses");
-        assert_eq!(found, [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])]);
+        assert_eq!(found.ttl, 60);
+        assert_eq!(found.addresses, [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])]);
     }
 
     #[test]
@@ -247,8 +282,11 @@ mod tests {
         let right = played(|id| vec![reply(Flags::QR, id, "www.example", &[[192, 0, 2, 1]])]);
         let name = NameBuf::from_str("www.example").expect("a name");
         let deadline = Instant::now() + Duration::from_secs(20);
-        assert_eq!(ask_all(&[broken, right], &name, Rtype::A, deadline).expect("addresses").len(), 1);
-        let why = ask_all(&[broken], &name, Rtype::A, deadline).expect_err("nobody knows");
+        assert_eq!(
+            ask_all(&[broken, right], &name, Rtype::A, deadline).expect("addresses").addresses.len(),
+            1
+        );
+        let why = ask_all(&[broken], &name, Rtype::A, deadline).err().expect("nobody knows");
         assert!(why.ends_with("answers SERVFAIL"), "{why}");
     }
 }

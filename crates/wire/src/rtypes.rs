@@ -279,6 +279,7 @@ rtypes! {
     Data IPN = 264 "IPN" [U64] "draft-johnson-dns-ipn-cla";
     Data TA = 32768 "TA" [U16, Algorithm, U8, Hex] "IANA";
     Data DLV = 32769 "DLV" [U16, Algorithm, U8, Hex] "RFC 8749";
+    Data ALIAS = 65401 "ALIAS" [Name(Plain)] "private use, as PowerDNS has it";
 }
 
 /// Types below this are found by index.

@@ -11,9 +11,10 @@ use std::net::IpAddr;
 
 use wire::{Class, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
 
-use crate::block::{Block, Layout, Marks, Records, Rrset};
+use crate::alias::ADDRESSES_OCTETS_MAX;
+use crate::block::{Block, Layout, Marks, RECORD_HEAD, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
-use crate::online::{Share, Types};
+use crate::online::{Share, Types, put_record};
 use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials};
 use crate::target::target_at;
 use crate::zone::Zone;
@@ -74,6 +75,8 @@ pub enum Failure {
     NotLoaded,
     /// What it needs cannot be signed now: too much was asked for in this second.
     NotSigned,
+    /// What the target of its ALIAS has is not known.
+    NotFollowed,
 }
 
 impl Zones {
@@ -149,6 +152,16 @@ pub(crate) struct Run<'r, 'b> {
     pub(crate) takes_compact: bool,
     /// Why what was written is no answer.
     pub(crate) failure: Option<Failure>,
+}
+
+/// What there is of the target of an ALIAS.
+enum Target<'z> {
+    /// It is in none of our zones.
+    Elsewhere,
+    /// These records, or none.
+    Has(Option<Rrset<'z>>),
+    /// It leads on to another name, and may be kept for so long.
+    Leads(NameBuf, u32),
 }
 
 /// Hosts whose addresses are written already.
@@ -492,6 +505,12 @@ impl<'r> Run<'r, '_> {
             self.answer_with_proof(zone, online, name, &types, share)?;
             return Ok(Step::Done(Rcode::NOERROR));
         }
+        if matches!(self.qtype, Rtype::A | Rtype::AAAA)
+            && let Some(alias) = block.rrset(Rtype::ALIAS)
+            && self.flatten(zone, &alias, name)?
+        {
+            return Ok(Step::Done(Rcode::NOERROR));
+        }
         if self.qtype == Rtype::RRSIG {
             let has_some = block.rrsets().any(|rrset| rrset.signature_count > 0);
             if has_some {
@@ -519,6 +538,116 @@ impl<'r> Run<'r, '_> {
             }
         })?;
         Ok(Step::Done(Rcode::NOERROR))
+    }
+
+    /// Answers with the addresses of an ALIAS's target; returns whether it has any of the type asked for.
+    #[cold]
+    fn flatten(&mut self, zone: &'r Zone, alias: &Rrset<'_>, name: Name<'_>) -> Result<bool, Full> {
+        let mut octets = [0; ADDRESSES_OCTETS_MAX];
+        let Some((count, len)) = self.addresses_of(alias, self.qtype, &mut octets) else {
+            self.fail(Failure::NotFollowed)?;
+            return Ok(false);
+        };
+        if count == 0 {
+            return Ok(false);
+        }
+        let rrset = Rrset {
+            rtype: self.qtype,
+            layout: Layout::Plain,
+            count,
+            signature_count: 0,
+            records: octets.get(..len).unwrap_or(&[]),
+            signatures: &[],
+        };
+        match self.online(zone) {
+            Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
+            None => self.rrset(Section::Answer, name, &rrset)?,
+        }
+        Ok(true)
+    }
+
+    /// Copies what the target of an ALIAS has of a type, as records that stand ready: how many, and their octets. `None` when
+    /// that is not known.
+    #[cold]
+    pub(crate) fn addresses_of(
+        &mut self,
+        alias: &Rrset<'_>,
+        rtype: Rtype,
+        out: &mut [u8; ADDRESSES_OCTETS_MAX],
+    ) -> Option<(u16, usize)> {
+        let record = Records(alias.records).next()?;
+        let mut ttl = record.ttl;
+        let mut target = Name::parse(record.rdata).ok()?.0.to_buf();
+        // Ends: a loop of aliases is as long as they may be.
+        for _ in 0..ALIASES_MAX {
+            let found = match self.zones.zone_for(target.as_name(), rtype) {
+                None => Target::Elsewhere,
+                Some(served) => self.target(served.zone()?, target.as_name(), rtype),
+            };
+            match found {
+                Target::Elsewhere => {
+                    let aliases = self.zones.aliases()?;
+                    let (count, len) = aliases.find((target.as_name(), rtype), self.now, out)?;
+                    cap_ttls(out.get_mut(..len)?, ttl);
+                    return Some((count, len));
+                }
+                Target::Has(None) => return Some((0, 0)),
+                Target::Has(Some(rrset)) => {
+                    let (mut len, mut count) = (0, 0);
+                    for record in Records(rrset.records) {
+                        let place = out.get_mut(len..).unwrap_or(&mut []);
+                        let Some(written) = put_record(place, rtype, record.ttl, record.rdata) else { break };
+                        len += written;
+                        count += 1;
+                    }
+                    cap_ttls(out.get_mut(..len)?, ttl);
+                    return Some((count, len));
+                }
+                Target::Leads(next, next_ttl) => (target, ttl) = (next, ttl.min(next_ttl)),
+            }
+        }
+        None
+    }
+
+    /// Looks for what a name of one of our zones has of a type.
+    fn target(&mut self, zone: &'r Zone, name: Name<'_>, rtype: Rtype) -> Target<'r> {
+        let hash = self.key().hash_name(name);
+        if let Some(specials) = self.zones.specials_of(zone)
+            && let Some(choice) = specials.choices(name, hash).find(|choice| choice.rtype() == rtype)
+        {
+            self.depends_on_client |= choice.depends_on_client();
+            return Target::Has(choice.choose(self.client, self.random));
+        }
+        let block = match zone.find(name, hash) {
+            Some(block) => block,
+            None => {
+                let Some(missing) = self.closest_encloser(zone, name) else { return Target::Has(None) };
+                let marks = missing.encloser.marks();
+                if marks.has(Marks::CUT.with(Marks::BELOW).with(Marks::DNAME)) {
+                    return Target::Elsewhere;
+                }
+                match self.wildcard(zone, missing.encloser_name).filter(|_| marks.has(Marks::WILDCARD)) {
+                    Some(block) => block,
+                    None => return Target::Has(None),
+                }
+            }
+        };
+        // What lies below a zone cut is somebody else's.
+        if block.marks().has(Marks::CUT.with(Marks::BELOW)) {
+            return Target::Elsewhere;
+        }
+        let lead = |rrset: Rrset<'r>| {
+            let record = Records(rrset.records).next()?;
+            let (name, _) = Name::parse(record.rdata).ok()?;
+            Some(Target::Leads(name.to_buf(), record.ttl))
+        };
+        block.rrset(rtype).map_or_else(
+            || {
+                let next = block.rrset(Rtype::CNAME).or_else(|| block.rrset(Rtype::ALIAS));
+                next.and_then(lead).unwrap_or(Target::Has(None))
+            },
+            |rrset| Target::Has(Some(rrset)),
+        )
     }
 
     /// Writes a DNAME and the CNAME it stands for (RFC 6672 §3.1).
@@ -723,6 +852,18 @@ impl<'r> Run<'r, '_> {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Makes the TTLs of records that stand ready no larger than `ttl`.
+fn cap_ttls(mut records: &mut [u8], ttl: u32) {
+    while let Some((head, rest)) = records.split_first_chunk_mut::<RECORD_HEAD>() {
+        let &mut [_, _, _, _, _, _, s0, s1, s2, s3, l0, l1] = head;
+        let own = u32::from_be_bytes([s0, s1, s2, s3]).min(ttl);
+        if let Some(place) = head.get_mut(6..10) {
+            place.copy_from_slice(&own.to_be_bytes());
+        }
+        records = rest.get_mut(usize::from(u16::from_be_bytes([l0, l1]))..).unwrap_or(&mut []);
     }
 }
 

@@ -43,6 +43,10 @@ pub enum Problem {
     ManyAliases,
     /// Several DNAME records (RFC 6672 §2.4).
     ManyDnames,
+    /// Several ALIAS records at one name.
+    ManyTargets,
+    /// A zone that is signed beforehand has ALIAS: the addresses of its target are not signed.
+    UnsignedAddresses,
     /// NS and DNAME at a name that is not the apex (RFC 6672 §2.3).
     CutWithDname,
     /// Data below a DNAME (RFC 6672 §2.4).
@@ -89,6 +93,7 @@ impl Problem {
             | Self::AliasWithOthers(_)
             | Self::ManyAliases
             | Self::ManyDnames
+            | Self::ManyTargets
             | Self::CutWithDname
             | Self::BelowDname
             | Self::DsAtApex
@@ -106,6 +111,7 @@ impl Problem {
             | Self::WildcardCut
             | Self::WildcardDname
             | Self::StrayNsec3
+            | Self::UnsignedAddresses
             | Self::Iterations(_) => Level::Warning,
         }
     }
@@ -121,6 +127,10 @@ impl fmt::Display for Problem {
             Self::AliasWithOthers(rtype) => write!(f, "a CNAME beside {rtype}, expected it to stand alone"),
             Self::ManyAliases => f.write_str("several CNAME records, expected one"),
             Self::ManyDnames => f.write_str("several DNAME records, expected one"),
+            Self::ManyTargets => f.write_str("several ALIAS records, expected one"),
+            Self::UnsignedAddresses => {
+                f.write_str("ALIAS in a signed zone: the addresses of its target are not signed, and validating clients refuse them")
+            }
             Self::CutWithDname => f.write_str("a DNAME beside NS, expected it at the apex or without NS"),
             Self::BelowDname => f.write_str("data below a DNAME"),
             Self::DsAtApex => f.write_str("a DS at the apex, expected it in the parent zone"),

@@ -37,7 +37,10 @@ const RRSET_RECORDS_MAX: usize = RRSET_OCTETS_MAX / RECORD_HEAD;
 
 /// Returns whether records of a type say what a name is, or may not stand everywhere.
 const fn decides(rtype: Rtype) -> bool {
-    matches!(rtype, Rtype::SOA | Rtype::NS | Rtype::CNAME | Rtype::DNAME | Rtype::DS | Rtype::NSEC)
+    matches!(
+        rtype,
+        Rtype::SOA | Rtype::NS | Rtype::CNAME | Rtype::DNAME | Rtype::DS | Rtype::NSEC | Rtype::ALIAS
+    )
 }
 
 /// Returns how the data of a type is written: where names are that may be compressed (RFC 3597 §4).
@@ -325,6 +328,11 @@ impl<'b> Compiler<'b> {
                 findings.push(Problem::WildcardDname);
             }
         }
+        match count(Rtype::ALIAS) {
+            0 => {}
+            1 => self.facts.aliases += 1,
+            _ => findings.push(Problem::ManyTargets),
+        }
         self.nsec_count += usize::from(count(Rtype::NSEC) > 0);
         marks
     }
@@ -529,6 +537,9 @@ impl<'b> Compiler<'b> {
             Denial::Nsec3(_) => Proof::Nsec3,
             Denial::Compact(_) => Proof::Compact,
         };
+        if self.facts.aliases > 0 && !matches!(denial, Denial::None) {
+            self.find(None, &[], Problem::UnsignedAddresses);
+        }
         self.blocks.shrink_to_fit();
         self.nsec3_blocks.shrink_to_fit();
         Some(Zone {

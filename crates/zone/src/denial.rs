@@ -5,6 +5,7 @@
 
 use wire::{Full, Name, Rcode, Rtype, Section};
 
+use crate::alias::ADDRESSES_OCTETS_MAX;
 use crate::answer::{Failure, Missing, Run, Step, wildcard_of};
 use crate::block::{Block, Layout, Records, Rrset};
 use crate::online::{Online, Proof, SIGNATURES_OCTETS_MAX, Share, Types};
@@ -144,7 +145,9 @@ impl<'r> Run<'r, '_> {
         match &zone.denial {
             Denial::None => Ok(()),
             Denial::Compact(online) => {
-                self.deny(zone, online, missing.name, &Types::of_block(wildcard), Share::Part)
+                let mut types = Types::of_block(wildcard);
+                self.add_addresses(wildcard, &mut types);
+                self.deny(zone, online, missing.name, &types, Share::Part)
             }
             Denial::Nsec(chain) => {
                 // The wildcard may exist only because names below it do; then it has no NSEC of its own.
@@ -183,13 +186,26 @@ impl<'r> Run<'r, '_> {
     }
 
     /// Returns the types at a name, those that are chosen for the client among them.
-    pub(crate) fn types(&self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Types {
+    pub(crate) fn types(&mut self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Types {
         let mut types = Types::of_block(block);
         if let Some(specials) = self.specials_of(zone) {
             let choices = specials.choices(name, self.key().hash_name(name));
             choices.for_each(|choice| types.add(choice.rtype()));
         }
+        self.add_addresses(block, &mut types);
         types
+    }
+
+    /// Adds the types of the addresses that a name has by its ALIAS. What is not known is not denied.
+    fn add_addresses(&mut self, block: Block<'r>, types: &mut Types) {
+        let Some(alias) = block.rrset(Rtype::ALIAS) else { return };
+        let mut octets = [0; ADDRESSES_OCTETS_MAX];
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let found = self.addresses_of(&alias, rtype, &mut octets);
+            if found.is_none_or(|(count, _)| count > 0) {
+                types.add(rtype);
+            }
+        }
     }
 
     /// Writes an RRset that is signed now.

@@ -104,6 +104,7 @@ const FIELDS: &[(&str, &[(&str, Form)])] = &[
     ("NS", &[("dname", Name)]),
     ("CNAME", &[("dname", Name)]),
     ("PTR", &[("dname", Name)]),
+    ("ALIAS", &[("dname", Name)]),
     ("DNAME", &[("dname", Name)]),
     (
         "SOA",

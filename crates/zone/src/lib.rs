@@ -14,6 +14,7 @@ pub mod rows;
 pub mod serial;
 pub mod update;
 
+mod alias;
 mod answer;
 mod block;
 mod build;
@@ -31,6 +32,7 @@ mod target;
 mod zone;
 mod zones;
 
+pub use alias::{ADDRESSES_OCTETS_MAX, Aliases};
 pub use answer::{ALIASES_MAX, Answered, Asked, Failure};
 pub use build::{Builder, Built, FINDINGS_MAX};
 pub use check::{Finding, Level, Problem};

@@ -289,6 +289,7 @@ impl Change<'_> {
                 hidden.push(block.at);
                 without.names += 1;
                 without.cuts += usize::from(block.marks().has(Marks::CUT));
+                without.aliases += usize::from(block.rrset(Rtype::ALIAS).is_some());
                 without.records += block
                     .rrsets()
                     .map(|set| usize::from(set.count) + usize::from(set.signature_count))
@@ -316,6 +317,7 @@ impl Change<'_> {
         zone.facts.names += all.names - without.names;
         zone.facts.records += all.records - without.records;
         zone.facts.cuts += all.cuts - without.cuts;
+        zone.facts.aliases += all.aliases - without.aliases;
         zone.labels_max = zone.labels_max.max(self.base.labels_max);
         zone.under = Some(Under { zone: Arc::clone(self.base), hidden: hidden.into() });
         Ok(Arc::new(zone))

@@ -54,6 +54,8 @@ pub struct Facts {
     pub records: usize,
     /// Zone cuts.
     pub cuts: usize,
+    /// Names with ALIAS.
+    pub aliases: usize,
     /// How it proves that something does not exist.
     pub proof: Proof,
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Rtype};
 
-use crate::block::UNIT;
+use crate::alias::Aliases;
+use crate::answer::ALIASES_MAX;
+use crate::block::{Marks, Records, UNIT};
 use crate::specials::Specials;
 use crate::zone::Zone;
 
@@ -40,6 +42,8 @@ pub struct Zones {
     rotates: bool,
     /// What zones answer beside their records, by the hashes of their apexes.
     specials: Option<Arc<[Special]>>,
+    /// What the targets of ALIAS records have that lie elsewhere.
+    aliases: Option<Arc<Aliases>>,
 }
 
 /// What one zone answers beside its records.
@@ -196,6 +200,7 @@ impl Zones {
             octets: 0,
             rotates: false,
             specials: None,
+            aliases: None,
         };
         let missing = missing.iter().map(|apex| Change::Unload(*apex));
         none.with_all(missing.chain(zones.into_iter().map(Change::Serve)))
@@ -218,6 +223,12 @@ impl Zones {
         specials.sort_by_key(|special| special.hash);
         let specials = (!specials.is_empty()).then(|| specials.into());
         Self { specials, ..self }
+    }
+
+    /// Returns these zones with a memory for what the targets of ALIAS records have. It stays when zones are replaced.
+    #[must_use]
+    pub fn with_aliases(self, aliases: Arc<Aliases>) -> Self {
+        Self { aliases: Some(aliases), ..self }
     }
 
     /// Returns these zones with `zone` added, or in the place of the one that has its apex. Costs the same with any
@@ -316,6 +327,7 @@ impl Zones {
             octets: self.octets,
             rotates: self.rotates,
             specials: self.specials.as_ref().map(Arc::clone),
+            aliases: self.aliases.as_ref().map(Arc::clone),
         }
     }
 
@@ -441,6 +453,41 @@ impl Zones {
     #[inline]
     pub(crate) fn specials_of(&self, zone: &Zone) -> Option<&Specials> {
         find_special(self.specials.as_deref()?, self.key.hash_name(zone.apex()), zone.apex())
+    }
+
+    /// Returns what the targets of ALIAS records have that lie elsewhere.
+    pub(crate) fn aliases(&self) -> Option<&Aliases> {
+        self.aliases.as_deref()
+    }
+
+    /// Returns the name that an ALIAS to `target` ends at, if that lies in none of these zones: whose addresses are to be
+    /// asked for.
+    pub fn end_of_alias(&self, target: Name<'_>) -> Option<NameBuf> {
+        let mut target = target.to_buf();
+        // Ends: a loop of aliases is as long as they may be.
+        for _ in 0..ALIASES_MAX {
+            let Some(zone) = self.zone_of(target.as_name()) else {
+                return (!self.covers(target.as_name())).then_some(target);
+            };
+            let hash = self.key.hash_name(target.as_name());
+            let found = zone.find(target.as_name(), hash);
+            let is_cut = |above: Name<'_>| {
+                zone.find(above, self.key.hash_name(above))
+                    .is_some_and(|block| block.marks().has(Marks::CUT.with(Marks::BELOW)))
+            };
+            let mut above = Some(target.as_name()).filter(|above| above.len() >= zone.apex().len());
+            while let Some(name) = above {
+                if is_cut(name) {
+                    return Some(target);
+                }
+                above = name.parent().filter(|above| above.len() >= zone.apex().len());
+            }
+            let next =
+                found.and_then(|block| block.rrset(Rtype::CNAME).or_else(|| block.rrset(Rtype::ALIAS)));
+            let record = next.and_then(|rrset| Records(rrset.records).next())?;
+            target = Name::parse(record.rdata).ok()?.0.to_buf();
+        }
+        None
     }
 
     /// Returns what names are hashed with.

@@ -25,8 +25,8 @@ use crate::policy::{Condition, Rule, Test, action, condition};
 use crate::records::{Includes, Record, parse_all};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{
-    Bootstrap, CacheSettings, Certificate, ClientCertificateWord, ClientSubnetUse, Cookies, Group,
-    GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket,
+    AliasSettings, Bootstrap, CacheSettings, Certificate, ClientCertificateWord, ClientSubnetUse, Cookies,
+    Group, GroupServer, Handshakes, Host, Hosts, IncludingText, Limits, Listener, LocalName, LocalSocket,
     LocalSocketWord, LogFormat, LogLevel, NamedCondition, Policy, Presentation, Rate, RecordSet, RelayTarget,
     Scheme, Server, ServerTls, Settings, Startup, Tcp, Tls, TlsVersionWord, Transfers, TransportWord,
     TrustedRoots, View,
@@ -172,6 +172,7 @@ impl Lowering<'_> {
         let zones = self.zones(&root, &signing, &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
+        let alias = self.alias(&root);
         let transfers = self.section(&root, "transfers");
         let transfers = Transfers {
             outgoing_max: self.whole(&transfers, "outgoing") as u16,
@@ -215,6 +216,7 @@ impl Lowering<'_> {
             signing,
             zone_directories,
             rotate,
+            alias,
             keys,
             transfers,
             records,
@@ -232,6 +234,20 @@ impl Lowering<'_> {
             views,
             policies,
             policy_is_given,
+        }
+    }
+
+    /// Reads who resolves what ALIAS records lead to.
+    fn alias(&mut self, root: &Section<'_>) -> AliasSettings {
+        let section = self.section(root, "alias");
+        let resolvers = self.list(&section, "resolvers", |_, value, scalar| match *value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, port),
+            ref other => unreachable_kind(other),
+        });
+        AliasSettings {
+            resolvers: resolvers.into_iter().map(|at| at.value).collect(),
+            stale: self.duration(&section, "stale"),
+            targets: self.whole(&section, "targets") as u32,
         }
     }
 

@@ -30,6 +30,7 @@ use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
 use engine::{SnapshotCell, Transport, Vigil};
 use fetch::plan::Target;
+use jobs::alias::Follower;
 use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -255,6 +256,12 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let jobs = jobs.map_err(|error| format!("the jobs cannot be started: {error}"))?;
     steward.0.adopt(&jobs, &plans);
     operator::report_sets(&plans.sets);
+    let seen = Arc::clone(&cell);
+    let served = Box::new(move |generation| seen.zones(generation));
+    let memory =
+        plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
+    let follower = Follower::start(memory, served, signing::alias_plan(&loaded.settings))
+        .map_err(|error| format!("a thread cannot be started: {error}"))?;
     let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
     let here = addresses.clone();
     let shutdown_timeout = loaded.settings.startup.shutdown_timeout;
@@ -277,6 +284,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         kept,
         jobs,
         signing: signatory,
+        follower,
         loaded,
         watched: files,
         devices,

@@ -19,6 +19,7 @@ use engine::gate::bans::RateBans;
 use engine::gate::prefixes::Prefix;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
+use jobs::alias::Follower;
 use jobs::signing::Signing;
 use keeper::Keeper;
 use listen::TlsCell;
@@ -67,6 +68,7 @@ pub(crate) struct Running {
     jobs: Jobs,
     /// Signs zones.
     signing: Arc<Signing>,
+    follower: Follower,
     /// To the worker that explains queries.
     explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
@@ -188,6 +190,7 @@ pub(crate) struct Parts {
     pub(crate) orders: Arc<Orders>,
     pub(crate) jobs: Jobs,
     pub(crate) signing: Arc<Signing>,
+    pub(crate) follower: Follower,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -215,6 +218,7 @@ impl Running {
             kept,
             jobs,
             signing,
+            follower,
             loaded,
             watched,
             devices,
@@ -244,6 +248,7 @@ impl Running {
             knob,
             jobs,
             signing,
+            follower,
             explaining,
             orders,
             devices,
@@ -316,6 +321,7 @@ impl Running {
         let plans = signing::with_last(&self.signing, &loaded, &self.addresses, plans)?;
         self.put(work, plans);
         self.start_signing();
+        self.follower.adopt(signing::alias_plan(&loaded.settings));
         self.knob.turn(log_level(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
         self.devices.check_routes(config::routes(&loaded.settings.startup));
@@ -543,6 +549,7 @@ impl Running {
     /// Ends the jobs: what was told is still done.
     pub(crate) fn stop_jobs(&self) {
         self.signing.stop();
+        self.follower.stop();
         self.jobs.stop();
     }
 

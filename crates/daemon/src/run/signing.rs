@@ -7,6 +7,7 @@ use config::settings::Settings;
 use config::signing::SigningPolicy;
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
+use jobs::alias::AliasPlan;
 use jobs::signing::Signing;
 use wire::{HashKey, Name, NameBuf};
 use zone::{Pool, Zone};
@@ -34,6 +35,16 @@ impl keeper::Signer for Signatory {
 pub(super) fn pool(settings: &Settings, key: HashKey) -> Pool {
     let octets = usize::try_from(settings.startup.signatures_memory).unwrap_or(usize::MAX);
     Pool::new(octets, settings.limits.signatures_per_second, key)
+}
+
+/// Returns who is asked for what ALIAS records lead to.
+pub(super) fn alias_plan(settings: &Settings) -> AliasPlan {
+    let alias = &settings.alias;
+    AliasPlan {
+        resolvers: alias.resolvers.clone(),
+        stale: u32::try_from(alias.stale.as_secs()).unwrap_or(u32::MAX),
+        targets_max: alias.targets as usize,
+    }
 }
 
 /// Compiles what runs once more, for the sake of other zones: nothing is read again.

@@ -60,6 +60,9 @@ pub(crate) fn answer(
 const fn why(failure: Failure) -> (EdeCode, &'static str) {
     match failure {
         Failure::NotLoaded => (EdeCode::NOT_READY, "the zone is not loaded"),
+        Failure::NotFollowed => {
+            (EdeCode::NO_REACHABLE_AUTHORITY, "the target of the ALIAS could not be resolved")
+        }
         Failure::NotSigned => (EdeCode::OTHER, "too many signatures in this second"),
     }
 }
