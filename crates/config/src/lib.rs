@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checks;
 pub mod compile;
 pub mod diagnostic;
 pub mod explained;

@@ -4,8 +4,8 @@
 //! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 use crate::settings::{
-    AlgorithmWord, CatalogWord, CdsDigestWord, CdsWord, ClientCertificateWord, ClientSubnetUse, DenialWord,
-    LocalSocketWord, LogFormat, LogLevel, SerialWord, SigningAlgorithmWord, SigningSerialWord,
+    AlgorithmWord, CatalogWord, CdsDigestWord, CdsWord, CheckWord, ClientCertificateWord, ClientSubnetUse,
+    DenialWord, LocalSocketWord, LogFormat, LogLevel, SerialWord, SigningAlgorithmWord, SigningSerialWord,
     TlsVersionWord, TransportWord, XdpExisting, XdpMode, ZoneFormat, ZonemdWord,
 };
 
@@ -1056,7 +1056,7 @@ pub const ROWS: &[Row] = &[
         "zones[].choose",
         Kind::Items,
         "Records that depend on who asks, or are shared out. They stand in place of the zone's records of the same type at that \
-         name, and are not signed.",
+         name; they are signed with `denial: compact` (see `signing`).",
     ),
     unset("zones[].choose[].name", Kind::One(Value::Text { word: None }), "The name, in full."),
     unset("zones[].choose[].type", Kind::One(Value::Text { word: None }), "The type, such as `A` or `CNAME`."),
@@ -1066,6 +1066,12 @@ pub const ROWS: &[Row] = &[
         "1m",
         "who is served from where may change soon",
         "How long they may be kept.",
+    ),
+    unset(
+        "zones[].choose[].check",
+        Kind::One(Value::Label),
+        "The check of `checks` that each address must pass. One that does not is left out, as long as there is another: of the same \
+         item, else of the others. When nothing passes, everything is answered. Only for types A and AAAA.",
     ),
     unset(
         "zones[].choose[].from",
@@ -1273,6 +1279,66 @@ pub const ROWS: &[Row] = &[
         "zone-directories[].group",
         Kind::One(Value::Text { word: None }),
         "The group that the catalog says they belong to.",
+    ),
+    Row {
+        path: "checks",
+        kind: Kind::Named("check"),
+        default: Some("{}"),
+        reason: "nothing is checked",
+        apply: Apply::Reload,
+        text: "How it is checked whether what records lead to works: checks that `zones[].choose` names. They are made by the server \
+               itself, at most 16 at a time, and never while a client waits.",
+        unbound: &[],
+    },
+    row(
+        "checks.*.type",
+        word(CheckWord::WORDS),
+        "tcp",
+        "whatever listens can be connected to",
+        "What is tried: `tcp` connects, `http` and `https` get a page.",
+    ),
+    row(
+        "checks.*.port",
+        whole_or(1, 65_535, "auto"),
+        "auto",
+        "pages are where they always are",
+        "The port; `auto` is 80 for `http` and 443 for `https`. `tcp` needs one.",
+    ),
+    row("checks.*.path", text(), "/", "every server has it", "The path of the page."),
+    unset(
+        "checks.*.host",
+        text(),
+        "The name of the host that the page is asked from, which the certificate must be for. Without it, the owner of the record.",
+    ),
+    row(
+        "checks.*.status",
+        Kind::List(Value::Text { word: None }),
+        "[200-399]",
+        "pages and redirections",
+        "What the status of the response may be: numbers and ranges.",
+    ),
+    row(
+        "checks.*.verify",
+        Kind::One(Value::Bool),
+        "true",
+        "clients do so",
+        "Whether the certificate must be right for `https`.",
+    ),
+    row("checks.*.interval", duration(SECOND, DAY), "10s", "soon enough for most", "How often it is checked."),
+    row("checks.*.timeout", duration(100, MINUTE), "2s", "slower is broken", "How long a check may take."),
+    row(
+        "checks.*.rise",
+        whole(1, 100),
+        "2",
+        "one success may be chance",
+        "How often in a row it must pass before the record comes back.",
+    ),
+    row(
+        "checks.*.fall",
+        whole(1, 100),
+        "3",
+        "one packet may be lost",
+        "How often in a row it must fail before the record is left out.",
     ),
     section("alias", "What ALIAS records in zones lead to: names elsewhere whose addresses are answered as the owner's own."),
     row(

@@ -12,6 +12,7 @@ use engine::Transport;
 use sets::Reach;
 use wire::{NameBuf, Rcode, Rtype};
 
+use crate::checks::Check;
 use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::policy::{Condition, Rule};
 use crate::records::Record;
@@ -520,6 +521,8 @@ pub struct ZoneChoice {
     pub rtype: At<Rtype>,
     /// How long they may be kept.
     pub ttl: Duration,
+    /// How it is checked whether their addresses work.
+    pub check: Option<Arc<Check>>,
     /// What there is to choose from.
     pub alternatives: Vec<ZoneAlternative>,
 }
@@ -568,6 +571,17 @@ words! {
     }
 }
 
+words! {
+    /// What a check tries.
+    CheckWord {
+        /// To connect.
+        Tcp = "tcp",
+        /// To get a page.
+        Http = "http",
+        /// To get a page over TLS.
+        Https = "https",
+    }
+}
 words! {
     /// How absence is proved.
     DenialWord {

@@ -14,6 +14,7 @@ use zone::json::Contexts;
 use zone::master::{Include, Included, Mistake, Place};
 use zone::{Aliases, Alternative, Choice, Finding, Level, Maker, Proof, Specials, Zone, Zones};
 
+use crate::checks::Checks;
 use crate::compile::ttl;
 use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
@@ -115,6 +116,8 @@ pub struct ZonePlans {
     pub signed: Option<Arc<Zones>>,
     /// What policies answer from, by name.
     pub sets: BTreeMap<String, Arc<Zones>>,
+    /// What is watched of what records lead to.
+    pub checks: Checks,
     /// What is known of names that ALIAS records lead to; stays over reloads.
     pub aliases: Option<Arc<Aliases>>,
     /// Whether `served` and `sets` are those of `kept`.
@@ -315,7 +318,8 @@ pub(crate) fn compile(
     };
     let aliases = previous.and_then(|previous| previous.aliases.clone());
     let aliases = Some(aliases.unwrap_or_else(|| Arc::new(Aliases::new(ALIASES_OCTETS_MAX, key))));
-    ZonePlans { kept, others, served, sets, aliases, is_same, ..ZonePlans::default() }
+    let checks = previous.map(|previous| previous.checks.clone()).unwrap_or_default();
+    ZonePlans { kept, others, served, sets, checks, aliases, is_same, ..ZonePlans::default() }
 }
 
 /// Returns every file that zones are wanted of.
@@ -588,8 +592,10 @@ impl ZonePlans {
             }
         }
         let mut all: BTreeMap<Option<String>, Arc<Zones>> = BTreeMap::new();
+        let before = std::mem::take(&mut self.checks);
         for (set, (loaded, missing)) in groups {
-            let specials = specials(settings, set.as_deref(), key, sets, &loaded, problems);
+            let checks = (&before, &mut self.checks);
+            let specials = specials((settings, set.as_deref()), key, sets, checks, &loaded, problems);
             let zones = Zones::with_missing(key, loaded, &missing).with_specials(specials);
             let zones = match &self.aliases {
                 Some(aliases) => zones.with_aliases(Arc::clone(aliases)),
@@ -649,10 +655,10 @@ impl ZonePlans {
 
 /// Returns what the zones of a set answer beside their records.
 fn specials(
-    settings: &Settings,
-    set: Option<&str>,
+    (settings, set): (&Settings, Option<&str>),
     key: HashKey,
     sets: &Sets,
+    (before, checks): (&Checks, &mut Checks),
     loaded: &[Arc<Zone>],
     problems: &mut Vec<Problem>,
 ) -> Vec<(NameBuf, Specials)> {
@@ -687,11 +693,16 @@ fn specials(
                 let has_clients = inline.is_some() || !it.sets.is_empty();
                 let clients = has_clients.then(|| sets.addresses(inline.into_iter().chain(named)));
                 let alternative = Alternative::new(rtype, ttl(choice.ttl), &it.data);
-                Alternative { clients, weight: it.weight, ..alternative }
+                let health = choice.check.as_ref().map(|check| {
+                    checks.watch(before, (set, apex, choice.name.value, rtype), &it.data, check)
+                });
+                Alternative { clients, weight: it.weight, health, ..alternative }
             });
-            Choice::new(choice.name.value, rtype, alternatives.collect())
+            let alternatives: Vec<Alternative> = alternatives.collect();
+            Choice::new(choice.name.value, rtype, alternatives)
         });
-        all.push((apex, Specials::new(&key, makers.collect(), choices.collect())));
+        let choices: Vec<Choice> = choices.collect();
+        all.push((apex, Specials::new(&key, makers.collect(), choices)));
     }
     all
 }

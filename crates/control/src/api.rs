@@ -237,6 +237,26 @@ pub struct Zone {
     /// Why the last attempt to get a newer version failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Its records that are checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ZoneCheck>,
+}
+
+/// A record that is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZoneCheck {
+    /// The owner.
+    pub name: String,
+    /// Its type and address.
+    pub record: String,
+    /// What the check is called.
+    pub check: String,
+    /// Whether it is answered.
+    pub is_up: bool,
+    /// What went wrong with the last check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Which set.

@@ -386,6 +386,14 @@ fn zones_text(zones: &[api::Zone]) -> String {
         if let Some(trouble) = &zone.trouble {
             let _ = writeln!(text, "    {}", out::escaped(trouble));
         }
+        for check in &zone.checks {
+            let state = if check.is_up { "works" } else { "left out" };
+            let _ = write!(text, "    {} {}  {state} ({})", check.name, check.record, check.check);
+            if let Some(trouble) = &check.trouble {
+                let _ = write!(text, ": {}", out::escaped(trouble));
+            }
+            text.push('\n');
+        }
     }
     text
 }

@@ -9,6 +9,7 @@ mod clock;
 mod download;
 mod drain;
 mod effects;
+pub mod health;
 mod http;
 mod limiter;
 mod names;

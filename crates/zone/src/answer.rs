@@ -14,8 +14,8 @@ use wire::{Class, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, T
 use crate::alias::ADDRESSES_OCTETS_MAX;
 use crate::block::{Block, Layout, Marks, RECORD_HEAD, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
-use crate::online::{Share, Types, put_record};
-use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials};
+use crate::online::{Share, Types};
+use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials, copy_without};
 use crate::target::target_at;
 use crate::zone::Zone;
 use crate::zones::Zones;
@@ -158,8 +158,8 @@ pub(crate) struct Run<'r, 'b> {
 enum Target<'z> {
     /// It is in none of our zones.
     Elsewhere,
-    /// These records, or none.
-    Has(Option<Rrset<'z>>),
+    /// These records without those whose bits are set, or none.
+    Has(Option<(Rrset<'z>, u64)>),
     /// It leads on to another name, and may be kept for so long.
     Leads(NameBuf, u32),
 }
@@ -296,8 +296,13 @@ impl<'r> Run<'r, '_> {
             qtype == Rtype::ANY || choice.rtype() == qtype || choice.rtype() == Rtype::CNAME
         };
         let Some(choice) = specials.choices(name, hash).find(is_wanted) else { return Ok(None) };
-        let Some(rrset) = choice.choose(self.client, self.random) else { return Ok(None) };
+        let Some((mut rrset, down)) = choice.choose(self.client, self.random) else { return Ok(None) };
         self.depends_on_client |= choice.depends_on_client();
+        let mut octets = [0; ADDRESSES_OCTETS_MAX];
+        if down != 0 {
+            let (count, len) = copy_without(rrset.records, down, &mut octets);
+            rrset = Rrset { count, records: octets.get(..len).unwrap_or(&[]), ..rrset };
+        }
         match self.online(zone) {
             Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
             None => self.rrset(Section::Answer, name, &rrset)?,
@@ -592,14 +597,8 @@ impl<'r> Run<'r, '_> {
                     return Some((count, len));
                 }
                 Target::Has(None) => return Some((0, 0)),
-                Target::Has(Some(rrset)) => {
-                    let (mut len, mut count) = (0, 0);
-                    for record in Records(rrset.records) {
-                        let place = out.get_mut(len..).unwrap_or(&mut []);
-                        let Some(written) = put_record(place, rtype, record.ttl, record.rdata) else { break };
-                        len += written;
-                        count += 1;
-                    }
+                Target::Has(Some((rrset, down))) => {
+                    let (count, len) = copy_without(rrset.records, down, out);
                     cap_ttls(out.get_mut(..len)?, ttl);
                     return Some((count, len));
                 }
@@ -646,7 +645,7 @@ impl<'r> Run<'r, '_> {
                 let next = block.rrset(Rtype::CNAME).or_else(|| block.rrset(Rtype::ALIAS));
                 next.and_then(lead).unwrap_or(Target::Has(None))
             },
-            |rrset| Target::Has(Some(rrset)),
+            |rrset| Target::Has(Some((rrset, 0))),
         )
     }
 

@@ -5,13 +5,13 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sets::AddressSet;
 use wire::name::LABEL_OCTETS_MAX;
 use wire::{Class, HashKey, Name, NameBuf, Rtype, Ttl};
 
-use crate::block::{Layout, OWNER, RECORD_HEAD, Rrset};
+use crate::block::{Layout, OWNER, RECORD_HEAD, Records, Rrset};
 use crate::compile::layout;
 use crate::online::put_record;
 
@@ -59,8 +59,8 @@ pub struct Alternative {
     pub clients: Option<Arc<AddressSet>>,
     /// Its share among those that are equally close; with 0, it is there for when the others are not healthy.
     pub weight: u32,
-    /// Whether what the records lead to works; somebody else finds out.
-    pub health: Option<Arc<AtomicBool>>,
+    /// Which records lead to something that does not work, a bit each from the first on; somebody else finds out.
+    pub health: Option<Arc<AtomicU64>>,
     /// The records.
     pub rows: Rows,
 }
@@ -202,8 +202,9 @@ impl Choice {
         self.alternatives.iter().any(|it| it.clients.is_some())
     }
 
-    /// Chooses for a client. What is close and healthy comes first, then what is healthy, then what there is.
-    pub(crate) fn choose(&self, client: Option<IpAddr>, random: u32) -> Option<Rrset<'_>> {
+    /// Chooses for a client, and says which of the records do not work. What is close and works comes first, then what
+    /// works, then what there is: with nothing that works, all is as good as anything.
+    pub(crate) fn choose(&self, client: Option<IpAddr>, random: u32) -> Option<(Rrset<'_>, u64)> {
         let is_close = |it: &Alternative| match (&it.clients, client) {
             (Some(clients), Some(client)) => clients.contains(client),
             _ => false,
@@ -213,13 +214,16 @@ impl Choice {
             .or_else(|| self.draw(random, |it| it.is_healthy() && is_general(it)))
             .or_else(|| self.draw(random, |it| is_close(it)))
             .or_else(|| self.draw(random, is_general))
-            .map(|chosen| Rrset {
-                rtype: self.rtype,
-                layout: self.layout,
-                count: chosen.rows.count,
-                signature_count: 0,
-                records: &chosen.rows.octets,
-                signatures: &[],
+            .map(|chosen| {
+                let rrset = Rrset {
+                    rtype: self.rtype,
+                    layout: self.layout,
+                    count: chosen.rows.count,
+                    signature_count: 0,
+                    records: &chosen.rows.octets,
+                    signatures: &[],
+                };
+                (rrset, if chosen.is_healthy() { chosen.down() } else { 0 })
             })
     }
 
@@ -239,9 +243,31 @@ impl Choice {
 }
 
 impl Alternative {
-    fn is_healthy(&self) -> bool {
-        self.health.as_ref().is_none_or(|health| health.load(Ordering::Relaxed))
+    /// Returns the records that do not work.
+    fn down(&self) -> u64 {
+        self.health.as_ref().map_or(0, |health| health.load(Ordering::Relaxed))
     }
+
+    /// Returns whether one of its records works.
+    fn is_healthy(&self) -> bool {
+        let all = u64::MAX.checked_shr(64_u32.saturating_sub(u32::from(self.rows.count))).unwrap_or(0);
+        all == 0 || self.down() & all != all
+    }
+}
+
+/// Copies records that stand ready, without those whose bits are set; as many as fit. Returns their number and octets.
+pub(crate) fn copy_without(records: &[u8], down: u64, out: &mut [u8]) -> (u16, usize) {
+    let (mut count, mut len) = (0, 0);
+    for (at, record) in Records(records).enumerate() {
+        if down.checked_shr(at as u32).unwrap_or(0) & 1 == 1 {
+            continue;
+        }
+        let room = out.get_mut(len..).unwrap_or(&mut []);
+        let Some(written) = put_record(room, record.rtype, record.ttl, record.rdata) else { break };
+        len += written;
+        count += 1;
+    }
+    (count, len)
 }
 
 impl Maker {

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sets::{AddressSet, AddressSetBuilder};
 use support::{KEY, name, zones};
@@ -198,7 +198,7 @@ fn weights_share_clients_out() {
 
 #[test]
 fn what_is_not_healthy_is_not_chosen_as_long_as_something_else_is() {
-    let health = [true; 3].map(|is_healthy| Arc::new(AtomicBool::new(is_healthy)));
+    let health = [0; 3].map(|down| Arc::new(AtomicU64::new(down)));
     let checked = |at: usize, it: Alternative| Alternative { health: Some(Arc::clone(&health[at])), ..it };
     let zones = choosing(vec![
         checked(0, Alternative { clients: Some(networks(&[("198.51.100.0", 24)])), ..a("203.0.113.1") }),
@@ -207,13 +207,56 @@ fn what_is_not_healthy_is_not_chosen_as_long_as_something_else_is() {
     ]);
     let now = || chosen(&zones, "198.51.100.9", 0);
     assert_eq!(now(), "203.0.113.1");
-    health[0].store(false, Ordering::Relaxed);
+    health[0].store(1, Ordering::Relaxed);
     assert_eq!(now(), "203.0.113.2");
-    health[1].store(false, Ordering::Relaxed);
+    health[1].store(1, Ordering::Relaxed);
     assert_eq!(now(), "203.0.113.3");
     // Nothing is healthy: better what is close than nothing.
-    health[2].store(false, Ordering::Relaxed);
+    health[2].store(1, Ordering::Relaxed);
     assert_eq!(now(), "203.0.113.1");
+}
+
+#[test]
+fn a_record_that_does_not_work_is_left_out_of_its_set() {
+    let down = Arc::new(AtomicU64::new(0));
+    let data = [[203, 0, 113, 1], [203, 0, 113, 2], [203, 0, 113, 3]].map(|address| address.to_vec());
+    let alternative = Alternative::new(Rtype::A, Ttl::new(30), &data);
+    let zones = choosing(vec![
+        Alternative { health: Some(Arc::clone(&down)), ..alternative },
+        Alternative { weight: 0, ..a("203.0.113.9") },
+    ]);
+    let qname = name("www.example.org");
+    let now = |bits| {
+        down.store(bits, Ordering::Relaxed);
+        let (_, lines) = ask(&zones, Asked::new(qname.as_name(), Rtype::A, false));
+        let last = |line: &String| line.rsplit('.').next().and_then(|octet| octet.parse().ok());
+        lines.iter().map(|line| last(line).expect("an address")).collect::<Vec<u8>>()
+    };
+    assert_eq!(now(0b000), [1, 2, 3]);
+    assert_eq!(now(0b010), [1, 3]);
+    assert_eq!(now(0b110), [1]);
+    assert_eq!(now(0b111), [9]);
+}
+
+#[test]
+fn names_above_what_is_chosen_or_made_exist() {
+    let choice = Choice::new(name("a.b.chosen.example.org"), Rtype::A, vec![a("203.0.113.1")]);
+    let zones = zones(&[("example.org", ORG)])
+        .with_specials(vec![(name("example.org"), Specials::new(&KEY, vec![], vec![choice]))]);
+    for there in ["a.b.chosen", "b.chosen", "chosen"] {
+        check(&zones, &format!("{there}.example.org"), Rtype::TXT, Rcode::NOERROR, &[SOA]);
+    }
+    for absent in ["c.chosen", "x.a.b.chosen", "hosen"] {
+        check(&zones, &format!("{absent}.example.org"), Rtype::TXT, Rcode::NXDOMAIN, &[SOA]);
+    }
+    // RFC 8020: what is above a reverse name that is made must not be denied.
+    let zones = with_makers();
+    let ip6 = "0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
+    let soa = format!("{ip6}. 5 SOA ns.example.org. a.{ip6}. 1 2 3 4 5");
+    for labels in ["0", "f.0", "0.0.0.0.0.0.0.0.0.0.0.0.0.0.a"] {
+        check(&zones, &format!("{labels}.{ip6}"), Rtype::PTR, Rcode::NOERROR, &[&soa]);
+    }
+    check(&zones, &format!("x.{ip6}"), Rtype::PTR, Rcode::NXDOMAIN, &[&soa]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
 
 mod authority;
+mod checks;
 mod devices;
 mod jobs;
 mod notation;
@@ -169,7 +170,8 @@ impl Lowering<'_> {
         let local = self.local(&root);
         let signing = self.signing(&root);
         let keys = self.keys(&root);
-        let zones = self.zones(&root, &signing, &keys);
+        let checks = self.checks(&root);
+        let zones = self.zones(&root, (&signing, &checks), &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
         let alias = self.alias(&root);

@@ -11,6 +11,7 @@ use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Rtype};
 
 use super::{Lowering, Section, authority};
+use crate::checks::Check;
 use crate::diagnostic::Problem;
 use crate::settings::{
     CatalogWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker,
@@ -57,6 +58,8 @@ pub(crate) struct Known<'k> {
     pub(crate) signing: &'k [Arc<SigningPolicy>],
     /// Keys between servers.
     pub(crate) keys: &'k [KeySettings],
+    /// Checks of what records lead to.
+    pub(crate) checks: &'k [Arc<Check>],
 }
 
 /// Returns a path in which `{name}` stands for a zone's name.
@@ -198,10 +201,10 @@ impl Lowering<'_> {
     pub(super) fn zones(
         &mut self,
         root: &Section<'_>,
-        signing: &[Arc<SigningPolicy>],
+        (signing, checks): (&[Arc<SigningPolicy>], &[Arc<Check>]),
         keys: &[KeySettings],
     ) -> Vec<ZoneSettings> {
-        let known = Known { signing, keys };
+        let known = Known { signing, keys, checks };
         let before = self.problems.len();
         let templates = self.templates(root);
         self.check_templates(&templates, known);
@@ -234,7 +237,7 @@ impl Lowering<'_> {
     fn zone(
         &mut self,
         item: &Section<'_>,
-        Known { signing, keys }: Known<'_>,
+        Known { signing, keys, checks }: Known<'_>,
         whose: Whose,
     ) -> Option<ZoneSettings> {
         let name =
@@ -249,7 +252,7 @@ impl Lowering<'_> {
         let sign = self.signed_by(item, signing);
         let set = self.zone_set(item);
         let make = self.makers(item);
-        let choose = self.choices(item, name.as_ref().map(|name| &name.value));
+        let choose = self.choices(item, name.as_ref().map(|name| &name.value), checks);
         let primaries = self.remotes(item, "primaries");
         let notify = self.remotes(item, "notify");
         let transfer = self.texts(item, "transfer", authority::grant);
@@ -531,7 +534,12 @@ impl Lowering<'_> {
         makers
     }
 
-    fn choices(&mut self, zone: &Section<'_>, apex: Option<&NameBuf>) -> Vec<ZoneChoice> {
+    fn choices(
+        &mut self,
+        zone: &Section<'_>,
+        apex: Option<&NameBuf>,
+        checks: &[Arc<Check>],
+    ) -> Vec<ZoneChoice> {
         let mut choices: Vec<ZoneChoice> = Vec::new();
         for item in self.items(zone, "choose") {
             self.need(&item, &["name", "type", "from"]);
@@ -541,6 +549,19 @@ impl Lowering<'_> {
                 .optional(&item, "type", |lowering, _, node| lowering.read(node, "a type", values::rtype));
             let ttl = self.duration(&item, "ttl");
             let alternatives = self.alternatives(&item, rtype.as_ref());
+            let check = self.checked_by(&item, checks);
+            if let (Some(check), Some(rtype)) = (&check, &rtype)
+                && !matches!(rtype.value, Rtype::A | Rtype::AAAA)
+            {
+                let message = format!("{} has no address that could be checked", rtype.value);
+                self.problems
+                    .push(Problem::error(check.span, message).expected("type A or AAAA beside \"check\""));
+            }
+            if let Some(check) = check.as_ref().filter(|_| alternatives.iter().any(|it| it.data.len() > 64)) {
+                let problem =
+                    Problem::error(check.span, "more than 64 addresses in one item cannot be checked");
+                self.problems.push(problem.expected("several items"));
+            }
             let (Some(name), Some(rtype)) = (name, rtype) else { continue };
             if apex.is_some_and(|apex| !name.value.as_name().is_at_or_below(apex.as_name())) {
                 let message = format!("\"{}\" is not in this zone", name.value);
@@ -565,7 +586,8 @@ impl Lowering<'_> {
                 self.problems.push(Problem::error(name.span, message).hint_at("the first is on ", place, ""));
                 continue;
             }
-            choices.push(ZoneChoice { name, rtype, ttl, alternatives });
+            let check = check.map(|at| at.value);
+            choices.push(ZoneChoice { name, rtype, ttl, check, alternatives });
         }
         choices
     }

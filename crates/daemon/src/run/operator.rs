@@ -20,6 +20,7 @@ use engine::gate::prefixes::Prefix;
 use fetch::status::UpstreamState;
 use jobs::Jobs;
 use jobs::alias::Follower;
+use jobs::health::Checker;
 use jobs::signing::Signing;
 use keeper::Keeper;
 use listen::TlsCell;
@@ -69,6 +70,7 @@ pub(crate) struct Running {
     /// Signs zones.
     signing: Arc<Signing>,
     follower: Follower,
+    checker: Checker,
     /// To the worker that explains queries.
     explaining: mpsc::Sender<Explaining>,
     /// Held while a reload or a dump is at work.
@@ -198,6 +200,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Checks what records lead to, as the plans say.
+fn begin_checks(checker: &Checker, plans: &config::Plans) {
+    if let Err(error) = checker.adopt(&plans.zones.checks.watched) {
+        error!(%error, "not everything can be checked: no thread for it");
+    }
+}
+
 impl Running {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
@@ -233,6 +242,8 @@ impl Running {
             adopted: Instant::now(),
             is_last_reload_refused: false,
         };
+        let checker = Checker::default();
+        begin_checks(&checker, &plans);
         let work = Mutex::new(Work { loaded, plans, kept });
         Self {
             origin,
@@ -249,6 +260,7 @@ impl Running {
             jobs,
             signing,
             follower,
+            checker,
             explaining,
             orders,
             devices,
@@ -345,6 +357,7 @@ impl Running {
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)), &plans.relay);
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.keeper.adopt(&plans.zones);
+        begin_checks(&self.checker, &plans);
         self.tls.publish(plans.tls.clone());
         self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
@@ -550,6 +563,7 @@ impl Running {
     pub(crate) fn stop_jobs(&self) {
         self.signing.stop();
         self.follower.stop();
+        self.checker.stop();
         self.jobs.stop();
     }
 
@@ -587,7 +601,11 @@ impl Running {
                 Err(why) => Response::error(why),
             };
         }
-        zones::carry_out(&self.keeper, order)
+        let mut response = zones::carry_out(&self.keeper, order);
+        if let Response::Zones(zones) = &mut response {
+            zones::add_checks(zones, &self.checker.states());
+        }
+        response
     }
 
     fn jobs(&self) -> Vec<api::Job> {

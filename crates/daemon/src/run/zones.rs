@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use control::api::{self, Response, ZoneOrder, ZoneWhat};
+use jobs::health::CheckState;
 use keeper::{Keeper, Role};
 use wire::{Name, NameBuf};
 use zone::rows::Rows;
@@ -186,6 +187,23 @@ fn shown(report: keeper::ZoneReport) -> api::Zone {
         is_added: report.is_added,
         catalog: report.catalog,
         trouble: report.trouble,
+        checks: Vec::new(),
+    }
+}
+
+/// Adds how the checks of each zone's records stand.
+pub(super) fn add_checks(zones: &mut [api::Zone], states: &[CheckState]) {
+    for zone in zones {
+        let own = states.iter().filter(|state| state.watched.zone.to_string() == zone.name);
+        zone.checks = own
+            .map(|state| api::ZoneCheck {
+                name: state.watched.name.to_string(),
+                record: format!("{} {}", state.watched.rtype, state.watched.address),
+                check: state.watched.check.name.clone(),
+                is_up: state.is_up,
+                trouble: state.trouble.clone(),
+            })
+            .collect();
     }
 }
 

@@ -1,0 +1,144 @@
+//! Checks of what records lead to: how they are made, and what is watched.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use wire::{NameBuf, Rtype};
+
+/// How something is checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What records call it.
+    pub name: String,
+    /// What is tried.
+    pub kind: CheckKind,
+    /// Where.
+    pub port: u16,
+    /// How often.
+    pub interval: Duration,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How often in a row it must work to count as working again.
+    pub rise: u32,
+    /// How often in a row it must fail to count as failed.
+    pub fall: u32,
+}
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// To connect.
+    Tcp,
+    /// To get a page.
+    Http {
+        /// Whether over TLS.
+        is_secure: bool,
+        /// Whether the certificate must be right.
+        verifies: bool,
+        /// The name of the host; empty: the owner of the record.
+        host: String,
+        /// The path.
+        path: String,
+        /// What the status may be.
+        statuses: Vec<RangeInclusive<u16>>,
+    },
+}
+
+/// One address of one record that is watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The zone.
+    pub zone: NameBuf,
+    /// The owner of the record.
+    pub name: NameBuf,
+    /// The type of the record.
+    pub rtype: Rtype,
+    /// Its address.
+    pub address: IpAddr,
+    /// How it is checked.
+    pub check: Arc<Check>,
+    /// The records of its alternative that do not work, a bit each; read by those who answer.
+    pub down: Arc<AtomicU64>,
+    /// Which of them this is.
+    pub bit: u8,
+}
+
+impl PartialEq for Watched {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other)
+    }
+}
+
+impl Eq for Watched {}
+
+impl Watched {
+    /// Returns whether nothing about it is other than it was.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.name, self.rtype, self.address, self.bit) == (other.name, other.rtype, other.address, other.bit)
+            && self.check == other.check
+            && Arc::ptr_eq(&self.down, &other.down)
+    }
+
+    /// Returns whether its record is left out.
+    pub fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed) >> self.bit & 1 == 1
+    }
+}
+
+/// What an alternative is known by, from one configuration to the next: set, zone, owner, type and data.
+type Known = (Option<String>, Vec<u8>, Vec<u8>, Rtype, Vec<Vec<u8>>);
+
+/// What is watched, and how it stands, over reloads.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// All that is watched.
+    pub watched: Vec<Watched>,
+    states: BTreeMap<Known, Arc<AtomicU64>>,
+}
+
+impl Checks {
+    /// Has an alternative watched; returns where it stands which of its records do not work.
+    pub(crate) fn watch(
+        &mut self,
+        before: &Self,
+        (set, zone, name, rtype): (Option<&str>, NameBuf, NameBuf, Rtype),
+        data: &[Vec<u8>],
+        check: &Arc<Check>,
+    ) -> Arc<AtomicU64> {
+        let folded = |name: NameBuf| name.as_name().to_folded().as_bytes().to_vec();
+        let key = (set.map(str::to_owned), folded(zone), folded(name), rtype, data.to_vec());
+        let down = before.states.get(&key).map_or_else(Arc::default, Arc::clone);
+        for (bit, data) in data.iter().enumerate() {
+            let v4 = <[u8; 4]>::try_from(&**data).map(IpAddr::from);
+            let address = v4.or_else(|_| <[u8; 16]>::try_from(&**data).map(IpAddr::from));
+            let (Ok(address), Ok(bit)) = (address, u8::try_from(bit)) else { continue };
+            let (check, down) = (check.of(name), Arc::clone(&down));
+            self.watched.push(Watched { zone, name, rtype, address, check, down, bit });
+        }
+        self.states.insert(key, Arc::clone(&down));
+        down
+    }
+}
+
+impl Check {
+    /// Returns it with the name of the host, if that is the owner's.
+    fn of(self: &Arc<Self>, owner: NameBuf) -> Arc<Self> {
+        match &self.kind {
+            CheckKind::Http { is_secure, verifies, host, path, statuses } if host.is_empty() => {
+                let kind = CheckKind::Http {
+                    is_secure: *is_secure,
+                    verifies: *verifies,
+                    host: owner.to_string().trim_end_matches('.').to_owned(),
+                    path: path.clone(),
+                    statuses: statuses.clone(),
+                };
+                Arc::new(Self { kind, ..Self::clone(self) })
+            }
+            _ => Arc::clone(self),
+        }
+    }
+}
