@@ -392,6 +392,8 @@ impl SignedZone {
             self.store.put(&key)?;
             self.lives.push(Life::new(self.policy.algorithm, tag, role, now));
             self.keys.push(key);
+            // The next key may take seconds: whoever ends the server meanwhile must not leave one that nobody knows.
+            self.write_lives()?;
             return Ok(tag);
         }
     }
