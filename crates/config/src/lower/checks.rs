@@ -44,15 +44,16 @@ impl Lowering<'_> {
                 self.problems.push(Problem::warning(entry.key_span, message));
             }
         }
-        let port = port.unwrap_or(match word {
-            CheckWord::Https => 443,
-            CheckWord::Http => 80,
-            CheckWord::Tcp => {
+        let port = match (port, word) {
+            (Some(port), _) => port,
+            (None, CheckWord::Https) => 443,
+            (None, CheckWord::Http) => 80,
+            (None, CheckWord::Tcp) => {
                 let problem = Problem::error(section.span, "\"port\" is missing");
                 self.problems.push(problem.expected("the port to connect to"));
                 0
             }
-        });
+        };
         let (interval, timeout) = (self.duration(section, "interval"), self.duration(section, "timeout"));
         if timeout > interval {
             let place = section.entry("timeout").map_or(section.span, |entry| entry.node.span);
