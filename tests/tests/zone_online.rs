@@ -270,6 +270,8 @@ fn strangers_cannot_have_more_signed_than_is_allowed() {
         }
     }
     assert!(refused > 100, "{refused} of 200 were refused");
+    assert_eq!(server.stat("signatures", "refused"), refused);
+    assert_eq!(server.stat("signatures", "made"), 200 - refused);
     // What is in the zone is signed already.
     let there = client.ask(&Ask::new("www.example.org", Rtype::A).dnssec());
     assert_eq!((there.rcode(), there.answers().len()), (Rcode::NOERROR, 2));

@@ -145,7 +145,7 @@ const RCODES: [(&str, &str); 5] = [
 ];
 
 /// What the jobs count, which has no sentence of its own elsewhere: group, name, and the sentence.
-const JOBS: [(&str, &str, &str); 14] = [
+const JOBS: [(&str, &str, &str); 16] = [
     ("events", "told", "Records that workers told of queries."),
     ("events", "dropped", "Records that found no room in a worker's ring."),
     ("events", "read", "Records that were read from the rings."),
@@ -160,6 +160,8 @@ const JOBS: [(&str, &str, &str); 14] = [
     ("recorder", "dropped", "Queries that found no room on their way to the record."),
     ("recorder", "failed", "Writes to the record that failed."),
     ("recorder", "removed", "Queries removed from the record because of their age or its size."),
+    ("signatures", "made", "Signatures made while clients waited."),
+    ("signatures", "refused", "Answers refused because too many signatures were made in that second."),
 ];
 
 /// Returns the exposition of everything that a server counts and is.

@@ -1252,7 +1252,7 @@ mod tests {
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
-             catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nkeys: [{name: k, secret: AAAA}]\n\
+             catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
              local-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);

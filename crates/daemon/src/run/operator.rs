@@ -660,6 +660,9 @@ impl Running {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
         });
         self.ban_stats(&mut stats);
+        let (made, refused) = self.signing.pool().counts();
+        let signatures = [("made".to_owned(), made), ("refused".to_owned(), refused)];
+        stats.insert("signatures".to_owned(), signatures.into());
         stats.extend(self.jobs.stats());
         stats
     }
