@@ -119,7 +119,7 @@ fn what_nobody_resolves_is_told_and_fails_by_itself() {
     let output = server.command(&["check", "-c", "gannet.yaml"]);
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    testkit::contains(&text, "has an ALIAS to \"Host.example.net.\", which nobody resolves");
+    testkit::contains(&text, "has an ALIAS that leads to \"host.example.net.\", which nobody resolves");
     server.write_config(&config(&[], ", sign: before", ""));
     let output = server.command(&["check", "-c", "gannet.yaml"]);
     let text =

@@ -631,10 +631,12 @@ impl ZonePlans {
             for zone in zones_of_file.filter(|zone| zone.facts().aliases > 0) {
                 let apex = zone.apex();
                 let targets = zone.alias_targets();
-                let elsewhere = targets.iter().find(|target| zones.end_of_alias(target.as_name()).is_some());
-                if let Some(target) = elsewhere.filter(|_| settings.alias.resolvers.is_empty()) {
-                    let message =
-                        format!("zone \"{apex}\" has an ALIAS to \"{target}\", which nobody resolves");
+                let ends = targets.iter().filter_map(|target| zones.end_of_alias(target.as_name()));
+                let first = ends.map(|end| end.as_name().to_folded().to_string()).min();
+                if let Some(end) = first.filter(|_| settings.alias.resolvers.is_empty()) {
+                    let message = format!(
+                        "zone \"{apex}\" has an ALIAS that leads to \"{end}\", which nobody resolves"
+                    );
                     let problem = Problem::warning(kept.wanted.span, message);
                     problems.push(
                         problem.expected("\"alias.resolvers\", or the name of a zone that is served here"),
