@@ -72,11 +72,11 @@ pub struct Answered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The zone could not be loaded.
-    NotLoaded,
+    Unloaded,
     /// What it needs cannot be signed now: too much was asked for in this second.
-    NotSigned,
+    Unsigned,
     /// What the target of its ALIAS has is not known.
-    NotFollowed,
+    Unfollowed,
 }
 
 impl Zones {
@@ -92,7 +92,7 @@ impl Zones {
                 is_authoritative: false,
                 is_truncated: false,
                 depends_on_client: false,
-                failure: Some(Failure::NotLoaded),
+                failure: Some(Failure::Unloaded),
             });
         };
         let mut run = Run {
@@ -550,7 +550,7 @@ impl<'r> Run<'r, '_> {
     fn flatten(&mut self, zone: &'r Zone, alias: &Rrset<'_>, name: Name<'_>) -> Result<bool, Full> {
         let mut octets = [0; ADDRESSES_OCTETS_MAX];
         let Some((count, len)) = self.addresses_of(alias, self.qtype, &mut octets) else {
-            self.fail(Failure::NotFollowed)?;
+            self.fail(Failure::Unfollowed)?;
             return Ok(false);
         };
         if count == 0 {

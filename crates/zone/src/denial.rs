@@ -223,7 +223,7 @@ impl<'r> Run<'r, '_> {
             Some((signature_count, signatures)) => {
                 self.rrset(section, owner, &Rrset { signature_count, signatures, ..*rrset })
             }
-            None => self.fail(Failure::NotSigned),
+            None => self.fail(Failure::Unsigned),
         }
     }
 
@@ -270,7 +270,7 @@ impl<'r> Run<'r, '_> {
     ) -> Result<(), Full> {
         let ttl = Records(&zone.negative.records).next().map_or(0, |soa| soa.ttl);
         let Some(proof) = Proof::new(name, zone.apex(), ttl, types) else {
-            return self.fail(Failure::NotSigned);
+            return self.fail(Failure::Unsigned);
         };
         let rrset = Rrset {
             rtype: Rtype::NSEC,

@@ -47,7 +47,7 @@ fn check(zones: &Zones, qname: &str, lines: &[&str]) {
 #[track_caller]
 fn check_failure(zones: &Zones, qname: &str, now: u32) {
     let (answered, found) = ask_at(zones, qname, Rtype::A, now);
-    assert_eq!((answered.rcode, answered.failure), (Rcode::SERVFAIL, Some(Failure::NotFollowed)));
+    assert_eq!((answered.rcode, answered.failure), (Rcode::SERVFAIL, Some(Failure::Unfollowed)));
     assert!(found.is_empty());
 }
 

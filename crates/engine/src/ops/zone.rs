@@ -59,11 +59,11 @@ pub(crate) fn answer(
 #[cold]
 const fn why(failure: Failure) -> (EdeCode, &'static str) {
     match failure {
-        Failure::NotLoaded => (EdeCode::NOT_READY, "the zone is not loaded"),
-        Failure::NotFollowed => {
+        Failure::Unloaded => (EdeCode::NOT_READY, "the zone is not loaded"),
+        Failure::Unfollowed => {
             (EdeCode::NO_REACHABLE_AUTHORITY, "the target of the ALIAS could not be resolved")
         }
-        Failure::NotSigned => (EdeCode::OTHER, "too many signatures in this second"),
+        Failure::Unsigned => (EdeCode::OTHER, "too many signatures in this second"),
     }
 }
 
