@@ -80,13 +80,16 @@ impl Checker {
             let known = before.iter().position(|item| item.watched.is_same(watched));
             // Not all that is new at once.
             let spread = Duration::from_millis(20) * u32::try_from(number).unwrap_or(u32::MAX);
-            let item = known.map(|at| before.swap_remove(at)).unwrap_or_else(|| Item {
-                watched: watched.clone(),
-                is_up: !watched.is_down(),
-                against: 0,
-                trouble: None,
-                due: now + spread,
-            });
+            let item = match known {
+                Some(at) => before.swap_remove(at),
+                None => Item {
+                    watched: watched.clone(),
+                    is_up: !watched.is_down(),
+                    against: 0,
+                    trouble: None,
+                    due: now + spread,
+                },
+            };
             state.due.push(Reverse((item.due, number)));
             state.items.push(item);
         }

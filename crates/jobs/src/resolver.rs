@@ -78,13 +78,16 @@ fn look_up(servers: &[SocketAddr], host: &str, deadline: Instant) -> Result<Vec<
     if found.is_empty() { Err(trouble) } else { Ok(found) }
 }
 
+/// The data of records, one after the other.
+pub(crate) type RecordData = Vec<Box<[u8]>>;
+
 /// Asks for the addresses of a name; returns the data of records of one type, and for how long they may be kept.
 pub(crate) fn look_up_records(
     servers: &[SocketAddr],
     name: &NameBuf,
     qtype: Rtype,
     deadline: Instant,
-) -> Result<(Vec<Box<[u8]>>, u32), String> {
+) -> Result<(RecordData, u32), String> {
     let found = ask_all(servers, name, qtype, deadline)?;
     let data = found.addresses.into_iter().map(|address| match address {
         IpAddr::V4(v4) => v4.octets().into(),

@@ -138,16 +138,14 @@ impl Zone {
 
     /// Returns the targets of its ALIAS records, each once for each record. Looks at every name, if there is an ALIAS at all.
     pub fn alias_targets(&self) -> Vec<NameBuf> {
-        let mut targets = Vec::with_capacity(self.facts.aliases);
-        let mut at = 0;
-        while let Some((block, _, next)) = self.name_from(at).filter(|_| targets.len() < self.facts.aliases) {
-            if let Some(rrset) = block.rrset(Rtype::ALIAS) {
-                let names = Records(rrset.records).filter_map(|record| Name::parse(record.rdata).ok());
-                targets.extend(names.map(|(name, _)| name.to_buf()));
-            }
-            at = next;
+        if self.facts.aliases == 0 {
+            return Vec::new();
         }
-        targets
+        let aliases = self.names().filter_map(|block| block.rrset(Rtype::ALIAS));
+        let targets = aliases
+            .flat_map(|rrset| Records(rrset.records))
+            .filter_map(|record| Name::parse(record.rdata).ok().map(|(target, _)| target.to_buf()));
+        targets.collect()
     }
 
     /// Walks the records of one name, like [`Zone::records_at`]; none if the name does not exist here. `key` is the one that

@@ -164,7 +164,8 @@ impl Planner {
         let (sources, file) = self.sources_with(apex, said);
         let parsed = yaml::parse(file, said, &|_| None, problems);
         let read_file = |path: &Path| surroundings.read(path);
-        let known = Known { signing: &self.signing, keys: &self.keys };
+        // What is chosen for clients is part of the configuration, and so are its checks.
+        let known = Known { signing: &self.signing, keys: &self.keys, checks: &[] };
         let mut lowering = Lowering {
             sources: &sources,
             problems,
