@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
+use std::path::{Path, PathBuf};
+
 use engine::Transport;
 use engine::events::{Addresses, Event, EventRecord, Tells, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
