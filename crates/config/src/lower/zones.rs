@@ -395,6 +395,9 @@ impl Lowering<'_> {
             }
             let set = self.zone_set(&item);
             let sign = self.signed_by(&item, signing);
+            if let Some(policy) = &sign {
+                self.check_signed(&item, policy);
+            }
             if let (Some(set), true) = (&set, sign.is_some()) {
                 self.problems.push(
                     Problem::error(set.span, "the server signs no zone of a set")

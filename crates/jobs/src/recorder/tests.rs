@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use std::path::{Path, PathBuf};
 
 use engine::Transport;
 use engine::events::{Addresses, Event, EventRecord, Tells, ring};
