@@ -349,9 +349,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it; and of
-    /// secondaries of a zone whose proofs are made here for each question.
-    fn check_signed(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
+    /// Complains of secondaries of a zone whose proofs are made here for each question.
+    fn check_online(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
         if policy.denial == Denial::Compact {
             for key in ["transfer", "notify", "catalog"] {
                 let Some(entry) = self.said(item, key) else { continue };
@@ -361,6 +360,11 @@ impl Lowering<'_> {
                 );
             }
         }
+    }
+
+    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it.
+    fn check_signed(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
+        self.check_online(item, policy);
         let Some(entry) = self.said(item, "catalog-role") else { return };
         self.problems.push(
             Problem::error(entry.key_span, "the server signs no catalog")
@@ -396,7 +400,7 @@ impl Lowering<'_> {
             let set = self.zone_set(&item);
             let sign = self.signed_by(&item, signing);
             if let Some(policy) = &sign {
-                self.check_signed(&item, policy);
+                self.check_online(&item, policy);
             }
             if let (Some(set), true) = (&set, sign.is_some()) {
                 self.problems.push(
