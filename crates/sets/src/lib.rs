@@ -24,7 +24,7 @@ pub use blocklist::{Asking, Blocklist, Class, Condition, NameText, Ruling, Treat
 pub use blocklist_builder::{BlocklistBuilder, Pattern, Trigger, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
 pub use dynamic::{Added, DynamicAddresses, DynamicNames};
-pub use memory::ask_for_huge_pages;
+pub use memory::{ask_for, ask_for_huge_pages};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
 pub use sought::{Sought, top_bit};

@@ -62,10 +62,10 @@ impl Lines {
     }
 }
 
-/// Asks for the line of memory that holds `word`, without waiting for it.
+/// Asks for the line of memory that holds (the first octet of) `word`, without waiting for it.
 #[inline]
 #[expect(unsafe_code, reason = "a hint takes a pointer")]
-pub(crate) fn ask_for(word: &u64) {
+pub fn ask_for<T: Copy>(word: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use wire::{Class, Flags, HashKey, NameBuf, Question, Rcode, Rtype, Writer};
+use wire::{Class, Flags, HashKey, Name, NameBuf, Question, Rcode, Rtype, Writer};
 use zone::master::NoIncludes;
 use zone::{Asked, Zones, load};
 
@@ -29,22 +29,34 @@ fn name(text: &str) -> NameBuf {
     NameBuf::from_text(text).expect("a name")
 }
 
-/// Names in an order that memory cannot foresee.
-fn questions(make: impl Fn(u32) -> String) -> Vec<NameBuf> {
+/// Names in an order that memory cannot foresee, one behind the other: a server has just received what it is asked, so
+/// that the wait for the question's own octets is no part of the answer.
+fn questions(make: impl Fn(u32) -> String) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
-    (0..QUESTIONS)
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            name(&make(((u64::from(state) * u64::from(NAMES)) >> 32) as u32))
-        })
-        .collect()
+    let mut octets = Vec::new();
+    for _ in 0..QUESTIONS {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let qname = name(&make(((u64::from(state) * u64::from(NAMES)) >> 32) as u32));
+        octets.extend_from_slice(qname.as_name().as_bytes());
+    }
+    octets
 }
 
-fn ask(zones: &Zones, qname: &NameBuf, buffer: &mut [u8]) -> (Rcode, usize, [u16; 3]) {
+fn names(mut octets: &[u8]) -> Vec<Name<'_>> {
+    let mut names = Vec::with_capacity(QUESTIONS);
+    while !octets.is_empty() {
+        let (name, rest) = Name::parse(octets).expect("a name");
+        names.push(name);
+        octets = rest;
+    }
+    names
+}
+
+fn ask(zones: &Zones, qname: Name<'_>, buffer: &mut [u8]) -> (Rcode, usize, [u16; 3]) {
     let mut writer = Writer::new(buffer, 1232, 1, Flags::QR);
-    let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
+    let question = Question { qname, qtype: Rtype::A, qclass: Class::IN };
     writer.question(&question).expect("room");
-    let asked = Asked::new(qname.as_name(), Rtype::A, false);
+    let asked = Asked::new(qname, Rtype::A, false);
     let answered = zones.answer(&asked, &mut writer).expect("a zone of ours");
     let counts = writer.counts();
     (answered.rcode, writer.finish(), counts)
@@ -69,38 +81,43 @@ fn answers(c: &mut Criterion) {
     let zones = Zones::new(KEY, vec![Arc::new(zone)]);
     let mut buffer = [0; 1232];
     let present = questions(|i| format!("host{i:06}.example.org"));
+    let present = names(&present);
     let absent = questions(|i| format!("none{i:06}.example.org"));
+    let absent = names(&absent);
     let mut at = 0;
     c.bench_function("a positive answer, 1 M names, random order", |b| {
         b.iter(|| {
             at = (at + 1) % QUESTIONS;
-            let done = ask(&zones, black_box(&present[at]), &mut buffer);
+            let done = ask(&zones, black_box(present[at]), &mut buffer);
             assert!(done.0 == Rcode::NOERROR && done.2 == [1, 0, 0]);
         });
     });
     let mut batch = 0;
-    c.bench_function("32 positive answers, foreseen together, 1 M names, random order", |b| {
-        b.iter(|| {
-            batch = (batch + 32) % QUESTIONS;
-            let questions = &present[batch..batch + 32];
-            zones.foresee(black_box(questions).iter().map(NameBuf::as_name));
-            for question in questions {
-                let done = ask(&zones, question, &mut buffer);
-                assert!(done.0 == Rcode::NOERROR && done.2 == [1, 0, 0]);
-            }
-        });
-    });
+    c.bench_function(
+        "32 positive answers, foreseen together as the engine does, 1 M names, random order",
+        |b| {
+            b.iter(|| {
+                batch = (batch + 32) % QUESTIONS;
+                let questions = &present[batch..batch + 32];
+                zones.foresee(black_box(questions).iter().copied());
+                for &question in questions {
+                    let done = ask(&zones, question, &mut buffer);
+                    assert!(done.0 == Rcode::NOERROR && done.2 == [1, 0, 0]);
+                }
+            });
+        },
+    );
     c.bench_function("NXDOMAIN, 1 M names, random order", |b| {
         b.iter(|| {
             at = (at + 1) % QUESTIONS;
-            let done = ask(&zones, black_box(&absent[at]), &mut buffer);
+            let done = ask(&zones, black_box(absent[at]), &mut buffer);
             assert!(done.0 == Rcode::NXDOMAIN && done.2 == [0, 1, 0]);
         });
     });
     let one = name("host000001.example.org");
     c.bench_function("a positive answer, one name again and again", |b| {
         b.iter(|| {
-            let done = ask(&zones, black_box(&one), &mut buffer);
+            let done = ask(&zones, black_box(one.as_name()), &mut buffer);
             assert!(done.0 == Rcode::NOERROR && done.2 == [1, 0, 0]);
         });
     });

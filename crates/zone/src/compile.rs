@@ -16,7 +16,7 @@ use crate::target::target_at;
 use crate::zone::{Denial, Facts, Negative, Nsec3Chain, NsecChain, Proof, Zone, bucket, find};
 
 /// Names that share a bucket, on average: what a look-up reads beside the name itself.
-const NAMES_PER_BUCKET: usize = 2;
+const NAMES_PER_BUCKET: usize = 1;
 /// Octets that an RRset may have: what fits a message.
 const RRSET_OCTETS_MAX: usize = 65_535;
 
@@ -356,6 +356,7 @@ impl<'b> Compiler<'b> {
     pub(crate) fn index_names(&mut self) {
         let buckets = self.hashes.len() / NAMES_PER_BUCKET + 1;
         self.index = Vec::with_capacity(buckets + 1);
+        sets::ask_for_huge_pages(self.index.spare_capacity_mut());
         for (hash, (at, ..)) in self.hashes.iter().zip(&self.places) {
             let bucket = bucket(*hash, buckets);
             while self.index.len() <= bucket {

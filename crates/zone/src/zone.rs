@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use wire::{Name, NameBuf, Rtype};
 
-use crate::block::{Block, Layout, Marks, Rrset};
+use crate::block::{Block, Layout, Marks, Rrset, UNIT};
 use crate::canonical::{Key, word};
 use crate::nsec3::{Hash, Parameters};
 use crate::online::Online;
@@ -40,6 +40,8 @@ pub(crate) struct Under {
     pub(crate) hidden: Box<[u32]>,
 }
 
+/// Octets of a line of memory.
+const LINE: usize = 64;
 /// Of the places of a version that lies over another: in its own blocks.
 const OWN: u32 = 1 << 31;
 
@@ -136,6 +138,7 @@ pub(crate) const fn bucket(hash: u64, buckets: usize) -> usize {
 pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64) -> Option<Block<'z>> {
     let at = bucket(hash, index.len().saturating_sub(1));
     let (&start, &end) = (index.get(at)?, index.get(at + 1)?);
+    ask_for_line(blocks, start as usize * UNIT + LINE);
     let mut next = start;
     // Ends: each block has a head, so `next` grows.
     while next < end {
@@ -146,6 +149,30 @@ pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64
         next = block.next();
     }
     None
+}
+
+/// Where in the index of a zone a name is looked for.
+pub(crate) struct Place<'z> {
+    entry: &'z u32,
+    blocks: &'z [u8],
+}
+
+impl Place<'_> {
+    /// Asks for the memory that a look-up there will read.
+    pub(crate) fn ask_for_names(&self) {
+        let at = *self.entry as usize * UNIT;
+        ask_for_line(self.blocks, at);
+        ask_for_line(self.blocks, at + LINE);
+    }
+}
+
+/// Asks for a line of memory, if it is there. Names reach into the line behind the one that their bucket begins in, or begin
+/// there: both are waited for at once.
+#[inline]
+fn ask_for_line(blocks: &[u8], at: usize) {
+    if let Some(octet) = blocks.get(at) {
+        sets::ask_for(octet);
+    }
 }
 
 // Once per version.
@@ -200,11 +227,12 @@ impl Zone {
         }
     }
 
-    /// Returns where most names are, and where those with such hashes begin there.
-    pub(crate) fn begin_of_bucket(&self, hash: u64) -> (u32, &[u8]) {
+    /// Asks for the part of the index that leads to names with such a hash, where most names are.
+    pub(crate) fn place_of(&self, hash: u64) -> Option<Place<'_>> {
         let most = self.under.as_ref().map_or(self, |under| &under.zone);
-        let at = bucket(hash, most.index.len().saturating_sub(1));
-        (most.index.get(at).copied().unwrap_or(0), &most.blocks)
+        let entry = most.index.get(bucket(hash, most.index.len().saturating_sub(1)))?;
+        sets::ask_for(entry);
+        Some(Place { entry, blocks: &most.blocks })
     }
 
     /// Returns the first name at a place or after it, its place, and the place after it. The first place of all is 0.

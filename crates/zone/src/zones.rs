@@ -11,16 +11,14 @@ use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::alias::Aliases;
 use crate::answer::ALIASES_MAX;
-use crate::block::{Marks, Records, UNIT};
+use crate::block::{Marks, Records};
 use crate::specials::Specials;
-use crate::zone::Zone;
+use crate::zone::{Place, Zone};
 
 /// Names that are looked at ahead; of a larger batch, the first ones count.
 pub const FORESEEN_MAX: usize = 64;
 /// Octets from which on zones do not fit the processor's own memory, so that looking ahead pays for itself.
 const LARGE_OCTETS_MIN: usize = 4 << 20;
-/// Octets of a line of memory.
-const LINE: usize = 64;
 /// Zones that a shard has, on average, when it is made.
 const ZONES_PER_SHARD: usize = 32;
 /// Shards that there may be: sharing them costs one atomic operation each.
@@ -414,24 +412,17 @@ impl Zones {
         self.octets >= LARGE_OCTETS_MIN
     }
 
-    /// Reads the memory that answers about these names will begin with, so that the waits for it overlap. Changes
+    /// Asks for the memory that answers about these names will begin with, so that the waits for it overlap. Changes
     /// nothing but the time that those answers take.
     pub fn foresee<'n>(&self, names: impl Iterator<Item = Name<'n>>) {
-        let mut places: [(u32, &[u8]); FORESEEN_MAX] = [(0, &[]); FORESEEN_MAX];
+        let mut places: [Option<Place<'_>>; FORESEEN_MAX] = [const { None }; FORESEEN_MAX];
+        // The index of all names first, and then, where it points to.
         for (name, place) in names.zip(&mut places) {
-            if let Some(zone) = self.zone_of(name) {
-                *place = zone.begin_of_bucket(self.key.hash_name(name));
-            }
+            *place = self.zone_of(name).and_then(|zone| zone.place_of(self.key.hash_name(name)));
         }
-        let mut read = 0;
-        for (at, blocks) in places {
-            let at = at as usize * UNIT;
-            for at in [at, at + LINE] {
-                read ^= blocks.get(at).copied().unwrap_or(0);
-            }
+        for place in places.iter().flatten() {
+            place.ask_for_names();
         }
-        // What nobody uses would not be read.
-        std::hint::black_box(read);
     }
 
     /// Returns whether answers may depend on who asks.
