@@ -20,3 +20,4 @@ pub mod session;
 pub mod stub;
 pub mod stub_https;
 pub mod sys;
+pub mod transfer;

@@ -6,11 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Flags, Message, Rtype, Section};
+use wire::{Flags, Message, Rcode, Rtype, Section};
 
 use crate::process::Server;
 use crate::queries::{Ask, Extras, Packets};
 use crate::stub;
+use crate::transfer::serial_in;
 
 /// How long a single answer may take.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -261,6 +262,19 @@ pub fn judge(server: SocketAddr, kind: Kind, probes: &[Probe]) -> Judgement {
     judgement.remarks.sort();
     judgement.remarks.dedup();
     judgement
+}
+
+/// Returns the serial of `zone` that `server` gives now; `None` if it gives none.
+pub fn serial_now(server: SocketAddr, zone: &str) -> Option<u32> {
+    let packets = Packets::new(&[Ask::new(zone, Rtype::SOA)], Extras::default()).ok()?;
+    let bytes = exchange(server, packets.packet(0), PATIENCE).ok()?;
+    let message = Message::parse(&bytes).ok().filter(|message| message.rcode() == Rcode::NOERROR)?;
+    serial_in(&message)
+}
+
+/// Returns whether `server` answers `question` with this address now.
+pub fn has_address(server: SocketAddr, question: &Ask, address: IpAddr) -> bool {
+    ask(server, question, Extras::default()).is_ok_and(|heard| heard.addresses.contains(&address))
 }
 
 /// Returns the TTL that `server` gives for `question` now.

@@ -41,6 +41,10 @@ pub struct Rival {
     pub through: Vec<String>,
     /// How it is made to read its configuration again; absent if it cannot.
     pub reload: Option<Reload>,
+    /// Commands that add `{{zone}}` while it runs, one after the other; absent if it cannot. `{{programs}}` is the directory of
+    /// the server's program.
+    #[serde(default)]
+    pub add_zone: Vec<Vec<String>>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -86,6 +90,8 @@ pub struct List {
     pub network: Option<String>,
     /// A record of a zone.
     pub record: Option<String>,
+    /// A small zone.
+    pub zone: Option<String>,
     /// What comes last; may hold `{{variables}}`.
     #[serde(default)]
     pub tail: String,
@@ -145,6 +151,8 @@ pub struct Prepared {
     pub reload: Option<Reload>,
     /// Lists of rules as they become, and whose places they then take.
     changed_lists: Vec<(PathBuf, PathBuf)>,
+    /// Commands that add a zone, and what they may refer to besides it.
+    add_zone: (Vec<Vec<String>>, BTreeMap<String, String>),
 }
 
 impl Prepared {
@@ -152,6 +160,30 @@ impl Prepared {
     pub fn change_rules(&self) -> Result<(), String> {
         for (changed, place) in &self.changed_lists {
             fs::rename(changed, place).map_err(|error| format!("{}: {error}", changed.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a zone by the server's own commands; each is waited for.
+    pub fn add_zone(&self, zone: &str) -> Result<(), String> {
+        let (commands, known) = &self.add_zone;
+        let mut known = known.clone();
+        known.insert("zone".to_owned(), zone.to_owned());
+        for words in commands {
+            let wrong = |error: String| format!("{zone} is not added: {error}");
+            let words: Result<Vec<String>, String> = words.iter().map(|word| fill(word, &known)).collect();
+            let words = words.map_err(wrong)?;
+            let (program, arguments) = words.split_first().ok_or_else(|| wrong("no command".to_owned()))?;
+            let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+            let output = output.map_err(|error| wrong(format!("cannot start {program}: {error}")))?;
+            if !output.status.success() {
+                let said = [output.stdout, output.stderr].concat();
+                return Err(wrong(format!(
+                    "{program} {}: {}",
+                    output.status,
+                    String::from_utf8_lossy(&said).trim()
+                )));
+            }
         }
         Ok(())
     }
@@ -305,6 +337,8 @@ impl Rival {
         known.insert("dir".to_owned(), directory.display().to_string());
         known.insert("data".to_owned(), self.data.display().to_string());
         known.insert("program".to_owned(), program.display().to_string());
+        let programs = program.parent().unwrap_or(Path::new("."));
+        known.insert("programs".to_owned(), programs.display().to_string());
         // A setting's texts may use the session's variables, and the files both.
         let defaults = self.defaults.iter().filter(|(name, _)| !own.contains_key(*name));
         for (name, text) in own.iter().chain(defaults) {
@@ -358,7 +392,8 @@ impl Rival {
             }
             other => other.clone(),
         };
-        Ok((command, Prepared { reload, changed_lists }))
+        let add_zone = (self.add_zone.clone(), known);
+        Ok((command, Prepared { reload, changed_lists, add_zone }))
     }
 }
 
@@ -372,6 +407,7 @@ impl List {
             (&self.regex, &rules.regex),
             (&self.network, &rules.networks),
             (&self.record, &rules.records),
+            (&self.zone, &rules.zones),
         ];
         for (line, rules) in kinds {
             let Some(line) = line else { continue };
@@ -461,7 +497,7 @@ mod tests {
             suffix: vec!["example.net".to_owned()],
             regex: vec![r".+\.b{2,6}$".to_owned()],
             networks: vec!["192.0.2.0/24".to_owned()],
-            records: Vec::new(),
+            ..RuleSet::default()
         };
         let list = List {
             full: Some("full:{}".to_owned()),

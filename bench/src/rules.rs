@@ -49,10 +49,14 @@ pub enum Shape {
     /// The same with signatures, which nothing was signed with: no server looks at them. What does not exist is denied
     /// by NSEC.
     Signed(usize),
+    /// So many small zones.
+    ManyZones(usize),
 }
 
 /// The zone of the scenarios that need a large one.
 pub const ZONE: &str = "names.example.org";
+/// The address of the one name that is asked in each small zone. Rivals' files say the same.
+pub const SMALL_ZONE_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 80);
 /// Octets of a signature with ECDSA P-256.
 const SIGNATURE_OCTETS: usize = 64;
 /// The tag of the key that a signed zone shows.
@@ -71,6 +75,8 @@ pub struct RuleSet {
     pub networks: Vec<String>,
     /// Records of a zone, as lines of its file.
     pub records: Vec<String>,
+    /// Names of small zones.
+    pub zones: Vec<String>,
 }
 
 /// A name that no set has at first; one that changes gets it.
@@ -113,6 +119,7 @@ impl Rules {
             let is_signed = set.records.iter().any(|line| line.contains(" RRSIG "));
             set.records
                 .retain(|line| is_signed || !line.starts_with('w') || needed.contains(owner(line).as_str()));
+            set.zones.retain(|zone| needed.contains(zone.as_str()));
         }
         self
     }
@@ -145,6 +152,9 @@ impl Shape {
             Self::Signed(names) => {
                 RuleSet { records: zone(names, Some(Dice::new(20_260_805))), ..RuleSet::default() }
             }
+            Self::ManyZones(count) => {
+                RuleSet { zones: (0..count).map(small_zone).collect(), ..RuleSet::default() }
+            }
         }
     }
 
@@ -175,9 +185,25 @@ pub fn zone_name(number: usize) -> (String, Ipv4Addr) {
     (format!("w{number:06}.{ZONE}"), Ipv4Addr::new(10, b, c, d))
 }
 
+/// Returns the number of a name that the zone may have.
+pub fn zone_number(name: &str) -> Option<usize> {
+    let (label, zone) = name.split_once('.')?;
+    label.strip_prefix('w').filter(|_| zone == ZONE)?.parse().ok()
+}
+
 /// Returns a name that the zone does not have.
 pub fn zone_miss(number: usize) -> String {
     format!("w{number:06}-none.{ZONE}")
+}
+
+/// Returns the name of the small zone with this number.
+pub fn small_zone(number: usize) -> String {
+    format!("z{number:05}.example.net")
+}
+
+/// Returns the name that is asked in a small zone; its address is [`SMALL_ZONE_ADDRESS`].
+pub fn in_small_zone(zone: &str) -> String {
+    format!("www.{zone}")
 }
 
 /// Writes the zone, each record a line without directives; signed if there are dice to make signatures of.
@@ -242,7 +268,7 @@ fn geosite() -> RuleSet {
     }
     let regex = (0..REGEX).map(|i| regex(&mut dice, i)).collect();
     let networks = (1..=63).map(|i| format!("10.{i}.0.0/16")).chain(["198.51.100.0/24".to_owned()]).collect();
-    RuleSet { full, suffix, regex, networks, records: Vec::new() }
+    RuleSet { full, suffix, regex, networks, ..RuleSet::default() }
 }
 
 fn million() -> Vec<String> {
@@ -369,6 +395,13 @@ mod tests {
         assert!(signed.contains(&apex), "types in the order of their numbers");
         let order = |name: String| name.replace('.', "\0");
         assert!(order(zone_name(7).0) < order(zone_miss(7)) && order(zone_miss(7)) < order(zone_name(8).0));
+        let small = Shape::ManyZones(1_000);
+        let asked = in_small_zone(&small_zone(8));
+        assert_eq!(small.rules().zones.len(), 1_000);
+        assert_eq!(
+            Rules::new(small, false).thinned(|| [asked.as_str()].into_iter()).first.zones,
+            [small_zone(8)]
+        );
         let thinned = Rules::new(Shape::Zone(1_000), false).thinned(|| [name.as_str()].into_iter());
         assert_eq!(thinned.first.records.len(), 4);
     }

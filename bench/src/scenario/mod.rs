@@ -67,6 +67,23 @@ pub enum Maker {
     Steady,
     /// The same, and in between as many as the interface takes.
     Overload,
+    /// A client that has the zone transferred to it, whole, again and again. What counts are records.
+    Receiver,
+    /// The zone's primary, which makes a version and tells the server of it, again and again. What counts are records.
+    Primary,
+    /// An operator who adds a zone by the server's own command, again and again. What counts are zones.
+    Operator,
+}
+
+impl Maker {
+    /// Returns whether what is timed is something else than queries and their answers: one thing after the other, each by
+    /// itself.
+    pub const fn is_of_zones(self) -> bool {
+        match self {
+            Self::Receiver | Self::Primary | Self::Operator => true,
+            Self::Session | Self::Dnsperf(_) | Self::Kxdpgun | Self::Steady | Self::Overload => false,
+        }
+    }
 }
 
 /// A row of the scenario table.
@@ -253,7 +270,9 @@ mod tests {
                 scenario.name
             );
             assert!(
-                scenario.maker == Maker::Session || scenario.network == Network::Pair,
+                scenario.maker == Maker::Session
+                    || scenario.maker.is_of_zones()
+                    || scenario.network == Network::Pair,
                 "{}",
                 scenario.name
             );

@@ -103,6 +103,8 @@ pub enum Questions {
     ErldnsOurs,
     /// Each of so many names of the large zone, and one in ten that it does not have.
     Zone(usize),
+    /// A name in each of so many small zones.
+    ManyZones(usize),
 }
 
 const REFUSED: u8 = 5;
@@ -113,7 +115,7 @@ const NOERROR: u8 = 0;
 impl Questions {
     /// Returns whether they are asked in random order.
     pub const fn is_shuffled(self) -> bool {
-        matches!(self, Self::Many(_) | Self::RulesMany | Self::Zone(_))
+        matches!(self, Self::Many(_) | Self::RulesMany | Self::Zone(_) | Self::ManyZones(_))
     }
 
     /// Returns whether a run does not come to their end, so that none is asked twice.
@@ -195,6 +197,9 @@ impl Questions {
                 let misses = (0..count / 9).map(|i| a(&rules::zone_miss(i * 9)).coded(NXDOMAIN));
                 hits.chain(misses).collect()
             }
+            Self::ManyZones(count) => {
+                (0..count).map(|i| a(&rules::in_small_zone(&rules::small_zone(i)))).collect()
+            }
         }
     }
 
@@ -236,9 +241,10 @@ impl Questions {
                     addresses.extend(known.map(|(_, v4)| IpAddr::V4(*v4)));
                 }
                 Self::Zone(_) => {
-                    let number = ask.name.get(1..7).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+                    let number = rules::zone_number(&ask.name).unwrap_or(0);
                     addresses.push(IpAddr::V4(rules::zone_name(number).1));
                 }
+                Self::ManyZones(_) => addresses.push(IpAddr::V4(rules::SMALL_ZONE_ADDRESS)),
                 Self::Denied(_) | Self::Coded(_) | Self::DomainSet | Self::DomainHits | Self::RulesMany => {}
             }
         }
@@ -278,6 +284,7 @@ mod tests {
             Questions::AddressSet,
             Questions::Chain,
             Questions::Zone(1_000),
+            Questions::ManyZones(100),
         ] {
             for probe in questions.probes(&questions.asks()).expect("names") {
                 assert_eq!(

@@ -314,6 +314,23 @@ pub const SCENARIOS: &[Scenario] = &[
     large_zone("zone-signed-100k", "a signed zone of 100,000 names, clients that ask for signatures", MANY)
         .rules(Shape::Signed(MANY))
         .with(DNSSEC),
+    // Zones between servers, and many of them.
+    large_zone("transfer-out", "a zone of a million names transferred whole to a client over TCP", MILLION)
+        .setting("zone-out")
+        .by(Maker::Receiver),
+    large_zone(
+        "transfer-in",
+        "a zone of a million names taken over from a primary, from its word to the answer",
+        MILLION,
+    )
+    .setting("zone-in")
+    .without_rules()
+    .by(Maker::Primary),
+    large_zone("zones-many", "100,000 zones of five records, one more added while the server runs", MANY)
+        .setting("zones-many")
+        .asks(Questions::ManyZones(MANY))
+        .rules(Shape::ManyZones(MANY))
+        .by(Maker::Operator),
 ];
 
 /// Scenarios by the publication that measured them first: a name for the command line, what it is, and its scenarios.
@@ -555,6 +572,14 @@ impl Scenario {
 
     const fn beside(self, row_before: &'static str) -> Self {
         Self { beside: Some(row_before), ..self }
+    }
+
+    const fn by(self, maker: Maker) -> Self {
+        Self { maker, ..self }
+    }
+
+    const fn without_rules(self) -> Self {
+        Self { rules: None, ..self }
     }
 
     const fn rules(self, shape: Shape) -> Self {

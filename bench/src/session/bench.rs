@@ -11,6 +11,7 @@ use wire::Rtype;
 
 use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
+use super::zones::{self, ZoneWork};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun};
 use crate::load::frames::{Asked, Asker, Stretch};
 use crate::load::{self, Expect, Plan, SLICE, Slice, Tally, Transport, Until, quiet};
@@ -21,6 +22,7 @@ use crate::queries::{self, Ask, Packets};
 use crate::rival::{Prepared, Rival};
 use crate::rules::{self, Rules};
 use crate::scenario::{Load, Maker, Scenario, Upstream};
+use crate::transfer::primary::Primary;
 
 /// Names asked at most when only answers are judged.
 const SMOKE_MAX: usize = 200;
@@ -57,6 +59,8 @@ pub(super) struct Bench<'a> {
     probes: Vec<Probe>,
     query_file: PathBuf,
     rules: Option<Rules>,
+    /// The primary of the zone, where the server is a secondary.
+    primary: Option<Primary>,
 }
 
 /// A server that is up and answers right.
@@ -111,6 +115,10 @@ impl<'a> Bench<'a> {
             let asked = || asks.iter().chain(probes.iter().map(|probe| &probe.ask)).map(|ask| &*ask.name);
             rules = rules.map(|rules| rules.thinned(asked));
         }
+        let primary = match scenario.maker {
+            Maker::Primary => Some(zones::primary(scenario.questions, &asks, &probes, plans.is_smoke)?),
+            _ => None,
+        };
         if let Some(passes) = scenario.passes {
             asks = std::iter::repeat_n(asks, passes).flatten().collect();
         }
@@ -124,7 +132,7 @@ impl<'a> Bench<'a> {
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
-        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules })
+        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules, primary })
     }
 
     /// Returns what it is made ready for.
@@ -144,6 +152,9 @@ impl<'a> Bench<'a> {
             up.server.reload(reload)?;
             self.await_change(rival, up.address, &mut up.server, SMALL_RELOAD_MAX)?;
             up.judgement = self.ask(rival, &up.probes, up.address)?;
+        }
+        if let Some(work) = self.zone_work(&up.server, up.address, &up.prepared, rival.kind()) {
+            work.until(Duration::ZERO)?;
         }
         match up.server.obituary() {
             Some(obituary) => Err(obituary),
@@ -165,20 +176,27 @@ impl<'a> Bench<'a> {
         if self.scenario.warm && rival.kind() == Kind::Dns {
             self.warm(&plan)?;
         }
-        if !self.is_fresh() && !matches!(self.scenario.load, Load::Quiet(_)) {
+        let is_asked = !matches!(self.scenario.load, Load::Quiet(_)) && !self.scenario.maker.is_of_zones();
+        if !self.is_fresh() && is_asked {
             self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
         }
 
+        let zone_work = self.zone_work(&server, address, &prepared, rival.kind());
+        if zone_work.is_some() {
+            // What a server does about its zones after it has begun to answer is not part of what is timed.
+            zones::await_quiet(&server);
+        }
         let upstream_before = self.stubs.count()?;
         let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
         let (before, received_before) = (server.usage(), received());
-        let (tally, events, quiet) = match self.scenario.load {
-            Load::Quiet(_) => {
+        let (tally, events, quiet) = match (self.scenario.load, zone_work) {
+            (_, Some(work)) => (work.until(self.plans.time)?, Vec::new(), None),
+            (Load::Quiet(_), None) => {
                 let opened = quiet::open(&plan, &self.packets);
                 let (tally, quiet) = opened.map_err(|error| format!("connections: {error}"))?;
                 (tally, Vec::new(), Some(quiet))
             }
-            Load::Full | Load::Single(_) | Load::Fixed { .. } => {
+            (Load::Full | Load::Single(_) | Load::Fixed { .. }, None) => {
                 let (tally, events) = self.timed(&plan, &server, &prepared)?;
                 (tally, events, None)
             }
@@ -205,7 +223,7 @@ impl<'a> Bench<'a> {
             .map_err(|error| format!("after the run: {error}"))?;
         // dnsperf keeps its connections, and what happened to the server has happened.
         let is_lasting = !matches!(plan.transport, Transport::TcpEach | Transport::TlsEach);
-        let can_check = is_lasting && !matches!(self.scenario.load, Load::Quiet(_)) && events.is_empty();
+        let can_check = is_lasting && is_asked && events.is_empty();
         let check = match self.plans.cross_checks && can_check {
             true => Some(self.cross_check(&plan, &server)?),
             false => None,
@@ -257,6 +275,9 @@ impl<'a> Bench<'a> {
         ] {
             variables.insert(name.to_owned(), value);
         }
+        if let Some(primary) = &self.primary {
+            variables.insert("primary".to_owned(), primary.address().port().to_string());
+        }
         let secure = free_port()?;
         let certificate = self.stubs.certificate();
         for (name, value) in [
@@ -270,7 +291,8 @@ impl<'a> Bench<'a> {
         let (command, prepared) =
             rival.prepare(program, self.scenario.setting, &directory, &variables, self.rules.as_ref())?;
 
-        let patience = if self.rules.is_some() { START_WITH_RULES_MAX } else { START_MAX };
+        let patience =
+            if self.rules.is_some() || self.primary.is_some() { START_WITH_RULES_MAX } else { START_MAX };
         let started = Instant::now();
         let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
         let codes = rival.codes(self.scenario.setting)?;
@@ -303,6 +325,29 @@ impl<'a> Bench<'a> {
             self.plan(address, expect)
         };
         Ok(Up { server, prepared, address, plan, probes, start, resident_octets_at_start, judgement })
+    }
+
+    /// Returns what is done about the server's zones, if it is that which is timed.
+    fn zone_work<'w>(
+        &'w self,
+        server: &'w Server,
+        address: SocketAddr,
+        prepared: &'w Prepared,
+        kind: Kind,
+    ) -> Option<ZoneWork<'w>> {
+        if kind == Kind::Echo {
+            return None;
+        }
+        let what = match self.scenario.maker {
+            Maker::Receiver => {
+                // What a transfer begins with comes again at its end.
+                zones::What::Take { records: self.rules.as_ref()?.first.records.len() as u64 + 1 }
+            }
+            Maker::Primary => zones::What::Give(self.primary.as_ref()?),
+            Maker::Operator => zones::What::Add(prepared),
+            _ => return None,
+        };
+        Some(ZoneWork { server, address, what })
     }
 
     /// Judges the answers; wrong ones are an error.

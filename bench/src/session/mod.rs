@@ -8,6 +8,7 @@ mod event;
 mod kxdpgun;
 mod smoke;
 mod stubs;
+mod zones;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,21 @@ impl Plans {
             Maker::Kxdpgun => format!("kxdpgun{rate}"),
             Maker::Steady => format!("our own generator over AF_XDP{rate}"),
             Maker::Overload => format!("our own generator over AF_XDP{rate}, and a flood in between"),
+            Maker::Receiver => {
+                return "Whole transfers one after the other, each over a TCP connection of its own; a query is a record of it, \
+                        latency the time of a transfer"
+                    .to_owned();
+            }
+            Maker::Primary => {
+                return "One version after the other; a query is a record of it, latency the time from the notification until the \
+                        server answers with the new serial, CPU all that the server uses until it is quiet again"
+                    .to_owned();
+            }
+            Maker::Operator => {
+                return "One zone after the other; a query is a zone that is added, latency the time from the start of the server's \
+                        own command until the zone is answered"
+                    .to_owned();
+            }
         };
         format!("{maker}, between two network namespaces")
     }
@@ -370,6 +386,10 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     }
     match rival.reason_against_scenario(scenario.name).or_else(|| rival.reason_against(scenario.setting)) {
         Some(reason) => Some(reason),
+        None if scenario.maker.is_of_zones() && rival.kind() == Kind::Echo => Some("has no zones"),
+        None if scenario.maker == Maker::Operator && rival.add_zone.is_empty() => {
+            Some("adds no zone while it runs")
+        }
         None if scenario.transport.is_encrypted() && rival.kind() == Kind::Echo => Some("speaks no TLS"),
         None if scenario.reloads() && rival.reload.is_none() && rival.kind() == Kind::Dns => {
             Some("cannot read its configuration again while it runs")

@@ -105,9 +105,10 @@ fn outcomes(
 
 /// Describes what decides about the answers of a scenario: not how much is asked at a time, nor what goes wrong.
 fn shape(scenario: &Scenario) -> String {
-    let Scenario { setting, questions, transport, extras, rules, .. } = scenario;
+    let Scenario { setting, questions, transport, extras, rules, maker, .. } = scenario;
     let (reloads, changes_rules) = (scenario.reloads(), scenario.changes_rules());
-    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules}")
+    let work = maker.is_of_zones().then_some(maker);
+    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules} {work:?}")
 }
 
 #[cfg(test)]
