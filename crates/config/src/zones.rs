@@ -626,7 +626,19 @@ impl ZonePlans {
         settings: &Settings,
         problems: &mut Vec<Problem>,
     ) {
-        for kept in self.kept.iter().filter(|kept| kept.wanted.set.as_deref() == set) {
+        let has_aliases = |kept: &&Kept| {
+            let zones = kept.zones.iter().filter_map(|(_, zone)| zone.as_ref());
+            kept.wanted.set.as_deref() == set && zones.clone().any(|zone| zone.facts().aliases > 0)
+        };
+        let with_aliases: Vec<&Kept> = self.kept.iter().filter(has_aliases).collect();
+        if with_aliases.is_empty() {
+            return;
+        }
+        let mut named: BTreeMap<Vec<u8>, &ZoneSettings> = BTreeMap::new();
+        for zone in &settings.zones {
+            named.entry(folded(&zone.name.value)).or_insert(zone);
+        }
+        for kept in with_aliases {
             let zones_of_file = kept.zones.iter().filter_map(|(_, zone)| zone.as_ref());
             for zone in zones_of_file.filter(|zone| zone.facts().aliases > 0) {
                 let apex = zone.apex();
@@ -642,7 +654,7 @@ impl ZonePlans {
                         problem.expected("\"alias.resolvers\", or the name of a zone that is served here"),
                     );
                 }
-                let named = settings.zones.iter().find(|it| it.name.value.as_name() == apex);
+                let named = named.get(apex.to_folded().as_bytes());
                 let policy = named.and_then(|zone| zone.sign.as_ref()).or(kept.wanted.sign.as_ref());
                 if policy.is_some_and(|policy| policy.denial != Denial::Compact) {
                     let message =
@@ -664,15 +676,20 @@ fn specials(
     loaded: &[Arc<Zone>],
     problems: &mut Vec<Problem>,
 ) -> Vec<(NameBuf, Specials)> {
-    let mut all = Vec::new();
-    for zone in &settings.zones {
-        let is_ours = zone.set.as_ref().map(|set| set.value.as_str()) == set;
-        if !is_ours || (zone.make.is_empty() && zone.choose.is_empty()) {
-            continue;
-        }
+    let is_ours = |zone: &&ZoneSettings| {
+        zone.set.as_ref().map(|set| set.value.as_str()) == set
+            && !(zone.make.is_empty() && zone.choose.is_empty())
+    };
+    let ours: Vec<&ZoneSettings> = settings.zones.iter().filter(is_ours).collect();
+    if ours.is_empty() {
+        return Vec::new();
+    }
+    let signed = loaded.iter().filter(|zone| zone.facts().proof != Proof::None);
+    let signed: BTreeSet<Vec<u8>> = signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
+    let mut all = Vec::with_capacity(ours.len());
+    for zone in ours {
         let apex = zone.name.value;
-        let is_signed =
-            loaded.iter().any(|it| it.apex() == apex.as_name() && it.facts().proof != Proof::None);
+        let is_signed = signed.contains(&folded(&apex));
         let is_signed =
             is_signed || zone.sign.as_ref().is_some_and(|policy| policy.denial != Denial::Compact);
         if is_signed {
