@@ -25,6 +25,8 @@ use crate::{Engine, Verdict};
 
 /// Octets of an OPT record without options.
 const OPT_OCTETS: usize = 11;
+/// Octets of the EXPIRE option.
+const EXPIRE_OCTETS: usize = 8;
 /// Octets that a reply without records has at most: header, question, OPT, a short text.
 const SHORT_OCTETS: usize = 512;
 /// Octets of the largest message.
@@ -37,6 +39,9 @@ pub trait Keeper: Send + Sync {
 
     /// Returns the steps from one version to another, oldest first; nothing if not all of them are there.
     fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>>;
+
+    /// Returns for how many seconds a zone from elsewhere may still be served if nobody is heard of; nothing if it is from here.
+    fn left_s(&self, apex: Name<'_>, unix_seconds: u32) -> Option<u32>;
 
     /// Hears that `from` may have a newer version.
     fn notified(&self, apex: Name<'_>, from: IpAddr, serial: Option<u32>);
@@ -183,12 +188,33 @@ pub enum Handed {
     Update(Pending),
 }
 
+/// Which OPT record the first message of a transfer has.
+#[derive(Clone, Copy)]
+enum Opt {
+    /// None: who asks does not speak EDNS.
+    None,
+    /// One without options.
+    Plain,
+    /// One that says for how many seconds we may serve the zone (RFC 7314).
+    Expire(u32),
+}
+
+impl Opt {
+    const fn octets(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Plain => OPT_OCTETS,
+            Self::Expire(_) => OPT_OCTETS + EXPIRE_OCTETS,
+        }
+    }
+}
+
 /// A zone on its way to a client.
 pub struct Transfer {
     outgoing: Outgoing,
     header: Header,
     question: Box<[u8]>,
-    has_edns: bool,
+    opt: Opt,
     signer: Option<Signer>,
     _place: Place,
 }
@@ -201,7 +227,7 @@ impl Transfer {
         }
         let is_first = self.outgoing.written().0 == 0;
         let question: &[u8] = if is_first { &self.question } else { &[] };
-        let shape = (self.header, question, self.has_edns && is_first);
+        let shape = (self.header, question, if is_first { self.opt } else { Opt::None });
         let message = fill(&mut self.outgoing, shape, self.signer.as_ref(), MESSAGE_OCTETS_MAX)?;
         Some(sign(self.signer.as_mut(), message, unix_seconds))
     }
@@ -210,22 +236,26 @@ impl Transfer {
 /// Makes one message of a transfer, with room left for a signature.
 fn fill(
     outgoing: &mut Outgoing,
-    (header, question, has_edns): (Header, &[u8], bool),
+    (header, question, opt): (Header, &[u8], Opt),
     signer: Option<&Signer>,
     limit: usize,
 ) -> Option<Vec<u8>> {
     let mut message = vec![0; limit];
-    let opt = if has_edns { OPT_OCTETS } else { 0 };
-    let limit = limit.checked_sub(signer.map_or(0, Signer::record_octets) + opt)?;
+    let limit = limit.checked_sub(signer.map_or(0, Signer::record_octets) + opt.octets())?;
     let mut writer = Writer::new(&mut message, limit, header.id, header.flags);
     if let Some(question) = parse_question(question) {
         writer.question(&question).ok()?;
     }
     outgoing.fill(&mut writer).ok()?;
-    writer.set_limit(limit + opt);
-    if has_edns {
-        writer.opt(1232, Rcode::NOERROR, false, |_| Ok(())).ok()?;
-    }
+    writer.set_limit(limit + opt.octets());
+    let written = match opt {
+        Opt::None => Ok(()),
+        Opt::Plain => writer.opt(1232, Rcode::NOERROR, false, |_| Ok(())),
+        Opt::Expire(left_s) => writer.opt(1232, Rcode::NOERROR, false, |writer| {
+            writer.option(OptionCode::EXPIRE, &left_s.to_be_bytes())
+        }),
+    };
+    written.ok()?;
     let len = writer.finish();
     message.truncate(len);
     Some(message)
@@ -328,6 +358,7 @@ struct Sent<'m> {
     client: &'m Client,
     signer: Option<Signer>,
     counters: &'m Counters,
+    now_s: u32,
 }
 
 impl Sent<'_> {
@@ -404,7 +435,7 @@ impl Engine {
         reply: &mut Reply<'_>,
     ) -> Verdict {
         let Ok(query) = Query::parse(message) else { return self.stay_silent() };
-        let to = To { query: &query, client, proof: Proof::None, options: &[] };
+        let to = To { query: &query, client, proof: Proof::None, options: &[], left_s: None };
         let limit = crate::finish::reply_limit(&self.snapshot, &to).min(reply.buffer().len());
         let limit = limit.saturating_sub(signer.record_octets());
         let within = Client { reply_octets_max: limit as u16, ..*client };
@@ -443,7 +474,8 @@ impl Engine {
             return self.stay_silent();
         }
         let counters = Arc::clone(&self.counters);
-        let mut sent = Sent { message, client, signer, counters: &counters };
+        let now_s = self.now.unix_seconds;
+        let mut sent = Sent { message, client, signer, counters: &counters, now_s };
         let opcode = Header::parse(message).map_or(Opcode::QUERY, |header| header.flags.opcode());
         let outcome = match opcode {
             Opcode::NOTIFY => notify(&authority, &sent),
@@ -464,6 +496,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// Returns for how many seconds we may serve the zone that a query is about, if that is what it asks, too (RFC 7314 §3).
+#[cold]
+pub(crate) fn left_s(authority: &Authority, query: &Query<'_>, unix_seconds: u32) -> Option<u32> {
+    query.edns?.option(OptionCode::EXPIRE)?;
+    let apex = query.question.qname;
+    let zone = authority.zones.at(apex)??;
+    Some(authority.keeper.left_s(apex, unix_seconds).unwrap_or(zone.soa_times().expire))
 }
 
 /// Returns whether a message is one that is handled here.
@@ -540,11 +581,15 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
     let flags = Flags::QR.with(Flags::AA).with(query.header.flags.only(Flags::RD));
     let header = Header { id: query.header.id, flags, ..Header::default() };
     let question_bytes = query.question_bytes();
-    let has_edns = query.edns.is_some();
+    let opt = match (query.edns, left_s(authority, &query, sent.now_s)) {
+        (None, _) => Opt::None,
+        (Some(_), None) => Opt::Plain,
+        (Some(_), Some(left_s)) => Opt::Expire(left_s),
+    };
     if is_datagram {
         let limit = query.edns.map_or(512, |edns| usize::from(edns.udp_size.max(512)));
         let limit = limit.min(udp_octets_max).min(usize::from(sent.client.reply_octets_max));
-        let shape = (header, question_bytes, has_edns);
+        let shape = (header, question_bytes, opt);
         // RFC 1995 §2: what does not fit is asked for again over TCP; the SOA alone says so.
         let is_small = outgoing.octets() <= 2 * limit;
         let whole = is_small.then(|| fill(&mut outgoing, shape, sent.signer.as_ref(), limit)).flatten();
@@ -569,7 +614,7 @@ fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_max: usize) -
         outgoing,
         header,
         question: question_bytes.into(),
-        has_edns,
+        opt,
         signer: sent.signer.take(),
         _place: place,
     })))

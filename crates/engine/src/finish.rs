@@ -86,10 +86,12 @@ pub(crate) struct To<'a> {
     pub(crate) proof: Proof,
     /// Options of an upstream's reply that go on to the client, in wire form.
     pub(crate) options: &'a [u8],
+    /// For how many seconds the zone that is asked about may still be served, if the client wants to know (RFC 7314).
+    pub(crate) left_s: Option<u32>,
 }
 
 /// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64,
-/// client subnet 24.
+/// client subnet 24, EXPIRE 8.
 const OPT_OCTETS_MAX: usize = 224;
 /// Octets of an OPT without options.
 const OPT_FIXED_OCTETS: usize = 11;
@@ -126,6 +128,7 @@ pub(crate) fn finish(
                 // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
                 scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
                 flags: answer.edns_flags,
+                left_s: to.left_s.filter(|_| answer.authoritative),
             };
             let len = write_opt(snapshot, now, &parts, &mut room);
             let carried = carried(to.options, &mut room, len, limit.saturating_sub(body_at + answer.octets));
@@ -221,7 +224,8 @@ pub(crate) fn cookie_alone(
 ) {
     header_only(header, Rcode::NOERROR, reply);
     let mut opt = [0; OPT_OCTETS_MAX];
-    let parts = OptParts { edns, client, proof, rcode: Rcode::NOERROR, ede: None, scope: None, flags: DO };
+    let rcode = Rcode::NOERROR;
+    let parts = OptParts { edns, client, proof, rcode, ede: None, scope: None, flags: DO, left_s: None };
     let len = write_opt(snapshot, now, &parts, &mut opt);
     let placed = put(reply.buffer(), Header::LEN, opt.get(..len).unwrap_or(&[]))
         .and_then(|()| put(reply.buffer(), Header::LEN - 2, &1_u16.to_be_bytes()));
@@ -252,6 +256,7 @@ pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
         ede: None,
         scope: None,
         flags: DO,
+        left_s: to.left_s,
     };
     write_opt(snapshot, Now::default(), &parts, &mut room)
 }
@@ -284,10 +289,12 @@ struct OptParts<'a> {
     scope: Option<u8>,
     /// Which of the client's flags are repeated, of the upper eight.
     flags: u8,
+    /// For how many seconds the zone may still be served.
+    left_s: Option<u32>,
 }
 
 fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8; OPT_OCTETS_MAX]) -> usize {
-    let OptParts { edns, client, proof, rcode, ede, scope, flags } = parts;
+    let OptParts { edns, client, proof, rcode, ede, scope, flags, left_s } = parts;
     let [s0, s1] = snapshot.udp_octets_max.to_be_bytes();
     let flags = (edns.flags >> 8) as u8 & flags;
     let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0];
@@ -316,6 +323,9 @@ fn write_opt(snapshot: &Snapshot, now: Now, parts: &OptParts<'_>, out: &mut [u8;
         && address.len() <= 16
     {
         opt.option(OptionCode::CLIENT_SUBNET, &[&[*f0, *f1, *source, *scope][..], address]);
+    }
+    if let Some(left_s) = left_s {
+        opt.option(OptionCode::EXPIRE, &[&left_s.to_be_bytes()]);
     }
     let len = opt.len;
     set_opt_length(out, len);

@@ -232,7 +232,11 @@ impl Engine {
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
         }
-        let to = To { query: &query, client, proof, options: &[] };
+        let left_s = match (query.question.qtype, &self.authority) {
+            (Rtype::SOA, Some(authority)) => authority::left_s(authority, &query, self.now.unix_seconds),
+            _ => None,
+        };
+        let to = To { query: &query, client, proof, options: &[], left_s };
         if admission != Admission::Admitted {
             tracer.note(match admission {
                 Admission::Limited => Note::Limited,

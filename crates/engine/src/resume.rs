@@ -376,7 +376,8 @@ impl Engine {
         }
         self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
         let options = &suspended.back;
-        let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
+        let to =
+            To { query: &query, client: &suspended.client, proof: suspended.proof, options, left_s: None };
         self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
     }
 
@@ -491,7 +492,8 @@ impl Engine {
     /// (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a client.
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
-        let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options: &[] };
+        let (client, proof) = (&suspended.client, suspended.proof);
+        let to = To { query: &query, client, proof, options: &[], left_s: None };
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();

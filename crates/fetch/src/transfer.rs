@@ -16,7 +16,9 @@ use tokio::net::{TcpSocket, UdpSocket};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tsig::{Broken, Key, Verifier};
-use wire::{Class, Flags, Header, Message, Name, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{
+    Class, Flags, Header, Message, Name, Opcode, OptionCode, Question, Rcode, Rtype, Section, Ttl, Writer,
+};
 use zone::difference::serial_of;
 use zone::incoming::{Fault, Incoming, Received};
 use zone::serial::is_newer;
@@ -107,17 +109,34 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Makes a query of one question; `authority` adds a SOA there.
-fn query(apex: Name<'_>, qtype: Rtype, opcode: Opcode, soa: Option<(Section, Ttl, &[u8])>) -> (u16, Vec<u8>) {
+/// Whether a query asks for how long the zone may still be served (RFC 7314).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expire {
+    Asked,
+    /// Whoever is asked knows nothing of EDNS, or it makes no sense.
+    Unasked,
+}
+
+/// Makes a query of one question; `soa` adds a SOA.
+fn query(
+    apex: Name<'_>,
+    (qtype, opcode): (Rtype, Opcode),
+    soa: Option<(Section, Ttl, &[u8])>,
+    expire: Expire,
+) -> (u16, Vec<u8>) {
     let id = rand::random();
     let mut message = vec![0; 1024];
     let limit = message.len();
     let flags = if opcode == Opcode::NOTIFY { Flags::AA } else { Flags(0) };
     let mut writer = Writer::new(&mut message, limit, id, flags.with_opcode(opcode));
-    // A name, a SOA of two names and a few numbers: it fits.
+    // A name, a SOA of two names and a few numbers, an OPT: it fits.
     let _ = writer.question(&Question { qname: apex, qtype, qclass: Class::IN });
     if let Some((section, ttl, soa)) = soa {
         let _ = writer.record(section, apex, Rtype::SOA, Class::IN, ttl, |writer| writer.bytes(soa));
+    }
+    if expire == Expire::Asked {
+        let ask = |writer: &mut Writer<'_>| writer.option(OptionCode::EXPIRE, &[]);
+        let _ = writer.opt(UDP_OCTETS, Rcode::NOERROR, false, ask);
     }
     let len = writer.finish();
     message.truncate(len);
@@ -186,9 +205,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks one question and returns the reply.
-    async fn ask(&mut self, remote: &Remote, apex: Name<'_>, qtype: Rtype) -> Result<Vec<u8>, Trouble> {
-        let (id, mut message) = query(apex, qtype, Opcode::QUERY, None);
+    /// Asks for the SOA and returns the reply.
+    async fn ask_soa(&mut self, remote: &Remote, apex: Name<'_>, expire: Expire) -> Result<Vec<u8>, Trouble> {
+        let (id, mut message) = query(apex, (Rtype::SOA, Opcode::QUERY), None, expire);
         let mut verifier = signed(remote, &mut message);
         self.send(&message).await?;
         let mut buffer = Vec::new();
@@ -197,7 +216,18 @@ impl Connection {
     }
 }
 
+/// The octets of a datagram that queries say are taken; they go over connections all the same.
+const UDP_OCTETS: u16 = 1232;
+
 /// What a zone's primary had to say.
+pub struct Word {
+    /// Whether there is something newer, and what.
+    pub heard: Heard,
+    /// For how many seconds the primary may still serve that version itself, if it says so (RFC 7314).
+    pub expire_s: Option<u32>,
+}
+
+/// Whether a zone's primary has something newer.
 pub enum Heard {
     /// It has this serial, which is not newer than ours.
     UpToDate(u32),
@@ -231,33 +261,56 @@ pub async fn refresh(
     apex: Name<'_>,
     have: Option<&Have>,
     wish: &Wish,
-) -> Result<Heard, Trouble> {
+) -> Result<Word, Trouble> {
     let work = async {
-        let mut connection = Connection::open(remote, wish.patience).await?;
-        let Some(have) = have else { return transfer(&mut connection, remote, apex, None, wish).await };
-        let reply = connection.ask(remote, apex, Rtype::SOA).await?;
-        let serial = serial_in(&reply, apex)?;
-        if serial == have.serial {
-            return Ok(Heard::UpToDate(serial));
-        }
-        if !is_newer(serial, have.serial) {
-            return Err(Trouble::Fault(Fault::Older(serial)));
-        }
-        match transfer(&mut connection, remote, apex, Some(have), wish).await {
-            // Who has no steps for us may say so in many ways; the whole zone is always there.
-            Err(Trouble::Fault(
-                Fault::Rcode(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED | Rcode::SERVFAIL)
-                | Fault::Disordered
-                | Fault::NoSoa
-                | Fault::Malformed,
-            )) => {
-                let mut connection = Connection::open(remote, wish.patience).await?;
-                transfer(&mut connection, remote, apex, None, wish).await
+        match ask(remote, apex, (have, Expire::Asked), wish).await {
+            // RFC 6891 §7: that is what they say who do not know EDNS.
+            Err(Trouble::Fault(Fault::Rcode(Rcode::FORMERR | Rcode::NOTIMP))) => {
+                ask(remote, apex, (have, Expire::Unasked), wish).await
             }
             other => other,
         }
     };
     timeout(wish.patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
+}
+
+async fn ask(
+    remote: &Remote,
+    apex: Name<'_>,
+    (have, expire): (Option<&Have>, Expire),
+    wish: &Wish,
+) -> Result<Word, Trouble> {
+    let mut connection = Connection::open(remote, wish.patience).await?;
+    let Some(have) = have else {
+        return transfer(&mut connection, remote, apex, (None, expire), wish).await;
+    };
+    let reply = connection.ask_soa(remote, apex, expire).await?;
+    let serial = serial_in(&reply, apex)?;
+    if serial == have.serial {
+        return Ok(Word { heard: Heard::UpToDate(serial), expire_s: expire_in(&reply) });
+    }
+    if !is_newer(serial, have.serial) {
+        return Err(Trouble::Fault(Fault::Older(serial)));
+    }
+    match transfer(&mut connection, remote, apex, (Some(have), expire), wish).await {
+        // Who has no steps for us may say so in many ways; the whole zone is always there.
+        Err(Trouble::Fault(
+            Fault::Rcode(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED | Rcode::SERVFAIL)
+            | Fault::Disordered
+            | Fault::NoSoa
+            | Fault::Malformed,
+        )) => {
+            let mut connection = Connection::open(remote, wish.patience).await?;
+            transfer(&mut connection, remote, apex, (None, expire), wish).await
+        }
+        other => other,
+    }
+}
+
+/// Returns for how many seconds the sender of a reply may still serve the zone, if it says so.
+fn expire_in(reply: &[u8]) -> Option<u32> {
+    let told = Message::parse(reply).ok()?.edns?.option(OptionCode::EXPIRE)?;
+    told.try_into().ok().map(u32::from_be_bytes)
 }
 
 /// Returns the serial in the reply to a question for the SOA.
@@ -280,27 +333,33 @@ async fn transfer(
     connection: &mut Connection,
     remote: &Remote,
     apex: Name<'_>,
-    have: Option<&Have>,
+    (have, expire): (Option<&Have>, Expire),
     wish: &Wish,
-) -> Result<Heard, Trouble> {
+) -> Result<Word, Trouble> {
     let qtype = if have.is_some() { Rtype::IXFR } else { Rtype::AXFR };
     let soa = have.map(|have| (Section::Authority, have.soa.0, &*have.soa.1));
-    let (id, mut message) = query(apex, qtype, Opcode::QUERY, soa);
+    let (id, mut message) = query(apex, (qtype, Opcode::QUERY), soa, expire);
     let mut verifier = signed(remote, &mut message);
     connection.send(&message).await?;
     let mut incoming = Incoming::new(apex, wish.key, have.map(|have| have.serial), wish.octets_max);
     let mut buffer = Vec::new();
+    let mut expire_s = None;
+    let mut is_first = true;
     loop {
         connection.receive(&mut buffer).await?;
         let message = believed(&buffer, (id, Opcode::QUERY), verifier.as_mut())?;
+        if std::mem::take(&mut is_first) {
+            expire_s = expire_in(&message);
+        }
         if let Some(received) = incoming.take(&message).map_err(Trouble::Fault)? {
             if verifier.as_ref().is_some_and(|verifier| !verifier.is_complete()) {
                 return Err(Trouble::Unsigned(Broken::Unsigned));
             }
-            return Ok(match (received, have) {
+            let heard = match (received, have) {
                 (Received::UpToDate, Some(have)) => Heard::UpToDate(have.serial),
                 (received, _) => Heard::New(received),
-            });
+            };
+            return Ok(Word { heard, expire_s });
         }
     }
 }
@@ -317,7 +376,8 @@ pub async fn notify(
     (ttl, soa): (Ttl, &[u8]),
     patience: Patience,
 ) -> Result<(), Trouble> {
-    let (id, mut message) = query(apex, Rtype::SOA, Opcode::NOTIFY, Some((Section::Answer, ttl, soa)));
+    let soa = Some((Section::Answer, ttl, soa));
+    let (id, mut message) = query(apex, (Rtype::SOA, Opcode::NOTIFY), soa, Expire::Unasked);
     let mut verifier = signed(remote, &mut message);
     let reply = if remote.secure.is_some() {
         let mut connection = Connection::open(remote, patience).await?;

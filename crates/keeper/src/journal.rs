@@ -30,7 +30,7 @@ const HEAD: usize = 13;
 const WHOLE: u8 = 1;
 /// An entry with a step.
 const STEP: u8 = 2;
-/// An entry with the time at which the primary was heard of.
+/// An entry with the time at which the zone's origin was heard of.
 const HEARD: u8 = 3;
 /// An entry with the number of the base that the log belongs to, and how many steps after it are history.
 const BASE: u8 = 4;
@@ -45,7 +45,7 @@ pub struct Found {
     pub zone: Option<Arc<Zone>>,
     /// Steps that lead to it, oldest first, without a gap.
     pub history: Vec<Arc<Difference>>,
-    /// When the primary was last heard of, in seconds since 1970.
+    /// When the zone's origin was last heard of, in seconds since 1970.
     pub heard: u64,
     /// The file that it came from.
     pub source: Source,
@@ -250,7 +250,8 @@ impl Journal {
                         found.remember(step);
                     }
                 }
-                HEARD => found.heard = found.heard.max(Reader(said).number().unwrap_or(0)),
+                // The last word counts: a primary that has the zone from elsewhere may know less than one before.
+                HEARD if belongs => found.heard = Reader(said).number().unwrap_or(found.heard),
                 _ => {}
             }
             is_first = false;
@@ -316,7 +317,7 @@ impl Journal {
         Ok(entries.len() as u64)
     }
 
-    /// Notes when the primary was heard of. If the power is lost, that may be forgotten.
+    /// Notes when the zone's origin was heard of. If the power is lost, that may be forgotten.
     pub fn note_heard(&self, now: u64) -> io::Result<u64> {
         let entry = entry(HEARD, &[&now.to_be_bytes()]);
         self.disk.append(&self.log, &entry)?;

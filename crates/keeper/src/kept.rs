@@ -1,7 +1,7 @@
 //! One zone while the server runs: its version, its history, its files.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::zones::{SignedHere, ZonePlan};
@@ -21,6 +21,17 @@ use crate::trail::Trail;
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends the process, so a poisoned lock is never seen.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The end of a zone that has none.
+const NEVER: u64 = u64::MAX;
+
+/// Returns when the origin of a zone was last heard of, if a primary says now for how long it may serve the zone itself.
+fn origin_heard(now: u64, expire_s: Option<u32>, zone: &Zone) -> u64 {
+    let all = zone.soa_times().expire;
+    // RFC 7314 §4: never longer than the SOA says.
+    let left = expire_s.map_or(all, |left| left.min(all));
+    now.saturating_sub(u64::from(all - left))
 }
 
 /// Why there is a zone.
@@ -60,6 +71,9 @@ pub(crate) struct Kept {
     pub(crate) history: Mutex<History>,
     /// The serial of the current version, for those who only want to know that.
     serial: AtomicU32,
+    /// Until when the zone may be served, in seconds since 1970, for those who only want to know that; [`NEVER`] if that has no
+    /// end.
+    expires: AtomicU64,
     /// Wakes who looks for newer versions.
     pub(crate) poke: Notify,
     /// Who said that there is one.
@@ -80,7 +94,8 @@ pub(crate) struct Current {
     trail: Trail,
     has_base: bool,
     log_octets: u64,
-    /// When the primary was last heard of.
+    /// When the zone's origin was last heard of: a primary that has the zone from elsewhere itself says, in its way, how long
+    /// ago that was.
     pub(crate) heard: u64,
     source: Source,
     pub(crate) is_frozen: bool,
@@ -159,6 +174,7 @@ impl Kept {
             signed: Mutex::new(signed),
             history: Mutex::new(history),
             serial: AtomicU32::new(0),
+            expires: AtomicU64::new(NEVER),
             poke: Notify::new(),
             notified_by: Mutex::new(None),
             wants_whole: AtomicBool::new(false),
@@ -214,9 +230,19 @@ impl Kept {
         Some(current.heard.saturating_add(u64::from(zone.soa_times().expire)))
     }
 
+    /// Returns for how many seconds the zone may still be served; nothing if it is from here.
+    pub(crate) fn left_s(&self, now: u64) -> Option<u32> {
+        match self.expires.load(Ordering::Relaxed) {
+            NEVER => None,
+            expires => Some(u32::try_from(expires.saturating_sub(now)).unwrap_or(u32::MAX)),
+        }
+    }
+
     /// Decides what is served of what there is. Returns whether that is another version than before.
     pub(crate) fn show(&self, current: &Current, now: u64) -> bool {
-        let is_expired = self.expires(current).is_some_and(|expires| now >= expires);
+        let expires = self.expires(current);
+        self.expires.store(expires.unwrap_or(NEVER), Ordering::Relaxed);
+        let is_expired = expires.is_some_and(|expires| now >= expires);
         let has_versions = self.plan().signed.has_versions();
         let shown = match has_versions {
             true => lock(&self.signed).clone().filter(|_| current.zone.is_some()),
@@ -480,25 +506,39 @@ impl Kept {
         }
     }
 
-    /// Notes that a primary has nothing newer.
-    pub(crate) fn heard(&self, current: &mut Current, now: u64) {
-        current.heard = now;
+    /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it says so.
+    pub(crate) fn heard(&self, current: &mut Current, (now, expire_s): (u64, Option<u32>)) {
+        let heard = current.zone.as_ref().map_or(now, |zone| origin_heard(now, expire_s, zone));
+        // RFC 7314 §4: the later of both. What lies ahead is from a clock that was wrong.
+        current.heard = heard.max(current.heard.min(now));
         current.trouble = None;
-        if current.has_base {
-            match current.journal.note_heard(now) {
-                Ok(octets) => current.log_octets += octets,
-                Err(error) => {
-                    // As with steps.
-                    current.has_base = false;
-                    tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
-                }
-            }
-        }
+        self.keep_heard(current);
         self.show(current, now);
     }
 
+    /// Writes down when the zone's origin was heard of.
+    fn keep_heard(&self, current: &mut Current) {
+        if !current.has_base {
+            return;
+        }
+        match current.journal.note_heard(current.heard) {
+            Ok(octets) => current.log_octets += octets,
+            Err(error) => {
+                // As with steps.
+                current.has_base = false;
+                tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
+            }
+        }
+    }
+
     /// Takes a whole zone that came from a primary.
-    pub(crate) fn take_whole(&self, current: &mut Current, new: Zone, key: HashKey, now: u64) {
+    pub(crate) fn take_whole(
+        &self,
+        current: &mut Current,
+        new: Zone,
+        key: HashKey,
+        (now, expire_s): (u64, Option<u32>),
+    ) {
         let plan = self.plan();
         let steps = match &current.zone {
             Some(old) if is_newer(new.facts().serial, old.facts().serial) => {
@@ -508,9 +548,13 @@ impl Kept {
             }
             _ => Vec::new(),
         };
-        current.heard = now;
+        current.heard = origin_heard(now, expire_s, &new);
         current.trouble = None;
+        let is_step = !steps.is_empty();
         self.commit(current, steps, Arc::new(new), &plan, now);
+        if is_step {
+            self.keep_heard(current);
+        }
     }
 
     /// Takes steps that came from a primary; an error says why they do not fit.
@@ -519,16 +563,17 @@ impl Kept {
         current: &mut Current,
         steps: Vec<Difference>,
         key: HashKey,
-        now: u64,
+        (now, expire_s): (u64, Option<u32>),
     ) -> Result<(), zone::Misfit> {
         let plan = self.plan();
         let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
         for step in &steps {
             zone = step.apply_sharing(&zone, &key)?;
         }
-        current.heard = now;
+        current.heard = origin_heard(now, expire_s, &zone);
         current.trouble = None;
         self.commit(current, steps, zone, &plan, now);
+        self.keep_heard(current);
         Ok(())
     }
 

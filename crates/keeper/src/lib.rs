@@ -902,6 +902,10 @@ impl authority::Keeper for Desk {
         history.between(from, to)
     }
 
+    fn left_s(&self, apex: Name<'_>, unix_seconds: u32) -> Option<u32> {
+        self.0.kept(apex)?.left_s(unix_seconds.into())
+    }
+
     fn notified(&self, apex: Name<'_>, from: IpAddr, serial: Option<u32>) {
         let Some(kept) = self.0.kept(apex) else { return };
         let is_known = serial == Some(kept.serial()) && lock(&kept.served).is_some();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fetch::transfer::{self, Have, Heard, Patience, Remote, Wish};
+use fetch::transfer::{self, Have, Heard, Patience, Remote, Wish, Word};
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
 use zone::incoming::Received;
@@ -113,12 +113,12 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
             Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
         });
         let have = have.filter(|_| !wants_whole);
-        let mut heard = transfer::refresh(primary, kept.apex.as_name(), have.as_ref(), &wish).await;
-        if let Ok(Heard::New(Received::Steps(steps))) = heard {
+        let mut word = transfer::refresh(primary, kept.apex.as_name(), have.as_ref(), &wish).await;
+        if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s }) = word {
             let count = steps.len();
             let taken = {
                 let mut current = lock(&kept.current);
-                kept.take_steps(&mut current, steps, shared.key, unix_seconds())
+                kept.take_steps(&mut current, steps, shared.key, (unix_seconds(), expire_s))
             };
             match taken {
                 Ok(()) => {
@@ -128,27 +128,27 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
                 }
                 Err(misfit) => {
                     warn!(zone = %kept.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
-                    heard = transfer::refresh(primary, kept.apex.as_name(), None, &wish).await;
+                    word = transfer::refresh(primary, kept.apex.as_name(), None, &wish).await;
                 }
             }
         }
-        match heard {
-            Ok(Heard::New(Received::Whole(zone))) => {
+        match word {
+            Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
                 let records = zone.facts().records;
                 {
                     let mut current = lock(&kept.current);
-                    kept.take_whole(&mut current, *zone, shared.key, unix_seconds());
+                    kept.take_whole(&mut current, *zone, shared.key, (unix_seconds(), expire_s));
                 }
                 info!(zone = %kept.apex, %primary, serial = kept.serial(), records, "transferred by AXFR");
                 shared.changed(kept);
                 return true;
             }
-            Ok(Heard::UpToDate(_) | Heard::New(Received::UpToDate | Received::Steps(_))) => {
+            Ok(Word { expire_s, .. }) => {
                 // Another primary may have more.
                 has_heard = true;
                 let was_served = lock(&kept.served).is_some();
                 let mut current = lock(&kept.current);
-                kept.heard(&mut current, unix_seconds());
+                kept.heard(&mut current, (unix_seconds(), expire_s));
                 drop(current);
                 if !was_served {
                     shared.publish(kept);

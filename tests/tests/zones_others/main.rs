@@ -3,6 +3,7 @@
 mod added;
 mod catalogs;
 mod directories;
+mod expire;
 mod imported;
 mod keys;
 mod libraries;

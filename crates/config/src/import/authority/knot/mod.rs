@@ -77,7 +77,7 @@ const REMOTE: Known = Known {
             "block-notify-after-transfer",
             "a secondary that has just transferred from here is told all the same",
         ),
-        ("no-edns", "messages between servers have no EDNS here"),
+        ("no-edns", "a server that does not know EDNS is asked again without"),
         ("via", "the kernel chooses the address"),
     ],
     refused: &[("quic", "transfers go over TCP and TLS")],
