@@ -551,7 +551,7 @@ fn or_word(misread: Misread, word: Option<&str>, expected: &str) -> Misread {
 
 /// Finds a setting of the same name somewhere else.
 fn elsewhere(key: &str) -> Option<&'static str> {
-    schema::ROWS.iter().find(|row| row.key() == key).map(|row| row.path)
+    schema::rows().find(|row| row.key() == key).map(|row| row.path)
 }
 
 /// Says what a setting takes.

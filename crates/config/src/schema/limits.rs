@@ -1,0 +1,204 @@
+//! What protects the server: limits, cookies, sizes.
+
+use super::{
+    DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole, whole_or,
+};
+
+pub(super) const ROWS: &[Row] = &[
+    section("limits", "What protects the server from too much."),
+    section("limits.rate", "Queries a client may send when nothing proves its address (UDP without a cookie)."),
+    row(
+        "limits.rate.per-second",
+        whole_or(1, 1_000_000, "off"),
+        "off",
+        "clients are limited by `allow` already",
+        "Queries a second for each client prefix, in the long run.",
+    )
+    .unbound(&["ip-ratelimit"]),
+    row(
+        "limits.rate.burst",
+        whole(1, 10_000_000),
+        "100",
+        "a browser opening a page asks for dozens of names at once",
+        "Queries that may come at once.",
+    ),
+    row(
+        "limits.rate.slip",
+        whole(0, 100),
+        "2",
+        "as other servers do",
+        "Every how many queries over the limit one gets a truncated reply, so that an honest client can turn to TCP. 0: \
+         never.",
+    )
+    .unbound(&["ip-ratelimit-factor"]),
+    row(
+        "limits.rate.ipv4-prefix",
+        whole(8, 32),
+        "24",
+        "the smallest network that is routed",
+        "Leading bits of an IPv4 address that share one allowance.",
+    ),
+    row(
+        "limits.rate.ipv6-prefix",
+        whole(16, 128),
+        "56",
+        "what a household gets",
+        "Leading bits of an IPv6 address that share one allowance.",
+    ),
+    row(
+        "limits.rate.exempt",
+        Kind::List(Value::Prefix),
+        "[loopback]",
+        "this machine can do worse than ask",
+        "Clients without a limit.",
+    ),
+    row(
+        "limits.rate.ban-for",
+        duration_or(1_000, 86_400_000, "off"),
+        "off",
+        "whoever forges a client's address could have it banned",
+        "How long a client prefix is banned that keeps on being over the limit. Its queries over UDP are dropped then, by the \
+         program on the interfaces of `xdp` before they cost anything; what proves its address, such as TCP, is still \
+         answered. At most 1024 prefixes are banned at a time, beside those of `deny`.",
+    ),
+    row(
+        "limits.rate.ban-after",
+        whole(1, 10_000_000),
+        "1000",
+        "a client that hears nothing asks a few times more, not a thousand times",
+        "Queries over the limit within ten seconds after which a prefix is banned.",
+    ),
+    section("limits.tcp", "Connections of clients."),
+    row(
+        "limits.tcp.connections",
+        whole(1, 1_000_000),
+        "10000",
+        "about 30 MB while they are quiet",
+        "Connections in all. The nearer this is, the sooner quiet ones are closed.",
+    )
+    .restart()
+    .unbound(&["incoming-num-tcp"]),
+    row(
+        "limits.tcp.connections-per-client",
+        whole(1, 1_000_000),
+        "200",
+        "enough for a household or a busy forwarder",
+        "Connections of one client (an IPv4 address, or an IPv6 prefix of 56 bits).",
+    )
+    .restart(),
+    row(
+        "limits.tcp.idle-timeout",
+        duration(SECOND, HOUR),
+        "10s",
+        "RFC 7766 §6.2.3: in the order of seconds",
+        "How long a connection may be quiet; announced with edns-tcp-keepalive (RFC 7828).",
+    )
+    .restart()
+    .unbound(&["tcp-idle-timeout"]),
+    row(
+        "limits.tcp.first-query-timeout",
+        duration(100, MINUTE),
+        "5s",
+        "a client connects because it has a query",
+        "How long after connecting the first query must begin.",
+    )
+    .restart(),
+    row(
+        "limits.tcp.pipeline",
+        whole(1, 10_000),
+        "256",
+        "more than a client needs, and no client can fill the table of waiting queries",
+        "Queries of one connection that may wait for replies at once; more are read later.",
+    )
+    .restart(),
+    row(
+        "limits.tcp.age",
+        duration_or(SECOND, 7 * DAY, "off"),
+        "off",
+        "a connection that is used may stay",
+        "How old a connection may become, however busy it is, over whatever transport. It ends when what waits then is answered.",
+    )
+    .restart(),
+    section("limits.tls", "Handshakes of TLS: what costs most of all that a stranger can ask for."),
+    row(
+        "limits.tls.handshakes-per-second",
+        whole(1, 16_000),
+        "1000",
+        "about as many as one processor can do; established connections and other transports go on meanwhile",
+        "TLS connections that may begin in a second, of all clients together. Further ones are closed at once.",
+    )
+    .restart(),
+    row(
+        "limits.tls.handshakes-per-client",
+        whole(1, 16_000),
+        "50",
+        "a client needs one connection",
+        "TLS connections that one client (as under `limits.tcp`) may begin in a second.",
+    )
+    .restart(),
+    row(
+        "limits.tls.handshake-timeout",
+        duration(100, MINUTE),
+        "5s",
+        "three slow round trips",
+        "How long after connecting the handshake must be done.",
+    )
+    .restart(),
+    row(
+        "limits.waiting",
+        whole(64, 10_000_000),
+        "65536",
+        "about 64 MB when all are in use",
+        "Queries that may wait for upstreams at once, divided among the workers. One more is answered with SERVFAIL.",
+    )
+    .unbound(&["num-queries-per-thread"]),
+    section("limits.signatures", "Signatures that are made while clients wait (`signing.*.denial: compact`)."),
+    row(
+        "limits.signatures.per-second",
+        whole(1, 1_000_000),
+        "5000",
+        "about a tenth of one processor",
+        "Signatures that may be made in a second, of all zones together; those of P-384 count eightfold. What was signed lately is \
+         not signed again. Answers that would need more get SERVFAIL; the last quarter is for names that exist.",
+    ),
+    row(
+        "limits.signatures.memory",
+        Kind::One(Value::Size { min: 1 << 20, max: 1 << 34 }),
+        "16MiB",
+        "some 70,000 signatures",
+        "Memory for signatures that were made lately.",
+    )
+    .restart(),
+    section("cookies", "DNS cookies (RFC 7873): proof that a client's address is its own."),
+    row(
+        "cookies.enabled",
+        Kind::One(Value::Bool),
+        "true",
+        "it costs nothing and spares honest clients the rate limit",
+        "Whether to use them.",
+    )
+    .unbound(&["answer-cookie"]),
+    row(
+        "cookies.secret",
+        Kind::One(Value::Secret { word: Some("random") }),
+        "random",
+        "nobody has to keep it",
+        "The key they are made with: `random`, 32 hexadecimal digits, or `file:` and a path. Servers that share an address \
+         share the key.",
+    )
+    .unbound(&["cookie-secret", "cookie-secret-file"]),
+    unset(
+        "cookies.other-secret",
+        Kind::One(Value::Secret { word: None }),
+        "A second key whose cookies are accepted too, while a set of servers goes from one key to the next (RFC 9018 §5).",
+    ),
+    section("edns", "Sizes of messages."),
+    row(
+        "edns.udp-size",
+        whole(512, 4096),
+        "1232",
+        "fits the smallest IPv6 packet: never fragmented",
+        "Octets of the largest UDP message that is sent or asked for.",
+    )
+    .unbound(&["edns-buffer-size", "max-udp-size"]),
+];

@@ -1,0 +1,204 @@
+//! Where clients' queries are taken, and who the server is to them.
+
+use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
+use crate::settings::{ClientCertificateWord, LocalSocketWord, TlsVersionWord, TransportWord};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "listen",
+        kind: Kind::Items,
+        default: Some("auto"),
+        reason: "a server that nobody configured answers nobody but this machine",
+        apply: Apply::Restart,
+        text: "Where clients' queries are taken. `auto` is 127.0.0.1 and ::1, on port 53 if that may be had and on \
+               5300 otherwise. An item is an address, or a mapping with the settings below.",
+        unbound: &["interface", "port"],
+    },
+    unset(
+        "listen[].at",
+        Kind::One(Value::Socket { port: 53, word: Some("auto") }),
+        "The address and port, such as `192.0.2.1`, `192.0.2.1:5300`, `[2001:db8::1]:53` or `0.0.0.0:53`.",
+    )
+    .restart(),
+    row(
+        "listen[].transport",
+        Kind::List(Value::Word(TransportWord::WORDS)),
+        "[udp, tcp]",
+        "RFC 7766: a DNS server speaks both",
+        "What to speak there: `udp`, `tcp`, `tls` (DNS over TLS, RFC 7858), `https` (DNS over HTTPS, RFC 8484), `h3` (the same \
+         over HTTP/3; beside `https` clients are told of it), `http` (the same without TLS, for a proxy that speaks it), `quic` \
+         (DNS over QUIC, RFC 9250). What is encrypted takes a certificate, see `tls`. Where no port is written it is 53, 853 \
+         for `tls` and `quic`, 443 for `https` and `h3`, 80 for `http`.",
+    )
+    .restart()
+    .unbound(&["do-udp", "do-tcp"]),
+    row(
+        "listen[].proxy-protocol-from",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a client could claim any address",
+        "Proxies that send the client's address in a PROXY protocol header, version 2. Everybody else at this address \
+         is taken for what it seems to be.",
+    )
+    .restart()
+    .unbound(&["proxy-protocol-port"]),
+    row(
+        "listen[].paths",
+        Kind::List(Value::Text { word: None }),
+        "[/dns-query]",
+        "what clients use",
+        "Paths at which HTTP requests are answered; conditions and `views` can look at the path.",
+    )
+    .restart()
+    .unbound(&["http-endpoint"]),
+    row(
+        "listen[].forwarded-from",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a client could claim any address",
+        "Proxies that are believed when the header `X-Forwarded-For` or `Forwarded` of an HTTP request says for whom they ask: \
+         the last address in it that is not among these.",
+    )
+    .restart(),
+    unset(
+        "listen[].client-certificates",
+        word(ClientCertificateWord::WORDS),
+        "Whether clients must show a certificate that an authority of `tls.client-ca` has signed: `never` asks for none, \
+         `optional` takes one that is good, `required` turns clients without one away. Not set, it is `required` if there is \
+         any such authority. Conditions can look at it: `client-certificate(name) == laptop.example.org`.",
+    )
+    .restart(),
+    unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
+        .restart(),
+    unset(
+        "local-sockets",
+        Kind::Items,
+        "Unix sockets where queries of programs on this machine are taken. Who may write to the file may ask: `allow` does not \
+         matter. Conditions see `transport == unix` and the address 127.0.0.1.",
+    )
+    .restart(),
+    unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),
+    row(
+        "local-sockets[].kind",
+        word(LocalSocketWord::WORDS),
+        "stream",
+        "replies of any size, and no name for the client's own socket",
+        "What comes over it: a `stream` of queries with their lengths in front, as over TCP, or a `datagram` for each, as over \
+         UDP; then a client binds its own socket to a name where the reply can go, and says by EDNS how much it takes.",
+    )
+    .restart(),
+    row(
+        "local-sockets[].mode",
+        Kind::One(Value::Text { word: None }),
+        "660",
+        "whoever is to ask is put into the group",
+        "The file's rights, in octal digits as chmod takes them.",
+    )
+    .restart(),
+    unset(
+        "local-sockets[].owner",
+        Kind::One(Value::Text { word: None }),
+        "The file's owner, by name or number; the user that starts the server if not set.",
+    )
+    .restart(),
+    unset("local-sockets[].group", Kind::One(Value::Text { word: None }), "The file's group, by name or number.").restart(),
+    unset(
+        "local-sockets[].name",
+        Kind::One(Value::Label),
+        "What to call the socket in conditions: `listener == programs`.",
+    )
+    .restart(),
+    section(
+        "tls",
+        "Who the server is over TLS. The files are read again by a reload, and within a few seconds of a change; connections \
+         stay open. The user that the server becomes must be able to read them.",
+    ),
+    unset(
+        "tls.certificates",
+        Kind::Items,
+        "Certificates with their keys. A client gets the one for the server name it sends; the first if it sends none, or one \
+         that no certificate has. `gannet certificate` makes one to try things with.",
+    )
+    .unbound(&["tls-service-pem", "tls-service-key"]),
+    unset(
+        "tls.certificates[].certificate",
+        Kind::One(Value::Path),
+        "The certificate in PEM form, followed by those that lead to a root.",
+    )
+    .unbound(&["tls-service-pem"]),
+    unset(
+        "tls.certificates[].key",
+        Kind::One(Value::Path),
+        "The certificate's private key in PEM form; in the certificate's own file if not set. Nobody else should be able to \
+         read it.",
+    )
+    .unbound(&["tls-service-key"]),
+    row(
+        "tls.min-version",
+        word(TlsVersionWord::WORDS),
+        "1.2",
+        "some devices in use speak nothing newer",
+        "The oldest version of TLS that is spoken.",
+    ),
+    row(
+        "tls.discovery",
+        Kind::One(Value::Bool),
+        "true",
+        "devices then encrypt without being told to",
+        "Whether clients of plain DNS that ask for `_dns.resolver.arpa` are told of the encrypted listeners (RFC 9462). They are \
+         called as the first certificate says; a client believes it only if that certificate also has the address that it \
+         asked.",
+    ),
+    row(
+        "tls.client-ca",
+        Kind::List(Value::Path),
+        "[]",
+        "stub resolvers have no certificates",
+        "Files with certificates of authorities. If there are any, only clients with a certificate that one of them signed are \
+         served over TLS, unless `listen[].client-certificates` says otherwise; `allow` holds as well.",
+    ),
+    section(
+        "oblivious",
+        "DNS over HTTPS by way of a relay that does not see the question, while the target does not see who asks (RFC 9230).",
+    ),
+    row(
+        "oblivious.target",
+        Kind::One(Value::Bool),
+        "false",
+        "of use only to who has relays ask here",
+        "Whether listeners for `https`, `h3` and `http` answer oblivious messages at their paths, and tell of their key at \
+         `/.well-known/odohconfigs`. To policy, the relay is the client.",
+    )
+    .restart(),
+    row(
+        "oblivious.key-lifetime",
+        duration(MINUTE, 30 * DAY),
+        "1d",
+        "what was recorded cannot be read with a key that is gone",
+        "How long a key is given to clients. The one before it is still taken; after a restart there is a new one.",
+    )
+    .restart(),
+    unset(
+        "oblivious.relay-to",
+        Kind::Items,
+        "Targets that clients' oblivious messages are carried to, as a relay: requests whose `targethost` names one of them. \
+         Nothing is carried anywhere else, nor for clients that `allow` does not let in.",
+    ),
+    unset(
+        "oblivious.relay-to[].target",
+        Kind::One(Value::Text { word: None }),
+        "The target's name, with its port if that is not 443: `odoh.example.net`, `odoh.example.net:8443`.",
+    ),
+    unset(
+        "oblivious.relay-to[].dial",
+        Kind::One(Value::Address),
+        "The address to connect to; the machine's resolver is asked if not set.",
+    ),
+    row(
+        "oblivious.relay-to[].roots",
+        Kind::One(Value::Text { word: Some("mozilla") }),
+        "mozilla",
+        "the same everywhere",
+        "The authorities that may vouch for the target: `mozilla`, or a file of certificates (PEM).",
+    ),
+];

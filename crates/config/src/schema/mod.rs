@@ -1,0 +1,298 @@
+//! Every setting, once: what it is called, what it takes, what it is if nothing is said, and why.
+//!
+//! Each group of settings has a module of its own. The checker, the manual page, the commented default file and the JSON Schema for
+//! editors all read this table.
+//! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
+
+mod access;
+mod alias;
+mod cache;
+mod checks;
+mod jobs;
+mod limits;
+mod listeners;
+mod local;
+mod log;
+mod policy;
+mod records;
+mod server;
+mod sets;
+mod signing;
+mod transfers;
+mod upstreams;
+mod xdp;
+mod zones;
+
+/// When a changed setting takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// With `gannet reload`.
+    Reload,
+    /// When the server is started again; a reload says so.
+    Restart,
+}
+
+/// The shape of a setting.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A mapping whose keys are rows of this table.
+    Section,
+    /// A mapping from names that the user chooses to what the rows below `path.*` describe.
+    Named(&'static str),
+    /// A list of mappings, described by the rows below `path[]`; the first of them may stand alone in place of the
+    /// mapping, and one item in place of the list.
+    Items,
+    /// A list of values; one value may stand alone.
+    List(Value),
+    /// One value.
+    One(Value),
+}
+
+/// What a single value may be. A `word` stands for what no value can say, such as `off`.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Whole {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A duration, in milliseconds.
+    Duration {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A size, in octets.
+    Size {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A percentage.
+    Percent {
+        /// The smallest.
+        min: u8,
+        /// The largest.
+        max: u8,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any text.
+    Text {
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A file or directory, relative to the file that says it.
+    Path,
+    /// A pattern for files.
+    Glob,
+    /// An IP address.
+    Address,
+    /// An IP address and perhaps a port.
+    Socket {
+        /// The port if none is written.
+        port: u16,
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// An address prefix, or one of [`PREFIX_WORDS`].
+    Prefix,
+    /// An upstream server.
+    Server,
+    /// The hash of a server's key.
+    Pin,
+    /// How to choose among servers.
+    Pick,
+    /// When to ask a second server.
+    Hedge {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A response code, or `unusable` for all that are no answer.
+    RcodeTerm,
+    /// A key of 128 bits as 32 hexadecimal digits, or `file:` and a path. Never printed.
+    Secret {
+        /// The word for none.
+        word: Option<&'static str>,
+    },
+    /// A secret text, or `file:` and a path. Never printed.
+    Password,
+    /// A rule on names.
+    NamePattern,
+    /// An address, a prefix, a range, or one of [`PREFIX_WORDS`].
+    AddressRange,
+    /// The format and the place of a list.
+    SetList,
+    /// A condition of the policy language.
+    Condition,
+    /// An action of the policy language.
+    Action,
+    /// A name for something in this file.
+    Label,
+}
+
+/// Words that stand for prefixes.
+pub const PREFIX_WORDS: [&str; 4] = ["loopback", "private", "lan", "any"];
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Where it stands.
+    pub path: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Its value if nothing is said, as YAML; `None` if it is not set then.
+    pub default: Option<&'static str>,
+    /// Why that is the default.
+    pub reason: &'static str,
+    /// When a change takes effect.
+    pub apply: Apply,
+    /// What it does.
+    pub text: &'static str,
+    /// The directives of `unbound.conf` that do the same.
+    pub unbound: &'static [&'static str],
+}
+
+impl Row {
+    /// Returns the last part of the path: the key in the file.
+    pub fn key(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path).trim_end_matches("[]")
+    }
+
+    /// Returns the path of what it is a part of; empty for the top level.
+    pub fn parent(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
+    }
+
+    /// Returns whether it is a direct part of what `parent` names.
+    fn is_child_of(&self, parent: &str) -> bool {
+        let rest = if parent.is_empty() {
+            Some(self.path)
+        } else {
+            self.path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.'))
+        };
+        rest.is_some_and(|key| !key.contains('.'))
+    }
+}
+
+/// Returns the row of a path.
+pub fn find(path: &str) -> Option<&'static Row> {
+    rows().find(|row| row.path == path)
+}
+
+/// Where templates of zones stand.
+const ZONE_TEMPLATE: &str = "zone-templates.*";
+
+/// Returns the rows directly below `parent`, in the order of the manual.
+pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
+    // What a template says, a zone says.
+    let parent = if parent == ZONE_TEMPLATE { "zones[]" } else { parent };
+    rows().filter(move |row| row.is_child_of(parent))
+}
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+const WEEK: u64 = 7 * DAY;
+
+const fn duration(min: u64, max: u64) -> Kind {
+    Kind::One(Value::Duration { min, max, word: None })
+}
+
+const fn duration_or(min: u64, max: u64, word: &'static str) -> Kind {
+    Kind::One(Value::Duration { min, max, word: Some(word) })
+}
+
+const fn whole(min: u64, max: u64) -> Kind {
+    Kind::One(Value::Whole { min, max, word: None })
+}
+
+const fn whole_or(min: u64, max: u64, word: &'static str) -> Kind {
+    Kind::One(Value::Whole { min, max, word: Some(word) })
+}
+
+const fn text_or(word: &'static str) -> Kind {
+    Kind::One(Value::Text { word: Some(word) })
+}
+
+const fn text() -> Kind {
+    Kind::One(Value::Text { word: None })
+}
+
+const fn word(words: &'static [&'static str]) -> Kind {
+    Kind::One(Value::Word(words))
+}
+
+/// Builds a row that a reload applies.
+const fn row(
+    path: &'static str,
+    kind: Kind,
+    default: &'static str,
+    reason: &'static str,
+    text: &'static str,
+) -> Row {
+    Row { path, kind, default: Some(default), reason, apply: Apply::Reload, text, unbound: &[] }
+}
+
+/// Builds a row that has no default.
+const fn unset(path: &'static str, kind: Kind, text: &'static str) -> Row {
+    Row { path, kind, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+}
+
+/// Builds a row that only groups others.
+const fn section(path: &'static str, text: &'static str) -> Row {
+    Row { path, kind: Kind::Section, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+}
+
+impl Row {
+    const fn restart(self) -> Self {
+        Self { apply: Apply::Restart, ..self }
+    }
+
+    const fn unbound(self, unbound: &'static [&'static str]) -> Self {
+        Self { unbound, ..self }
+    }
+}
+
+/// All settings by what they are about, in the order of the manual.
+const GROUPS: &[&[Row]] = &[
+    server::ROWS,
+    listeners::ROWS,
+    xdp::ROWS,
+    access::ROWS,
+    upstreams::ROWS,
+    cache::ROWS,
+    local::ROWS,
+    zones::ROWS,
+    checks::ROWS,
+    alias::ROWS,
+    signing::ROWS,
+    transfers::ROWS,
+    records::ROWS,
+    limits::ROWS,
+    log::ROWS,
+    sets::ROWS,
+    policy::CONDITIONS,
+    jobs::ROWS,
+    policy::ROWS,
+];
+
+/// Returns all settings, in the order of the manual.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().copied().flatten()
+}

@@ -1,0 +1,37 @@
+//! Sets of records that actions answer from.
+
+use super::{Apply, Kind, Row, Value, row};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "records",
+        kind: Kind::Named("set of records"),
+        default: Some("{}"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Sets of records of any type, written as in a zone file, that the action `records(NAME)` answers from.",
+        unbound: &[],
+    },
+    row(
+        "records.*.text",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a set may come from files only",
+        "Records: `www 60 IN A 192.0.2.1`, one a line, with `$ORIGIN`, `$TTL`, `$INCLUDE` and `$GENERATE`; `\\#` writes data of any \
+         type (RFC 3597). Without a TTL they have an hour.",
+    ),
+    row(
+        "records.*.files",
+        Kind::List(Value::Path),
+        "[]",
+        "a set may be written here",
+        "Files with records, likewise.",
+    ),
+    row(
+        "records.*.origin",
+        Kind::One(Value::Text { word: None }),
+        ".",
+        "a name needs no dot at its end then",
+        "The name that names without a dot at their end are below.",
+    ),
+];

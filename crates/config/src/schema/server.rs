@@ -1,0 +1,101 @@
+//! The process and how it presents itself; other files of the configuration.
+
+use super::{Kind, MINUTE, Row, Value, duration, row, section, text_or, unset, whole_or};
+
+pub(super) const ROWS: &[Row] = &[
+    unset(
+        "include",
+        Kind::List(Value::Glob),
+        "Other files to read, relative to this one; `*` and `?` match within one directory. Their settings are put \
+         beside those of this file; what two files both say is an error.",
+    )
+    .unbound(&["include", "include-toplevel"]),
+    section("server", "The process and how it presents itself."),
+    row(
+        "server.workers",
+        whole_or(1, 1024, "auto"),
+        "auto",
+        "one for each processor that the process may use",
+        "Threads that answer queries. Each has its own sockets and does everything for its queries.",
+    )
+    .restart()
+    .unbound(&["num-threads"]),
+    row(
+        "server.stay-awake",
+        Kind::One(Value::Bool),
+        "true",
+        "waking a processor takes longer than an answer",
+        "Whether a worker that has just answered a few queries looks for the next one for up to 50 µs before it sleeps. It \
+         does so as long as at least every other look finds one, so clients that ask one thing after the other are \
+         answered sooner, at the price of a processor that would else be idle in between. A server that is asked now \
+         and then sleeps as before.",
+    )
+    .restart(),
+    row(
+        "server.user",
+        text_or("auto"),
+        "auto",
+        "the user `gannet` if the server is started as root and that user exists, else nobody else",
+        "The user to become once the sockets are open. `root` stays root.",
+    )
+    .restart()
+    .unbound(&["username"]),
+    row(
+        "server.state-directory",
+        Kind::One(Value::Path),
+        "/var/lib/gannet",
+        "where packages put the state of services",
+        "Where the server keeps what should outlive it. Files named elsewhere without a directory are here.",
+    )
+    .restart()
+    .unbound(&["directory"]),
+    row(
+        "server.shutdown-timeout",
+        duration(0, 5 * MINUTE),
+        "5s",
+        "as long as a client waits for a reply",
+        "How long a stopping server goes on with the queries that wait for an upstream.",
+    )
+    .restart(),
+    row(
+        "server.resolvers",
+        Kind::List(Value::Socket { port: 53, word: Some("system") }),
+        "[system]",
+        "whoever the machine itself would ask",
+        "Who is asked for the addresses of web servers, for lists and for effects of the type `http`: `system`, or DNS servers. \
+         Name some where the machine's own resolver is this server: it then needs nobody else, and not itself, to fetch \
+         its lists.",
+    ),
+    row(
+        "server.rotate",
+        Kind::One(Value::Bool),
+        "false",
+        "answers that are always the same are easier to compare",
+        "Whether the records of one type in an answer from `zones` take turns in being the first.",
+    )
+    .unbound(&["rrset-roundrobin"]),
+    row(
+        "server.version",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `version.bind` and `version.server` in class CHAOS; `hidden` refuses.",
+    )
+    .unbound(&["version", "hide-version"]),
+    row(
+        "server.hostname",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `hostname.bind` in class CHAOS; `hidden` refuses.",
+    )
+    .unbound(&["identity", "hide-identity"]),
+    row(
+        "server.identity",
+        text_or("hidden"),
+        "hidden",
+        "tells a stranger nothing",
+        "The answer to `id.server` in class CHAOS, and the NSID (RFC 5001); `hidden` refuses.",
+    )
+    .unbound(&["identity", "hide-identity"]),
+];

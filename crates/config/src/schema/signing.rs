@@ -1,0 +1,223 @@
+//! How the server signs zones.
+
+use super::{
+    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, text, unset, whole,
+    whole_or, word,
+};
+use crate::settings::{
+    CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord,
+};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "signing",
+        kind: Kind::Named("signing policy"),
+        default: Some("{}"),
+        reason: "nothing is signed",
+        apply: Apply::Reload,
+        text: "How the server signs zones and looks after their keys: policies that zones name with `sign`. `{}` is a policy in \
+               which everything is as usual. See the manual's page on DNSSEC.",
+        unbound: &[],
+    },
+    row(
+        "signing.*.algorithm",
+        word(SigningAlgorithmWord::WORDS),
+        "ecdsap256sha256",
+        "small signatures that everybody can check",
+        "The algorithm of new keys. Another one than before takes over step by step, without a moment in which the zone \
+         would not validate.",
+    ),
+    row(
+        "signing.*.ksk-size",
+        whole(2048, 4096),
+        "2048",
+        "what most use",
+        "Bits of a new RSA key that signs keys, or everything: 2048, 3072 or 4096.",
+    ),
+    row(
+        "signing.*.zsk-size",
+        whole(2048, 4096),
+        "2048",
+        "what most use",
+        "Bits of a new RSA key that signs everything but keys: 2048, 3072 or 4096.",
+    ),
+    row(
+        "signing.*.single-type-signing",
+        Kind::One(Value::Bool),
+        "false",
+        "a ZSK can be replaced without the parent",
+        "Whether one key (CSK) signs everything, instead of a KSK and a ZSK.",
+    ),
+    row(
+        "signing.*.ksk-lifetime",
+        duration_or(HOUR, 3650 * DAY, "forever"),
+        "forever",
+        "replacing it needs the parent",
+        "How long a KSK or CSK is in use before another one takes over.",
+    ),
+    row(
+        "signing.*.zsk-lifetime",
+        duration_or(HOUR, 3650 * DAY, "forever"),
+        "30d",
+        "a month is what most use",
+        "How long a ZSK is in use before another one takes over.",
+    ),
+    row(
+        "signing.*.propagation-delay",
+        duration(0, 30 * DAY),
+        "1h",
+        "secondaries hear of a change within the hour",
+        "How long a change takes to reach all servers of the zone.",
+    ),
+    row(
+        "signing.*.dnskey-ttl",
+        duration_or(SECOND, 30 * DAY, "soa"),
+        "soa",
+        "the zone's author chose it",
+        "The TTL of DNSKEY, CDS and CDNSKEY; `soa` is the SOA's.",
+    ),
+    row(
+        "signing.*.zone-max-ttl",
+        duration_or(SECOND, 365 * DAY, "auto"),
+        "auto",
+        "the zone says it",
+        "The largest TTL in the zone, which replacing keys waits for; `auto` looks for it.",
+    ),
+    row(
+        "signing.*.rrsig-lifetime",
+        duration(HOUR, 365 * DAY),
+        "14d",
+        "long enough for a weekend with a broken server",
+        "How long signatures are good.",
+    ),
+    row(
+        "signing.*.rrsig-refresh",
+        duration_or(MINUTE, 365 * DAY, "auto"),
+        "auto",
+        "a tenth of the lifetime, the propagation delay and the largest TTL",
+        "Signatures that are good for no longer than this are made anew.",
+    ),
+    row(
+        "signing.*.rrsig-pre-refresh",
+        duration(0, 30 * DAY),
+        "1h",
+        "one change of the zone instead of many",
+        "Signatures that would be due so much later are made anew with those that are due.",
+    ),
+    row(
+        "signing.*.rrsig-jitter",
+        duration(0, 30 * DAY),
+        "1d",
+        "the work is spread over a day",
+        "Signatures end up to this much earlier, another time for each name.",
+    ),
+    unset(
+        "signing.*.denial",
+        Kind::One(Value::Word(DenialWord::WORDS)),
+        "How absence is proved: `nsec` by names, as it is without this and `nsec3`; `nsec3` by hashes of names; `compact` by a record \
+         that is made and signed for each question (RFC 9824), which tells nobody what else is in the zone. With `compact`, what \
+         `zones[].make` and `zones[].choose` answer is signed too; the algorithm must be ECDSA or Ed25519, and secondaries cannot \
+         take the zone over.",
+    ),
+    row(
+        "signing.*.nsec3",
+        Kind::One(Value::Bool),
+        "false",
+        "NSEC is smaller and cheaper for everybody",
+        "Whether absence is proved with hashed names: `denial: nsec3` in other words.",
+    ),
+    row(
+        "signing.*.nsec3-iterations",
+        whole(0, 50),
+        "0",
+        "RFC 9276 asks for none",
+        "Rounds of hashing after the first.",
+    ),
+    row(
+        "signing.*.nsec3-salt",
+        text(),
+        "none",
+        "RFC 9276 asks for none",
+        "The salt in hexadecimal, or `none`.",
+    ),
+    row(
+        "signing.*.nsec3-opt-out",
+        Kind::One(Value::Bool),
+        "false",
+        "only zones with very many unsigned delegations gain by it",
+        "Whether unsigned delegations are left out of NSEC3.",
+    ),
+    row(
+        "signing.*.cds-cdnskey-publish",
+        word(CdsWord::WORDS),
+        "rollover",
+        "the parent is told when there is news",
+        "When CDS and CDNSKEY are in the zone (RFC 7344): `rollover` while a new key waits for its DS, `always`, `none`, or \
+         `delete-dnssec`, which asks the parent to remove all DS (RFC 8078).",
+    ),
+    row(
+        "signing.*.cds-digest-type",
+        Kind::List(Value::Word(CdsDigestWord::WORDS)),
+        "[sha256]",
+        "what every parent takes",
+        "The digests of CDS.",
+    ),
+    row(
+        "signing.*.csync",
+        Kind::One(Value::Bool),
+        "false",
+        "few parents look at it",
+        "Whether CSYNC tells the parent to copy NS and addresses (RFC 7477).",
+    ),
+    row(
+        "signing.*.zonemd",
+        word(ZonemdWord::WORDS),
+        "none",
+        "it takes time with every change",
+        "The digest of the whole zone (RFC 8976).",
+    ),
+    row(
+        "signing.*.serial",
+        word(SigningSerialWord::WORDS),
+        "increment",
+        "it is always right",
+        "How the serial goes on when the server changes the zone. A serial in the file that is ahead counts.",
+    ),
+    row(
+        "signing.*.parent",
+        Kind::List(Value::Socket { port: 53, word: None }),
+        "[]",
+        "who they are is not known",
+        "Servers of the parent zone, or resolvers. A new KSK or CSK comes into use when all of them have its DS. Without any, \
+         `gannet zone keys ds-seen ZONE` says so.",
+    ),
+    row(
+        "signing.*.parent-check-interval",
+        duration(10 * SECOND, DAY),
+        "1h",
+        "parents change in hours",
+        "How often they are asked.",
+    ),
+    row(
+        "signing.*.parent-delay",
+        duration(0, 30 * DAY),
+        "2d",
+        "the TTL of DS is a day in most parents",
+        "How long the old key stays after the parent has the new DS: the TTL of the DS, and how long a change takes to \
+         reach all servers of the parent.",
+    ),
+    row(
+        "signing.*.parent-timeout",
+        duration_or(HOUR, 365 * DAY, "never"),
+        "never",
+        "a zone must not be lost because nobody looked",
+        "After so long, the parent is taken to have a new DS although nobody saw it.",
+    ),
+    row(
+        "signing.*.threads",
+        whole_or(1, 256, "auto"),
+        "auto",
+        "one less than there are processors",
+        "Threads that sign a large zone, at the lowest priority.",
+    ),
+];

@@ -1,0 +1,69 @@
+//! Keys between servers, and limits of transfers.
+
+use super::{Apply, Kind, Row, Value, row, section, unset, whole, word};
+use crate::settings::AlgorithmWord;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "keys",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Keys that servers share to sign what they say about zones (TSIG, RFC 8945).",
+        unbound: &[],
+    },
+    unset(
+        "keys[].name",
+        Kind::One(Value::Text { word: None }),
+        "The name of the key, the same on both sides.",
+    ),
+    row(
+        "keys[].algorithm",
+        word(AlgorithmWord::WORDS),
+        "hmac-sha256",
+        "every server knows it",
+        "What signatures are made with.",
+    ),
+    unset(
+        "keys[].secret",
+        Kind::One(Value::Password),
+        "The secret in Base64, or `file:` and the path of a file that holds it.",
+    ),
+    row(
+        "keys[].mac-bits",
+        Kind::One(Value::Whole { min: 80, max: 512, word: Some("all") }),
+        "all",
+        "a whole signature is the strongest",
+        "How much of a signature is sent, and demanded at least.",
+    ),
+    section("transfers", "Limits of zone transfers."),
+    row(
+        "transfers.outgoing",
+        whole(1, 10_000),
+        "100",
+        "each holds one message and one version of its zone",
+        "How many zones other servers may take over at a time.",
+    ),
+    row(
+        "transfers.outgoing-client",
+        whole(1, 10_000),
+        "20",
+        "one secondary cannot take all places",
+        "How many of these may go to one address.",
+    ),
+    row(
+        "transfers.incoming",
+        whole(1, 1000),
+        "10",
+        "each may hold a whole zone twice",
+        "How many zones are taken over from primaries at a time.",
+    ),
+    row(
+        "transfers.size",
+        Kind::One(Value::Size { min: 64 << 10, max: 1 << 40 }),
+        "4GiB",
+        "what a zone can have here",
+        "How many octets one transfer from a primary may have.",
+    ),
+];

@@ -1,0 +1,303 @@
+//! Zones that are served, what they have in common, directories of them.
+
+use super::{Apply, Kind, Row, Value, WEEK, duration, row, unset, whole, word};
+use crate::settings::{CatalogWord, SerialWord, ZoneFormat};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "zones",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Zones that are served with authority. What belongs to one of them is answered from it before any policy. A \
+               zone whose file has mistakes is not taken: the one that is being served stays, and all others are served.",
+        unbound: &[],
+    },
+    unset(
+        "zones[].name",
+        Kind::One(Value::Text { word: None }),
+        "The name of the zone, such as `example.org`.",
+    ),
+    unset(
+        "zones[].like",
+        Kind::One(Value::Label),
+        "A template of `zone-templates`: what it says holds where the zone says nothing itself.",
+    ),
+    unset(
+        "zones[].file",
+        Kind::One(Value::Path),
+        "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one. \
+         A zone that comes from other servers has `primaries` instead. `{name}` in it stands for the zone's name, in lower case \
+         and without a dot at the end.",
+    ),
+    unset(
+        "zones[].set",
+        Kind::One(Value::Label),
+        "A set of zones that the action `zones(NAME)` answers from. Without it, the zone answers before any policy, or where \
+         the action `zones` stands. So clients can have different versions of a zone. Other servers do not hear of zones \
+         of a set.",
+    ),
+    unset(
+        "zones[].make",
+        Kind::Items,
+        "Names that are made from addresses if they do not exist: `host-192-0-2-1` directly below the zone, or in a reverse zone \
+         the names of addresses. What is made is not signed.",
+    ),
+    row(
+        "zones[].make[].prefix",
+        Kind::One(Value::Text { word: None }),
+        "\"\"",
+        "the address says enough",
+        "What stands before the address in the first label, such as `host-`. Dots and colons of the address become dashes.",
+    ),
+    unset("zones[].make[].networks", Kind::List(Value::Prefix), "The addresses that have such names."),
+    unset(
+        "zones[].make[].origin",
+        Kind::One(Value::Text { word: None }),
+        "In a reverse zone, what the names of its addresses are below.",
+    ),
+    row(
+        "zones[].make[].ttl",
+        duration(0, WEEK),
+        "1h",
+        "names of addresses seldom change",
+        "How long what is made may be kept.",
+    ),
+    unset(
+        "zones[].choose",
+        Kind::Items,
+        "Records that depend on who asks, or are shared out. They stand in place of the zone's records of the same type at that \
+         name; they are signed with `denial: compact` (see `signing`).",
+    ),
+    unset("zones[].choose[].name", Kind::One(Value::Text { word: None }), "The name, in full."),
+    unset(
+        "zones[].choose[].type",
+        Kind::One(Value::Text { word: None }),
+        "The type, such as `A` or `CNAME`.",
+    ),
+    row(
+        "zones[].choose[].ttl",
+        duration(0, WEEK),
+        "1m",
+        "who is served from where may change soon",
+        "How long they may be kept.",
+    ),
+    unset(
+        "zones[].choose[].check",
+        Kind::One(Value::Label),
+        "The check of `checks` that each address must pass. One that does not is left out, as long as there is another: of the same \
+         item, else of the others. When nothing passes, everything is answered. Only for types A and AAAA.",
+    ),
+    unset(
+        "zones[].choose[].from",
+        Kind::Items,
+        "What there is to choose from. A client whose network one of them names gets that one; all others get one that names none. \
+         Among those, each comes up as often as its weight says.",
+    ),
+    unset(
+        "zones[].choose[].from[].data",
+        Kind::List(Value::Text { word: None }),
+        "The data of each record, as in a zone file; names in full.",
+    ),
+    row(
+        "zones[].choose[].from[].clients",
+        Kind::List(Value::Prefix),
+        "[]",
+        "whoever has nothing closer",
+        "Clients that get these records. A subnet that a query names (ECS, RFC 7871) counts as its client.",
+    ),
+    row(
+        "zones[].choose[].from[].sets",
+        Kind::List(Value::Label),
+        "[]",
+        "whoever has nothing closer",
+        "Sets of addresses, by name: their clients too get these records. A set may hold a country (see sets.md).",
+    ),
+    row(
+        "zones[].choose[].from[].weight",
+        whole(0, 65_535),
+        "1",
+        "all are equal",
+        "How often they come up, beside the weights of the others. With 0 never, as long as there are others.",
+    ),
+    unset(
+        "zones[].sign",
+        Kind::One(Value::Label),
+        "The policy of `signing` by which the server signs the zone. The file stays as it is; signatures, keys and what is \
+         known of them are in the state directory. Secondaries get the zone as it is signed; a version that comes by transfer or \
+         update is served when it is signed.",
+    ),
+    row(
+        "zones[].primaries",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "most zones are files here",
+        "Servers that the zone comes from, in the order in which they are asked: an address and perhaps a port, `tls://` in front of it \
+         for transfers over TLS (RFC 9103) with `#NAME` for the name in the certificate, then `key NAME`, and over TLS `pin HASH` or \
+         `roots FILE` (what the server proves itself with), `certificate FILE` and `private-key FILE` (what it is shown).",
+    ),
+    row(
+        "zones[].transfer",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not given away unless somebody says so",
+        "Who may take the zone over by AXFR and IXFR. Each item is made of conditions that must all hold: an address or prefix, \
+         `any`, `key NAME`, `tls`.",
+    ),
+    row(
+        "zones[].notify",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "nobody is known",
+        "Servers that are told of each new version (NOTIFY), written like `primaries`.",
+    ),
+    row(
+        "zones[].notify-from",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "the primaries are believed anyway",
+        "Who else may say that there is a newer version, written like `transfer`.",
+    ),
+    row(
+        "zones[].update",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not changed by strangers",
+        "Who may change the zone by dynamic update (RFC 2136), written like `transfer`; besides, `name NAME` and `below NAME` say \
+         at which names, and `types A,AAAA` records of which types. The zone's file is not written; what has changed is kept in \
+         `server.state-directory`.",
+    ),
+    row(
+        "zones[].serial",
+        word(SerialWord::WORDS),
+        "increment",
+        "it works with every serial there is",
+        "The serial of a version that an update makes: one more, the seconds since 1970, or the date and two digits. One more \
+         than before if that is not newer.",
+    ),
+    row(
+        "zones[].journal-size",
+        Kind::One(Value::Size { min: 4 << 10, max: 1 << 34 }),
+        "16MiB",
+        "many small changes, or a few large ones",
+        "How much of the zone's history is kept for IXFR, in memory and in `server.state-directory`.",
+    ),
+    unset(
+        "zones[].catalog",
+        Kind::One(Value::Text { word: None }),
+        "The catalog zone (RFC 9432) made here that the zone is a member of.",
+    ),
+    unset(
+        "zones[].group",
+        Kind::One(Value::Text { word: None }),
+        "The group that the catalog says it belongs to.",
+    ),
+    unset(
+        "zones[].catalog-role",
+        Kind::One(Value::Word(CatalogWord::WORDS)),
+        "Makes the zone a catalog: `consumer` serves the zones that are listed in it, from the same primaries and for the same \
+         clients as the catalog itself; `producer` makes it from the zones that name it in `catalog`.",
+    ),
+    Row {
+        path: "zone-templates",
+        kind: Kind::Named("zone template"),
+        default: Some("{}"),
+        reason: "zones have nothing in common",
+        apply: Apply::Reload,
+        text: "What zones have in common: items of `zones` and zones that are added while the server runs (`gannet zone add`) take it \
+               over with `like`.",
+        unbound: &[],
+    },
+    Row {
+        path: "zone-templates.*",
+        kind: Kind::Section,
+        default: None,
+        reason: "",
+        apply: Apply::Reload,
+        text: "Anything that an item of `zones` may say, but for `name` and `like`.",
+        unbound: &[],
+    },
+    Row {
+        path: "zone-directories",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "none is known",
+        apply: Apply::Reload,
+        text: "Directories whose files, those of directories in them included, are zones. A file with mistakes keeps no other from \
+               being served.",
+        unbound: &[],
+    },
+    unset("zone-directories[].path", Kind::One(Value::Path), "The directory."),
+    row(
+        "zone-directories[].format",
+        word(ZoneFormat::WORDS),
+        "auto",
+        "the name of a file says what it is",
+        "Which files are zones: `master` those that end in `.zone`, each called like its zone; `json` those that end in `.json`, \
+         with any number of zones each; `auto` both.",
+    ),
+    unset(
+        "zone-directories[].contexts",
+        Kind::List(Value::Text { word: None }),
+        "Takes only records in JSON that name one of these contexts, or none. Without it, every record is taken.",
+    ),
+    row(
+        "zone-directories[].match-empty",
+        Kind::One(Value::Bool),
+        "false",
+        "an empty list of contexts is meant for nobody",
+        "Whether records whose list of contexts is empty are taken although contexts are chosen.",
+    ),
+    unset("zone-directories[].set", Kind::One(Value::Label), "As in `zones`."),
+    unset(
+        "zone-directories[].sign",
+        Kind::One(Value::Label),
+        "Has the server sign the zones, as in `zones`. Not for zones of a set.",
+    ),
+    row(
+        "zone-directories[].transfer",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not given away unless somebody says so",
+        "Who may take over each of the zones, as in `zones`.",
+    ),
+    row(
+        "zone-directories[].notify",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "nobody is known",
+        "Servers that are told of each new version of each of the zones, as in `zones`.",
+    ),
+    row(
+        "zone-directories[].update",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a zone is not changed by strangers",
+        "Who may change each of the zones by dynamic update, as in `zones`. The files are not written.",
+    ),
+    row(
+        "zone-directories[].serial",
+        word(SerialWord::WORDS),
+        "increment",
+        "it works with every serial there is",
+        "The serial of a version that an update makes, as in `zones`.",
+    ),
+    row(
+        "zone-directories[].journal-size",
+        Kind::One(Value::Size { min: 4 << 10, max: 1 << 34 }),
+        "16MiB",
+        "many small changes, or a few large ones",
+        "How much of the history of each zone is kept for IXFR, as in `zones`.",
+    ),
+    unset(
+        "zone-directories[].catalog",
+        Kind::One(Value::Text { word: None }),
+        "The catalog zone made here that each of the zones is a member of.",
+    ),
+    unset(
+        "zone-directories[].group",
+        Kind::One(Value::Text { word: None }),
+        "The group that the catalog says they belong to.",
+    ),
+];
