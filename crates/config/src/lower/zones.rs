@@ -10,12 +10,15 @@ use wire::rdata::parse_text;
 use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Rtype};
 
+use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
+
 use crate::checks::Check;
 use crate::diagnostic::Problem;
+use crate::schema::Value;
 use crate::settings::{
-    CatalogWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker,
-    ZoneSettings,
+    AliasSettings, CatalogWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory,
+    ZoneFormat, ZoneMaker, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
@@ -89,6 +92,20 @@ fn file_label(name: &NameBuf) -> String {
 }
 
 impl Lowering<'_> {
+    /// Reads who resolves what ALIAS records lead to.
+    pub(super) fn alias(&mut self, root: &Section<'_>) -> AliasSettings {
+        let section = self.section(root, "alias");
+        let resolvers = self.list(&section, "resolvers", |_, value, scalar| match *value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, port),
+            ref other => unreachable_kind(other),
+        });
+        AliasSettings {
+            resolvers: resolvers.into_iter().map(|at| at.value).collect(),
+            stale: self.duration(&section, "stale"),
+            targets: self.whole(&section, "targets") as u32,
+        }
+    }
+
     /// Returns what zones have in common, as it is written.
     fn templates<'n>(&mut self, root: &'n Section<'n>) -> Templates<'n> {
         let row = self.row(root, "zone-templates");

@@ -1,0 +1,65 @@
+//! What protects the server: the tree to settings.
+
+use super::{Lowering, Section};
+use crate::diagnostic::Problem;
+use crate::schema;
+use crate::settings::{Handshakes, Limits, Rate, Tcp};
+
+impl Lowering<'_> {
+    pub(super) fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {
+        let limits = self.section(root, "limits");
+        let rate = self.section(&limits, "rate");
+        let per_second = self.whole_or(&rate, "per-second").map(|number| number as u32);
+        if per_second.is_none() {
+            for entry in rate.entries.iter().filter(|entry| entry.key != "per-second") {
+                if schema::find(&rate.child(&entry.key)).is_none() || self.said(&rate, &entry.key).is_none() {
+                    continue;
+                }
+                self.problems.push(
+                    Problem::warning(
+                        entry.key_span,
+                        format!("\"{}\" is ignored: there is no rate limit", entry.key),
+                    )
+                    .hint("set \"per-second\" beside it"),
+                );
+            }
+        }
+        let ban_for = self.duration_or(&rate, "ban-for");
+        if let (Some(_), None, Some(entry)) = (per_second, ban_for, self.said(&rate, "ban-after")) {
+            let message = "\"ban-after\" is ignored: nobody is banned for being over the limit";
+            self.problems.push(Problem::warning(entry.key_span, message).hint("set \"ban-for\" beside it"));
+        }
+        let tcp = self.section(&limits, "tcp");
+        let tcp = Tcp {
+            connections: self.whole(&tcp, "connections") as u32,
+            connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
+            idle_timeout: self.duration(&tcp, "idle-timeout"),
+            first_query_timeout: self.duration(&tcp, "first-query-timeout"),
+            age: self.duration_or(&tcp, "age"),
+            pipeline: self.whole(&tcp, "pipeline") as u32,
+        };
+        let rate = Rate {
+            per_second,
+            burst: self.whole(&rate, "burst") as u32,
+            slip: self.whole(&rate, "slip") as u32,
+            ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
+            ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
+            exempt: self.prefixes(&rate, "exempt"),
+            ban_for,
+            ban_after: self.whole(&rate, "ban-after") as u32,
+        };
+        let tls = self.section(&limits, "tls");
+        let handshakes = Handshakes {
+            handshakes_per_second: self.whole(&tls, "handshakes-per-second") as u32,
+            handshakes_per_client: self.whole(&tls, "handshakes-per-client") as u32,
+            handshake_timeout: self.duration(&tls, "handshake-timeout"),
+        };
+        let signatures = self.section(&limits, "signatures");
+        let limits = Limits {
+            rate,
+            waiting: self.whole(&limits, "waiting") as u32,
+            signatures_per_second: self.whole(&signatures, "per-second") as u32,
+        };
+        (limits, tcp, handshakes, self.size(&signatures, "memory"))
+    }
+}

@@ -1,0 +1,33 @@
+//! Where metrics can be fetched: the tree to settings.
+
+use std::net::SocketAddr;
+
+use super::read::{Values as _, unreachable_kind};
+use super::{Lowering, Section};
+use crate::diagnostic::Problem;
+use crate::schema::Value;
+use crate::values;
+
+impl Lowering<'_> {
+    /// Reads where metrics can be fetched.
+    pub(super) fn metrics(&mut self, root: &Section<'_>) -> Vec<SocketAddr> {
+        let section = self.section(root, "metrics");
+        let listen = self.list(&section, "listen", |_, value, scalar| match value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, *port),
+            other => unreachable_kind(other),
+        });
+        for (index, at) in listen.iter().enumerate() {
+            if at.value.port() != 0 && listen.iter().take(index).any(|other| other.value == at.value) {
+                let message = format!("\"{}\" is listened on twice", at.value);
+                self.problems.push(Problem::error(at.span, message));
+            } else if !at.value.ip().to_canonical().is_loopback() {
+                let message = format!("everybody who reaches {} may read the metrics", at.value);
+                self.problems.push(
+                    Problem::warning(at.span, message)
+                        .hint("an address of this machine alone, or a packet filter"),
+                );
+            }
+        }
+        listen.values()
+    }
+}

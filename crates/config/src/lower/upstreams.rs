@@ -1,0 +1,262 @@
+//! Groups of servers that queries are forwarded to: the tree to settings.
+
+use std::net::SocketAddr;
+
+use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
+use super::read::{Values as _, expected_kind, unreachable_kind};
+use super::{Lowering, Section};
+use crate::diagnostic::Problem;
+use crate::schema::{Kind, Value};
+use crate::settings::{
+    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Scheme, Server, ServerTls, TrustedRoots,
+};
+use crate::source::At;
+use crate::values::{self, Secret};
+
+impl Lowering<'_> {
+    pub(super) fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for (name, section) in self.named_sections(root, "upstreams") {
+            let mut servers = Vec::new();
+            let items = self.items(&section, "servers");
+            if items.is_empty() {
+                self.problems.push(
+                    Problem::error(name.span, format!("upstream group \"{}\" has no servers", name.value))
+                        .expected("\"servers:\" with at least one address, or \"system\""),
+                );
+            }
+            let count = items.len();
+            for item in items {
+                let weight = self.whole(&item, "weight") as u16;
+                let source = self.optional(&item, "source", |lowering, _, node| {
+                    lowering.read(node, "an IP address", values::address)
+                });
+                let interface = self.optional(&item, "interface", |lowering, _, node| {
+                    lowering.read(node, "the name of an interface", interface)
+                });
+                let name = self.optional(&item, "name", |lowering, _, node| {
+                    lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+                });
+                let known = servers.iter().any(|other: &GroupServer| {
+                    other.name.is_some() && other.name.as_ref() == name.as_ref().map(|name| &name.value)
+                });
+                if let (true, Some(name)) = (known, &name) {
+                    self.problems.push(
+                        Problem::error(name.span, format!("two servers are named \"{}\"", name.value))
+                            .expected("a name for each"),
+                    );
+                }
+                let mark = self.optional(&item, "mark", |lowering, row, node| {
+                    lowering
+                        .read_whole(row, node)
+                        .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
+                });
+                let dial = self.optional(&item, "dial", |lowering, _, node| {
+                    lowering.read(node, "an IP address", values::address)
+                });
+                let relay =
+                    self.optional(&item, "relay", |lowering, _, node| lowering.read(node, "a relay", relay));
+                let (proxy, proxy_login) = self.proxy(&item);
+                let tls = self.server_tls(&item);
+                let connections_min = self.whole(&item, "connections-min") as u8;
+                let connections_max = self.whole(&item, "connections-max") as u8;
+                if connections_min > connections_max {
+                    self.problems.push(
+                        Problem::error(
+                            item.span,
+                            format!(
+                                "connections-min ({connections_min}) is larger than connections-max ({connections_max})"
+                            ),
+                        )
+                        .expected("connections-min to be at most connections-max"),
+                    );
+                }
+                let idle = self.duration(&item, "idle");
+                let row = self.row(&item, "address");
+                if item.entry("address").is_none() {
+                    self.problems.push(
+                        Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)),
+                    );
+                }
+                let server = self.optional(&item, "address", |lowering, _, node| {
+                    lowering.read(node, "an upstream server", server)
+                });
+                if let Some(server) = &server {
+                    self.ignored_by(server, &item);
+                }
+                servers.extend(server.map(|server| GroupServer {
+                    name: name.map(|at| at.value),
+                    server,
+                    weight,
+                    source: source.map(|at| at.value),
+                    interface: interface.map(|at| at.value),
+                    mark: mark.map(|at| at.value),
+                    dial,
+                    relay,
+                    proxy,
+                    proxy_login,
+                    tls,
+                    connections_min,
+                    connections_max,
+                    idle,
+                }));
+            }
+            let pick = self
+                .required(&section, "pick", |lowering, _, node| lowering.read(node, "a way to choose", pick));
+            let has_system = servers.iter().any(|server: &GroupServer| server.server.value == Server::System);
+            let number = pick.value.width();
+            if usize::from(number) > count.max(1) && !has_system {
+                self.problems.push(
+                    Problem::error(pick.span, format!("{number} servers at once in a group of {count}"))
+                        .expected(format!("at most {count}")),
+                );
+            }
+            groups.push(Group {
+                name,
+                servers,
+                pick: pick.value,
+                negative_wait: self.duration(&section, "negative-wait"),
+                timeout: self.duration(&section, "timeout"),
+                hedge: self.hedge(&section, "hedge"),
+                fallback_on: self
+                    .list(&section, "fallback-on", |_, value, scalar| match value {
+                        Value::RcodeTerm => rcode_term(&scalar.text),
+                        other => unreachable_kind(other),
+                    })
+                    .values(),
+                bootstrap: self.list(&section, "bootstrap", |_, value, scalar| match value {
+                    Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => {
+                        Ok(Bootstrap::System)
+                    }
+                    Value::Socket { port, .. } => {
+                        values::socket_address(&scalar.text, *port).map(Bootstrap::Address)
+                    }
+                    other => unreachable_kind(other),
+                }),
+                client_subnet: self.word(&section, "client-subnet", ClientSubnetUse::parse),
+                trust_ad: self.boolean(&section, "trust-ad"),
+                case_randomisation: self.boolean(&section, "case-randomisation"),
+            });
+        }
+        groups
+    }
+
+    /// Reads through whom one server is asked, and what he is told.
+    fn proxy(&mut self, item: &Section<'_>) -> (Option<At<SocketAddr>>, Option<(String, Secret)>) {
+        let address = self.optional(item, "proxy", |lowering, row, node| {
+            let Kind::One(Value::Socket { port, .. }) = row.kind else { unreachable_kind(&row.kind) };
+            lowering.read(node, &expected_kind(row.kind), |text| values::socket_address(text, port))
+        });
+        let user = self.some_text(item, "proxy-user");
+        let password = self.password(item, "proxy-password");
+        for key in ["proxy-user", "proxy-password"] {
+            if let (None, Some(entry)) = (item.entry("proxy"), item.entry(key)) {
+                let message = format!("\"{key}\" is ignored: there is no proxy");
+                self.problems.push(Problem::warning(entry.key_span, message).hint("set \"proxy\" beside it"));
+            }
+        }
+        let has_both = item.entry("proxy-user").is_some() == item.entry("proxy-password").is_some();
+        if let (false, Some(entry)) = (has_both, item.entry("proxy")) {
+            let problem = Problem::error(entry.key_span, "a proxy takes a user and a password, or neither");
+            self.problems.push(problem.expected("\"proxy-user\" and \"proxy-password\""));
+        }
+        (address, user.zip(password))
+    }
+
+    /// Reads which authorities are trusted.
+    pub(super) fn roots(&mut self, item: &Section<'_>) -> At<TrustedRoots> {
+        let roots = self.required(item, "roots", |lowering, _, node| {
+            lowering.read(node, "\"mozilla\" or a path", |text| match text {
+                "mozilla" => Ok(TrustedRoots::Mozilla),
+                other => path(other).map(TrustedRoots::File),
+            })
+        });
+        match roots.value {
+            TrustedRoots::File(file) => {
+                At { value: TrustedRoots::File(self.beside(roots.span.file, &file)), span: roots.span }
+            }
+            TrustedRoots::Mozilla => roots,
+        }
+    }
+
+    /// Reads what one server must prove.
+    fn server_tls(&mut self, item: &Section<'_>) -> ServerTls {
+        let roots = self.roots(item);
+        ServerTls {
+            name: self.optional(item, "tls-name", |lowering, _, node| {
+                lowering.read(node, "a host name or an address", tls_name)
+            }),
+            pins: self
+                .list(item, "pins", |_, value, scalar| match value {
+                    Value::Pin => pin(&scalar.text),
+                    other => unreachable_kind(other),
+                })
+                .values(),
+            roots,
+            verify: self.boolean(item, "verify"),
+            early_data: self.boolean(item, "early-data"),
+        }
+    }
+
+    /// Says what has no meaning for a server that is asked in this way.
+    fn ignored_by(&mut self, server: &At<Server>, item: &Section<'_>) {
+        let (is_secured, is_connected, has_name) = match &server.value {
+            Server::System => (false, false, false),
+            Server::One { scheme, host, tls_name, stamp, .. } => {
+                if let (Some(_), Some(entry)) = (tls_name, item.entry("tls-name")) {
+                    self.problems.push(
+                        Problem::error(entry.key_span, "the name in the certificate is given twice")
+                            .hint("it stands after \"#\" in \"address\" already"),
+                    );
+                }
+                let is_elsewhere = stamp.as_ref().is_some_and(|stamp| stamp.dial.is_some());
+                let has_name = matches!(host, Host::Name { .. }) && !is_elsewhere;
+                (scheme.is_secured(), *scheme != Scheme::Udp, has_name)
+            }
+        };
+        let mut ignored = Vec::new();
+        let mut relayless = false;
+        let mut say = |keys: &[&str], why: &str| {
+            for key in keys {
+                if let Some(entry) = self.said(item, key) {
+                    ignored.push(Problem::warning(entry.key_span, format!("\"{key}\" is ignored: {why}")));
+                }
+            }
+        };
+        let scheme = match &server.value {
+            Server::System => Scheme::Udp,
+            Server::One { scheme, .. } => *scheme,
+        };
+        if scheme != Scheme::Odoh {
+            say(&["relay"], "only messages of \"odoh://\" can be relayed");
+        } else if item.entry("relay").is_none() {
+            relayless = true;
+        }
+        if scheme == Scheme::Dnscrypt {
+            say(
+                &["tls-name", "pins", "roots", "verify", "early-data"],
+                "the stamp says what the resolver must prove",
+            );
+        } else if !is_secured {
+            say(
+                &["tls-name", "pins", "roots", "verify", "early-data"],
+                "nothing is encrypted without \"tls://\", \"https://\" or \"quic://\"",
+            );
+        } else if item.entry("pins").is_some() {
+            say(&["roots", "verify"], "\"pins\" says which keys count");
+        } else if self.said(item, "verify").is_some() {
+            say(&["roots"], "nothing is verified");
+        }
+        if !is_connected {
+            say(&["connections-min"], "no connection is needed over UDP");
+        }
+        if !has_name {
+            say(&["dial"], "\"address\" has no host name that would have to be looked up");
+        }
+        if relayless {
+            let message = "without a relay the server knows who asks, as over \"https://\"";
+            ignored.push(Problem::warning(server.span, message).hint("set \"relay\" beside \"address\""));
+        }
+        self.problems.append(&mut ignored);
+    }
+}

@@ -1,0 +1,76 @@
+//! What protects the server.
+
+use std::time::Duration;
+
+use crate::values::{Prefix, Secret};
+
+/// What protects the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Queries of one client prefix.
+    pub rate: Rate,
+    /// Queries that may wait for upstreams at once.
+    pub waiting: u32,
+    /// Signatures that may be made in a second while clients wait.
+    pub signatures_per_second: u32,
+}
+
+/// Queries that one client prefix may send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// In the long run; `None`: any number.
+    pub per_second: Option<u32>,
+    /// At once.
+    pub burst: u32,
+    /// Every how many over the limit get a truncated reply; zero: none.
+    pub slip: u32,
+    /// Leading bits of an IPv4 address that share one allowance.
+    pub ipv4_prefix: u8,
+    /// Leading bits of an IPv6 address that share one allowance.
+    pub ipv6_prefix: u8,
+    /// Clients without a limit.
+    pub exempt: Vec<Prefix>,
+    /// How long those are banned who keep on; `None`: not at all.
+    pub ban_for: Option<Duration>,
+    /// After how many queries over the limit.
+    pub ban_after: u32,
+}
+
+/// Limits for connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// In all.
+    pub connections: u32,
+    /// Of one address.
+    pub connections_per_client: u32,
+    /// How long one may be quiet.
+    pub idle_timeout: Duration,
+    /// How long after connecting the first query must be there.
+    pub first_query_timeout: Duration,
+    /// Queries of one connection that may wait at once.
+    pub pipeline: u32,
+    /// How old one may become.
+    pub age: Option<Duration>,
+}
+
+/// Limits of TLS handshakes, which cost more than anything else that a stranger can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshakes {
+    /// Of all clients together, in a second.
+    pub handshakes_per_second: u32,
+    /// Of one client, in a second.
+    pub handshakes_per_client: u32,
+    /// How long one may take.
+    pub handshake_timeout: Duration,
+}
+
+/// DNS cookies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookies {
+    /// Whether they are used.
+    pub enabled: bool,
+    /// The key; `None`: a random one.
+    pub secret: Option<Secret>,
+    /// Another key whose cookies are accepted.
+    pub other_secret: Option<Secret>,
+}

@@ -1,0 +1,160 @@
+//! The configuration as written: checked, complete with defaults, not yet resolved. Each group of settings has a module.
+//!
+//! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile) resolves them.
+
+/// Declares a closed choice and the words it is written with, once.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_meta])* $variant,)* }
+
+        impl $name {
+            /// The words, in the order of the variants.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// Returns the choice that `word` stands for.
+            pub fn parse(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Returns the word for it.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+mod cache;
+mod limits;
+mod listeners;
+mod local;
+mod log;
+mod policy;
+mod records;
+mod sets;
+mod signing;
+mod startup;
+mod transfers;
+mod upstreams;
+mod xdp;
+mod zones;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::jobs::{EffectSettings, Recorder, Schedule};
+use crate::signing::SigningPolicy;
+use crate::source::At;
+use crate::values::Prefix;
+
+pub use cache::CacheSettings;
+pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
+pub use listeners::{
+    Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
+    TlsVersionWord, TransportWord,
+};
+pub use local::{Hosts, LocalName};
+pub use log::{LogFormat, LogLevel};
+pub use policy::{NamedCondition, Policy, View};
+pub use records::{IncludingText, RecordSet};
+pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
+pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord};
+pub use startup::{NeedsRestart, Startup, diff};
+pub use transfers::{
+    AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,
+};
+pub use upstreams::{
+    Bootstrap, ClientSubnetUse, Group, GroupServer, Hedge, Host, Pick, PickWord, RcodeTerm, Scheme, Server,
+    ServerTls, Stamp, TrustedRoots,
+};
+pub use xdp::{Xdp, XdpExisting, XdpMode};
+pub use zones::{
+    AliasSettings, CatalogWord, CheckWord, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory,
+    ZoneFormat, ZoneMaker, ZoneSettings,
+};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What is fixed until the server is started again.
+    pub startup: Startup,
+    /// What the server says about itself.
+    pub presentation: Presentation,
+    /// Clients that may ask.
+    pub allow: Vec<Prefix>,
+    /// Clients that hear nothing.
+    pub deny: Vec<Prefix>,
+    /// A set of more of them, changed while the server runs.
+    pub deny_set: Option<At<String>>,
+    /// Peers that are believed when they say for whom they ask.
+    pub trusted_peers: Vec<Prefix>,
+    /// DNS servers that know the addresses of web servers; empty: the machine is asked.
+    pub resolvers: Vec<SocketAddr>,
+    /// Upstream groups, in the order of the file.
+    pub upstreams: Vec<Group>,
+    /// Caches, in the order of the file.
+    pub caches: Vec<CacheSettings>,
+    /// Hosts files.
+    pub hosts: Hosts,
+    /// Names and their addresses.
+    pub local: Vec<LocalName>,
+    /// Zones that are served, in the order of the file.
+    pub zones: Vec<ZoneSettings>,
+    /// Whether there are zones, or may be, that were added while the server ran; no file says so.
+    pub has_added_zones: bool,
+    /// How the server signs zones, in the order of the file.
+    pub signing: Vec<Arc<SigningPolicy>>,
+    /// Directories whose files are zones, in the order of the file.
+    pub zone_directories: Vec<ZoneDirectory>,
+    /// Whether the records of answers from zones take turns in being the first.
+    pub rotate: bool,
+    /// How what ALIAS records lead to is resolved.
+    pub alias: AliasSettings,
+    /// Keys that sign messages between servers.
+    pub keys: Vec<KeySettings>,
+    /// How many transfers there may be at a time.
+    pub transfers: Transfers,
+    /// Sets of records.
+    pub records: Vec<RecordSet>,
+    /// Oblivious targets that messages are carried to.
+    pub relay_to: Vec<RelayTarget>,
+    /// Who the server is over TLS.
+    pub tls: Tls,
+    /// What protects the server.
+    pub limits: Limits,
+    /// DNS cookies.
+    pub cookies: Cookies,
+    /// Octets of the largest UDP message.
+    pub udp_size: u16,
+    /// The least important messages to log.
+    pub log_level: LogLevel,
+    /// Sets of names and clients.
+    pub sets: Vec<Set>,
+    /// Conditions with a name, in the order of the file.
+    pub conditions: Vec<NamedCondition>,
+    /// Who begins in which policy, in the order of the file.
+    pub views: Vec<View>,
+    /// Effects, in the order of the file.
+    pub effects: Vec<EffectSettings>,
+    /// Where queries are recorded.
+    pub recorder: Option<Recorder>,
+    /// What is done at certain times.
+    pub schedules: Vec<Schedule>,
+    /// Policies, in the order of the file.
+    pub policies: Vec<Policy>,
+    /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.
+    pub policy_is_given: bool,
+}
+
+/// What the server says about itself; `None`: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// `version.bind`, `version.server`.
+    pub version: Option<String>,
+    /// `hostname.bind`.
+    pub hostname: Option<String>,
+    /// `id.server`.
+    pub identity: Option<String>,
+}

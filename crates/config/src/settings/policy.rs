@@ -1,0 +1,40 @@
+//! Policies, named conditions, and who begins in which policy.
+
+use crate::policy::{Condition, Rule};
+use crate::source::{At, Span};
+
+/// A condition with a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedCondition {
+    /// The name.
+    pub name: At<String>,
+    /// The condition.
+    pub condition: At<Condition>,
+}
+
+/// Clients whose queries begin in a policy of their own.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The whole view.
+    pub span: Span,
+    /// When a query is in it.
+    pub condition: At<Condition>,
+    /// The policy.
+    pub policy: At<String>,
+}
+
+/// Two views are equal when they say the same, wherever they say it.
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition == other.condition && self.policy == other.policy
+    }
+}
+
+/// A policy: rules in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Its name.
+    pub name: At<String>,
+    /// Its rules.
+    pub rules: Vec<Rule>,
+}

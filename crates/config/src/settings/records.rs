@@ -1,0 +1,32 @@
+//! Sets of records that actions answer from.
+
+use std::path::PathBuf;
+
+use wire::NameBuf;
+
+use crate::records::Record;
+use crate::source::At;
+
+/// A set of records that actions can name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordSet {
+    /// Its name.
+    pub name: At<String>,
+    /// Records written in the configuration.
+    pub records: Vec<Record>,
+    /// Texts of the configuration that include files: these may change without it.
+    pub including: Vec<IncludingText>,
+    /// Files with more.
+    pub files: Vec<At<PathBuf>>,
+    /// What names without a dot at their end are below.
+    pub origin: NameBuf,
+}
+
+/// A text with records that includes files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IncludingText {
+    /// The text.
+    pub text: At<String>,
+    /// Where names of files begin that do not begin at the root.
+    pub directory: PathBuf,
+}

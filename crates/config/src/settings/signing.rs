@@ -1,0 +1,79 @@
+//! The words of policies that sign zones; a policy itself is a [`SigningPolicy`](crate::signing::SigningPolicy).
+
+words! {
+    /// How absence is proved.
+    DenialWord {
+        /// By names.
+        Nsec = "nsec",
+        /// By hashes of names.
+        Nsec3 = "nsec3",
+        /// By a record made for each question.
+        Compact = "compact",
+    }
+}
+
+words! {
+    /// What new keys sign with.
+    SigningAlgorithmWord {
+        /// RSA with SHA-256.
+        RsaSha256 = "rsasha256",
+        /// RSA with SHA-512.
+        RsaSha512 = "rsasha512",
+        /// ECDSA over P-256.
+        EcdsaP256 = "ecdsap256sha256",
+        /// ECDSA over P-384.
+        EcdsaP384 = "ecdsap384sha384",
+        /// Ed25519.
+        Ed25519 = "ed25519",
+        /// Ed448.
+        Ed448 = "ed448",
+    }
+}
+
+words! {
+    /// When CDS and CDNSKEY are in a zone.
+    CdsWord {
+        /// Never.
+        None = "none",
+        /// While the parent should change its DS.
+        Rollover = "rollover",
+        /// Always.
+        Always = "always",
+        /// Always, and they ask for all DS to be removed.
+        DeleteDnssec = "delete-dnssec",
+    }
+}
+
+words! {
+    /// The digests of CDS.
+    CdsDigestWord {
+        /// SHA-256.
+        Sha256 = "sha256",
+        /// SHA-384.
+        Sha384 = "sha384",
+    }
+}
+
+words! {
+    /// The digest of a whole zone.
+    ZonemdWord {
+        /// None.
+        None = "none",
+        /// SHA-384.
+        Sha384 = "sha384",
+        /// SHA-512.
+        Sha512 = "sha512",
+    }
+}
+
+words! {
+    /// How the serial of a signed zone goes on.
+    SigningSerialWord {
+        /// By one.
+        Increment = "increment",
+        /// Seconds since 1970.
+        Unixtime = "unixtime",
+        /// The date and two digits.
+        Dateserial = "dateserial",
+    }
+}

@@ -1,0 +1,116 @@
+//! What servers of a zone share: keys, who they are, what they may do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wire::{NameBuf, Rtype};
+
+use crate::source::At;
+use crate::values::Prefix;
+
+/// How many transfers there may be at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfers {
+    /// To other servers.
+    pub outgoing_max: u16,
+    /// To each of them.
+    pub outgoing_client_max: u16,
+    /// From other servers.
+    pub incoming_max: u16,
+    /// Octets of one from another server.
+    pub octets_max: u64,
+}
+
+/// A key that signs messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeySettings {
+    /// Its name.
+    pub name: At<NameBuf>,
+    /// The key.
+    pub key: Arc<tsig::Key>,
+}
+
+/// Another server of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Whether it is spoken to over TLS.
+    pub over_tls: bool,
+    /// What its certificate is for; its address if nothing is said.
+    pub tls_name: Option<String>,
+    /// What messages are signed with.
+    pub key: Option<NameBuf>,
+    /// Its keys, as hashes; its certificate counts if there are none.
+    pub pins: Vec<[u8; 32]>,
+    /// Authorities that sign its certificate; those that Mozilla trusts if nothing is said.
+    pub roots: Option<PathBuf>,
+    /// What is shown to it: a certificate and its key.
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate; in its own file if nothing is said.
+    pub private_key: Option<PathBuf>,
+}
+
+/// Who may do something with a zone: everything that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrantSettings {
+    /// Who comes from there.
+    pub from: Option<Vec<Prefix>>,
+    /// Who signs with this key.
+    pub key: Option<NameBuf>,
+    /// Who comes over TLS.
+    pub needs_tls: bool,
+}
+
+/// Who may change what of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpdateSettings {
+    /// Who.
+    pub grant: GrantSettings,
+    /// At which names; everywhere if there are none.
+    pub names: Vec<ReachSettings>,
+    /// Records of which types; of all if there are none.
+    pub types: Vec<Rtype>,
+}
+
+/// Names that may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReachSettings {
+    /// This one.
+    Name(NameBuf),
+    /// All below this one.
+    Below(NameBuf),
+}
+
+words! {
+    /// What signatures are made with.
+    AlgorithmWord {
+        /// HMAC-MD5.
+        Md5 = "hmac-md5",
+        /// HMAC-SHA-1.
+        Sha1 = "hmac-sha1",
+        /// HMAC-SHA-224.
+        Sha224 = "hmac-sha224",
+        /// HMAC-SHA-256.
+        Sha256 = "hmac-sha256",
+        /// HMAC-SHA-384.
+        Sha384 = "hmac-sha384",
+        /// HMAC-SHA-512.
+        Sha512 = "hmac-sha512",
+    }
+}
+
+impl AlgorithmWord {
+    /// Returns the algorithm.
+    pub const fn algorithm(self) -> tsig::Algorithm {
+        match self {
+            Self::Md5 => tsig::Algorithm::Md5,
+            Self::Sha1 => tsig::Algorithm::Sha1,
+            Self::Sha224 => tsig::Algorithm::Sha224,
+            Self::Sha256 => tsig::Algorithm::Sha256,
+            Self::Sha384 => tsig::Algorithm::Sha384,
+            Self::Sha512 => tsig::Algorithm::Sha512,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Zones that are served, directories of them, and what their records lead to.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::{NameBuf, Rtype};
+
+use super::{GrantSettings, RemoteSettings, UpdateSettings};
+use crate::checks::Check;
+use crate::signing::SigningPolicy;
+use crate::source::At;
+use crate::values::Prefix;
+
+/// A zone that is served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneSettings {
+    /// Its apex.
+    pub name: At<NameBuf>,
+    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs none.
+    pub file: Option<At<PathBuf>>,
+    /// The set of zones that it is in, if not the one that answers before any policy.
+    pub set: Option<At<String>>,
+    /// Names that are made from addresses.
+    pub make: Vec<ZoneMaker>,
+    /// Records of which the client decides.
+    pub choose: Vec<ZoneChoice>,
+    /// How the server signs it.
+    pub sign: Option<Arc<SigningPolicy>>,
+    /// Where it comes from.
+    pub primaries: Vec<At<RemoteSettings>>,
+    /// Who is told of new versions.
+    pub notify: Vec<At<RemoteSettings>>,
+    /// Who may take it over.
+    pub transfer: Vec<At<GrantSettings>>,
+    /// Who may say that there is a newer version, besides its primaries.
+    pub notify_from: Vec<At<GrantSettings>>,
+    /// Who may change it, and what of it.
+    pub update: Vec<At<UpdateSettings>>,
+    /// How serials grow.
+    pub serial: SerialWord,
+    /// Octets of history that are kept.
+    pub journal_size: u64,
+    /// The catalog that it belongs to.
+    pub catalog: Option<At<NameBuf>>,
+    /// What it is in that catalog.
+    pub group: Option<String>,
+    /// What the catalog is to this server.
+    pub catalog_role: Option<CatalogWord>,
+}
+
+/// Names that a zone makes from addresses, or addresses from names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneMaker {
+    /// What stands before the address in the first label.
+    pub prefix: String,
+    /// The addresses.
+    pub networks: Vec<Prefix>,
+    /// What stands after the first label, in a reverse zone.
+    pub origin: Option<NameBuf>,
+    /// How long what is made may be kept.
+    pub ttl: Duration,
+}
+
+/// The records of one type at one name, of which the client decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneChoice {
+    /// The name.
+    pub name: At<NameBuf>,
+    /// The type.
+    pub rtype: At<Rtype>,
+    /// How long they may be kept.
+    pub ttl: Duration,
+    /// How it is checked whether their addresses work.
+    pub check: Option<Arc<Check>>,
+    /// What there is to choose from.
+    pub alternatives: Vec<ZoneAlternative>,
+}
+
+/// Records that some clients get.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneAlternative {
+    /// The data of each record, in wire form.
+    pub data: Vec<Vec<u8>>,
+    /// Clients that get nothing else; empty: those for whom there is nothing closer.
+    pub clients: Vec<Prefix>,
+    /// Sets of addresses, likewise.
+    pub sets: Vec<At<String>>,
+    /// Its share among those that are equally close.
+    pub weight: u32,
+}
+
+/// A directory whose files are zones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneDirectory {
+    /// The directory.
+    pub path: At<PathBuf>,
+    /// Which files are read.
+    pub format: ZoneFormat,
+    /// Which records of files in JSON are taken: those of these contexts, and those without any.
+    pub contexts: Option<Vec<String>>,
+    /// Whether a record with an empty list of contexts is taken, if contexts are chosen.
+    pub matches_empty: bool,
+    /// The set of zones that they are in, if not the one that answers before any policy.
+    pub set: Option<At<String>>,
+    /// How the server signs them.
+    pub sign: Option<Arc<SigningPolicy>>,
+    /// What other servers may do with each of them, if anything; name and file are its own.
+    pub common: Option<Arc<ZoneSettings>>,
+}
+
+words! {
+    /// The files of a directory that are zones.
+    ZoneFormat {
+        /// Master files (`.zone`), and JSON (`.json`).
+        Auto = "auto",
+        /// Master files.
+        Master = "master",
+        /// JSON, as erldns has it.
+        Json = "json",
+    }
+}
+
+words! {
+    /// What a check tries.
+    CheckWord {
+        /// To connect.
+        Tcp = "tcp",
+        /// To get a page.
+        Http = "http",
+        /// To get a page over TLS.
+        Https = "https",
+    }
+}
+
+words! {
+    /// How the serial of a new version is chosen.
+    SerialWord {
+        /// One more than before.
+        Increment = "increment",
+        /// The seconds since 1970.
+        Unixtime = "unixtime",
+        /// The date and two digits.
+        Dateserial = "dateserial",
+    }
+}
+
+words! {
+    /// What a catalog zone is to this server.
+    CatalogWord {
+        /// It says which zones there are here.
+        Consumer = "consumer",
+        /// It is made here from the zones that name it.
+        Producer = "producer",
+    }
+}
+
+/// How what ALIAS records lead to is resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasSettings {
+    /// Servers that are asked.
+    pub resolvers: Vec<SocketAddr>,
+    /// For how long addresses are used that could not be asked for again.
+    pub stale: Duration,
+    /// Targets that are looked after.
+    pub targets: u32,
+}
