@@ -1,0 +1,198 @@
+//! The types that become JSON: requests, responses, and what the commands print with `--json`.
+//!
+//! Written for people and scripts alike: kebab-case keys, units in the key, absent instead of null.
+
+mod caches;
+mod explain;
+mod jobs;
+mod lookup;
+mod probe;
+mod reload;
+mod sets;
+mod status;
+mod zones;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use caches::{CacheFlush, CacheStats, Dumped, Flush, Flushed};
+pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
+pub use jobs::{Job, JobRun, Recorded, Tally};
+pub use lookup::{ExtendedError, Lookup, Question, Record};
+pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
+pub use reload::{Diagnostic, Reload};
+pub use sets::{SetChange, SetChanged, SetItem, SetName};
+pub use status::{Configuration, Listener, Stats, Status, Upstream};
+pub use zones::{
+    DsSeen, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames, ZoneNote,
+    ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
+};
+
+/// What a running server is asked to do: `{"request":"status"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Read the configuration again and replace the running one if it is right.
+    Reload,
+    /// Say how the server is.
+    Status,
+    /// Give the counters.
+    Stats,
+    /// Give all numbers as Prometheus reads them.
+    Metrics,
+    /// Forget answers.
+    CacheFlush(CacheFlush),
+    /// Write the caches to their files now.
+    CacheDump,
+    /// Say how full the caches are.
+    CacheStats,
+    /// Take a query through the policy and say what happens to it on its way.
+    Explain(Explain),
+    /// Say what is done at certain times.
+    Jobs,
+    /// Begin one of those now.
+    JobRun(JobRun),
+    /// Read the lists of one set again.
+    SetReload(SetName),
+    /// Say what a dynamic set holds.
+    SetList(SetName),
+    /// Add to a dynamic set.
+    SetAdd(SetChange),
+    /// Remove from a dynamic set.
+    SetRemove(SetChange),
+    /// Say how the keys of a zone stand that the server signs.
+    ZoneKeys(ZoneName),
+    /// Take it that the parent has the DS of a zone's new key.
+    ZoneDsSeen(DsSeen),
+    /// Replace a zone's key now.
+    ZoneRoll(ZoneRoll),
+    /// Do something with a zone, or with all of them.
+    Zone(ZoneOrder),
+    /// Serve more zones, from now on and after a restart.
+    ZoneAdd(ZoneAdd),
+    /// Take zones out that were added.
+    ZoneRemove(ZoneNames),
+    /// Make what a file says the next version of a zone.
+    ZoneLoad(ZoneLoad),
+}
+
+/// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// To [`Request::Reload`].
+    Reload(Reload),
+    /// To [`Request::Status`].
+    Status(Status),
+    /// To [`Request::Stats`].
+    Stats(Stats),
+    /// To [`Request::Metrics`]: the exposition's text.
+    Metrics(String),
+    /// To [`Request::CacheFlush`].
+    CacheFlush(Flushed),
+    /// To [`Request::CacheDump`].
+    CacheDump(Vec<Dumped>),
+    /// To [`Request::CacheStats`].
+    CacheStats(BTreeMap<String, CacheStats>),
+    /// To [`Request::Jobs`] and [`Request::JobRun`].
+    Jobs(Vec<Job>),
+    /// To [`Request::Explain`].
+    Explained(Explained),
+    /// To [`Request::SetList`].
+    SetList(Vec<SetItem>),
+    /// To [`Request::SetAdd`] and [`Request::SetRemove`].
+    SetChanged(SetChanged),
+    /// To [`Request::ZoneKeys`], [`Request::ZoneDsSeen`] and [`Request::ZoneRoll`].
+    ZoneKeys(ZoneKeys),
+    /// To [`Request::Zone`] with [`ZoneWhat::Status`].
+    Zones(Vec<Zone>),
+    /// To [`Request::Zone`] with [`ZoneWhat::Diff`]: a line for each record, with `-` or `+` in front.
+    ZoneDiff(Vec<String>),
+    /// To [`Request::Zone`] with [`ZoneWhat::Print`]: one response after the other, until one is the last.
+    ZoneRecords(ZoneRecords),
+    /// To [`Request::Zone`] and [`Request::ZoneLoad`]: it is done, or has begun.
+    ZoneDone(ZoneDone),
+    /// To [`Request::ZoneAdd`] and [`Request::ZoneRemove`].
+    ZonesChanged(ZonesChanged),
+    /// The request was not carried out.
+    Error(Failure),
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Failure {
+    /// One sentence.
+    pub message: String,
+}
+
+impl Response {
+    /// Returns the response that says why not.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::Error(Failure { message: message.into() })
+    }
+
+    /// Returns what the response holds, without its kind, as indented JSON.
+    pub fn to_json(&self) -> String {
+        match self {
+            Self::Reload(it) => to_json(it),
+            Self::Zones(it) => to_json(it),
+            Self::ZoneDiff(it) => to_json(it),
+            Self::ZoneDone(it) => to_json(it),
+            Self::ZoneRecords(it) => to_json(it),
+            Self::ZonesChanged(it) => to_json(it),
+            Self::Status(it) => to_json(it),
+            Self::Stats(it) => to_json(it),
+            Self::Metrics(it) => to_json(it),
+            Self::CacheFlush(it) => to_json(it),
+            Self::CacheDump(it) => to_json(it),
+            Self::CacheStats(it) => to_json(it),
+            Self::Jobs(it) => to_json(it),
+            Self::SetList(it) => to_json(it),
+            Self::SetChanged(it) => to_json(it),
+            Self::ZoneKeys(it) => to_json(it),
+            Self::Explained(it) => to_json(it),
+            Self::Error(it) => to_json(it),
+        }
+    }
+}
+
+/// Returns `value` as indented JSON with a final newline.
+pub fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("our types have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Returns `value` as one line of JSON with its newline.
+pub fn to_json_line(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("our types have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &Request, line: &str) {
+        assert_eq!(serde_json::to_string(request).unwrap(), line);
+        assert_eq!(&serde_json::from_str::<Request>(line).unwrap(), request);
+    }
+
+    #[test]
+    fn requests_are_one_flat_object() {
+        check(&Request::Status, r#"{"request":"status"}"#);
+        let what = Flush::Suffix("example.org".into());
+        check(
+            &Request::CacheFlush(CacheFlush { cache: None, what }),
+            r#"{"request":"cache-flush","what":{"suffix":"example.org"}}"#,
+        );
+        let what = Flush::Type { name: "example.org".into(), rtype: "MX".into() };
+        check(
+            &Request::CacheFlush(CacheFlush { cache: Some("main".into()), what }),
+            r#"{"request":"cache-flush","cache":"main","what":{"type":{"name":"example.org","rtype":"MX"}}}"#,
+        );
+    }
+}
