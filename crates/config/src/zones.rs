@@ -1,100 +1,36 @@
-//! Zones from their files: what is wrong with each, with its place, and what is served when a file cannot be used.
+//! The zones of a configuration: read from their files, kept over reloads, put together as what is served.
 
 mod added;
+mod check;
+mod files;
 mod plan;
+mod specials;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dnssec::Denial;
+use files::{Kept, folded, load, wanted};
+use specials::specials;
 use tsig::Keys;
-use wire::{HashKey, Name, NameBuf};
-use zone::json::Contexts;
-use zone::master::{Include, Included, Mistake, Place};
-use zone::{Aliases, Alternative, Choice, Finding, Level, Maker, Proof, Specials, Zone, Zones};
+use wire::{HashKey, NameBuf};
+use zone::{Aliases, Zone, Zones};
 
 use crate::checks::Checks;
-use crate::compile::ttl;
-use crate::diagnostic::{Diagnostic, Problem, Severity};
+use crate::diagnostic::{Diagnostic, Problem};
 use crate::load::Surroundings;
-use crate::lower::io_text;
-use crate::sets::{Loading, SetProgress, Sets, Term};
-use crate::settings::{Settings, Transfers, ZoneFormat, ZoneSettings};
-use crate::signing::SigningPolicy;
-use crate::source::Span;
+use crate::sets::{Loading, SetProgress, Sets};
+use crate::settings::{Settings, Transfers};
 
 pub use added::{Addition, Planner, explain};
+pub use check::{Checked, check};
+pub use files::name_of;
 pub use plan::{SignedHere, ZonePlan};
 
 /// After so many files, whoever listens hears how many were read.
 const HEAR_EVERY: usize = 256;
-/// Octets of a zone's file: places in it are numbers of 32 bits.
-const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
 
 /// Octets for what is known of names that ALIAS records lead to: some 100,000 of them.
 const ALIASES_OCTETS_MAX: usize = 16 << 20;
-
-/// A file, the files that it includes, and the zones that came from them.
-#[derive(Clone)]
-struct Kept {
-    wanted: Wanted,
-    /// Every file that was read, and its stamp. Empty when the zones are older than their file.
-    files: Vec<(PathBuf, u64)>,
-    zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
-}
-
-impl Kept {
-    /// Returns whether this is what is wanted, and its files are as they were.
-    fn is_current(&self, wanted: &Wanted, surroundings: &dyn Surroundings) -> bool {
-        let is_same =
-            |(path, stamp): &(PathBuf, u64)| surroundings.stamp(path).is_ok_and(|now| now == *stamp);
-        !self.files.is_empty()
-            && (&self.wanted.file, &self.wanted.contexts) == (&wanted.file, &wanted.contexts)
-            && self.files.iter().all(is_same)
-    }
-}
-
-/// What the configuration wants of a file.
-#[derive(Clone, PartialEq)]
-struct Wanted {
-    file: PathBuf,
-    /// The zone; none if it wants all that there are.
-    apex: Option<NameBuf>,
-    /// The set of zones that they are in.
-    set: Option<String>,
-    /// Which records are taken.
-    contexts: Option<Contexts>,
-    /// How the zones of a directory are signed.
-    sign: Option<Arc<SigningPolicy>>,
-    /// What other servers may do with the zones of a directory.
-    common: Option<Arc<ZoneSettings>>,
-    /// Where it says so.
-    span: Span,
-}
-
-impl Wanted {
-    /// Returns what is the same before and after a reload.
-    fn key(&self) -> (Option<String>, Option<Vec<u8>>, Option<PathBuf>) {
-        let apex = self.apex.as_ref().map(folded);
-        // A zone may move to another file.
-        let file = apex.is_none().then(|| self.file.clone());
-        (self.set.clone(), apex, file)
-    }
-
-    fn is_json(&self) -> bool {
-        is_json(&self.file)
-    }
-}
-
-/// Returns a zone's name as it is looked for.
-fn folded(apex: &NameBuf) -> Vec<u8> {
-    apex.as_name().to_folded().as_bytes().to_vec()
-}
-
-fn is_json(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "json")
-}
 
 /// The zones that are served.
 #[derive(Clone, Default)]
@@ -122,159 +58,6 @@ pub struct ZonePlans {
     pub aliases: Option<Arc<Aliases>>,
     /// Whether `served` and `sets` are those of `kept`.
     is_same: bool,
-}
-
-/// What came of reading a zone.
-pub struct Checked {
-    /// The zone; `None` if its file has errors.
-    pub zone: Option<Zone>,
-    /// What is wrong, errors and warnings, in the order of the file.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The files that were read.
-    pub files: Vec<PathBuf>,
-}
-
-/// Reads a zone from a file and those it includes.
-pub fn check(
-    apex: Name<'_>,
-    file: &Path,
-    key: HashKey,
-    surroundings: &dyn Surroundings,
-) -> Result<Checked, String> {
-    if is_json(file) {
-        let mut read = read_json(file, key, None, surroundings)?;
-        let zone = read.zones.iter_mut().find(|(other, _)| other.as_name() == apex);
-        if zone.is_none() && read.diagnostics.is_empty() {
-            return Err(format!("there is no zone \"{apex}\" in it"));
-        }
-        let zone = zone.and_then(|(_, zone)| zone.take());
-        return Ok(Checked { zone, diagnostics: read.diagnostics, files: read.files });
-    }
-    let text = read(file, surroundings)?;
-    let shown = file.display().to_string();
-    let mut shelf = Shelf { surroundings, zone: apex.to_string(), file: &shown };
-    let loaded = zone::load(apex, &shown, &text, &mut shelf, key);
-    let files: Vec<PathBuf> = loaded.files.iter().map(PathBuf::from).collect();
-    let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
-    let mut diagnostics: Vec<Diagnostic> =
-        loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
-    diagnostics.extend(loaded.findings.iter().map(|finding| excerpts.finding(finding, file)));
-    if loaded.more > 0 {
-        diagnostics.push(excerpts.untold(loaded.more, file));
-    }
-    Ok(Checked { zone: loaded.zone, diagnostics, files })
-}
-
-fn read(file: &Path, surroundings: &dyn Surroundings) -> Result<Vec<u8>, String> {
-    match surroundings.read_list(file, FILE_OCTETS_MAX) {
-        Ok(text) if text.len() as u64 > FILE_OCTETS_MAX => Err("larger than 4 GiB".to_owned()),
-        Ok(text) => Ok(text),
-        Err(error) => Err(io_text(&error)),
-    }
-}
-
-/// Opens what files include, relative to the directory of the file that includes it.
-struct Shelf<'s> {
-    surroundings: &'s dyn Surroundings,
-    zone: String,
-    file: &'s str,
-}
-
-impl Include for Shelf<'_> {
-    fn include(&mut self, name: &str, from: &str) -> Result<Included, String> {
-        let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text = read(&path, self.surroundings)?;
-        Ok(Included { name: path.display().to_string(), text })
-    }
-
-    fn hear(&mut self, records: usize) {
-        let Self { surroundings, zone, file } = self;
-        let (what, list) = (Loading::Zone, Some(*file));
-        surroundings.hear(&SetProgress { what, set: zone, list, count: records });
-    }
-}
-
-/// The lines of files that something is wrong with.
-struct Excerpts<'a> {
-    files: &'a [PathBuf],
-    surroundings: &'a dyn Surroundings,
-    texts: BTreeMap<u16, Text>,
-}
-
-impl Excerpts<'_> {
-    fn at(&mut self, place: Option<Place>, file: &Path, severity: Severity) -> Diagnostic {
-        let path = place.and_then(|place| self.files.get(usize::from(place.file)));
-        Diagnostic {
-            severity,
-            file: path.map_or(file, PathBuf::as_path).to_owned(),
-            line: place.map_or(0, |place| place.line),
-            column: place.map_or(0, |_| 1),
-            width: place.map_or(0, |_| 1),
-            excerpt: place.map_or_else(String::new, |place| self.line(place)),
-            message: String::new(),
-            expected: None,
-            hint: None,
-        }
-    }
-
-    fn untold(&mut self, more: usize, file: &Path) -> Diagnostic {
-        let message = format!("{more} more findings are not told");
-        Diagnostic { message, ..self.at(None, file, Severity::Warning) }
-    }
-
-    fn mistake(&mut self, mistake: &Mistake) -> Diagnostic {
-        let message = match mistake.found.as_str() {
-            "" => "the entry ends too early".to_owned(),
-            found => format!("\"{found}\" cannot stand here"),
-        };
-        let width = u32::try_from(mistake.found.chars().count()).unwrap_or(1).max(1);
-        let at = self.at(Some(mistake.place), Path::new(""), Severity::Error);
-        Diagnostic { column: mistake.column, width, message, expected: Some(mistake.expected.clone()), ..at }
-    }
-
-    fn finding(&mut self, finding: &Finding, file: &Path) -> Diagnostic {
-        let severity = match finding.problem.level() {
-            Level::Error => Severity::Error,
-            Level::Warning => Severity::Warning,
-        };
-        let message = format!("{}: {}", finding.owner, finding.problem);
-        Diagnostic { message, ..self.at(finding.place, file, severity) }
-    }
-
-    fn line(&mut self, place: Place) -> String {
-        let (files, surroundings) = (self.files, self.surroundings);
-        let text = self.texts.entry(place.file).or_insert_with(|| {
-            let octets = files.get(usize::from(place.file)).and_then(|path| read(path, surroundings).ok());
-            Text { octets: octets.unwrap_or_default(), at: 0, line: 1 }
-        });
-        text.line(place.line)
-    }
-}
-
-/// The text of a file, read line by line.
-struct Text {
-    octets: Vec<u8>,
-    /// Where the line begins that was asked for last.
-    at: usize,
-    line: u32,
-}
-
-impl Text {
-    /// Returns a line; what is asked for mostly comes after what was asked for before.
-    fn line(&mut self, line: u32) -> String {
-        if line < self.line {
-            (self.at, self.line) = (0, 1);
-        }
-        let len_of = |rest: &[u8]| rest.iter().position(|&octet| octet == b'\n');
-        while self.line < line {
-            let Some(len) = len_of(&self.octets[self.at..]) else { return String::new() };
-            self.at += len + 1;
-            self.line += 1;
-        }
-        let rest = &self.octets[self.at..];
-        let line = &rest[..len_of(rest).unwrap_or(rest.len())];
-        String::from_utf8_lossy(line).trim_end_matches('\r').to_owned()
-    }
 }
 
 /// Loads the zones, or takes over those whose files have not changed; with `stays`, all that there are. What is served
@@ -320,226 +103,6 @@ pub(crate) fn compile(
     let aliases = Some(aliases.unwrap_or_else(|| Arc::new(Aliases::new(ALIASES_OCTETS_MAX, key))));
     let checks = previous.map(|previous| previous.checks.clone()).unwrap_or_default();
     ZonePlans { kept, others, served, sets, checks, aliases, is_same, ..ZonePlans::default() }
-}
-
-/// Returns every file that zones are wanted of.
-fn wanted(settings: &Settings, surroundings: &dyn Surroundings, problems: &mut Vec<Problem>) -> Vec<Wanted> {
-    let mut all: Vec<Wanted> = settings
-        .zones
-        .iter()
-        .filter_map(|zone| {
-            let file = zone.file.as_ref()?;
-            Some(Wanted {
-                file: file.value.clone(),
-                apex: Some(zone.name.value),
-                set: zone.set.as_ref().map(|set| set.value.clone()),
-                contexts: None,
-                // The configuration says so at the zone.
-                sign: None,
-                common: None,
-                span: file.span,
-            })
-        })
-        .collect();
-    for directory in &settings.zone_directories {
-        let mut files = Vec::new();
-        if let Err(error) = walk(&directory.path.value, directory.format, 0, surroundings, &mut files) {
-            let why = io_text(&error);
-            let message = format!("cannot read \"{}\": {why}", directory.path.value.display());
-            problems.push(Problem::warning(directory.path.span, message));
-        }
-        files.sort();
-        for file in files {
-            let is_json = is_json(&file);
-            let apex = if is_json { None } else { Some(NameBuf::from_text(&name_of(&file))) };
-            let apex = match apex.transpose() {
-                Ok(apex) => apex,
-                Err(error) => {
-                    let message = format!("\"{}\" is not called like a zone: {error}", file.display());
-                    problems.push(Problem::warning(directory.path.span, message));
-                    continue;
-                }
-            };
-            let contexts = directory
-                .contexts
-                .as_ref()
-                .filter(|_| is_json)
-                .map(|allow| Contexts { allow: allow.clone(), matches_empty: directory.matches_empty });
-            let set = directory.set.as_ref().map(|set| set.value.clone());
-            let sign = directory.sign.as_ref().map(Arc::clone);
-            let common = directory.common.as_ref().map(Arc::clone);
-            all.push(Wanted { file, apex, set, contexts, sign, common, span: directory.path.span });
-        }
-    }
-    all
-}
-
-/// Directories that may be inside of one another: links can make a circle.
-const DEPTH_MAX: usize = 16;
-
-/// Finds the files of a directory and of those in it.
-fn walk(
-    directory: &Path,
-    format: ZoneFormat,
-    depth: usize,
-    surroundings: &dyn Surroundings,
-    files: &mut Vec<PathBuf>,
-) -> std::io::Result<()> {
-    for name in surroundings.list(directory)? {
-        let path = directory.join(&name);
-        let is_meant = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("zone") => Some(format != ZoneFormat::Json),
-            Some("json") => Some(format != ZoneFormat::Master),
-            _ => None,
-        };
-        match is_meant {
-            Some(true) => files.push(path),
-            Some(false) => {}
-            None if depth < DEPTH_MAX && !name.starts_with('.') => {
-                // What is no directory has nothing in it.
-                let _ = walk(&path, format, depth + 1, surroundings, files);
-            }
-            None => {}
-        }
-    }
-    Ok(())
-}
-
-/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
-pub fn name_of(file: &Path) -> String {
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = name.strip_prefix("db.").unwrap_or(&name);
-    let name =
-        [".zone", ".json", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    name.to_owned()
-}
-
-/// Zones that were read, and what is wrong with them.
-struct Read {
-    zones: Vec<(NameBuf, Option<Zone>)>,
-    files: Vec<PathBuf>,
-    diagnostics: Vec<Diagnostic>,
-}
-
-fn read_zones(wanted: &Wanted, key: HashKey, surroundings: &dyn Surroundings) -> Result<Read, String> {
-    match &wanted.apex {
-        Some(apex) if !wanted.is_json() => {
-            let Checked { zone, diagnostics, files } =
-                check(apex.as_name(), &wanted.file, key, surroundings)?;
-            Ok(Read { zones: vec![(*apex, zone)], files, diagnostics })
-        }
-        apex => {
-            let mut read = read_json(&wanted.file, key, wanted.contexts.as_ref(), surroundings)?;
-            if let Some(apex) = apex {
-                read.zones.retain(|(other, _)| other == apex);
-                match (read.zones.is_empty(), read.diagnostics.is_empty()) {
-                    (true, true) => return Err("there is no such zone in it".to_owned()),
-                    (true, false) => read.zones.push((*apex, None)),
-                    (false, _) => {}
-                }
-            }
-            Ok(read)
-        }
-    }
-}
-
-/// Reads the zones of a file in JSON.
-fn read_json(
-    file: &Path,
-    key: HashKey,
-    contexts: Option<&Contexts>,
-    surroundings: &dyn Surroundings,
-) -> Result<Read, String> {
-    let text = read(file, surroundings)?;
-    let loaded = zone::json::read(&text, key, contexts);
-    let files = vec![file.to_owned()];
-    let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
-    let mut diagnostics: Vec<Diagnostic> =
-        loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
-    let mut more = loaded.more;
-    let mut zones = Vec::with_capacity(loaded.zones.len());
-    for zone in loaded.zones {
-        diagnostics.extend(zone.built.findings.iter().map(|finding| excerpts.finding(finding, file)));
-        more += zone.built.more_findings;
-        if !zone.keys.is_empty() {
-            diagnostics.push(Diagnostic {
-                message: format!("{}: its keys are not used: it is served without signatures", zone.apex),
-                ..excerpts.at(None, file, Severity::Warning)
-            });
-        }
-        zones.push((zone.apex, zone.built.zone));
-    }
-    if more > 0 {
-        diagnostics.push(excerpts.untold(more, file));
-    }
-    Ok(Read { zones, files, diagnostics })
-}
-
-fn load(
-    wanted: Wanted,
-    key: HashKey,
-    old: Option<&Kept>,
-    surroundings: &dyn Surroundings,
-    problems: &mut Vec<Problem>,
-    found: &mut Vec<Diagnostic>,
-) -> Kept {
-    // Taken before reading: a file that changes meanwhile is read again.
-    let stamp = surroundings.stamp(&wanted.file);
-    let file = wanted.file.display();
-    let mut zones = Vec::new();
-    let mut files = Vec::new();
-    let mut failed: Vec<(NameBuf, String)> = Vec::new();
-    match read_zones(&wanted, key, surroundings) {
-        Ok(read) => {
-            found.extend(read.diagnostics);
-            let others = read.files.into_iter().skip(1);
-            let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
-            let all: Result<Vec<_>, _> =
-                std::iter::once(stamp.map(|stamp| (wanted.file.clone(), stamp))).chain(others).collect();
-            files = all.unwrap_or_default();
-            for (apex, zone) in read.zones {
-                match zone {
-                    Some(zone) => zones.push((apex, Some(Arc::new(zone)))),
-                    None => failed.push((apex, format!("\"{file}\" has mistakes"))),
-                }
-            }
-            if zones.is_empty() && failed.is_empty() {
-                let message = format!("there is no zone in \"{file}\", or none that can be read");
-                problems.push(Problem::warning(wanted.span, message));
-                files = Vec::new();
-            }
-        }
-        Err(why) => {
-            let why = format!("cannot read \"{file}\": {why}");
-            match &wanted.apex {
-                Some(apex) => failed.push((*apex, why)),
-                None => problems.push(Problem::warning(wanted.span, why)),
-            }
-        }
-    }
-    // What was served stays: zones that cannot be read, and all of a file that cannot.
-    let before = |apex: &NameBuf| {
-        let zones = old.map_or(&[][..], |old| &old.zones);
-        zones.iter().find(|(other, _)| other == apex).and_then(|(_, zone)| zone.clone())
-    };
-    let is_whole = failed.is_empty();
-    for (apex, why) in failed {
-        let old = before(&apex);
-        let instead = match &old {
-            Some(old) => format!("serial {} is still served", old.facts().serial),
-            None => "questions about it get SERVFAIL".to_owned(),
-        };
-        let message = format!("zone \"{apex}\" is not loaded: {why}; {instead}");
-        problems.push(Problem::warning(wanted.span, message));
-        zones.push((apex, old));
-    }
-    if files.is_empty()
-        && wanted.apex.is_none()
-        && let Some(old) = old
-    {
-        zones.extend(old.zones.iter().cloned());
-    }
-    Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones }
 }
 
 /// Zones of one set that are loaded, and the names of those that are not.
@@ -617,121 +180,13 @@ impl ZonePlans {
     }
 }
 
-impl ZonePlans {
-    /// Complains of ALIAS records that lead where nobody asks, and of those whose addresses are not signed.
-    fn check_aliases(
-        &self,
-        zones: &Zones,
-        set: Option<&str>,
-        settings: &Settings,
-        problems: &mut Vec<Problem>,
-    ) {
-        let has_aliases = |kept: &&Kept| {
-            let zones = kept.zones.iter().filter_map(|(_, zone)| zone.as_ref());
-            kept.wanted.set.as_deref() == set && zones.clone().any(|zone| zone.facts().aliases > 0)
-        };
-        let with_aliases: Vec<&Kept> = self.kept.iter().filter(has_aliases).collect();
-        if with_aliases.is_empty() {
-            return;
-        }
-        let mut named: BTreeMap<Vec<u8>, &ZoneSettings> = BTreeMap::new();
-        for zone in &settings.zones {
-            named.entry(folded(&zone.name.value)).or_insert(zone);
-        }
-        for kept in with_aliases {
-            let zones_of_file = kept.zones.iter().filter_map(|(_, zone)| zone.as_ref());
-            for zone in zones_of_file.filter(|zone| zone.facts().aliases > 0) {
-                let apex = zone.apex();
-                let targets = zone.alias_targets();
-                let ends = targets.iter().filter_map(|target| zones.end_of_alias(target.as_name()));
-                let first = ends.map(|end| end.as_name().to_folded().to_string()).min();
-                if let Some(end) = first.filter(|_| settings.alias.resolvers.is_empty()) {
-                    let message = format!(
-                        "zone \"{apex}\" has an ALIAS that leads to \"{end}\", which nobody resolves"
-                    );
-                    let problem = Problem::warning(kept.wanted.span, message);
-                    problems.push(
-                        problem.expected("\"alias.resolvers\", or the name of a zone that is served here"),
-                    );
-                }
-                let named = named.get(apex.to_folded().as_bytes());
-                let policy = named.and_then(|zone| zone.sign.as_ref()).or(kept.wanted.sign.as_ref());
-                if policy.is_some_and(|policy| policy.denial != Denial::Compact) {
-                    let message =
-                        format!("zone \"{apex}\" is signed, but the addresses of ALIAS records are not");
-                    let problem = Problem::warning(kept.wanted.span, message);
-                    problems.push(problem.expected("a signing policy with \"denial: compact\""));
-                }
-            }
-        }
-    }
-}
-
-/// Returns what the zones of a set answer beside their records.
-fn specials(
-    (settings, set): (&Settings, Option<&str>),
-    key: HashKey,
-    sets: &Sets,
-    (before, checks): (&Checks, &mut Checks),
-    loaded: &[Arc<Zone>],
-    problems: &mut Vec<Problem>,
-) -> Vec<(NameBuf, Specials)> {
-    let is_ours = |zone: &&ZoneSettings| {
-        zone.set.as_ref().map(|set| set.value.as_str()) == set
-            && !(zone.make.is_empty() && zone.choose.is_empty())
-    };
-    let ours: Vec<&ZoneSettings> = settings.zones.iter().filter(is_ours).collect();
-    if ours.is_empty() {
-        return Vec::new();
-    }
-    let signed = loaded.iter().filter(|zone| zone.facts().proof != Proof::None);
-    let signed: BTreeSet<Vec<u8>> = signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
-    let mut all = Vec::with_capacity(ours.len());
-    for zone in ours {
-        let apex = zone.name.value;
-        let is_signed = signed.contains(&folded(&apex));
-        let is_signed =
-            is_signed || zone.sign.as_ref().is_some_and(|policy| policy.denial != Denial::Compact);
-        if is_signed {
-            let message =
-                format!("zone \"{apex}\" is signed, but what \"make\" and \"choose\" answer is not");
-            let expected = "a zone without signatures, or one that the server signs with \"denial: compact\"";
-            problems.push(Problem::warning(zone.name.span, message).expected(expected));
-        }
-        let makers = zone.make.iter().map(|make| Maker {
-            prefix: make.prefix.as_str().into(),
-            networks: sets.addresses(std::iter::once(Term::Inline(make.networks.as_slice()))),
-            origin: make.origin,
-            ttl: ttl(make.ttl),
-        });
-        let choices = zone.choose.iter().map(|choice| {
-            let rtype = choice.rtype.value;
-            let alternatives = choice.alternatives.iter().map(|it| {
-                let named = it.sets.iter().map(|set| Term::Set(set.value.as_str()));
-                let inline = (!it.clients.is_empty()).then_some(Term::Inline(it.clients.as_slice()));
-                let has_clients = inline.is_some() || !it.sets.is_empty();
-                let clients = has_clients.then(|| sets.addresses(inline.into_iter().chain(named)));
-                let alternative = Alternative::new(rtype, ttl(choice.ttl), &it.data);
-                let health = choice.check.as_ref().map(|check| {
-                    checks.watch(before, (set, apex, choice.name.value, rtype), &it.data, check)
-                });
-                Alternative { clients, weight: it.weight, health, ..alternative }
-            });
-            let alternatives: Vec<Alternative> = alternatives.collect();
-            Choice::new(choice.name.value, rtype, alternatives)
-        });
-        let choices: Vec<Choice> = choices.collect();
-        all.push((apex, Specials::new(&key, makers.collect(), choices)));
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compile::Plans;
     use crate::load::load_text;
     use crate::load::tests::Memory;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn files_are_named_after_their_zones() {

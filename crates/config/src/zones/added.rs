@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::{HashKey, Name, NameBuf};
 
+use super::files::{Kept, Wanted, load};
 use super::plan::{plan, written};
-use super::{Kept, SignedHere, Wanted, ZonePlan, load};
+use super::{SignedHere, ZonePlan};
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
 use crate::lower::{Known, Lowering, named_file};

@@ -13,7 +13,8 @@ use wire::{Name, NameBuf};
 use zone::serial::SerialPolicy;
 use zone::{Zone, Zones};
 
-use super::{Kept, ZonePlans, folded};
+use super::ZonePlans;
+use super::files::{Kept, folded};
 use crate::compile::prefix_set;
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;

@@ -1,0 +1,259 @@
+//! The files that zones are wanted of: which there are, what is kept of them over a reload, and what is served when one cannot
+//! be used.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wire::{HashKey, NameBuf};
+use zone::Zone;
+use zone::json::Contexts;
+
+use super::check::{Checked, Read, check, is_json, read_json};
+use crate::diagnostic::{Diagnostic, Problem};
+use crate::load::Surroundings;
+use crate::lower::io_text;
+use crate::settings::{Settings, ZoneFormat, ZoneSettings};
+use crate::signing::SigningPolicy;
+use crate::source::Span;
+
+/// A file, the files that it includes, and the zones that came from them.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub(super) wanted: Wanted,
+    /// Every file that was read, and its stamp. Empty when the zones are older than their file.
+    pub(super) files: Vec<(PathBuf, u64)>,
+    pub(super) zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
+}
+
+impl Kept {
+    /// Returns whether this is what is wanted, and its files are as they were.
+    pub(super) fn is_current(&self, wanted: &Wanted, surroundings: &dyn Surroundings) -> bool {
+        let is_same =
+            |(path, stamp): &(PathBuf, u64)| surroundings.stamp(path).is_ok_and(|now| now == *stamp);
+        !self.files.is_empty()
+            && (&self.wanted.file, &self.wanted.contexts) == (&wanted.file, &wanted.contexts)
+            && self.files.iter().all(is_same)
+    }
+}
+
+/// What the configuration wants of a file.
+#[derive(Clone, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) file: PathBuf,
+    /// The zone; none if it wants all that there are.
+    pub(super) apex: Option<NameBuf>,
+    /// The set of zones that they are in.
+    pub(super) set: Option<String>,
+    /// Which records are taken.
+    pub(super) contexts: Option<Contexts>,
+    /// How the zones of a directory are signed.
+    pub(super) sign: Option<Arc<SigningPolicy>>,
+    /// What other servers may do with the zones of a directory.
+    pub(super) common: Option<Arc<ZoneSettings>>,
+    /// Where it says so.
+    pub(super) span: Span,
+}
+
+impl Wanted {
+    /// Returns what is the same before and after a reload.
+    pub(super) fn key(&self) -> (Option<String>, Option<Vec<u8>>, Option<PathBuf>) {
+        let apex = self.apex.as_ref().map(folded);
+        // A zone may move to another file.
+        let file = apex.is_none().then(|| self.file.clone());
+        (self.set.clone(), apex, file)
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        is_json(&self.file)
+    }
+}
+
+/// Returns a zone's name as it is looked for.
+pub(super) fn folded(apex: &NameBuf) -> Vec<u8> {
+    apex.as_name().to_folded().as_bytes().to_vec()
+}
+
+/// Returns every file that zones are wanted of.
+pub(super) fn wanted(
+    settings: &Settings,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Vec<Wanted> {
+    let mut all: Vec<Wanted> = settings
+        .zones
+        .iter()
+        .filter_map(|zone| {
+            let file = zone.file.as_ref()?;
+            Some(Wanted {
+                file: file.value.clone(),
+                apex: Some(zone.name.value),
+                set: zone.set.as_ref().map(|set| set.value.clone()),
+                contexts: None,
+                // The configuration says so at the zone.
+                sign: None,
+                common: None,
+                span: file.span,
+            })
+        })
+        .collect();
+    for directory in &settings.zone_directories {
+        let mut files = Vec::new();
+        if let Err(error) = walk(&directory.path.value, directory.format, 0, surroundings, &mut files) {
+            let why = io_text(&error);
+            let message = format!("cannot read \"{}\": {why}", directory.path.value.display());
+            problems.push(Problem::warning(directory.path.span, message));
+        }
+        files.sort();
+        for file in files {
+            let is_json = is_json(&file);
+            let apex = if is_json { None } else { Some(NameBuf::from_text(&name_of(&file))) };
+            let apex = match apex.transpose() {
+                Ok(apex) => apex,
+                Err(error) => {
+                    let message = format!("\"{}\" is not called like a zone: {error}", file.display());
+                    problems.push(Problem::warning(directory.path.span, message));
+                    continue;
+                }
+            };
+            let contexts = directory
+                .contexts
+                .as_ref()
+                .filter(|_| is_json)
+                .map(|allow| Contexts { allow: allow.clone(), matches_empty: directory.matches_empty });
+            let set = directory.set.as_ref().map(|set| set.value.clone());
+            let sign = directory.sign.as_ref().map(Arc::clone);
+            let common = directory.common.as_ref().map(Arc::clone);
+            all.push(Wanted { file, apex, set, contexts, sign, common, span: directory.path.span });
+        }
+    }
+    all
+}
+
+/// Directories that may be inside of one another: links can make a circle.
+const DEPTH_MAX: usize = 16;
+
+/// Finds the files of a directory and of those in it.
+fn walk(
+    directory: &Path,
+    format: ZoneFormat,
+    depth: usize,
+    surroundings: &dyn Surroundings,
+    files: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
+    for name in surroundings.list(directory)? {
+        let path = directory.join(&name);
+        let is_meant = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("zone") => Some(format != ZoneFormat::Json),
+            Some("json") => Some(format != ZoneFormat::Master),
+            _ => None,
+        };
+        match is_meant {
+            Some(true) => files.push(path),
+            Some(false) => {}
+            None if depth < DEPTH_MAX && !name.starts_with('.') => {
+                // What is no directory has nothing in it.
+                let _ = walk(&path, format, depth + 1, surroundings, files);
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
+pub fn name_of(file: &Path) -> String {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.strip_prefix("db.").unwrap_or(&name);
+    let name =
+        [".zone", ".json", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    name.to_owned()
+}
+
+fn read_zones(wanted: &Wanted, key: HashKey, surroundings: &dyn Surroundings) -> Result<Read, String> {
+    match &wanted.apex {
+        Some(apex) if !wanted.is_json() => {
+            let Checked { zone, diagnostics, files } =
+                check(apex.as_name(), &wanted.file, key, surroundings)?;
+            Ok(Read { zones: vec![(*apex, zone)], files, diagnostics })
+        }
+        apex => {
+            let mut read = read_json(&wanted.file, key, wanted.contexts.as_ref(), surroundings)?;
+            if let Some(apex) = apex {
+                read.zones.retain(|(other, _)| other == apex);
+                match (read.zones.is_empty(), read.diagnostics.is_empty()) {
+                    (true, true) => return Err("there is no such zone in it".to_owned()),
+                    (true, false) => read.zones.push((*apex, None)),
+                    (false, _) => {}
+                }
+            }
+            Ok(read)
+        }
+    }
+}
+
+pub(super) fn load(
+    wanted: Wanted,
+    key: HashKey,
+    old: Option<&Kept>,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+    found: &mut Vec<Diagnostic>,
+) -> Kept {
+    // Taken before reading: a file that changes meanwhile is read again.
+    let stamp = surroundings.stamp(&wanted.file);
+    let file = wanted.file.display();
+    let mut zones = Vec::new();
+    let mut files = Vec::new();
+    let mut failed: Vec<(NameBuf, String)> = Vec::new();
+    match read_zones(&wanted, key, surroundings) {
+        Ok(read) => {
+            found.extend(read.diagnostics);
+            let others = read.files.into_iter().skip(1);
+            let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
+            let all: Result<Vec<_>, _> =
+                std::iter::once(stamp.map(|stamp| (wanted.file.clone(), stamp))).chain(others).collect();
+            files = all.unwrap_or_default();
+            for (apex, zone) in read.zones {
+                match zone {
+                    Some(zone) => zones.push((apex, Some(Arc::new(zone)))),
+                    None => failed.push((apex, format!("\"{file}\" has mistakes"))),
+                }
+            }
+            if zones.is_empty() && failed.is_empty() {
+                let message = format!("there is no zone in \"{file}\", or none that can be read");
+                problems.push(Problem::warning(wanted.span, message));
+                files = Vec::new();
+            }
+        }
+        Err(why) => {
+            let why = format!("cannot read \"{file}\": {why}");
+            match &wanted.apex {
+                Some(apex) => failed.push((*apex, why)),
+                None => problems.push(Problem::warning(wanted.span, why)),
+            }
+        }
+    }
+    // What was served stays: zones that cannot be read, and all of a file that cannot.
+    let before = |apex: &NameBuf| {
+        let zones = old.map_or(&[][..], |old| &old.zones);
+        zones.iter().find(|(other, _)| other == apex).and_then(|(_, zone)| zone.clone())
+    };
+    let is_whole = failed.is_empty();
+    for (apex, why) in failed {
+        let old = before(&apex);
+        let instead = match &old {
+            Some(old) => format!("serial {} is still served", old.facts().serial),
+            None => "questions about it get SERVFAIL".to_owned(),
+        };
+        let message = format!("zone \"{apex}\" is not loaded: {why}; {instead}");
+        problems.push(Problem::warning(wanted.span, message));
+        zones.push((apex, old));
+    }
+    if files.is_empty()
+        && wanted.apex.is_none()
+        && let Some(old) = old
+    {
+        zones.extend(old.zones.iter().cloned());
+    }
+    Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones }
+}
