@@ -1,0 +1,92 @@
+//! Who is banned, as the configuration in use and the rate limit have it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use control::api;
+use engine::gate::bans::RateBans;
+use engine::gate::prefixes::Prefix;
+use tracing::info;
+
+use super::{Running, lock};
+use crate::run::devices::{BANNED_SHOWN_MAX, Banned};
+
+/// Who is banned, as the configuration in use has it.
+#[derive(Clone)]
+pub(super) struct LiveBans {
+    /// How many prefixes the configuration itself bans.
+    pub(super) configured: usize,
+    /// A set that is changed while the server runs.
+    pub(super) set: Option<Arc<sets::DynamicAddresses>>,
+    /// Those who kept on being over the rate limit.
+    pub(super) rate: Option<Arc<RateBans>>,
+    /// Who has no rate limit.
+    pub(super) exempt: Arc<[Prefix]>,
+}
+
+impl LiveBans {
+    pub(super) fn of(plans: &config::Plans, loaded: &config::Loaded) -> Self {
+        let gate = &plans.snapshot.gate;
+        let rate = gate.rate.as_ref().and_then(|rule| rule.ban.as_ref()).map(|(_, bans)| Arc::clone(bans));
+        Self {
+            configured: loaded.settings.deny.len(),
+            set: gate.banned_live.clone(),
+            rate,
+            exempt: loaded.settings.limits.rate.exempt.clone().into(),
+        }
+    }
+
+    /// Returns who is banned for the rate, and until when.
+    pub(super) fn for_rate(&self, now_ms: u64) -> impl Iterator<Item = (Prefix, u64)> {
+        self.rate.iter().flat_map(move |rate| rate.list(now_ms))
+    }
+}
+
+impl Running {
+    /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
+    /// rate limit. Called once a second.
+    pub(super) fn banned(&self, bans: &LiveBans) -> Banned {
+        let now_ms = self.started.elapsed().as_millis() as u64;
+        let prefixes = |prefix: &Prefix| (prefix.address(), prefix.bits());
+        let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
+        let mut known = lock(&self.banned);
+        for (prefix, end_ms) in for_rate.iter().filter(|(prefix, _)| !known.contains(prefix)) {
+            let seconds = end_ms.saturating_sub(now_ms).div_ceil(1000);
+            info!(%prefix, seconds, "banned for a time: it kept on being over the rate limit");
+        }
+        for prefix in known.iter().filter(|prefix| !for_rate.contains_key(prefix)) {
+            info!(%prefix, "not banned any more");
+        }
+        *known = for_rate.keys().copied().collect();
+        let from_set = bans.set.iter().flat_map(|set| set.list()).map(|(prefix, _)| prefix);
+        // Those without a limit are not banned with their neighbours.
+        let exempt = match known.is_empty() {
+            true => Vec::new(),
+            false => bans.exempt.iter().map(prefixes).collect(),
+        };
+        Banned { prefixes: from_set.chain(known.iter().map(prefixes)).collect(), exempt }
+    }
+
+    /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of those that end.
+    pub(super) fn ban_stats(&self, stats: &mut api::Stats) {
+        let bans = lock(&self.view).bans.clone();
+        let now_ms = self.started.elapsed().as_millis() as u64;
+        let of_set = bans.set.as_ref().map_or(0, |set| set.list().len() as u64);
+        let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
+        let counts = bans.rate.as_ref().map(|rate| rate.counts()).unwrap_or_default();
+        let numbers = [
+            ("configured", bans.configured as u64),
+            ("set", of_set),
+            ("rate", for_rate.len() as u64),
+            ("rate-begun", counts.begun),
+            ("rate-unplaced", counts.unplaced),
+        ];
+        stats.insert("bans".to_owned(), numbers.map(|(name, value)| (name.to_owned(), value)).into());
+        if !for_rate.is_empty() {
+            let left = |end_ms: u64| end_ms.saturating_sub(now_ms).div_ceil(1000);
+            let shown = for_rate.iter().take(BANNED_SHOWN_MAX);
+            let seconds = shown.map(|(prefix, end_ms)| (prefix.to_string(), left(*end_ms))).collect();
+            stats.insert("bans.seconds-left".to_owned(), seconds);
+        }
+    }
+}

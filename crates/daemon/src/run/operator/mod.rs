@@ -1,0 +1,353 @@
+//! What the running server does for its operator.
+
+mod bans;
+mod caches;
+mod files;
+mod numbers;
+mod reload;
+mod sets;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bans::LiveBans;
+use config::sets::Sets;
+use config::settings::Startup;
+use control::Operator;
+use control::api::{self, Request, Response};
+use engine::SnapshotCell;
+use engine::explain::Recorder;
+use engine::gate::prefixes::Prefix;
+use files::Seen;
+use jobs::Jobs;
+use jobs::alias::Follower;
+use jobs::health::Checker;
+use jobs::signing::Signing;
+use keeper::Keeper;
+use listen::TlsCell;
+use reload::report;
+use tokio::sync::{mpsc, watch};
+use tracing::error;
+
+use crate::explain::Prepared;
+use crate::inspect::Origin;
+use crate::log;
+use crate::run::caches::{Caches, Kept, by_name};
+use crate::run::chores::Orders;
+use crate::run::devices::Devices;
+use crate::run::worker::{Explaining, Face, Upstreams};
+use crate::run::{signing, zones};
+
+pub(crate) use caches::Which;
+pub(crate) use files::Watched;
+pub(super) use sets::report_sets;
+
+/// How long a query that is explained may wait for upstreams.
+const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server while it runs, as its operator sees it.
+pub(crate) struct Running {
+    origin: Origin,
+    /// The settings that only a new start changes, as they were at the start.
+    startup: Startup,
+    started: Instant,
+    /// Where it listens: never asked for answers.
+    addresses: Vec<SocketAddr>,
+    listeners: Vec<api::Listener>,
+    faces: Vec<Face>,
+    cell: Arc<SnapshotCell>,
+    /// Looks after zones.
+    keeper: Keeper,
+    /// How listeners speak TLS.
+    tls: Arc<TlsCell>,
+    upstreams: watch::Sender<Upstreams>,
+    knob: log::LevelKnob,
+    jobs: Jobs,
+    /// Signs zones.
+    signing: Arc<Signing>,
+    follower: Follower,
+    checker: Checker,
+    /// To the worker that explains queries.
+    explaining: mpsc::Sender<Explaining>,
+    /// Held while a reload or a dump is at work.
+    work: Mutex<Work>,
+    orders: Arc<Orders>,
+    /// Interfaces that are served past the kernel's network stack.
+    devices: Devices,
+    /// Held for a moment only.
+    view: Mutex<View>,
+    /// Who was banned for being over the rate limit at the last look.
+    banned: Mutex<BTreeSet<Prefix>>,
+    /// What the files looked like lately.
+    seen: Mutex<Seen>,
+}
+
+/// What a reload replaces and a dump reads.
+struct Work {
+    loaded: config::Loaded,
+    plans: config::Plans,
+    kept: Vec<Kept>,
+}
+
+/// What is shown of the configuration in use.
+struct View {
+    caches: Caches,
+    sets: Sets,
+    /// Who is banned while the server runs.
+    bans: LiveBans,
+    watched: Arc<Watched>,
+    generation: u64,
+    adopted: Instant,
+    is_last_reload_refused: bool,
+}
+
+/// What a running server is made of.
+pub(crate) struct Parts {
+    pub(crate) origin: Origin,
+    pub(crate) startup: Startup,
+    pub(crate) started: Instant,
+    pub(crate) listeners: Vec<api::Listener>,
+    pub(crate) faces: Vec<Face>,
+    pub(crate) cell: Arc<SnapshotCell>,
+    pub(crate) keeper: Keeper,
+    pub(crate) tls: Arc<TlsCell>,
+    pub(crate) upstreams: watch::Sender<Upstreams>,
+    pub(crate) knob: log::LevelKnob,
+    pub(crate) explaining: mpsc::Sender<Explaining>,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) plans: config::Plans,
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) loaded: config::Loaded,
+    pub(crate) watched: Arc<Watched>,
+    pub(crate) devices: Devices,
+    pub(crate) orders: Arc<Orders>,
+    pub(crate) jobs: Jobs,
+    pub(crate) signing: Arc<Signing>,
+    pub(crate) follower: Follower,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends the process, so a poisoned lock is never seen.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks what records lead to, as the plans say.
+fn begin_checks(checker: &Checker, plans: &config::Plans) {
+    if let Err(error) = checker.adopt(&plans.zones.checks.watched) {
+        error!(%error, "not everything can be checked: no thread for it");
+    }
+}
+
+impl Running {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            origin,
+            startup,
+            started,
+            listeners,
+            faces,
+            cell,
+            keeper,
+            tls,
+            upstreams,
+            knob,
+            explaining,
+            addresses,
+            plans,
+            kept,
+            jobs,
+            signing,
+            follower,
+            loaded,
+            watched,
+            devices,
+            orders,
+        } = parts;
+        let view = View {
+            caches: by_name(&plans),
+            sets: plans.sets.clone(),
+            bans: LiveBans::of(&plans, &loaded),
+            watched,
+            generation: 1,
+            adopted: Instant::now(),
+            is_last_reload_refused: false,
+        };
+        let checker = Checker::default();
+        begin_checks(&checker, &plans);
+        let work = Mutex::new(Work { loaded, plans, kept });
+        Self {
+            origin,
+            startup,
+            started,
+            addresses,
+            listeners,
+            faces,
+            cell,
+            keeper,
+            tls,
+            upstreams,
+            knob,
+            jobs,
+            signing,
+            follower,
+            checker,
+            explaining,
+            orders,
+            devices,
+            work,
+            view: Mutex::new(view),
+            banned: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Returns one line about the server, for systemd.
+    pub(crate) fn summary(&self) -> String {
+        let mut addresses: Vec<&str> = self.listeners.iter().map(|listener| listener.at.as_str()).collect();
+        addresses.dedup();
+        format!("answers on {}; configuration {}", addresses.join(", "), lock(&self.view).generation)
+    }
+
+    /// Returns what looks after zones.
+    pub(crate) const fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// Ends the jobs: what was told is still done.
+    pub(crate) fn stop_jobs(&self) {
+        self.signing.stop();
+        self.follower.stop();
+        self.checker.stop();
+        self.jobs.stop();
+    }
+
+    fn zone_add(&self, add: &api::ZoneAdd) -> Response {
+        let response = zones::add(&self.keeper, add);
+        if !matches!(&response, Response::ZonesChanged(changed) if changed.done > 0) {
+            return response;
+        }
+        let mut work = lock(&self.work);
+        if work.plans.zones.served.is_none() {
+            // Until now there was nothing that a policy could answer from.
+            work.loaded.settings.has_added_zones = true;
+            match signing::again(&work.loaded, &self.addresses, &work.plans) {
+                Ok(plans) => self.put(&mut work, plans),
+                Err(mistakes) => {
+                    report(&mistakes);
+                    return Response::error("zones were added, and are not answered from before a reload");
+                }
+            }
+        }
+        drop(work);
+        self.start_signing();
+        response
+    }
+
+    fn zone(&self, order: &api::ZoneOrder) -> Response {
+        if order.what == api::ZoneWhat::Reload {
+            // Files that have changed are read again; who has primaries asks them.
+            let reload = match self.refresh(None) {
+                Ok(reload) => reload,
+                Err(why) => return Response::error(why),
+            };
+            return match zones::refresh_named(&self.keeper, order.name.as_deref()) {
+                Ok(()) => Response::Reload(reload),
+                Err(why) => Response::error(why),
+            };
+        }
+        let mut response = zones::carry_out(&self.keeper, order);
+        if let Response::Zones(zones) = &mut response {
+            zones::add_checks(zones, &self.checker.states());
+        }
+        response
+    }
+
+    fn jobs(&self) -> Vec<api::Job> {
+        let jobs = self.jobs.schedules().into_iter().map(|state| api::Job {
+            name: state.name,
+            at: state.at,
+            time_zone: state.time_zone,
+            tasks: state.tasks,
+            next: state.next,
+            last: state.last,
+            is_running: state.is_running,
+            is_failed: matches!(state.outcome, Some(Err(_))),
+            outcome: state.outcome.map(|outcome| outcome.unwrap_or_else(|why| why)),
+            runs: state.runs,
+            skipped: state.skipped,
+        });
+        jobs.collect()
+    }
+
+    /// Has a worker take a query, and tells what happened to it.
+    fn explain(&self, asked: &api::Explain) -> Result<api::Explained, String> {
+        let plans = lock(&self.work).plans.clone();
+        let prepared = Prepared::new(asked, plans.listeners())?;
+        let recorder = Recorder::default();
+        let (reply, heard) = sync_channel(1);
+        let (query, client) = (prepared.query.clone(), prepared.client);
+        let job = Explaining { query, client, recorder: recorder.share(), reply };
+        self.explaining.blocking_send(job).map_err(|_| "the server is ending")?;
+        let reply = match heard.recv_timeout(EXPLANATION_PATIENCE) {
+            Ok(reply) => Some(reply),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => return Err("the query was not answered in time".to_owned()),
+        };
+        let trace = recorder.take();
+        if !trace.snapshot.as_ref().is_some_and(|snapshot| Arc::ptr_eq(snapshot, &plans.snapshot)) {
+            return Err("the configuration was replaced meanwhile; ask again".to_owned());
+        }
+        Ok(prepared.explained(&plans, &trace, reply.as_deref()))
+    }
+}
+
+impl Operator for Running {
+    fn begin(&self, request: &Request) -> Option<control::Parts> {
+        match request {
+            Request::Zone(order) if order.what == api::ZoneWhat::Print => {
+                Some(zones::print(&self.keeper, order))
+            }
+            _ => None,
+        }
+    }
+
+    fn carry_out(&self, request: Request) -> Response {
+        match request {
+            Request::Reload => Response::Reload(self.reload()),
+            Request::Status => Response::Status(self.status()),
+            Request::Stats => Response::Stats(self.stats()),
+            Request::Metrics => Response::Metrics(self.metrics()),
+            Request::CacheFlush(flush) => self.cache_flush(&flush),
+            Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
+            Request::CacheStats => Response::CacheStats(self.cache_stats()),
+            Request::Jobs => Response::Jobs(self.jobs()),
+            Request::Zone(order) => self.zone(&order),
+            Request::ZoneAdd(add) => self.zone_add(&add),
+            Request::ZoneRemove(names) => zones::remove(&self.keeper, &names.zones),
+            Request::ZoneLoad(load) => zones::load(&self.keeper, &load),
+            Request::SetReload(set) => {
+                self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
+            }
+            Request::SetList(set) => self.set_list(&set.name),
+            Request::SetAdd(change) => self.set_change(&change, true),
+            Request::SetRemove(change) => self.set_change(&change, false),
+            Request::JobRun(job) => match self.jobs.run_now(&job.name) {
+                Ok(()) => Response::Jobs(self.jobs()),
+                Err(why) => Response::error(why),
+            },
+            Request::ZoneKeys(asked) => signing::keys(&self.signing, &asked.zone),
+            Request::ZoneDsSeen(seen) => signing::ds_seen(&self.signing, &seen),
+            Request::ZoneRoll(roll) => signing::roll(&self.signing, &roll),
+            Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
+        }
+    }
+}
+
+/// Returns the seconds since 1970.
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
