@@ -1,0 +1,239 @@
+//! Zones that the operator adds and removes while the server runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::System;
+use config::zones::{Addition, Planner, SignedHere, ZonePlan, explain};
+use tracing::{info, warn};
+use wire::{Name, NameBuf};
+use zone::{Change, Zones};
+
+use crate::kept::{Kept, Origin, Taken, lock};
+use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
+
+/// How often the log says how far the zones that were added are.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// Zones that the operator added while the server ran.
+pub(crate) struct Added {
+    pub(crate) register: Register,
+    /// Plans them by what the configuration says.
+    pub(crate) planner: Option<Arc<Planner>>,
+    /// What they were planned as, by their names in lower case.
+    pub(crate) planned: BTreeMap<Vec<u8>, Addition>,
+}
+
+impl Shared {
+    /// Puts the zones in that the operator added; what the configuration has counts.
+    pub(crate) fn put_added(
+        &self,
+        added: &mut Added,
+        (before, zones): (&ByName, &mut ByName),
+        base: Option<&Zones>,
+        (begun, changed): (&mut Vec<Arc<Kept>>, &mut Vec<Arc<Kept>>),
+    ) {
+        let now = unix_seconds();
+        let count = added.register.zones().len();
+        let mut told = Instant::now();
+        let mut planned = BTreeMap::new();
+        for (number, (name, said)) in added.register.zones().iter().enumerate() {
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                info!(zones = number, of = count, "opening zones that were added");
+            }
+            let Ok((apex, _)) = Name::parse(name) else { continue };
+            let other = match zones.get(name) {
+                Some(_) => Some("the configuration"),
+                None if base.is_some_and(|base| base.at(apex).is_some()) => Some("a directory of zones"),
+                None => None,
+            };
+            if let Some(other) = other {
+                warn!(zone = %apex, "was added and is in {other}, which counts");
+                continue;
+            }
+            let was_signed = added.planned.get(name).is_some_and(|old| old.policy.is_some());
+            let plan = match self.plan_added(added, apex, said) {
+                Ok((plan, addition)) => {
+                    planned.insert(name.clone(), addition);
+                    plan
+                }
+                Err(why) => {
+                    tracing::error!(zone = %apex, "was added and cannot be served as it was: {why}");
+                    match before.get(name).filter(|old| old.origin == Origin::Added) {
+                        Some(old) => {
+                            zones.insert(name.clone(), Arc::clone(old));
+                            continue;
+                        }
+                        // It is ours, so it gets SERVFAIL.
+                        None => Arc::new(ZonePlan::nothing(apex)),
+                    }
+                }
+            };
+            if was_signed && !plan.signed.has_versions() {
+                self.signer.end(apex);
+            }
+            let kept = match before.get(name).filter(|old| old.origin == Origin::Added) {
+                Some(old) => {
+                    let was_secondary = old.is_secondary();
+                    if old.replan(&plan, self.key, now) == Taken::New {
+                        changed.push(Arc::clone(old));
+                    }
+                    if !was_secondary && old.is_secondary() {
+                        begun.push(Arc::clone(old));
+                    }
+                    Arc::clone(old)
+                }
+                None => {
+                    let kept = Arc::new(Kept::open(&plan, Origin::Added, self.key, &self.disk, now));
+                    begun.push(Arc::clone(&kept));
+                    kept
+                }
+            };
+            zones.insert(name.clone(), kept);
+        }
+        added.planned = planned;
+    }
+
+    /// Returns what is to become of a zone that the operator added.
+    fn plan_added(
+        &self,
+        added: &Added,
+        apex: Name<'_>,
+        said: &str,
+    ) -> Result<(Arc<ZonePlan>, Addition), String> {
+        let planner = added.planner.as_ref().ok_or("there is no configuration yet")?;
+        let old = added.planned.get(apex.to_folded().as_bytes());
+        let addition = planner.plan(apex, said, old, &System).map_err(|found| explain(&found))?;
+        for warning in &addition.warnings {
+            warn!(zone = %apex, "{}", warning.line());
+        }
+        let plan = match &addition.policy {
+            Some(policy) => {
+                let signed = SignedHere::Versions { last: self.signer.begin(apex, policy) };
+                Arc::new(ZonePlan { signed, ..ZonePlan::clone(&addition.plan) })
+            }
+            None => Arc::clone(&addition.plan),
+        };
+        Ok((plan, addition))
+    }
+
+    pub(crate) fn add(self: &Arc<Self>, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+        let mut added = lock(&self.adopting);
+        let base = lock(&self.common).base.clone();
+        let now = unix_seconds();
+        let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
+        let mut planned: BTreeMap<Vec<u8>, (Arc<ZonePlan>, Addition)> = BTreeMap::new();
+        for apex in apexes {
+            let name = folded(apex.as_name());
+            let is_free = match self.kept(apex.as_name()) {
+                Some(other) => Err(match &other.origin {
+                    Origin::Configured => format!("zone \"{apex}\" is in the configuration"),
+                    Origin::Added => format!("zone \"{apex}\" was added before"),
+                    Origin::Member { catalog, .. } => {
+                        format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
+                    }
+                }),
+                None if base.as_ref().is_some_and(|base| base.at(apex.as_name()).is_some()) => {
+                    Err(format!("zone \"{apex}\" is in a directory of zones"))
+                }
+                None if planned.contains_key(&name) => Err(format!("zone \"{apex}\" is there twice")),
+                None => Ok(()),
+            };
+            let plan = is_free.and_then(|()| self.plan_added(&added, apex.as_name(), said));
+            outcomes.push(plan.map(|(plan, addition)| {
+                let note = (!addition.warnings.is_empty()).then(|| explain(&addition.warnings));
+                planned.insert(name, (plan, addition));
+                note
+            }));
+        }
+        let new: Vec<NameBuf> = planned.values().map(|(plan, _)| plan.apex).collect();
+        if new.is_empty() {
+            return outcomes;
+        }
+        // What was kept of an earlier zone of the name is not this one's.
+        let stale = new
+            .iter()
+            .try_for_each(|apex| journal::Journal::new(Arc::clone(&self.disk), apex.as_name()).unlink());
+        let kept = stale.and_then(|()| self.disk.sync_names()).and_then(|()| added.register.add(&new, said));
+        if let Err(error) = kept {
+            tracing::error!(%error, "no zone is added: that cannot be kept");
+            new.iter().for_each(|apex| self.signer.end(apex.as_name()));
+            let refused = || format!("it cannot be kept: {error}");
+            return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
+        }
+        let mut begun = Vec::with_capacity(new.len());
+        for (name, (plan, addition)) in planned {
+            let kept = Arc::new(Kept::open(&plan, Origin::Added, self.key, &self.disk, now));
+            added.planned.insert(name.clone(), addition);
+            self.change(|zones| zones.insert(name, Arc::clone(&kept)));
+            begun.push(kept);
+        }
+        info!(zones = begun.len(), first = %new[0], "added by order of the operator");
+        self.publish_changes(begun.iter().map(|kept| kept.change()).collect());
+        self.follow(&begun);
+        for kept in &begun {
+            self.have_signed(kept);
+        }
+        self.produce_for(begun.iter());
+        outcomes
+    }
+
+    pub(crate) fn remove(self: &Arc<Self>, apexes: &[NameBuf]) -> Vec<Changed> {
+        let mut added = lock(&self.adopting);
+        let mut gone: BTreeMap<Vec<u8>, NameBuf> = BTreeMap::new();
+        let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
+        for apex in apexes {
+            let name = folded(apex.as_name());
+            outcomes.push(match self.kept(apex.as_name()) {
+                _ if added.register.zones().contains_key(&name) => {
+                    gone.insert(name, *apex);
+                    Ok(None)
+                }
+                Some(other) => Err(match &other.origin {
+                    Origin::Member { catalog, .. } => {
+                        format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
+                    }
+                    Origin::Configured | Origin::Added => {
+                        format!("zone \"{apex}\" is in the configuration: take it out there")
+                    }
+                }),
+                None => Err(format!("there is no zone \"{apex}\" that was added")),
+            });
+        }
+        let names: Vec<NameBuf> = gone.values().copied().collect();
+        if names.is_empty() {
+            return outcomes;
+        }
+        if let Err(error) = added.register.remove(&names) {
+            tracing::error!(%error, "no zone is removed: that cannot be kept");
+            let refused = || format!("that cannot be kept: {error}");
+            return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
+        }
+        let mut ended = Vec::with_capacity(gone.len());
+        for name in gone.keys() {
+            added.planned.remove(name);
+            let kept = self.change(|zones| match zones.get(name) {
+                // The configuration has one of the name, too.
+                Some(kept) if kept.origin != Origin::Added => None,
+                _ => zones.remove(name),
+            });
+            ended.extend(kept);
+        }
+        for kept in &ended {
+            kept.end();
+        }
+        info!(zones = ended.len(), first = %names[0], "removed by order of the operator");
+        self.publish_changes(ended.iter().map(|kept| Change::Remove(kept.apex)).collect());
+        for kept in &ended {
+            self.signer.end(kept.apex.as_name());
+            kept.unlink_files();
+        }
+        if let Err(error) = self.disk.sync_names() {
+            warn!(%error, "files of removed zones may come back after a loss of power");
+        }
+        self.produce_for(ended.iter());
+        outcomes
+    }
+}

@@ -1,0 +1,127 @@
+//! What is current becomes what is served; whoever has to do with it hears of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::authority::Authority;
+use zone::{Change, Zones};
+
+use crate::desk::Desk;
+use crate::kept::{Kept, lock};
+use crate::{Order, Shared, catalog, unix_seconds};
+
+impl Shared {
+    /// Makes catalogs anew if zones that came or went are listed in them.
+    pub(crate) fn produce_for<'k>(self: &Arc<Self>, mut zones: impl Iterator<Item = &'k Arc<Kept>>) {
+        if zones.any(|kept| kept.plan().member_of.is_some()) {
+            for catalog in catalog::produce_all(&self.all(), self.key, unix_seconds()) {
+                self.publish(&catalog);
+                self.tell(&catalog);
+            }
+        }
+    }
+
+    /// Looks after zones that come from other servers, from now on, and tells the secondaries of all.
+    pub(crate) fn follow(&self, begun: &[Arc<Kept>]) {
+        for kept in begun {
+            if kept.is_secondary() {
+                // Nobody hears it any more when the server ends.
+                let _ = self.orders.send(Order::Follow(Arc::clone(kept)));
+            }
+            // Whoever has an older version may have missed the word: RFC 1996 §4.8 has all of them told at a start.
+            if lock(&kept.served).is_some() {
+                self.tell(kept);
+            }
+        }
+    }
+
+    /// Makes what is current of a zone what is served, on all workers.
+    pub(crate) fn publish(self: &Arc<Self>, kept: &Kept) {
+        let mut live = lock(&self.live);
+        if let Some(zones) = &*live
+            && !kept.is_gone.load(Ordering::Relaxed)
+            && zones.at(kept.apex.as_name()).is_some()
+        {
+            let with = zones.with_all([kept.change()]);
+            *live = Some(Arc::new(with));
+        }
+        self.publish_live(&live);
+    }
+
+    /// Makes changes to what is served.
+    pub(crate) fn publish_changes(self: &Arc<Self>, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut live = lock(&self.live);
+        let none = || Arc::new(Zones::new(self.key, Vec::new()));
+        let with = live.as_ref().map_or_else(none, Arc::clone).with_all(changes);
+        *live = Some(Arc::new(with));
+        self.publish_live(&live);
+    }
+
+    /// Makes these the zones that are served; `base` has those of the configuration, with what they answer beside records.
+    pub(crate) fn publish_all(self: &Arc<Self>, kept: &[Arc<Kept>], base: Option<&Arc<Zones>>) {
+        let mut live = lock(&self.live);
+        *live = base.map(Arc::clone);
+        if live.is_none() && !kept.is_empty() {
+            *live = Some(Arc::new(Zones::new(self.key, Vec::new())));
+        }
+        if let Some(all) = &*live {
+            let differs = |kept: &&Arc<Kept>| {
+                let is_there = all.at(kept.apex.as_name()).map(|there| there.map(Arc::as_ptr));
+                is_there != Some(lock(&kept.served).as_ref().map(Arc::as_ptr))
+            };
+            let changes: Vec<Change> = kept.iter().filter(differs).map(|kept| kept.change()).collect();
+            if !changes.is_empty() {
+                let with = all.with_all(changes);
+                *live = Some(Arc::new(with));
+            }
+        }
+        self.publish_live(&live);
+    }
+
+    fn publish_live(self: &Arc<Self>, live: &Option<Arc<Zones>>) {
+        let authority = live.as_ref().map(|zones| {
+            let common = lock(&self.common);
+            Arc::new(Authority {
+                zones: Arc::clone(zones),
+                keys: common.keys.clone(),
+                keeper: Arc::new(Desk(Arc::clone(self))),
+                places: Arc::clone(&common.places),
+            })
+        });
+        self.cell.publish_authority(authority);
+    }
+
+    /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are told.
+    pub(crate) fn changed(self: &Arc<Self>, kept: &Arc<Kept>) {
+        if self.have_signed(kept) {
+            // It is served when it is signed.
+            return;
+        }
+        if kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer) {
+            self.settle_members(kept);
+        }
+        self.publish(kept);
+        self.tell(kept);
+    }
+
+    /// Has a zone signed, if it is one that is served signed. Returns whether it is.
+    pub(crate) fn have_signed(&self, kept: &Kept) -> bool {
+        if !kept.plan().signed.has_versions() {
+            return false;
+        }
+        let current = lock(&kept.current).zone.clone();
+        if let Some(current) = current {
+            self.signer.sign(kept.apex.as_name(), &current);
+        }
+        true
+    }
+
+    pub(crate) fn tell(&self, kept: &Arc<Kept>) {
+        if !kept.plan().notify.is_empty() {
+            let _ = self.orders.send(Order::Tell(Arc::clone(kept)));
+        }
+    }
+}

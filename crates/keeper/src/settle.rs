@@ -1,0 +1,214 @@
+//! Which zones there are: what the configuration, the operator and catalogs say, brought together.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use config::zones::ZonePlans;
+use engine::authority::Places;
+use tracing::{info, warn};
+use wire::Name;
+use zone::{Change, Zones};
+
+use crate::added::Added;
+use crate::kept::{Kept, Origin, Taken, lock};
+use crate::{ByName, Shared, catalog, folded, unix_seconds};
+
+impl Shared {
+    pub(crate) fn adopt(self: &Arc<Self>, plans: &ZonePlans) {
+        let mut added = lock(&self.adopting);
+        added.planner = plans.planner.as_ref().map(Arc::clone);
+        {
+            let mut common = lock(&self.common);
+            common.keys = plans.keys.clone();
+            common.plans = Arc::clone(&plans.plans);
+            common.base = plans.signed.clone();
+            if let Some(limits) = plans.transfers {
+                common.places =
+                    Arc::new(Places::new(limits.outgoing_max.into(), limits.outgoing_client_max.into()));
+                common.octets_max = limits.octets_max;
+                let incoming_max = usize::from(limits.incoming_max);
+                if incoming_max > common.incoming_max {
+                    self.incoming.add_permits(incoming_max - common.incoming_max);
+                } else {
+                    self.incoming.forget_permits(common.incoming_max - incoming_max);
+                }
+                common.incoming_max = incoming_max;
+            }
+        }
+        self.settle(&mut added);
+    }
+
+    /// Brings the set of zones to what the configuration, catalogs and the operator say.
+    pub(crate) fn settle(self: &Arc<Self>, added: &mut Added) {
+        let now = unix_seconds();
+        let (plans, base) = {
+            let common = lock(&self.common);
+            (Arc::clone(&common.plans), common.base.clone())
+        };
+        let before = self.zones.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut zones = ByName::new();
+        let mut begun: Vec<Arc<Kept>> = Vec::new();
+        let mut changed: Vec<Arc<Kept>> = Vec::new();
+        for plan in &*plans {
+            let name = folded(plan.apex.as_name());
+            if zones.contains_key(&name) {
+                continue;
+            }
+            let plan = Arc::new(plan.clone());
+            let old = before.get(&name).filter(|old| old.origin == Origin::Configured);
+            let kept = match old {
+                Some(old) => {
+                    let was_secondary = old.is_secondary();
+                    if old.replan(&plan, self.key, now) == Taken::New {
+                        changed.push(Arc::clone(old));
+                    }
+                    if !was_secondary && old.is_secondary() {
+                        begun.push(Arc::clone(old));
+                    }
+                    Arc::clone(old)
+                }
+                None => {
+                    let kept = Arc::new(Kept::open(&plan, Origin::Configured, self.key, &self.disk, now));
+                    begun.push(Arc::clone(&kept));
+                    kept
+                }
+            };
+            zones.insert(name, kept);
+        }
+        self.put_added(added, (&before, &mut zones), base.as_deref(), (&mut begun, &mut changed));
+        for catalog in consumers(zones.values()) {
+            for member in catalog::members_of(&catalog).iter() {
+                let name = folded(member.zone.as_name());
+                let other = zones.get(&name).map(Arc::clone);
+                if !self.is_free_for(member.zone.as_name(), other.as_deref(), base.as_deref()) {
+                    continue;
+                }
+                let plan = Arc::new(catalog::plan_of(member, &catalog.plan()));
+                let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
+                let old = before.get(&name);
+                if let Some(old) = old.filter(|old| old.origin == origin) {
+                    *lock(&old.plan) = plan;
+                    zones.insert(name, Arc::clone(old));
+                    continue;
+                }
+                // RFC 9432 §5.4: another label for the same zone begins it anew.
+                if let Some(old) = old.filter(|old| old.origin.is_member_of(&catalog.apex)) {
+                    old.remove_files();
+                }
+                let kept = Arc::new(Kept::open(&plan, origin, self.key, &self.disk, now));
+                info!(zone = %kept.apex, "is a new member of a catalog");
+                begun.push(Arc::clone(&kept));
+                zones.insert(name, kept);
+            }
+        }
+        for (name, old) in &before {
+            if !zones.get(name).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
+                old.end();
+                if !zones.contains_key(name) {
+                    self.forget(old);
+                }
+            }
+        }
+        drop(before);
+        let all: Vec<Arc<Kept>> = zones.values().map(Arc::clone).collect();
+        changed.extend(catalog::produce_all(&all, self.key, now));
+        let old = self.change(|current| std::mem::replace(current, zones));
+        drop(old);
+        self.publish_all(&all, base.as_ref());
+        self.follow(&begun);
+        // Whoever signs knows what is signed already.
+        for kept in &all {
+            self.have_signed(kept);
+        }
+        for kept in changed.iter().filter(|kept| !kept.plan().signed.has_versions()) {
+            self.tell(kept);
+        }
+    }
+
+    /// Returns whether a catalog may have a zone of this name; says why not.
+    pub(crate) fn is_free_for(&self, apex: Name<'_>, other: Option<&Kept>, base: Option<&Zones>) -> bool {
+        match other {
+            Some(other) => {
+                match other.origin {
+                    Origin::Configured => {
+                        warn!(zone = %other.apex, "is in a catalog and in the configuration, which counts");
+                    }
+                    Origin::Added => warn!(zone = %other.apex, "is in a catalog and was added, which counts"),
+                    Origin::Member { .. } => {}
+                }
+                false
+            }
+            None if base.is_some_and(|base| base.at(apex).is_some()) => {
+                warn!(zone = %apex, "is in a catalog and in a directory of zones, which counts");
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Forgets what was kept of a zone that is no member of its catalog any more.
+    fn forget(&self, gone: &Kept) {
+        if matches!(gone.origin, Origin::Member { .. }) {
+            info!(zone = %gone.apex, "is no member of its catalog any more and is removed");
+            gone.remove_files();
+        }
+    }
+
+    /// Brings the members of a catalog to what its new version says; other zones are not touched.
+    pub(crate) fn settle_members(self: &Arc<Self>, catalog: &Arc<Kept>) {
+        let mut added = lock(&self.adopting);
+        if consumers(self.all().iter()).len() > 1 {
+            // A zone that one of them gives up another may have.
+            self.settle(&mut added);
+            return;
+        }
+        let (now, base) = (unix_seconds(), lock(&self.common).base.clone());
+        let members = catalog::members_of(catalog);
+        let wanted: BTreeMap<&[u8], &[u8]> =
+            members.iter().map(|member| (member.zone.as_name().as_bytes(), &*member.id)).collect();
+        let is_wanted = |kept: &Kept| {
+            let id = wanted.get(kept.apex.as_name().to_folded().as_bytes());
+            matches!((&kept.origin, id), (Origin::Member { id, .. }, Some(wanted)) if id == wanted)
+        };
+        let gone: Vec<Arc<Kept>> = self
+            .all()
+            .into_iter()
+            .filter(|kept| kept.origin.is_member_of(&catalog.apex) && !is_wanted(kept))
+            .collect();
+        let mut changes: Vec<Change> = Vec::new();
+        for kept in &gone {
+            self.change(|zones| zones.remove(&folded(kept.apex.as_name())));
+            kept.end();
+            self.forget(kept);
+            changes.push(Change::Remove(kept.apex));
+        }
+        let template = catalog.plan();
+        let mut begun = Vec::new();
+        for member in members.iter() {
+            let other = self.kept(member.zone.as_name());
+            if other.as_ref().is_some_and(|other| other.origin.is_member_of(&catalog.apex))
+                || !self.is_free_for(member.zone.as_name(), other.as_deref(), base.as_deref())
+            {
+                continue;
+            }
+            let plan = Arc::new(catalog::plan_of(member, &template));
+            let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
+            let kept = Arc::new(Kept::open(&plan, origin, self.key, &self.disk, now));
+            info!(zone = %kept.apex, "is a new member of a catalog");
+            self.change(|zones| zones.insert(folded(kept.apex.as_name()), Arc::clone(&kept)));
+            changes.push(kept.change());
+            begun.push(kept);
+        }
+        self.publish_changes(changes);
+        self.follow(&begun);
+        for kept in &begun {
+            self.have_signed(kept);
+        }
+    }
+}
+
+fn consumers<'k>(zones: impl Iterator<Item = &'k Arc<Kept>>) -> Vec<Arc<Kept>> {
+    let consumes =
+        |kept: &&Arc<Kept>| kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer);
+    zones.filter(consumes).map(Arc::clone).collect()
+}
