@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use keeper::disk::Disk;
 use keeper::journal::{Journal, file_name};
 use tsig::{Algorithm, Key, Keys};
+use wire::serial::{SerialPolicy, is_newer};
 use wire::{HashKey, Message, NameBuf, Rtype, Ttl};
 use zone::Zone;
 use zone::difference::{Difference, build};
 use zone::incoming::{Incoming, Received};
 use zone::rows::{Row, Rows};
-use zone::serial::{SerialPolicy, is_newer};
 use zone::update::update as carry_out;
 
 const KEY: HashKey = HashKey::new([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dnssec::rollover::Announce;
-use dnssec::tree::SerialPolicy;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, ZonemdHash};
+use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf};
 use zone::{Change, Zone, Zones};
 

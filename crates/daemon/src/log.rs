@@ -157,8 +157,8 @@ fn severity(level: Level) -> Option<(&'static str, u8)> {
 
 /// Writes `YYYY-MM-DDTHH:MM:SS` (proleptic Gregorian calendar, UTC).
 fn write_date(out: &mut impl fmt::Write, unix_seconds: u64) -> fmt::Result {
-    let (days, of_day) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    let (year, month, day) = wire::text::date_of(days);
+    let of_day = unix_seconds % 86_400;
+    let (year, month, day) = wire::calendar::date_at(unix_seconds);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }

@@ -30,7 +30,7 @@ pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY};
 pub use ds::{Ds, write_delete_cdnskey, write_delete_cds};
 pub use nsec3::{Nsec3Hash, Nsec3Parameters};
 pub use rrset::Rrset;
-pub use rrsig::{Rrsig, is_before};
+pub use rrsig::Rrsig;
 pub use secret::{KeySize, SecretKey, Unusable};
 pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsignable, Validity, flags_of};
 pub use times::{parse_compact, parse_rfc3339, write_compact};

@@ -1,5 +1,6 @@
 //! The data of RRSIG records (RFC 4034 §3).
 
+use wire::serial::is_newer;
 use wire::{Name, Rtype};
 
 use crate::algorithm::Algorithm;
@@ -25,11 +26,6 @@ pub struct Rrsig<'a> {
     pub signer: Name<'a>,
     /// The signature.
     pub signature: &'a [u8],
-}
-
-/// Returns whether one time is before another, modulo 2^32 (RFC 1982, RFC 4034 §3.1.5).
-pub const fn is_before(a: u32, b: u32) -> bool {
-    (b.wrapping_sub(a) as i32) > 0
 }
 
 impl<'a> Rrsig<'a> {
@@ -72,6 +68,6 @@ impl<'a> Rrsig<'a> {
 
     /// Returns the seconds that remain at `now`; 0 if it has expired.
     pub const fn remaining(&self, now: u32) -> u32 {
-        if is_before(now, self.expiration) { self.expiration.wrapping_sub(now) } else { 0 }
+        if is_newer(self.expiration, now) { self.expiration.wrapping_sub(now) } else { 0 }
     }
 }

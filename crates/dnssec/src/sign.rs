@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use wire::serial::is_newer;
 use wire::{Name, NameBuf, Rtype};
 
 use crate::algorithm::{Algorithm, DigestType};
@@ -13,7 +14,7 @@ use crate::dnskey::{Dnskey, ENTRY_POINT, ZONE_KEY};
 use crate::ds::{Ds, write_delete_cdnskey, write_delete_cds};
 use crate::nsec3::{Nsec3Hash, Nsec3Parameters, owner_of};
 use crate::rrset::{Rrset, signed_labels};
-use crate::rrsig::{Rrsig, is_before};
+use crate::rrsig::Rrsig;
 use crate::secret::{SecretKey, Unusable};
 use crate::tree::{Node, Set, Standing, Tree};
 use crate::zonemd::{ZonemdHash, ZonemdScheme, zonemd_digest};
@@ -146,7 +147,7 @@ impl Signed {
 
     fn note(&mut self, expiration: Option<u32>) {
         self.first_expiration = match (self.first_expiration, expiration) {
-            (Some(a), Some(b)) => Some(if is_before(a, b) { a } else { b }),
+            (Some(a), Some(b)) => Some(if is_newer(b, a) { a } else { b }),
             (a, b) => a.or(b),
         };
     }
@@ -410,8 +411,8 @@ impl Signer<'_> {
                         && rrsig.signer == apex
                         && rrsig.labels == labels
                         && rrsig.original_ttl == set.ttl
-                        && !is_before(self.validity.now, rrsig.inception)
-                        && is_before(self.validity.keep_after, rrsig.expiration)
+                        && !is_newer(rrsig.inception, self.validity.now)
+                        && is_newer(rrsig.expiration, self.validity.keep_after)
                 })
             };
             if let Some(kept) = before.iter().find(|signature| is_kept(signature)) {

@@ -50,15 +50,15 @@ fn seconds(year: u32, month: u32, day: u32, [hour, minute, second]: [u64; 3]) ->
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let days = u64::from(wire::text::days_since_1970(year, month, day)?);
+    let days = u64::from(wire::calendar::existing_day(year, month, day)?);
     Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 /// Returns year, month, day, hour, minute, second.
 fn parts(time: u64) -> [u64; 6] {
-    let (year, month, day) = wire::text::date_of(time / 86_400);
+    let (year, month, day) = wire::calendar::date_at(time);
     let seconds = time % 86_400;
-    [year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60]
+    [year as u64, month.into(), day.into(), seconds / 3600, seconds / 60 % 60, seconds % 60]
 }
 
 /// Writes `YYYYMMDDHHmmSS`.

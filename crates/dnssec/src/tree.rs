@@ -418,65 +418,9 @@ impl<'a> Soa<'a> {
     }
 }
 
-/// How a zone's serial goes on when the server changes the zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SerialPolicy {
-    /// It stays what it is.
-    Keep,
-    /// By one.
-    #[default]
-    Increment,
-    /// Seconds since 1970.
-    UnixTime,
-    /// `YYYYMMDDnn`.
-    Date,
-}
-
-impl SerialPolicy {
-    /// Returns the serial after `serial`. One that the policy would turn back goes on by one instead (RFC 1982).
-    pub fn next(self, serial: u32, now: u64) -> u32 {
-        let wanted = match self {
-            Self::Keep => return serial,
-            Self::Increment => return after(serial),
-            Self::UnixTime => now as u32,
-            Self::Date => {
-                let text = crate::times::write_compact(now);
-                text.get(..8).and_then(|day| day.parse::<u32>().ok()).map_or(0, |day| day.wrapping_mul(100))
-            }
-        };
-        if crate::rrsig::is_before(serial, wanted) { wanted } else { after(serial) }
-    }
-}
-
-/// Returns the serial after this one; 0 is left out, because some take it for none.
-fn after(serial: u32) -> u32 {
-    match serial.wrapping_add(1) {
-        0 => 1,
-        next => next,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn serials_go_on_by_their_policy() {
-        let now = 1_795_207_500; // 2026-11-20.
-        for (policy, serial, expect) in [
-            (SerialPolicy::Keep, 7, 7),
-            (SerialPolicy::Increment, 7, 8),
-            (SerialPolicy::Increment, u32::MAX, 1),
-            (SerialPolicy::UnixTime, 7, now as u32),
-            (SerialPolicy::UnixTime, now as u32, now as u32 + 1),
-            (SerialPolicy::UnixTime, 2_026_112_000, 2_026_112_001),
-            (SerialPolicy::Date, 7, 2_026_112_000),
-            (SerialPolicy::Date, 2_026_112_000, 2_026_112_001),
-            (SerialPolicy::Date, 2_026_111_999, 2_026_112_000),
-        ] {
-            assert_eq!(policy.next(serial, now), expect, "{policy:?} {serial}");
-        }
-    }
 
     #[test]
     fn names_below_cuts_and_dnames_are_hidden() {

@@ -5,11 +5,12 @@ use std::fmt;
 
 use aws_lc_rs::signature as lc;
 use wire::Name;
+use wire::serial::is_newer;
 
 use crate::algorithm::Algorithm;
 use crate::dnskey::{Dnskey, RsaParts};
 use crate::rrset::{Rrset, signed_labels};
-use crate::rrsig::{Rrsig, is_before};
+use crate::rrsig::Rrsig;
 
 /// Signatures that are checked for one RRset, so that an RRset with many wrong ones costs little.
 pub const SIGNATURES_MAX: u32 = 8;
@@ -212,11 +213,11 @@ pub fn verify_rrset<'d>(
             continue;
         }
         // RFC 4034 §3.1.5: both ends belong to the time it is good for.
-        if is_before(now, rrsig.inception) {
+        if is_newer(rrsig.inception, now) {
             note(Bogus::NotYetValid);
             continue;
         }
-        if is_before(rrsig.expiration, now) {
+        if is_newer(now, rrsig.expiration) {
             note(Bogus::Expired);
             continue;
         }

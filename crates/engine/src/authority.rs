@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tsig::{Keys, Signer};
 use wire::message::Message;
+use wire::serial::{SerialPolicy, is_newer};
 use wire::{Class, EdeCode, Flags, Header, Name, NameBuf, Opcode, OptionCode, Query, Rcode, Rtype, Writer};
 use zone::difference::serial_of;
 use zone::outgoing::Kind;
-use zone::serial::{SerialPolicy, is_newer};
 use zone::{Difference, Outgoing, Zones};
 
 use crate::client::{Client, Transport};

@@ -16,12 +16,12 @@ use tokio::net::{TcpSocket, UdpSocket};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tsig::{Broken, Key, Verifier};
+use wire::serial::is_newer;
 use wire::{
     Class, Flags, Header, Message, Name, Opcode, OptionCode, Question, Rcode, Rtype, Section, Ttl, Writer,
 };
 use zone::difference::serial_of;
 use zone::incoming::{Fault, Incoming, Received};
-use zone::serial::is_newer;
 
 use crate::secure::{self, Secure};
 

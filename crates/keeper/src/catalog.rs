@@ -5,9 +5,9 @@ use std::sync::Arc;
 use config::settings::CatalogWord;
 use config::zones::ZonePlan;
 use wire::HashKey;
+use wire::serial::SerialPolicy;
 use zone::Difference;
 use zone::catalog::{Member, members, produce};
-use zone::serial::SerialPolicy;
 
 use crate::kept::{Kept, Origin, lock};
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use config::zones::{SignedHere, ZonePlan};
 use engine::authority::Scope;
 use tokio::sync::Notify;
+use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
-use zone::serial::is_newer;
 use zone::update::{Updated, update};
 use zone::{Change, Difference, Zone};
 

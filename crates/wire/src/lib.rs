@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod canonical;
 pub mod edns;
 pub mod hash;
@@ -15,6 +16,7 @@ pub mod query;
 pub mod rdata;
 pub mod reply;
 pub mod rtypes;
+pub mod serial;
 pub mod text;
 pub mod write;
 

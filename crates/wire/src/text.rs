@@ -396,37 +396,6 @@ fn push_escaped(name: &mut NameBuf, token: &Token<'_>) -> Result<bool, TextError
     Ok(is_absolute)
 }
 
-/// Returns the days from 1970-01-01 to a date, which must exist and not be earlier. Years have up to four digits.
-pub fn days_since_1970(year: u32, month: u32, day: u32) -> Option<u32> {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days_in_month = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1970..=9999).contains(&year) || !(1..=days_in_month).contains(&day) {
-        return None;
-    }
-    // Days since 0000-03-01, so that the leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    Some(365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468)
-}
-
-/// Returns year, month and day of a day counted from 1970-01-01 (proleptic Gregorian calendar).
-pub const fn date_of(days_since_1970: u64) -> (u64, u64, u64) {
-    // Days since 0000-03-01, so that the leap day is the last of its year; eras of 400 years have 146,097 days.
-    let days = days_since_1970 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + if month <= 2 { 1 } else { 0 }, month, day)
-}
-
 /// Reads seconds, plain or with the units `s`, `m`, `h`, `d`, `w` (`1h30m`).
 pub fn parse_period(text: &str) -> Option<u32> {
     let mut total: u32 = 0;

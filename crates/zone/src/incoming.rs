@@ -7,8 +7,8 @@ use wire::{Class, HashKey, Message, Name, NameBuf, Rcode, Record, Rtype, Section
 use crate::build::Builder;
 use crate::difference::{Difference, Misfit, judged, push, serial_of};
 use crate::rows::{Row, Rows};
-use crate::serial::is_newer;
 use crate::zone::Zone;
+use wire::serial::is_newer;
 
 /// What a transfer came to.
 pub enum Received {

@@ -11,7 +11,6 @@ pub mod json;
 pub mod master;
 pub mod outgoing;
 pub mod rows;
-pub mod serial;
 pub mod update;
 
 mod alias;

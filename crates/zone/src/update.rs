@@ -13,8 +13,8 @@ use wire::{Class, HashKey, Message, Name, NameBuf, Rcode, Rtype, Section, Ttl};
 
 use crate::difference::{Difference, serial_of, with_serial};
 use crate::rows::{Row, Rows, identity};
-use crate::serial::{SerialPolicy, is_newer};
 use crate::zone::Zone;
+use wire::serial::{SerialPolicy, is_newer};
 
 /// Records that an update may carry, so that one message cannot hold the zone for long.
 const RECORDS_MAX: usize = 10_000;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::serial::SerialPolicy;
 use wire::{
     Class, Flags, HashKey, Header, Name, NameBuf, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer,
 };
@@ -9,7 +10,6 @@ use zone::catalog::{BadCatalog, members, produce};
 use zone::difference::{Difference, Misfit};
 use zone::incoming::{Fault, Incoming, Received};
 use zone::master::NoIncludes;
-use zone::serial::SerialPolicy;
 use zone::update::update;
 use zone::{Outgoing, Zone, load};
 

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use dnssec::rollover::Announce;
-use dnssec::tree::SerialPolicy;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
 
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::schema::Value;
-use crate::settings::{
-    CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord,
-};
+use crate::settings::{CdsDigestWord, CdsWord, DenialWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 use crate::signing::SigningPolicy;
 use crate::source::At;
 use crate::suggest::{nearest, one_of};
@@ -79,11 +76,7 @@ impl Lowering<'_> {
             ZonemdWord::Sha384 => Some(ZonemdHash::SHA384),
             ZonemdWord::Sha512 => Some(ZonemdHash::SHA512),
         };
-        let serial = match self.word(section, "serial", SigningSerialWord::parse) {
-            SigningSerialWord::Increment => SerialPolicy::Increment,
-            SigningSerialWord::Unixtime => SerialPolicy::UnixTime,
-            SigningSerialWord::Dateserial => SerialPolicy::Date,
-        };
+        let serial = self.word(section, "serial", SerialWord::parse).policy();
         let parent = self.list(section, "parent", |_, value, scalar| match *value {
             Value::Socket { port, .. } => values::socket_address(&scalar.text, port),
             ref other => super::read::unreachable_kind(other),

@@ -4,9 +4,7 @@ use super::{
     Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, text, unset, whole,
     whole_or, word,
 };
-use crate::settings::{
-    CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord,
-};
+use crate::settings::{CdsDigestWord, CdsWord, DenialWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -178,7 +176,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "signing.*.serial",
-        word(SigningSerialWord::WORDS),
+        word(SerialWord::WORDS),
         "increment",
         "it is always right",
         "How the serial goes on when the server changes the zone. A serial in the file that is ahead counts.",

@@ -60,7 +60,7 @@ pub use log::{LogFormat, LogLevel};
 pub use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
-pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSerialWord, ZonemdWord};
+pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
 pub use startup::{NeedsRestart, Startup, diff};
 pub use transfers::{
     AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,

@@ -65,15 +65,3 @@ words! {
         Sha512 = "sha512",
     }
 }
-
-words! {
-    /// How the serial of a signed zone goes on.
-    SigningSerialWord {
-        /// By one.
-        Increment = "increment",
-        /// Seconds since 1970.
-        Unixtime = "unixtime",
-        /// The date and two digits.
-        Dateserial = "dateserial",
-    }
-}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wire::serial::SerialPolicy;
 use wire::{NameBuf, Rtype};
 
 use super::{GrantSettings, RemoteSettings, UpdateSettings};
@@ -143,6 +144,17 @@ words! {
         Unixtime = "unixtime",
         /// The date and two digits.
         Dateserial = "dateserial",
+    }
+}
+
+impl SerialWord {
+    /// Returns the policy.
+    pub const fn policy(self) -> SerialPolicy {
+        match self {
+            Self::Increment => SerialPolicy::Increment,
+            Self::Unixtime => SerialPolicy::Unixtime,
+            Self::Dateserial => SerialPolicy::Dateserial,
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_na
 use fetch::transfer::Remote;
 use tsig::Keys;
 use wire::{Name, NameBuf};
-use zone::serial::SerialPolicy;
 use zone::{Zone, Zones};
 
 use super::ZonePlans;
@@ -20,8 +19,7 @@ use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
-    CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, SerialWord, Settings,
-    ZoneSettings,
+    CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneSettings,
 };
 use crate::signing::{SigningPlans, Wanted};
 use crate::source::At;
@@ -265,11 +263,7 @@ pub(super) fn plan(
         transfer: zone.transfer.iter().map(|at| grant(&at.value)).collect(),
         notify: believed.chain(zone.notify_from.iter().map(|at| grant(&at.value))).collect(),
         update: update.collect(),
-        serial: match zone.serial {
-            SerialWord::Increment => SerialPolicy::Increment,
-            SerialWord::Unixtime => SerialPolicy::Unixtime,
-            SerialWord::Dateserial => SerialPolicy::Dateserial,
-        },
+        serial: zone.serial.policy(),
     };
     ZonePlan {
         apex,

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dnssec::keys::ZoneKey;
-use dnssec::tree::{SerialPolicy, Tree};
+use dnssec::tree::Tree;
 use dnssec::{Algorithm, Denial, KeyUse, Nsec3Parameters, Signer, SigningKey, Validity, ZonemdVerdict};
 use jobs::signing::{self, KeyStore, Overwrites};
 use wire::Name;
+use wire::serial::SerialPolicy;
 use zone::Zone;
 
 use super::{human_of, read};
@@ -184,13 +185,15 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
     let mut tree = tree_of(&zone, apex.as_name());
     drop(zone);
     let policy = match args.serial {
-        SerialWord::Keep => SerialPolicy::Keep,
-        SerialWord::Increment => SerialPolicy::Increment,
-        SerialWord::Unixtime => SerialPolicy::UnixTime,
-        SerialWord::Date => SerialPolicy::Date,
+        SerialWord::Keep => None,
+        SerialWord::Increment => Some(SerialPolicy::Increment),
+        SerialWord::Unixtime => Some(SerialPolicy::Unixtime),
+        SerialWord::Date => Some(SerialPolicy::Dateserial),
     };
-    if let Some(serial) = tree.soa().map(|(soa, _)| policy.next(soa.serial(), now)) {
-        tree.set_serial(serial);
+    if let Some(policy) = policy
+        && let Some((soa, _)) = tree.soa()
+    {
+        tree.set_serial(policy.next(soa.serial(), now));
     }
     let threads = args.threads.unwrap_or_else(|| sys::allowed_cores().len()).max(1);
     let told = |done: usize| {

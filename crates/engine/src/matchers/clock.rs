@@ -4,6 +4,8 @@
 //!
 //! When that clock is put forward or back is worked out when the configuration is loaded.
 
+use wire::calendar::date_of;
+
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 /// Minutes of a day.
@@ -32,7 +34,7 @@ impl Window {
     fn is_on(&self, day: i64) -> bool {
         // 1970-01-01 was a Thursday.
         let weekday = (day + 3).rem_euclid(7);
-        self.weekdays >> weekday & 1 != 0 && self.monthdays >> (day_of_month(day) - 1) & 1 != 0
+        self.weekdays >> weekday & 1 != 0 && self.monthdays >> (date_of(day).2 - 1) & 1 != 0
     }
 
     fn holds(&self, day: i64, minute: u16) -> bool {
@@ -70,17 +72,6 @@ impl Hours {
     }
 }
 
-/// Returns the day of the month, 1 to 31, of a day counted from 1970-01-01, in the Gregorian calendar.
-fn day_of_month(day: i64) -> u32 {
-    // Counted from 0000-03-01, years of 365 days and a quarter in eras of 400 years: leap days come last.
-    let day = day + 719_468;
-    let of_era = day.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    (of_year - (153 * month + 2) / 5 + 1) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,24 +87,6 @@ mod tests {
         let hours = Hours::new(vec![window], vec![(0, offset)]);
         let at = i64::from(FRIDAY) + seconds;
         assert_eq!(hours.hold(at as u32), expect, "{window:?} {seconds}");
-    }
-
-    #[test]
-    fn days_of_the_month_follow_the_calendar() {
-        for (day, expect) in [(0, 1), (30, 31), (31, 1), (58, 28), (59, 1), (789, 29), (790, 1), (20_777, 20)]
-        {
-            assert_eq!(day_of_month(day), expect, "{day}");
-        }
-        let mut day = -1;
-        for year in 1970..2107 {
-            let is_leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
-            for days in [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-                for date in 1..=days {
-                    day += 1;
-                    assert_eq!(day_of_month(day), date, "{year}");
-                }
-            }
-        }
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use config::signing::SigningPolicy;
 use dnssec::keys::{Times, ZoneKey};
 use dnssec::rollover::{self, Due, Life, Role, State};
-use dnssec::tree::{SerialPolicy, Tree};
-use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of, is_before};
+use dnssec::tree::Tree;
+use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of};
+use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 use zone::{Builder, Level, Online, Pool, Record, Zone, master};
 
@@ -496,11 +497,8 @@ impl SignedZone {
     fn next_serial(&self, last: Option<u32>, source: u32, now: u64) -> u32 {
         match last {
             None => source,
-            Some(last) if is_before(last, source) => source,
-            Some(last) => match self.policy.serial {
-                SerialPolicy::Keep => SerialPolicy::Increment.next(last, now),
-                policy => policy.next(last, now),
-            },
+            Some(last) if is_newer(source, last) => source,
+            Some(last) => self.policy.serial.next(last, now),
         }
     }
 

@@ -142,15 +142,7 @@ fn time(bytes: &[u8]) -> Option<(i64, &[u8])> {
     };
     let pair = |at: usize| text.get(at..at + 2)?.parse::<i64>().ok();
     let (month, day, hour, minute, second) = (pair(0)?, pair(2)?, pair(4)?, pair(6)?, pair(8)?);
-    Some((days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, rest))
-}
-
-/// Returns the days from 1970-01-01 to a day of the Gregorian calendar.
-const fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March here, so that a leap day is the last of its year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+    Some((wire::calendar::day_of(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, rest))
 }
 
 /// Attributes that have short names in RFC 4514 §3, by their object identifiers (2.5.4.…, the LDAP arc).

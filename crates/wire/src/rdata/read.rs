@@ -501,7 +501,7 @@ fn time(text: &str) -> Option<u32> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let days = crate::text::days_since_1970(year, month, day)?;
+    let days = crate::calendar::existing_day(year, month, day)?;
     let seconds = u64::from(days) * 86_400 + u64::from(hour * 3600 + minute * 60 + second);
     Some(seconds as u32)
 }

@@ -237,7 +237,7 @@ struct Time(u32);
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, seconds) = (self.0 / 86_400, self.0 % 86_400);
-        let (year, month, day) = crate::text::date_of(u64::from(days));
+        let (year, month, day) = crate::calendar::date_of(days.into());
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         write!(f, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
     }

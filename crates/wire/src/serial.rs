@@ -1,6 +1,8 @@
-//! Serial numbers: which of two is newer (RFC 1982), and which comes next.
+//! Numbers that go round, such as serials of zones and times of signatures: which of two is newer (RFC 1982), and which comes next.
 
-/// How the serial of a new version is chosen when the version does not say.
+use crate::calendar::date_at;
+
+/// How the serial of a new version is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SerialPolicy {
     /// One more than before.
@@ -12,26 +14,33 @@ pub enum SerialPolicy {
     Dateserial,
 }
 
-/// Returns whether serial `a` is newer than `b` (RFC 1982 §3.2). Of two that are exactly half of all numbers apart, neither is.
+/// Returns whether `a` is newer than `b` (RFC 1982 §3.2). Of two that are exactly half of all numbers apart, neither is.
 pub const fn is_newer(a: u32, b: u32) -> bool {
     let ahead = a.wrapping_sub(b);
     ahead != 0 && ahead < 1 << 31
+}
+
+/// Returns the serial after this one; 0 is left out, because some take it for none (RFC 2136 §4.2).
+pub const fn after(serial: u32) -> u32 {
+    match serial.wrapping_add(1) {
+        0 => 1,
+        next => next,
+    }
 }
 
 impl SerialPolicy {
     /// Returns the serial after `before`, at `now` in seconds since 1970.
     pub const fn next(self, before: u32, now: u64) -> u32 {
         let wanted = match self {
-            Self::Increment => before.wrapping_add(1),
+            Self::Increment => return after(before),
             Self::Unixtime => now as u32,
             Self::Dateserial => {
-                let (year, month, day) = wire::text::date_of(now / 86_400);
-                (year * 1_000_000 + month * 10_000 + day * 100) as u32
+                let (year, month, day) = date_at(now);
+                (year as u32).wrapping_mul(1_000_000).wrapping_add(month * 10_000 + day * 100)
             }
         };
-        let next = if is_newer(wanted, before) { wanted } else { before.wrapping_add(1) };
-        // Zero confuses some secondaries (RFC 2136 §4.2 asks to leave it out).
-        if next == 0 { 1 } else { next }
+        // Not zero, either, for those who take it for none.
+        if is_newer(wanted, before) && wanted != 0 { wanted } else { after(before) }
     }
 }
 
@@ -65,6 +74,8 @@ mod tests {
         assert_eq!(SerialPolicy::Unixtime.next(1_795_176_000, now), 1_795_176_001);
         assert_eq!(SerialPolicy::Dateserial.next(7, now), 2_026_112_000);
         assert_eq!(SerialPolicy::Dateserial.next(2_026_112_000, now), 2_026_112_001);
+        assert_eq!(SerialPolicy::Dateserial.next(2_026_111_999, now), 2_026_112_000);
+        assert_eq!(SerialPolicy::Unixtime.next(2_026_112_000, now), 2_026_112_001);
         assert_eq!(SerialPolicy::Dateserial.next(7, leap), 2_024_022_900);
     }
 }
