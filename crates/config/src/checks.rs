@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use wire::{NameBuf, Rtype};
 
 /// How something is checked.
@@ -39,6 +40,8 @@ pub enum CheckKind {
         is_secure: bool,
         /// Whether the certificate must be right.
         verifies: bool,
+        /// The authorities that may vouch for it; `None`: those that Mozilla trusts.
+        roots: Option<Arc<[CertificateDer<'static>]>>,
         /// The name of the host; empty: the owner of the record.
         host: String,
         /// The path.
@@ -128,10 +131,11 @@ impl Check {
     /// Returns it with the name of the host, if that is the owner's.
     fn of(self: &Arc<Self>, owner: NameBuf) -> Arc<Self> {
         match &self.kind {
-            CheckKind::Http { is_secure, verifies, host, path, statuses } if host.is_empty() => {
+            CheckKind::Http { is_secure, verifies, roots, host, path, statuses } if host.is_empty() => {
                 let kind = CheckKind::Http {
                     is_secure: *is_secure,
                     verifies: *verifies,
+                    roots: roots.as_ref().map(Arc::clone),
                     host: owner.to_string().trim_end_matches('.').to_owned(),
                     path: path.clone(),
                     statuses: statuses.clone(),

@@ -41,6 +41,45 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// What counters of a group are called there, with a sentence for each.
 pub type Descriptions<'a> = &'a [(&'a str, &'a [(&'a str, &'a str)])];
 
+/// Records that are told of one by one; of more, only how many there are is told of all.
+const RECORDS_MAX: usize = 1000;
+
+/// What the text is made of.
+pub struct Numbers<'a> {
+    /// Counters by group.
+    pub stats: &'a Stats,
+    /// How the server is.
+    pub status: &'a Status,
+    /// How full caches are.
+    pub caches: &'a BTreeMap<String, CacheStats>,
+    /// How checks of what records lead to stand.
+    pub checks: &'a Checks,
+    /// What counters are called.
+    pub descriptions: Descriptions<'a>,
+}
+
+/// How checks of what records lead to stand.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// What is checked, in the order of the configuration.
+    pub records: Vec<CheckedRecord>,
+    /// How often each check passed and failed, by its name.
+    pub made: BTreeMap<String, [u64; 2]>,
+}
+
+/// A record that is checked.
+#[derive(Clone, Debug)]
+pub struct CheckedRecord {
+    /// What the check is called.
+    pub check: String,
+    /// The owner.
+    pub name: String,
+    /// The address.
+    pub address: String,
+    /// Whether it is answered.
+    pub is_up: bool,
+}
+
 /// What a metric does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -165,12 +204,8 @@ const JOBS: [(&str, &str, &str); 16] = [
 ];
 
 /// Returns the exposition of everything that a server counts and is.
-pub fn text(
-    stats: &Stats,
-    status: &Status,
-    caches: &BTreeMap<String, CacheStats>,
-    descriptions: Descriptions<'_>,
-) -> String {
+pub fn text(numbers: &Numbers<'_>) -> String {
+    let Numbers { stats, status, caches, checks, descriptions } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
@@ -201,7 +236,50 @@ pub fn text(
         out.counter("gannet_cache_evictions_total", help, &labels, stats.evictions);
     }
     state(&mut out, status);
+    records(&mut out, checks);
     out.text()
+}
+
+/// Adds how checks of what records lead to stand.
+fn records(out: &mut Exposition, checks: &Checks) {
+    // Another set of zones may have the same record: it is up if all of them are.
+    let mut known: BTreeMap<[&str; 3], bool> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for CheckedRecord { check, name, address, is_up } in &checks.records {
+        let [down, up] = counts.entry(check).or_default();
+        *(if *is_up { up } else { down }) += 1;
+        let labels = [check.as_str(), name.as_str(), address.as_str()];
+        if known.len() < RECORDS_MAX || known.contains_key(&labels) {
+            *known.entry(labels).or_insert(true) &= *is_up;
+        }
+    }
+    for ([check, name, address], is_up) in known {
+        let labels = [("check", check), ("name", name), ("address", address)];
+        let help = "Whether the record is answered; one of which nothing is known yet is.";
+        out.gauge("gannet_check_up", help, &labels, is_up.into());
+    }
+    for (check, [down, up]) in counts {
+        for (state, count) in [("down", down), ("up", up)] {
+            let labels = [("check", check), ("state", state)];
+            out.gauge(
+                "gannet_check_records",
+                "Records that the check is for, by how they stand.",
+                &labels,
+                count,
+            );
+        }
+    }
+    for (check, [passed, failed]) in &checks.made {
+        for (outcome, count) in [("passed", *passed), ("failed", *failed)] {
+            let labels = [("check", check.as_str()), ("outcome", outcome)];
+            out.counter(
+                "gannet_checks_total",
+                "How often the check was made, by what came of it.",
+                &labels,
+                count,
+            );
+        }
+    }
 }
 
 /// Adds what the server is, and whom it asks.
@@ -424,9 +502,13 @@ mod tests {
         stats
     }
 
+    fn told(stats: &Stats, status: &Status, checks: &Checks, descriptions: Descriptions<'_>) -> String {
+        text(&Numbers { stats, status, caches: &BTreeMap::new(), checks, descriptions })
+    }
+
     fn check(numbers: &[(&str, &str, u64)], expect: &str) {
         let own: Descriptions<'_> = &[("engine", &[("cache_hits", "Queries answered from the cache.")])];
-        let text = text(&stats(numbers), &Status::default(), &BTreeMap::new(), own);
+        let text = told(&stats(numbers), &Status::default(), &Checks::default(), own);
         assert!(text.contains(expect), "{text}");
     }
 
@@ -472,8 +554,35 @@ mod tests {
     #[test]
     fn prefixes_of_strangers_do_not_become_labels() {
         let stats = stats(&[("xdp.eth0.banned", "192.0.2.0/24", 5)]);
-        let text = text(&stats, &Status::default(), &BTreeMap::new(), &[]);
+        let text = told(&stats, &Status::default(), &Checks::default(), &[]);
         assert!(!text.contains("192.0.2.0"), "{text}");
+    }
+
+    #[test]
+    fn of_many_checked_records_the_first_are_told_of_one_by_one() {
+        let record = |number: usize| CheckedRecord {
+            check: "web".into(),
+            name: format!("n{number}.example.org."),
+            address: "192.0.2.1".into(),
+            is_up: number.is_multiple_of(2),
+        };
+        let records: Vec<CheckedRecord> = (0..RECORDS_MAX + 2).map(record).chain([record(3)]).collect();
+        let checks = Checks { records, made: BTreeMap::from([("web".to_owned(), [5, 2])]) };
+        let text = told(&Stats::new(), &Status::default(), &checks, &[]);
+        let of = |number: usize| {
+            format!("{{check=\"web\",name=\"n{number}.example.org.\",address=\"192.0.2.1\"}}")
+        };
+        for line in [
+            format!("\ngannet_check_up{} 1\n", of(2)),
+            format!("\ngannet_check_up{} 0\n", of(3)),
+            "\ngannet_check_records{check=\"web\",state=\"down\"} 502\n".to_owned(),
+            "\ngannet_check_records{check=\"web\",state=\"up\"} 501\n".to_owned(),
+            "\ngannet_checks_total{check=\"web\",outcome=\"failed\"} 2\n".to_owned(),
+        ] {
+            assert!(text.contains(&line), "{line}");
+        }
+        assert_eq!(text.matches("gannet_check_up{").count(), RECORDS_MAX);
+        assert!(!text.contains(&of(RECORDS_MAX)));
     }
 
     #[test]
@@ -494,7 +603,7 @@ mod tests {
             configuration: Configuration { is_last_reload_refused: true, ..Configuration::default() },
             ..Status::default()
         };
-        let text = text(&Stats::new(), &status, &BTreeMap::new(), &[]);
+        let text = told(&Stats::new(), &status, &Checks::default(), &[]);
         let labels = "{pool=\"default\",server=\"192.0.2.1\"}";
         for line in [
             format!("gannet_upstream_round_trip_seconds{labels} 0.012500\n"),

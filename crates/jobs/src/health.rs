@@ -4,7 +4,7 @@
 //! several times in a row comes back; each change is told once. Workers only read a bit.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use config::checks::{Check, CheckKind, Watched};
 use rustls::ClientConfig;
+use rustls::pki_types::CertificateDer;
 use tracing::{info, warn};
 
 use crate::http::Trust;
@@ -34,6 +35,15 @@ pub struct CheckState {
     pub trouble: Option<String>,
 }
 
+/// How often a check was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// And passed.
+    pub passed: u64,
+    /// And failed.
+    pub failed: u64,
+}
+
 struct Item {
     watched: Watched,
     is_up: bool,
@@ -50,6 +60,8 @@ struct State {
     due: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Which list of items the numbers are of.
     generation: u64,
+    /// How often each check was made, by its name.
+    made: BTreeMap<String, Made>,
     threads: usize,
     ends: bool,
 }
@@ -93,6 +105,8 @@ impl Checker {
             state.due.push(Reverse((item.due, number)));
             state.items.push(item);
         }
+        // A check that nothing names any more is not told of any more.
+        state.made.retain(|name, _| watched.iter().any(|watched| watched.check.name == *name));
         let threads = state.items.len().min(THREADS_MAX);
         while state.threads < threads {
             state.threads += 1;
@@ -113,6 +127,11 @@ impl Checker {
             trouble: item.trouble.clone(),
         };
         state.items.iter().map(show).collect()
+    }
+
+    /// Returns how often each check was made, by its name.
+    pub fn made(&self) -> BTreeMap<String, Made> {
+        lock(&self.0.state).made.clone()
     }
 
     /// Makes the threads end.
@@ -141,12 +160,16 @@ impl Shared {
             let Some(watched) = state.items.get(number).map(|item| item.watched.clone()) else { continue };
             let generation = state.generation;
             drop(state);
+            clients.are_for(generation);
             let outcome = check(&watched, &mut clients);
             state = lock(&self.state);
             if state.generation != generation {
                 continue;
             }
             let due = now + watched.check.interval;
+            let made = state.made.entry(watched.check.name.clone()).or_default();
+            let count = if outcome.is_ok() { &mut made.passed } else { &mut made.failed };
+            *count += 1;
             if let Some(item) = state.items.get_mut(number) {
                 item.hear(outcome);
                 item.due = due;
@@ -183,23 +206,46 @@ impl Item {
     }
 }
 
-/// What speaks TLS: believing those whom everybody does, or anybody.
+/// Authorities that may vouch for servers.
+type Roots = Arc<[CertificateDer<'static>]>;
+
+/// What speaks TLS: believing those whom everybody does, those whom a check names, or anybody.
 #[derive(Default)]
 struct Clients {
     usual: Option<Arc<ClientConfig>>,
     everybody: Option<Arc<ClientConfig>>,
+    own: Vec<(Roots, Arc<ClientConfig>)>,
+    /// Which list of items they are for.
+    generation: u64,
 }
 
 impl Clients {
-    fn get(&mut self, verifies: bool) -> io::Result<&Arc<ClientConfig>> {
+    /// Forgets the authorities of other lists of items.
+    fn are_for(&mut self, generation: u64) {
+        if self.generation != generation {
+            self.own.clear();
+            self.generation = generation;
+        }
+    }
+
+    fn get(&mut self, verifies: bool, roots: Option<&Roots>) -> io::Result<Arc<ClientConfig>> {
+        if let Some(roots) = roots.filter(|_| verifies) {
+            let known = self.own.iter().find(|(of, _)| Arc::ptr_eq(of, roots));
+            if let Some((_, client)) = known {
+                return Ok(Arc::clone(client));
+            }
+            let client = tls::client_trusting(roots)?;
+            self.own.push((Arc::clone(roots), Arc::clone(&client)));
+            return Ok(client);
+        }
         let (place, trust) = match verifies {
             true => (&mut self.usual, Trust::Usual),
             false => (&mut self.everybody, Trust::Everybody),
         };
-        if place.is_none() {
-            *place = Some(tls::client(&trust)?);
+        if let Some(client) = place {
+            return Ok(Arc::clone(client));
         }
-        place.as_ref().ok_or_else(|| io::Error::other("no TLS"))
+        Ok(Arc::clone(place.insert(tls::client(&trust)?)))
     }
 }
 
@@ -212,11 +258,11 @@ fn check(watched: &Watched, clients: &mut Clients) -> Result<(), String> {
         _ => error.to_string(),
     };
     let stream = TcpStream::connect_timeout(&at, *timeout).map_err(told)?;
-    let CheckKind::Http { is_secure, verifies, host, path, statuses } = kind else { return Ok(()) };
+    let CheckKind::Http { is_secure, verifies, roots, host, path, statuses } = kind else { return Ok(()) };
     let status = if *is_secure {
-        let client = clients.get(*verifies).map_err(told)?;
+        let client = clients.get(*verifies, roots.as_ref()).map_err(told)?;
         let limits = stream.try_clone().map_err(told)?;
-        let stream = tls::wrap(client, host, stream).map_err(told)?;
+        let stream = tls::wrap(&client, host, stream).map_err(told)?;
         status(stream, &limits, deadline, (host, path))
     } else {
         let limits = stream.try_clone().map_err(told)?;

@@ -34,11 +34,10 @@ pub(crate) fn client(trust: &Trust) -> io::Result<Arc<ClientConfig>> {
             let wrong = |error: &dyn std::fmt::Display| {
                 io::Error::other(format!("cannot read {}: {error}", file.display()))
             };
-            let mut roots = RootCertStore::empty();
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
-                roots.add(certificate).map_err(|error| wrong(&error))?;
-            }
+            let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))?;
+            let found: Vec<CertificateDer<'_>> =
+                found.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
+            let roots = roots_of(&found).map_err(|error| wrong(&error))?;
             if roots.is_empty() {
                 return Err(io::Error::other(format!("{} holds no certificate", file.display())));
             }
@@ -46,6 +45,22 @@ pub(crate) fn client(trust: &Trust) -> io::Result<Arc<ClientConfig>> {
         }
     };
     Ok(Arc::new(config.with_no_client_auth()))
+}
+
+/// Prepares to speak TLS to servers that one of these authorities vouches for.
+pub(crate) fn client_trusting(authorities: &[CertificateDer<'static>]) -> io::Result<Arc<ClientConfig>> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(builder.with_root_certificates(roots_of(authorities)?).with_no_client_auth()))
+}
+
+fn roots_of(authorities: &[CertificateDer<'_>]) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in authorities {
+        roots.add(certificate.clone().into_owned()).map_err(io::Error::other)?;
+    }
+    Ok(roots)
 }
 
 /// Speaks TLS on a connection; the first octets that are sent or awaited shake hands.

@@ -1,12 +1,15 @@
 //! Checks of what records lead to: the tree to settings.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Lowering, Section};
+use rustls::pki_types::CertificateDer;
+
+use super::{Lowering, Section, io_text};
 use crate::checks::{Check, CheckKind};
 use crate::diagnostic::Problem;
-use crate::settings::CheckWord;
+use crate::settings::{CheckWord, TrustedRoots};
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::values::Misread;
@@ -27,16 +30,17 @@ impl Lowering<'_> {
         let (path, host) = (self.check_text(section, "path"), self.check_text(section, "host"));
         let statuses = self.list(section, "status", |_, _, scalar| read_statuses(&scalar.text));
         let verifies = self.boolean(section, "verify");
+        let roots = self.roots(section);
         if let Some(entry) = section.entry("path")
             && !path.starts_with('/')
         {
             let problem = Problem::error(entry.node.span, format!("\"{path}\" is no path"));
             self.problems.push(problem.expected("something that begins with \"/\""));
         }
-        for key in ["path", "host", "status", "verify"] {
+        for key in ["path", "host", "status", "verify", "roots"] {
             let is_used = match word {
                 CheckWord::Tcp => false,
-                CheckWord::Http => key != "verify",
+                CheckWord::Http => !["verify", "roots"].contains(&key),
                 CheckWord::Https => true,
             };
             if let Some(entry) = section.entry(key).filter(|_| !is_used) {
@@ -44,6 +48,17 @@ impl Lowering<'_> {
                 self.problems.push(Problem::warning(entry.key_span, message));
             }
         }
+        let roots = match &roots.value {
+            TrustedRoots::File(_) if word == CheckWord::Https && !verifies => {
+                let message = "\"roots\" is ignored: nothing is verified";
+                self.problems.push(Problem::warning(roots.span, message));
+                None
+            }
+            TrustedRoots::File(file) if word == CheckWord::Https => {
+                self.authorities(&At { value: file.clone(), span: roots.span })
+            }
+            TrustedRoots::File(_) | TrustedRoots::Mozilla => None,
+        };
         let port = match (port, word) {
             (Some(port), _) => port,
             (None, CheckWord::Https) => 443,
@@ -65,6 +80,7 @@ impl Lowering<'_> {
             CheckWord::Http | CheckWord::Https => CheckKind::Http {
                 is_secure: word == CheckWord::Https,
                 verifies,
+                roots,
                 host,
                 path,
                 statuses: statuses.into_iter().map(|at| at.value).collect(),
@@ -78,6 +94,23 @@ impl Lowering<'_> {
             timeout,
             rise: self.whole(section, "rise") as u32,
             fall: self.whole(section, "fall") as u32,
+        }
+    }
+
+    /// Reads the certificates of a file.
+    fn authorities(&mut self, file: &At<PathBuf>) -> Option<Arc<[CertificateDer<'static>]>> {
+        let read =
+            (self.read_file)(&file.value).map_err(|error| format!("cannot be read: {}", io_text(&error)));
+        let found = read.map(|octets| fetch::plan::certificates(&octets)).and_then(|certificates| {
+            if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
+        });
+        match found {
+            Ok(certificates) => Some(certificates.into()),
+            Err(why) => {
+                let problem = Problem::error(file.span, format!("\"{}\" {why}", file.value.display()));
+                self.problems.push(problem.expected("a file of certificates (PEM)"));
+                None
+            }
         }
     }
 

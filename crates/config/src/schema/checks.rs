@@ -1,7 +1,7 @@
 //! Whether what records lead to works.
 
 use super::{
-    Apply, DAY, Kind, MINUTE, Row, SECOND, Value, duration, row, text, unset, whole, whole_or, word,
+    Apply, DAY, Kind, MINUTE, Row, SECOND, Value, duration, row, text, text_or, unset, whole, whole_or, word,
 };
 use crate::settings::CheckWord;
 
@@ -49,6 +49,14 @@ pub(super) const ROWS: &[Row] = &[
         "true",
         "clients do so",
         "Whether the certificate must be right for `https`.",
+    ),
+    row(
+        "checks.*.roots",
+        text_or("mozilla"),
+        "mozilla",
+        "pages are for everybody",
+        "The authorities that may vouch for the server with `https`: `mozilla`, or a file of certificates (PEM), such as your own \
+         authority's. It is read with the configuration.",
     ),
     row(
         "checks.*.interval",

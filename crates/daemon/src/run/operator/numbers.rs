@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use control::api;
+use control::metrics::{CheckedRecord, Checks, Numbers, text};
 use fetch::status::UpstreamState;
 
 use super::{Running, lock};
@@ -57,7 +58,25 @@ impl Running {
             ("listen", listen::Counters::DESCRIPTIONS),
             ("fetch", fetch::Counters::DESCRIPTIONS),
         ];
-        control::metrics::text(&self.stats(), &self.status(), &self.cache_stats(), &descriptions)
+        text(&Numbers {
+            stats: &self.stats(),
+            status: &self.status(),
+            caches: &self.cache_stats(),
+            checks: &self.checks(),
+            descriptions: &descriptions,
+        })
+    }
+
+    /// Returns how checks of what records lead to stand.
+    fn checks(&self) -> Checks {
+        let records = self.checker.states().into_iter().map(|state| CheckedRecord {
+            check: state.watched.check.name.clone(),
+            name: state.watched.name.to_string(),
+            address: state.watched.address.to_string(),
+            is_up: state.is_up,
+        });
+        let made = self.checker.made().into_iter().map(|(check, made)| (check, [made.passed, made.failed]));
+        Checks { records: records.collect(), made: made.collect() }
     }
 }
 
