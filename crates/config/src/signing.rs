@@ -11,6 +11,12 @@ use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf};
 use zone::{Change, Zone, Zones};
 
+use crate::settings::RemoteSettings;
+use crate::source::At;
+
+/// Servers of a parent that are sent DS, in the order in which they are tried.
+pub type ParentServers = Arc<[fetch::transfer::Remote]>;
+
 /// How the server signs a zone and looks after its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningPolicy {
@@ -65,6 +71,8 @@ pub struct SigningPolicy {
     pub parent_delay: Duration,
     /// After so long, a new DS is taken to be there although nobody saw it; without one, it is waited for.
     pub parent_timeout: Option<Duration>,
+    /// Servers of the parent that are sent DS; the first that takes them is enough.
+    pub ds_push: Vec<At<RemoteSettings>>,
     /// Threads that sign one zone; without, one less than there are processors.
     pub threads: Option<usize>,
 }
@@ -93,6 +101,8 @@ pub(crate) struct Wanted {
 pub struct SigningPlans {
     /// What is to be signed, in the order of the configuration.
     pub zones: Vec<ToSign>,
+    /// The servers that are sent the DS of zones, by the name of their policy.
+    pub parents: BTreeMap<String, ParentServers>,
     /// The versions that were signed last, by apex in lower case.
     signed: BTreeMap<Vec<u8>, Arc<Zone>>,
     /// The zones as they are written, and as they are served.
@@ -161,11 +171,21 @@ pub(crate) fn compile(
                     .all(|(a, b)| (a.apex, a.source.is_some()) == (b.apex, b.source.is_some()))
         });
         if is_same {
-            let plans = SigningPlans { zones, signed, served: Some((Arc::clone(known), Arc::clone(before))) };
+            let plans = SigningPlans {
+                zones,
+                signed,
+                served: Some((Arc::clone(known), Arc::clone(before))),
+                ..SigningPlans::default()
+            };
             return (plans, Some(Arc::clone(before)));
         }
     }
     let served = if made.is_empty() { Arc::clone(written) } else { Arc::new(written.with_all(made)) };
-    let plans = SigningPlans { zones, signed, served: Some((Arc::clone(written), Arc::clone(&served))) };
+    let plans = SigningPlans {
+        zones,
+        signed,
+        served: Some((Arc::clone(written), Arc::clone(&served))),
+        ..SigningPlans::default()
+    };
     (plans, Some(served))
 }

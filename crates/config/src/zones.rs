@@ -3,6 +3,7 @@
 mod added;
 mod check;
 mod files;
+mod own_keys;
 mod plan;
 mod specials;
 
@@ -13,7 +14,7 @@ use files::{Kept, folded, load, wanted};
 use specials::specials;
 use tsig::Keys;
 use wire::{HashKey, NameBuf};
-use zone::{Aliases, Zone, Zones};
+use zone::{Aliases, Pool, Zone, Zones};
 
 use crate::checks::Checks;
 use crate::diagnostic::{Diagnostic, Problem};
@@ -22,8 +23,10 @@ use crate::sets::{Loading, SetProgress, Sets};
 use crate::settings::{Settings, Transfers};
 
 pub use added::{Addition, Planner, explain};
+pub(crate) use check::is_json;
 pub use check::{Checked, check};
 pub use files::name_of;
+pub(crate) use plan::parents;
 pub use plan::{SignedHere, ZonePlan};
 
 /// After so many files, whoever listens hears how many were read.
@@ -56,6 +59,8 @@ pub struct ZonePlans {
     pub checks: Checks,
     /// What is known of names that ALIAS records lead to; stays over reloads.
     pub aliases: Option<Arc<Aliases>>,
+    /// What is remembered of signatures that are made while clients wait; stays over reloads.
+    pool: Option<Arc<Pool>>,
     /// Whether `served` and `sets` are those of `kept`.
     is_same: bool,
 }
@@ -77,6 +82,7 @@ pub(crate) fn compile(
     let wanted = wanted(settings, surroundings, problems);
     let others = settings.zones.iter().filter(|zone| zone.file.is_none()).map(|zone| zone.name.value);
     let others: Vec<NameBuf> = others.collect();
+    let pool = previous.and_then(|previous| previous.pool.clone()).unwrap_or_else(|| new_pool(settings, key));
     let mut kept = Vec::with_capacity(wanted.len());
     let mut is_same =
         previous.is_some_and(|previous| previous.kept.len() == wanted.len() && previous.others == others);
@@ -93,7 +99,7 @@ pub(crate) fn compile(
             continue;
         }
         is_same = false;
-        kept.push(load(wanted, key, old, surroundings, problems, found));
+        kept.push(load(wanted, (key, &pool), old, surroundings, problems, found));
     }
     let (served, sets) = match previous.filter(|_| is_same) {
         Some(previous) => (previous.served.clone(), previous.sets.clone()),
@@ -102,13 +108,25 @@ pub(crate) fn compile(
     let aliases = previous.and_then(|previous| previous.aliases.clone());
     let aliases = Some(aliases.unwrap_or_else(|| Arc::new(Aliases::new(ALIASES_OCTETS_MAX, key))));
     let checks = previous.map(|previous| previous.checks.clone()).unwrap_or_default();
-    ZonePlans { kept, others, served, sets, checks, aliases, is_same, ..ZonePlans::default() }
+    let pool = Some(pool);
+    ZonePlans { kept, others, served, sets, checks, aliases, pool, is_same, ..ZonePlans::default() }
+}
+
+/// Returns an empty memory for signatures that are made while clients wait.
+fn new_pool(settings: &Settings, key: HashKey) -> Arc<Pool> {
+    let octets = usize::try_from(settings.startup.signatures_memory).unwrap_or(usize::MAX);
+    Arc::new(Pool::new(octets, settings.limits.signatures_per_second, key))
 }
 
 /// Zones of one set that are loaded, and the names of those that are not.
 type Group = (Vec<Arc<Zone>>, Vec<NameBuf>);
 
 impl ZonePlans {
+    /// Returns the memory for signatures that are made while clients wait, which those of all zones share.
+    pub fn pool(&self) -> Option<&Arc<Pool>> {
+        self.pool.as_ref()
+    }
+
     /// Puts together what is served, with what zones answer beside their records.
     pub(crate) fn serve(
         &mut self,

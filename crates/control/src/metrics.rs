@@ -184,7 +184,7 @@ const RCODES: [(&str, &str); 5] = [
 ];
 
 /// What the jobs count, which has no sentence of its own elsewhere: group, name, and the sentence.
-const JOBS: [(&str, &str, &str); 16] = [
+const JOBS: [(&str, &str, &str); 18] = [
     ("events", "told", "Records that workers told of queries."),
     ("events", "dropped", "Records that found no room in a worker's ring."),
     ("events", "read", "Records that were read from the rings."),
@@ -199,6 +199,8 @@ const JOBS: [(&str, &str, &str); 16] = [
     ("recorder", "dropped", "Queries that found no room on their way to the record."),
     ("recorder", "failed", "Writes to the record that failed."),
     ("recorder", "removed", "Queries removed from the record because of their age or its size."),
+    ("ds-push", "taken", "Times a server of a parent took the DS of a zone."),
+    ("ds-push", "refused", "Times no server of a parent took the DS of a zone."),
     ("signatures", "made", "Signatures made while clients waited."),
     ("signatures", "refused", "Answers refused because too many signatures were made in that second."),
 ];

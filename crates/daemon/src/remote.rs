@@ -216,6 +216,9 @@ fn keys_text(zone: &api::ZoneKeys) -> String {
     if let Some(next) = &zone.next {
         let _ = writeln!(text, "next {next}");
     }
+    if let Some(push) = &zone.push {
+        let _ = writeln!(text, "DS at the parent: {}", out::escaped(push));
+    }
     if let Some(trouble) = &zone.trouble {
         let _ = writeln!(text, "cannot be signed: {}", out::escaped(trouble));
     }

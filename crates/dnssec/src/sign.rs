@@ -41,6 +41,8 @@ pub struct SigningKey<'k> {
     pub flags: u16,
     /// What it does.
     pub does: KeyUse,
+    /// When its signatures are good, if that is not when those of other keys are.
+    pub validity: Option<Validity>,
 }
 
 /// How absence is proved.
@@ -402,6 +404,7 @@ impl Signer<'_> {
             if !signs {
                 continue;
             }
+            let validity = key.validity.unwrap_or(self.validity);
             let rdata = key.secret.dnskey(key.flags);
             let tag = Dnskey::parse(&rdata).map_or(0, Dnskey::tag);
             let is_kept = |signature: &[u8]| {
@@ -411,8 +414,8 @@ impl Signer<'_> {
                         && rrsig.signer == apex
                         && rrsig.labels == labels
                         && rrsig.original_ttl == set.ttl
-                        && !is_newer(rrsig.inception, self.validity.now)
-                        && is_newer(rrsig.expiration, self.validity.keep_after)
+                        && !is_newer(rrsig.inception, validity.now)
+                        && is_newer(rrsig.expiration, validity.keep_after)
                 })
             };
             if let Some(kept) = before.iter().find(|signature| is_kept(signature)) {
@@ -426,13 +429,13 @@ impl Signer<'_> {
                 rrset = Some(made.map_err(|_| Unsignable::Malformed(Box::new(owner.to_buf()), set.rtype))?);
             }
             let Some(rrset) = &rrset else { continue };
-            let expiration = self.validity.expiration.wrapping_sub(self.early(owner, set.rtype));
+            let expiration = validity.expiration.wrapping_sub(early(validity.jitter, owner, set.rtype));
             let by = SignedBy {
                 key: key.secret,
                 tag,
                 zone: apex,
                 ttl: set.ttl,
-                inception: self.validity.inception,
+                inception: validity.inception,
                 expiration,
             };
             let made = work.sign(rrset, &by).map_err(Unsignable::Key)?;
@@ -442,23 +445,23 @@ impl Signer<'_> {
         }
         Ok(())
     }
+}
 
-    /// Returns how many seconds before the others a set's signatures expire. It depends on nothing but the set, so that
-    /// signing again gives the same.
-    fn early(&self, owner: Name<'_>, rtype: Rtype) -> u32 {
-        if self.validity.jitter == 0 {
-            return 0;
-        }
-        let folded = owner.to_folded();
-        let rtype = rtype.0.to_be_bytes();
-        let octets = folded.as_bytes().iter().chain(&rtype);
-        // FNV-1a, then stirred: nobody gains from foreseeing it.
-        let hash = octets.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &octet| {
-            (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let stirred = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((stirred * (u64::from(self.validity.jitter) + 1)) >> 32) as u32
+/// Returns how many seconds, up to `jitter`, before the others a set's signatures expire. It depends on nothing but the set, so
+/// that signing again gives the same.
+fn early(jitter: u32, owner: Name<'_>, rtype: Rtype) -> u32 {
+    if jitter == 0 {
+        return 0;
     }
+    let folded = owner.to_folded();
+    let rtype = rtype.0.to_be_bytes();
+    let octets = folded.as_bytes().iter().chain(&rtype);
+    // FNV-1a, then stirred: nobody gains from foreseeing it.
+    let hash = octets.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let stirred = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((stirred * (u64::from(jitter) + 1)) >> 32) as u32
 }
 
 /// Who signs an RRset, and what the signature says beside it.

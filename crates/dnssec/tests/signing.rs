@@ -50,6 +50,7 @@ fn signer<'k>(keys: &[(&'k SecretKey, KeyUse, bool)], denial: Denial) -> Signer<
                 secret,
                 flags: flags_of(is_entry_point),
                 does,
+                validity: None,
             })
             .collect(),
         dnskey_ttl: None,

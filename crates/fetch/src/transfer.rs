@@ -1,7 +1,9 @@
 //! Zones from other servers: asks whether there is a newer version, and takes it over (RFC 5936, RFC 1995, RFC 9103).
-//! Tells other servers of new versions of ours (RFC 1996).
+//! Tells other servers of new versions of ours (RFC 1996), and those of a parent which DS a zone has ([`push_ds`]).
 //!
 //! Not on a worker: what keeps zones runs these functions on a thread of its own.
+
+mod parent;
 
 use std::fmt;
 use std::io;
@@ -24,6 +26,8 @@ use zone::difference::serial_of;
 use zone::incoming::{Fault, Incoming, Received};
 
 use crate::secure::{self, Secure};
+
+pub use parent::{Delegation, push_ds};
 
 /// Another server of a zone.
 #[derive(Clone, Debug)]
@@ -77,6 +81,10 @@ pub enum Trouble {
     Unsigned(Broken),
     /// What it says makes no zone.
     Fault(Fault),
+    /// It does not do what it is asked for.
+    Refused(Rcode),
+    /// It does not serve the parent of a zone.
+    NoParent,
 }
 
 impl fmt::Display for Trouble {
@@ -86,6 +94,8 @@ impl fmt::Display for Trouble {
             Self::Slow => f.write_str("no answer in time"),
             Self::Unsigned(broken) => write!(f, "{broken}"),
             Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Refused(rcode) => write!(f, "it answers {rcode}"),
+            Self::NoParent => f.write_str("it does not serve the parent zone"),
         }
     }
 }

@@ -11,7 +11,7 @@ use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
 use zone::update::{Updated, update};
-use zone::{Change, Difference, Zone};
+use zone::{Change, Difference, Proof, Zone};
 
 use crate::disk::Disk;
 use crate::history::History;
@@ -112,6 +112,11 @@ pub(crate) enum Taken {
     Same,
     /// There is a new version.
     New,
+}
+
+/// Returns whether a version can be served only together with its file, which has the keys that its proofs are signed with.
+fn is_tied_to_file(zone: &Zone) -> bool {
+    zone.facts().has_own_keys && zone.facts().proof == Proof::Compact
 }
 
 impl Kept {
@@ -292,6 +297,10 @@ impl Kept {
         }
         if is_newer(after, before) {
             self.commit(current, vec![difference], Arc::clone(new), plan, now);
+        } else if current.has_base && new.facts().has_own_keys {
+            let zone = &self.apex;
+            tracing::error!(%zone, before, after, "the zone's file is not taken: it is signed as it is, and its serial is not newer");
+            return Taken::Same;
         } else if current.has_base {
             // The file's serial is that of a version that was changed here since: the next one is ours to choose.
             let next = plan.rights.serial.next(before, now);
@@ -344,7 +353,16 @@ impl Kept {
         let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
         // A zone that is only a file is kept by its file.
         let is_kept = current.has_base || plan.file.is_none();
-        let written = if is_kept { self.write(current, &steps, &zone, plan, source) } else { Ok(()) };
+        let written = match is_kept {
+            // Proofs are made with keys that only the file has: what is kept would lack them.
+            true if is_tied_to_file(&zone) => {
+                current.has_base = false;
+                current.log_octets = 0;
+                current.journal.unlink()
+            }
+            true => self.write(current, &steps, &zone, plan, source),
+            false => Ok(()),
+        };
         self.accept(current, steps, zone, plan, now);
         written
     }
@@ -443,6 +461,9 @@ impl Kept {
                     (vec![Arc::new(difference)], Arc::new(new))
                 } else if difference.is_empty() && difference.old_soa == difference.new_soa {
                     return Ok(false);
+                } else if new.facts().has_own_keys {
+                    let why = "it is signed with its own keys, and its serial";
+                    return Err(format!("zone \"{}\": {why} {after} is not newer than {before}", self.apex));
                 } else {
                     // Secondaries take only what is newer.
                     let next = plan.rights.serial.next(before, now);
@@ -485,6 +506,10 @@ impl Kept {
             return (Rcode::REFUSED, false);
         }
         let Some(zone) = current.zone.clone() else { return (Rcode::SERVFAIL, false) };
+        if zone.facts().has_own_keys {
+            tracing::warn!(zone = %self.apex, "an update is refused: nobody could sign what it changes");
+            return (Rcode::REFUSED, false);
+        }
         let may = |owner: Name<'_>, rtype: Rtype| scopes.iter().any(|scope| scope.covers(owner, rtype));
         match update(&zone, &key, message, &may, (plan.rights.serial, now)) {
             Ok(None) => (Rcode::NOERROR, false),

@@ -1,7 +1,7 @@
 //! Zones in JSON, as erldns has them: an array of zones, each with its name, its records and perhaps its keys.
 //!
 //! Data of records are objects with a field for each part of the type; they are turned into the text form of RFC 1035 and
-//! read like that. Reading goes on after a mistake, but for one in the JSON itself.
+//! read like that. Reading goes on after a mistake, but for one in the JSON itself. Of private keys, no mistake shows anything.
 //!
 //! # Limitations
 //!
@@ -12,6 +12,8 @@ mod value;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use dnssec::keys::erldns;
+use dnssec::{ENTRY_POINT, ZONE_KEY, parse_rfc3339};
 use wire::{HashKey, NameBuf, Rtype, Ttl};
 
 use self::value::{Node, Value};
@@ -27,28 +29,13 @@ pub struct Contexts {
     pub matches_empty: bool,
 }
 
-/// Keys that a zone is to be signed with.
-#[derive(Clone, PartialEq, Eq)]
+/// Keys that a zone is to be signed with, and where they stand.
+#[derive(Debug)]
 pub struct KeySet {
-    /// The key that signs keys.
-    pub ksk: Option<Key>,
-    /// The key that signs everything else.
-    pub zsk: Option<Key>,
-    /// When signatures begin to hold, as RFC 3339 writes it.
-    pub inception: String,
-    /// When they end.
-    pub until: String,
-}
-
-/// A private key.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key {
-    /// The key in PEM.
-    pub pem: String,
-    /// What the file says its tag is.
-    pub tag: u16,
-    /// What the file says its algorithm is.
-    pub algorithm: u8,
+    /// The keys, and when their signatures are good.
+    pub keys: erldns::KeySet,
+    /// Where they are.
+    pub place: Place,
 }
 
 /// A zone of a file.
@@ -262,8 +249,9 @@ impl Reader<'_, '_> {
         let before = &self.text[..at];
         let line_at = before.rfind('\n').map_or(0, |newline| newline + 1);
         let (line, column) = (self.line_at(at), before[line_at..].chars().count() + 1);
-        let shown = self.text.get(at..at + len).unwrap_or("");
-        let found = shown.lines().next().unwrap_or("").chars().take(60).collect();
+        let shown = self.text.get(at..at + len).and_then(|shown| shown.lines().next()).unwrap_or("");
+        let shown = if holds_keys(self.text.as_bytes()) { concealed(shown) } else { shown.to_owned() };
+        let found = shown.chars().take(60).collect();
         self.file.mistakes.push(Mistake {
             place: Place { file: 0, line },
             column: u32::try_from(column).unwrap_or(u32::MAX),
@@ -331,7 +319,7 @@ impl Reader<'_, '_> {
                 }
             }
         }
-        let keys = self.keys(node);
+        let keys = self.keys(node, apex.as_name());
         let version = node.get("sha").and_then(Node::text).unwrap_or("").to_owned();
         let mut built = builder.compile();
         if self.file.mistakes.len() + self.file.more > before {
@@ -663,7 +651,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    fn keys(&mut self, zone: &Node<'_>) -> Vec<KeySet> {
+    fn keys(&mut self, zone: &Node<'_>, apex: wire::Name<'_>) -> Vec<KeySet> {
         const FIELDS: [&str; 8] =
             ["ksk", "ksk_keytag", "ksk_alg", "zsk", "zsk_keytag", "zsk_alg", "inception", "until"];
         let Some(keys) = zone.get("keys") else { return Vec::new() };
@@ -673,29 +661,103 @@ impl Reader<'_, '_> {
         };
         let mut sets = Vec::new();
         for set in list {
+            if !matches!(set.value, Value::Object(_)) {
+                self.wrong(set, "a key set: {\"ksk\": …, \"zsk\": …, \"inception\": …, \"until\": …}");
+                continue;
+            }
             self.only(set, &FIELDS);
-            let ksk = self.private(set, "ksk");
-            let zsk = self.private(set, "zsk");
-            let inception = self.need(set, "inception").and_then(Node::text).map(str::to_owned);
-            let until = self.need(set, "until").and_then(Node::text).map(str::to_owned);
-            if let (Some(inception), Some(until)) = (inception, until) {
-                sets.push(KeySet { ksk, zsk, inception, until });
+            let inception = self.time(set, "inception");
+            let until = self.time(set, "until");
+            if let (Some(from), Some(to), Some(node)) = (inception, until, set.get("until"))
+                && to <= from
+            {
+                self.wrong(node, "a time after that of \"inception\"");
+            }
+            let since = inception.unwrap_or(0);
+            let ksk = self.private(set, "ksk", (apex, ZONE_KEY | ENTRY_POINT, since));
+            let zsk = self.private(set, "zsk", (apex, ZONE_KEY, since));
+            if let (Some(ksk), Some(zsk), Some(inception), Some(until)) = (ksk, zsk, inception, until) {
+                let place = Place { file: 0, line: self.line_at(set.at) };
+                sets.push(KeySet { keys: erldns::KeySet { ksk, zsk, inception, until }, place });
             }
         }
         sets
     }
 
-    fn private(&mut self, set: &Node<'_>, name: &str) -> Option<Key> {
-        let pem = set.get(name)?;
+    /// Reads a point in time; signatures have 32 bits for it.
+    fn time(&mut self, set: &Node<'_>, name: &str) -> Option<u64> {
+        let node = self.need(set, name)?;
+        let time = node.text().and_then(parse_rfc3339);
+        if time.is_none() {
+            self.wrong(node, "a time such as \"2026-01-31T00:00:00Z\"");
+        }
+        time
+    }
+
+    /// Reads a private key. Mistakes in it point at its name: what it is must not be shown.
+    fn private(
+        &mut self,
+        set: &Node<'_>,
+        name: &str,
+        (apex, flags, since): (wire::Name<'_>, u16, u64),
+    ) -> Option<dnssec::keys::ZoneKey> {
+        let pem = self.need(set, name);
+        let tag_name = format!("{name}_keytag");
+        let tag = self.number::<u16>(set, &tag_name, "a key tag");
+        let algorithm_name = format!("{name}_alg");
+        let algorithm = self.number::<u8>(set, &algorithm_name, "the number of an algorithm");
+        let (pem, tag, algorithm) = (pem?, tag?, algorithm?);
+        let named = set.entries().iter().find(|(key, _)| key.text() == Some(name)).map(|(key, _)| key);
+        let named = named.unwrap_or(pem);
         let Some(text) = pem.text() else {
-            self.wrong(pem, "a key in PEM");
+            self.wrong(named, "a private key in PEM, in quotes");
             return None;
         };
-        let pem = text.to_owned();
-        let tag = self.number(set, &format!("{name}_keytag"), "a key tag")?;
-        let algorithm = self.number(set, &format!("{name}_alg"), "the number of an algorithm")?;
-        Some(Key { pem, tag, algorithm })
+        let said = (text, u64::from(algorithm), u64::from(tag));
+        let (place, expected) = match erldns::zone_key(apex, flags, said, since) {
+            Ok(key) => return Some(key),
+            Err(erldns::WrongKey::Key(fault)) => {
+                (named, format!("a private key of algorithm {algorithm} in PEM: {}", fault.what))
+            }
+            Err(erldns::WrongKey::Algorithm(_)) => (
+                set.get(&algorithm_name).unwrap_or(named),
+                "an algorithm to sign with: 8, 10, 13, 14, 15 or 16".to_owned(),
+            ),
+            Err(erldns::WrongKey::Tag(own)) => {
+                (set.get(&tag_name).unwrap_or(named), format!("{own}, the tag of this key"))
+            }
+        };
+        self.wrong(place, expected);
+        None
     }
+}
+
+/// Returns whether there may be private keys in the text of a file.
+pub fn holds_keys(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
+    has(b"PRIVATE KEY") || has(b"\"ksk\"") || has(b"\"zsk\"")
+}
+
+/// Letters in a row that could be a piece of a private key.
+const PIECE_MIN: usize = 20;
+
+/// Returns a part of the text of such a file as it may be shown: as long as it is, without what could be a piece of a key.
+pub fn concealed(text: &str) -> String {
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '\\');
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    // Ends: each turn takes something off.
+    while let Some(first) = rest.chars().next() {
+        let is_piece = is_of_key(first);
+        let end = rest.find(|c| is_of_key(c) != is_piece).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        match is_piece && part.len() >= PIECE_MIN {
+            true => shown.extend(std::iter::repeat_n('*', part.len())),
+            false => shown.push_str(part),
+        }
+        rest = after;
+    }
+    shown
 }
 
 /// Whether a record was wanted.

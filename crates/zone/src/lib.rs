@@ -38,7 +38,7 @@ pub use check::{Finding, Level, Problem};
 pub use difference::{Difference, Misfit};
 pub use load::{Loaded, load};
 pub use nsec3::ITERATIONS_MAX;
-pub use online::{Online, Pool};
+pub use online::{Good, Online, OnlineKey, Pool};
 pub use outgoing::Outgoing;
 pub use records::{Order, Record};
 pub use specials::{Alternative, Choice, Maker, Rows, Specials};

@@ -89,33 +89,67 @@ pub(crate) enum Share {
     Part,
 }
 
+/// When signatures that are made online are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Good {
+    /// For so many seconds from when they are made.
+    For(u32),
+    /// From one point in time to another, in seconds since 1970 modulo 2^32.
+    Between(u32, u32),
+}
+
+impl Good {
+    /// Returns the inception and the expiration of a signature that is made now.
+    const fn period(self, now: u32) -> (u32, u32) {
+        match self {
+            Self::For(seconds) => (now.wrapping_sub(INCEPTION_OFFSET), now.wrapping_add(seconds)),
+            Self::Between(from, to) => (from, to),
+        }
+    }
+
+    /// Returns for how long such a signature is given out.
+    fn given_out(self) -> u32 {
+        match self {
+            Self::For(seconds) => (seconds / GIVEN_OUT_PART).min(GIVEN_OUT_MAX),
+            // Another one would be as good.
+            Self::Between(..) => GIVEN_OUT_MAX,
+        }
+    }
+}
+
 /// A key that signs online.
-struct OnlineKey {
-    secret: Arc<SecretKey>,
-    tag: u16,
+pub struct OnlineKey {
+    /// The key.
+    pub secret: Arc<SecretKey>,
+    /// Its tag.
+    pub tag: u16,
+    /// When its signatures are good.
+    pub good: Good,
 }
 
 /// Signs for one zone while clients wait.
 pub struct Online {
     apex: NameBuf,
     keys: Box<[OnlineKey]>,
-    /// Seconds for which signatures are good.
-    lifetime: u32,
     /// Stands for the keys.
     identity: u64,
     pool: Arc<Pool>,
 }
 
 impl Online {
-    /// Signs for the zone `apex` with `keys`, each with its tag; signatures are good for `lifetime` seconds.
-    pub fn new(apex: Name<'_>, keys: Vec<(Arc<SecretKey>, u16)>, lifetime: u32, pool: Arc<Pool>) -> Self {
-        let stand = |sum, (secret, tag): &(Arc<SecretKey>, u16)| {
+    /// Signs for the zone `apex` with `keys`.
+    pub fn new(apex: Name<'_>, keys: Vec<OnlineKey>, pool: Arc<Pool>) -> Self {
+        let stand = |sum, OnlineKey { secret, tag, good }: &OnlineKey| {
             let start = secret.public().first_chunk().map_or(0, |octets| u64::from_be_bytes(*octets));
-            pool.key.mix(sum, start ^ u64::from(*tag) << 16 ^ u64::from(secret.algorithm().0))
+            let key = start ^ u64::from(*tag) << 16 ^ u64::from(secret.algorithm().0);
+            let good = match *good {
+                Good::For(seconds) => u64::from(seconds),
+                Good::Between(from, to) => u64::from(from) << 32 | u64::from(to),
+            };
+            pool.key.mix(pool.key.mix(sum, key), good)
         };
-        let identity = keys.iter().fold(u64::from(lifetime), stand);
-        let keys = keys.into_iter().map(|(secret, tag)| OnlineKey { secret, tag }).collect();
-        Self { apex: apex.to_buf(), keys, lifetime, identity, pool }
+        let identity = keys.iter().fold(keys.len() as u64, stand);
+        Self { apex: apex.to_buf(), keys: keys.into(), identity, pool }
     }
 
     /// Returns a number that stands for the keys and how long their signatures are good.
@@ -155,7 +189,7 @@ impl Online {
             answers: count,
             authorities: 0,
             additionals: 0,
-            ttl: (self.lifetime / GIVEN_OUT_PART).min(GIVEN_OUT_MAX),
+            ttl: self.keys.iter().map(|key| key.good.given_out()).min().unwrap_or(0),
             stale: 0,
             ede: None,
         };
@@ -195,15 +229,10 @@ impl Online {
         let data = Records(rrset.records).map(|record| record.rdata);
         let canonical = dnssec::Rrset::of(owner, rrset.rtype, data).ok()?;
         let mut len = 0;
-        for OnlineKey { secret, tag } in &self.keys {
-            let by = SignedBy {
-                key: secret,
-                tag: *tag,
-                zone: self.apex.as_name(),
-                ttl,
-                inception: now.wrapping_sub(INCEPTION_OFFSET),
-                expiration: now.wrapping_add(self.lifetime),
-            };
+        for OnlineKey { secret, tag, good } in &self.keys {
+            let (inception, expiration) = good.period(now);
+            let by =
+                SignedBy { key: secret, tag: *tag, zone: self.apex.as_name(), ttl, inception, expiration };
             let signature = canonical.sign(&by).ok()?;
             len += put_record(room.get_mut(len..)?, Rtype::RRSIG, ttl, &signature)?;
         }

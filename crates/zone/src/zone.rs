@@ -60,6 +60,8 @@ pub struct Facts {
     pub aliases: usize,
     /// How it proves that something does not exist.
     pub proof: Proof,
+    /// Whether it was signed with keys that came with its records: nobody else can sign what changes in it.
+    pub has_own_keys: bool,
 }
 
 /// How a zone proves that something does not exist.
@@ -182,6 +184,13 @@ impl Zone {
     pub fn signed_online(self, online: Arc<Online>) -> Self {
         let facts = Facts { proof: Proof::Compact, ..self.facts };
         Self { denial: Denial::Compact(online), facts, ..self }
+    }
+
+    /// Returns the zone as one that was signed with keys that came with its records.
+    #[must_use]
+    pub fn with_own_keys(self) -> Self {
+        let facts = Facts { has_own_keys: true, ..self.facts };
+        Self { facts, ..self }
     }
 }
 

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use support::{Chain, KEY, Path, ask_limited, hash, name, name_of, path, sign, zone};
 use wire::{Class, Flags, HashKey, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 use zone::master::NoIncludes;
-use zone::{Answered, Asked, Builder, Online, Pool, Record, Zone, Zones};
+use zone::{Answered, Asked, Builder, Good, Online, OnlineKey, Pool, Record, Zone, Zones};
 
 const APEXES: [&str; 3] = ["z.", "b.z.", "y."];
 const LABELS: [&str; 5] = ["a", "b", "c", "*", "d"];
@@ -496,7 +496,7 @@ fn online(apex: &str, text: &str, secret: &Arc<SecretKey>) -> Zone {
     });
     let does = KeyUse { is_published: true, signs_keys: true, signs_zone: true, is_announced: false };
     let signer = Signer {
-        keys: vec![SigningKey { secret, flags: flags_of(true), does }],
+        keys: vec![SigningKey { secret, flags: flags_of(true), does, validity: None }],
         dnskey_ttl: None,
         denial: Denial::Compact,
         validity: Validity {
@@ -518,7 +518,8 @@ fn online(apex: &str, text: &str, secret: &Arc<SecretKey>) -> Zone {
     });
     let tag = Dnskey::parse(&secret.dnskey(flags_of(true))).expect("a key").tag();
     let pool = Arc::new(Pool::new(1 << 20, 1_000_000, HashKey::new([3, 4])));
-    let online = Online::new(apex.as_name(), vec![(Arc::clone(secret), tag)], 86_400, pool);
+    let key = OnlineKey { secret: Arc::clone(secret), tag, good: Good::For(86_400) };
+    let online = Online::new(apex.as_name(), vec![key], pool);
     builder.compile().zone.expect("a zone").signed_online(Arc::new(online))
 }
 

@@ -3,6 +3,7 @@
 mod added;
 mod catalogs;
 mod directories;
+mod ds_push;
 mod expire;
 mod imported;
 mod keys;

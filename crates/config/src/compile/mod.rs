@@ -327,13 +327,15 @@ pub fn compile_again(
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
     zones.serve(settings, keep.key, &sets, &mut problems);
-    let (signing, served) = signing::compile(
+    let (mut signing, served) = signing::compile(
         zones.to_sign(settings),
         zones.served.as_ref(),
         previous.map(|previous| &previous.signing),
     );
+    signing.parents = zones::parents(settings, surroundings, &mut problems);
     zones.plan(settings, (&signing, served.as_ref()), surroundings, &mut problems);
-    zones.planner = Some(Arc::new(zones::Planner::new(loaded, keep.key)));
+    zones.planner =
+        zones.pool().map(|pool| Arc::new(zones::Planner::new(loaded, (keep.key, Arc::clone(pool)))));
     let parts = program::Parts {
         settings,
         key: keep.key,

@@ -159,8 +159,8 @@ impl Lowering<'_> {
         let upstreams = self.groups(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
-        let signing = self.signing(&root);
         let keys = self.keys(&root);
+        let signing = self.signing(&root, &keys);
         let checks = self.checks(&root);
         let zones = self.zones(&root, (&signing, &checks), &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);

@@ -8,7 +8,9 @@ use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::schema::Value;
-use crate::settings::{CdsDigestWord, CdsWord, DenialWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
+use crate::settings::{
+    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, ZonemdWord,
+};
 use crate::signing::SigningPolicy;
 use crate::source::At;
 use crate::suggest::{nearest, one_of};
@@ -19,15 +21,15 @@ const SALT_OCTETS_MAX: usize = 255;
 
 impl Lowering<'_> {
     /// Reads the policies of signing.
-    pub(super) fn signing(&mut self, root: &Section<'_>) -> Vec<Arc<SigningPolicy>> {
+    pub(super) fn signing(&mut self, root: &Section<'_>, keys: &[KeySettings]) -> Vec<Arc<SigningPolicy>> {
         let mut policies = Vec::new();
         for (name, section) in self.named_sections(root, "signing") {
-            policies.push(Arc::new(self.signing_policy(&name.value, &section)));
+            policies.push(Arc::new(self.signing_policy(&name.value, &section, keys)));
         }
         policies
     }
 
-    fn signing_policy(&mut self, name: &str, section: &Section<'_>) -> SigningPolicy {
+    fn signing_policy(&mut self, name: &str, section: &Section<'_>, keys: &[KeySettings]) -> SigningPolicy {
         let algorithm = match self.word(section, "algorithm", SigningAlgorithmWord::parse) {
             SigningAlgorithmWord::RsaSha256 => Algorithm::RSASHA256,
             SigningAlgorithmWord::RsaSha512 => Algorithm::RSASHA512,
@@ -81,6 +83,17 @@ impl Lowering<'_> {
             Value::Socket { port, .. } => values::socket_address(&scalar.text, port),
             ref other => super::read::unreachable_kind(other),
         });
+        let ds_push = self.remotes(section, "ds-push");
+        for server in &ds_push {
+            self.check_key(keys, server.value.key.as_ref(), server.span);
+        }
+        if let (Some(server), CdsWord::None) = (ds_push.first(), announced) {
+            let message = "what is sent is what CDS records say, and this policy makes none";
+            self.problems.push(
+                Problem::error(server.span, message)
+                    .expected("\"cds-cdnskey-publish\" with another word than \"none\", or no \"ds-push\""),
+            );
+        }
         SigningPolicy {
             name: name.to_owned(),
             algorithm,
@@ -117,6 +130,7 @@ impl Lowering<'_> {
             parent_check_interval: self.duration(section, "parent-check-interval"),
             parent_delay: self.duration(section, "parent-delay"),
             parent_timeout: self.duration_or(section, "parent-timeout"),
+            ds_push,
             threads: self.whole_or(section, "threads").map(|count| count as usize),
         }
     }

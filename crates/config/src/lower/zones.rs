@@ -17,14 +17,15 @@ use crate::checks::Check;
 use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
-    AliasSettings, CatalogWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory,
-    ZoneFormat, ZoneMaker, ZoneSettings,
+    AliasSettings, CatalogWord, DenialWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice,
+    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
 use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread};
 use crate::yaml::{self, Entry, Node, Scalar};
+use crate::zones::is_json;
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 10] = [
@@ -259,14 +260,24 @@ impl Lowering<'_> {
     ) -> Option<ZoneSettings> {
         let name =
             self.optional(item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
-        let file = self.path(item, "file");
-        let file = file.map(|file| {
+        let mut named = |key: &str| {
+            let file = self.path(item, key)?;
             // What is added is the same for many names.
             let name = name.as_ref().filter(|_| whose != Whose::Added);
             let named = name.map_or_else(|| file.value.clone(), |name| named_file(&file.value, &name.value));
-            At { value: self.beside(file.span.file, &named), span: file.span }
-        });
+            Some(At { value: self.beside(file.span.file, &named), span: file.span })
+        };
+        let (file, key_sets) = (named("file"), named("key-sets"));
         let sign = self.signed_by(item, signing);
+        let own_denial = self.own_denial(item);
+        if let Some(key_sets) = &key_sets {
+            let is_master = file.as_ref().is_some_and(|file| !is_json(&file.value));
+            if (file.is_some() || whose == Whose::Zone) && !is_master {
+                let message = "\"key-sets\" is for a zone in a master file";
+                let problem = Problem::error(key_sets.span, message);
+                self.problems.push(problem.hint("a zone in JSON has its key sets in \"keys\""));
+            }
+        }
         let set = self.zone_set(item);
         let make = self.makers(item);
         let choose = self.choices(item, name.as_ref().map(|name| &name.value), checks);
@@ -334,6 +345,8 @@ impl Lowering<'_> {
             make,
             choose,
             sign,
+            key_sets,
+            own_denial,
             primaries,
             notify,
             transfer,
@@ -369,13 +382,41 @@ impl Lowering<'_> {
     /// Complains of secondaries of a zone whose proofs are made here for each question.
     fn check_online(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
         if policy.denial == Denial::Compact {
-            for key in ["transfer", "notify", "catalog"] {
-                let Some(entry) = self.said(item, key) else { continue };
-                self.problems.push(
-                    Problem::error(entry.key_span, "secondaries could not prove what does not exist")
-                        .expected(format!("no \"{key}\", or a signing policy without \"denial: compact\"")),
-                );
-            }
+            self.check_alone(item, "a signing policy without \"denial: compact\"");
+        }
+    }
+
+    /// Complains of secondaries that nothing could be proved by, but with `other`.
+    fn check_alone(&mut self, item: &Section<'_>, other: &str) {
+        for key in ["transfer", "notify", "catalog"] {
+            let Some(entry) = self.said(item, key) else { continue };
+            self.problems.push(
+                Problem::error(entry.key_span, "secondaries could not prove what does not exist")
+                    .expected(format!("no \"{key}\", or {other}")),
+            );
+        }
+    }
+
+    /// Reads how a zone that brings its own keys proves absence.
+    fn own_denial(&mut self, item: &Section<'_>) -> Option<DenialWord> {
+        self.check_own_keys(item);
+        let named = self.optional(item, "key-sets-denial", |lowering, _, node| {
+            lowering.read(node, &one_of(DenialWord::WORDS), |text| {
+                Self::one_word(DenialWord::WORDS, text, DenialWord::parse)
+            })
+        })?;
+        if named.value == DenialWord::Compact {
+            self.check_alone(item, "\"key-sets-denial: nsec\"");
+        }
+        Some(named.value)
+    }
+
+    /// Complains of what says how a zone is signed with its own keys beside a policy.
+    fn check_own_keys(&mut self, item: &Section<'_>) {
+        for key in ["key-sets", "key-sets-denial"] {
+            let Some(entry) = item.entry(key).filter(|_| item.entry("sign").is_some()) else { continue };
+            let message = format!("\"{key}\" does nothing beside \"sign\"");
+            self.problems.push(Problem::warning(entry.key_span, message));
         }
     }
 
@@ -416,6 +457,9 @@ impl Lowering<'_> {
             }
             let set = self.zone_set(&item);
             let sign = self.signed_by(&item, signing);
+            let own_denial = self.own_denial(&item);
+            let key_sets = self.path(&item, "key-sets");
+            let key_sets = key_sets.map(|path| self.beside(path.span.file, &path.value));
             if let Some(policy) = &sign {
                 self.check_online(&item, policy);
             }
@@ -434,8 +478,17 @@ impl Lowering<'_> {
             };
             let path = At { value: self.beside(path.span.file, &path.value), span: path.span };
             let contexts = has_contexts.then_some(contexts);
-            let directory = ZoneDirectory { path, format, contexts, matches_empty, set, sign, common };
-            directories.push(directory);
+            directories.push(ZoneDirectory {
+                path,
+                format,
+                contexts,
+                matches_empty,
+                set,
+                sign,
+                key_sets,
+                own_denial,
+                common,
+            });
         }
         directories
     }
@@ -487,6 +540,8 @@ impl Lowering<'_> {
                 make: Vec::new(),
                 choose: Vec::new(),
                 sign: sign.map(Arc::clone),
+                key_sets: None,
+                own_denial: None,
                 primaries: Vec::new(),
                 notify,
                 transfer,

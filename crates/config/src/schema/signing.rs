@@ -212,6 +212,15 @@ pub(super) const ROWS: &[Row] = &[
         "After so long, the parent is taken to have a new DS although nobody saw it.",
     ),
     row(
+        "signing.*.ds-push",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "most parents look for CDS themselves, or are told by people",
+        "Servers of the parent that are sent the DS records by dynamic update (RFC 2136) when CDS records ask for others: all DS of the \
+         zone are replaced by what these say. Written as in `zones[].primaries`; the first that takes them is enough, and they are \
+         sent again, less and less often, until one does. Without `parent`, its word counts as seen.",
+    ),
+    row(
         "signing.*.threads",
         whole_or(1, 256, "auto"),
         "auto",

@@ -1,7 +1,7 @@
 //! Zones that are served, what they have in common, directories of them.
 
 use super::{Apply, Kind, Row, Value, WEEK, duration, row, unset, whole, word};
-use crate::settings::{CatalogWord, SerialWord, ZoneFormat};
+use crate::settings::{CatalogWord, DenialWord, SerialWord, ZoneFormat};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -127,6 +127,17 @@ pub(super) const ROWS: &[Row] = &[
         "The policy of `signing` by which the server signs the zone. The file stays as it is; signatures, keys and what is \
          known of them are in the state directory. Secondaries get the zone as it is signed; a version that comes by transfer or \
          update is served when it is signed.",
+    ),
+    unset(
+        "zones[].key-sets",
+        Kind::One(Value::Path),
+        "A file with erldns's key sets (a list in JSON of KSKs and ZSKs in PEM) that the zone of a master file is signed with when it is \
+         read; a zone in JSON has them in its own file. `{name}` stands for the zone's name.",
+    ),
+    unset(
+        "zones[].key-sets-denial",
+        Kind::One(Value::Word(DenialWord::WORDS)),
+        "How absence is proved in a zone that is signed with key sets: as in `signing`. Unless it is said, `compact` as long as the keys are quick (not RSA, not Ed448) and no other server gets the zone, else `nsec`.",
     ),
     row(
         "zones[].primaries",
@@ -254,6 +265,17 @@ pub(super) const ROWS: &[Row] = &[
         "zone-directories[].sign",
         Kind::One(Value::Label),
         "Has the server sign the zones, as in `zones`. Not for zones of a set.",
+    ),
+    unset(
+        "zone-directories[].key-sets",
+        Kind::One(Value::Path),
+        "A directory with key sets for zones of master files, as erldns has them (`keys_path`): for each zone that is signed with them a \
+         file called like the zone, without a dot at the end, and `.private`. Others are served without signatures.",
+    ),
+    unset(
+        "zone-directories[].key-sets-denial",
+        Kind::One(Value::Word(DenialWord::WORDS)),
+        "How absence is proved in zones that are signed with key sets, as in `zones`.",
     ),
     row(
         "zone-directories[].transfer",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::serial::SerialPolicy;
 use wire::{NameBuf, Rtype};
 
-use super::{GrantSettings, RemoteSettings, UpdateSettings};
+use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
 use crate::checks::Check;
 use crate::signing::SigningPolicy;
 use crate::source::At;
@@ -29,6 +29,10 @@ pub struct ZoneSettings {
     pub choose: Vec<ZoneChoice>,
     /// How the server signs it.
     pub sign: Option<Arc<SigningPolicy>>,
+    /// A file with keys that it is signed with.
+    pub key_sets: Option<At<PathBuf>>,
+    /// How absence is proved if it brings the keys it is signed with.
+    pub own_denial: Option<DenialWord>,
     /// Where it comes from.
     pub primaries: Vec<At<RemoteSettings>>,
     /// Who is told of new versions.
@@ -107,6 +111,10 @@ pub struct ZoneDirectory {
     pub set: Option<At<String>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
+    /// A directory with keys that those in master files are signed with: for each a file named after it.
+    pub key_sets: Option<PathBuf>,
+    /// How absence is proved in those that bring the keys they are signed with.
+    pub own_denial: Option<DenialWord>,
     /// What other servers may do with each of them, if anything; name and file are its own.
     pub common: Option<Arc<ZoneSettings>>,
 }

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::{HashKey, Name, NameBuf};
+use zone::Pool;
 
 use super::files::{Kept, Wanted, load};
+use super::own_keys::OwnKeys;
 use super::plan::{plan, written};
 use super::{SignedHere, ZonePlan};
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
@@ -28,6 +30,8 @@ pub struct Planner {
     /// Relative paths begin where the configuration is.
     folder: PathBuf,
     key: HashKey,
+    /// What is remembered of signatures that are made while clients wait.
+    pool: Arc<Pool>,
     /// What was said last, and what it means: of many zones the same is said.
     last: Mutex<Option<(String, ZoneSettings)>>,
 }
@@ -64,8 +68,9 @@ pub fn explain(found: &[Diagnostic]) -> String {
 }
 
 impl Planner {
-    /// Takes what concerns zones from a configuration. Their names are hashed with `key`.
-    pub(crate) fn new(loaded: &Loaded, key: HashKey) -> Self {
+    /// Takes what concerns zones from a configuration. Their names are hashed with `key`, and what is signed while clients wait
+    /// is remembered in `pool`.
+    pub(crate) fn new(loaded: &Loaded, (key, pool): (HashKey, Arc<Pool>)) -> Self {
         let root = match &loaded.tree.value {
             Value::Map(entries) => {
                 entries.iter().filter(|entry| entry.key == "zone-templates").cloned().collect()
@@ -83,6 +88,7 @@ impl Planner {
             sources: loaded.sources.clone(),
             folder: main.unwrap_or(Path::new("")).to_owned(),
             key,
+            pool,
             last: Mutex::default(),
         }
     }
@@ -122,12 +128,13 @@ impl Planner {
                 contexts: None,
                 sign: None,
                 common: None,
+                own_keys: OwnKeys::of(&zone),
                 span: file.span,
             };
             let old = old.and_then(|old| old.read.as_ref());
             match old.filter(|old| old.is_current(&wanted, surroundings)) {
                 Some(old) => Kept { wanted, ..old.clone() },
-                None => load(wanted, self.key, old, surroundings, &mut problems, &mut found),
+                None => load(wanted, (self.key, &self.pool), old, surroundings, &mut problems, &mut found),
             }
         });
         let signed = match zone.sign {
@@ -198,7 +205,9 @@ mod tests {
 
     fn planner(memory: &Memory) -> Planner {
         let loaded = load_text(Path::new("/etc/gannet.yaml"), MAIN, memory);
-        Planner::new(&loaded.unwrap_or_else(|found| panic!("{}", found[0].human())), HashKey::new([1, 2]))
+        let key = HashKey::new([1, 2]);
+        let pool = Arc::new(Pool::new(1 << 16, 100, key));
+        Planner::new(&loaded.unwrap_or_else(|found| panic!("{}", found[0].human())), (key, pool))
     }
 
     fn check(said: &str, expect: &str) {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf};
-use zone::json::Contexts;
+use zone::json::{Contexts, KeySet, concealed, holds_keys};
 use zone::master::{Include, Included, Mistake, Place};
-use zone::{Finding, Level, Zone};
+use zone::{Finding, Level, Pool, Zone};
 
+use super::own_keys::{self, OwnKeys};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
@@ -16,7 +18,8 @@ use crate::sets::{Loading, SetProgress};
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
 
-pub(super) fn is_json(file: &Path) -> bool {
+/// Returns whether zones in a file are in JSON.
+pub(crate) fn is_json(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "json")
 }
 
@@ -30,15 +33,30 @@ pub struct Checked {
     pub files: Vec<PathBuf>,
 }
 
-/// Reads a zone from a file and those it includes.
+/// Reads a zone from a file and those it includes. One that brings the keys it is signed with is signed, and proves absence
+/// with NSEC.
 pub fn check(
     apex: Name<'_>,
     file: &Path,
     key: HashKey,
     surroundings: &dyn Surroundings,
 ) -> Result<Checked, String> {
+    // What is kept of it must prove absence without its keys.
+    let own_keys = OwnKeys { is_given_away: true, ..OwnKeys::default() };
+    check_with(apex, file, (key, None), &own_keys, surroundings)
+}
+
+/// Reads a zone from a file and those it includes, and signs it if it has keys of its own.
+pub(super) fn check_with(
+    apex: Name<'_>,
+    file: &Path,
+    (key, pool): (HashKey, Option<&Arc<Pool>>),
+    own_keys: &OwnKeys,
+    surroundings: &dyn Surroundings,
+) -> Result<Checked, String> {
     if is_json(file) {
-        let mut read = read_json(file, key, None, surroundings)?;
+        let wanted = (Some(apex), None);
+        let mut read = read_json(file, (key, pool), wanted, own_keys, surroundings)?;
         let zone = read.zones.iter_mut().find(|(other, _)| other.as_name() == apex);
         if zone.is_none() && read.diagnostics.is_empty() {
             return Err(format!("there is no zone \"{apex}\" in it"));
@@ -50,7 +68,8 @@ pub fn check(
     let shown = file.display().to_string();
     let mut shelf = Shelf { surroundings, zone: apex.to_string(), file: &shown };
     let loaded = zone::load(apex, &shown, &text, &mut shelf, key);
-    let files: Vec<PathBuf> = loaded.files.iter().map(PathBuf::from).collect();
+    let mut files: Vec<PathBuf> = loaded.files.iter().map(PathBuf::from).collect();
+    let sets = own_keys.read(apex, &mut files, surroundings);
     let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
     let mut diagnostics: Vec<Diagnostic> =
         loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
@@ -58,7 +77,19 @@ pub fn check(
     if loaded.more > 0 {
         diagnostics.push(excerpts.untold(loaded.more, file));
     }
-    Ok(Checked { zone: loaded.zone, diagnostics, files })
+    let zone = match (loaded.zone, sets) {
+        (None, _) => None,
+        (zone, Ok(None)) => zone,
+        (Some(zone), Ok(Some(sets))) => {
+            excerpts.sign(&zone, &sets, (key, pool), own_keys, file, &mut diagnostics)
+        }
+        (Some(_), Err((path, why))) => {
+            let message = format!("{apex}: key sets: {why}");
+            diagnostics.push(Diagnostic { message, ..excerpts.at(None, &path, Severity::Error) });
+            None
+        }
+    };
+    Ok(Checked { zone, diagnostics, files })
 }
 
 fn read(file: &Path, surroundings: &dyn Surroundings) -> Result<Vec<u8>, String> {
@@ -137,11 +168,42 @@ impl Excerpts<'_> {
         Diagnostic { message, ..self.at(finding.place, file, severity) }
     }
 
+    /// Signs a zone with its own keys, and adds what there is to say about it. Without its signatures it is not served: who saw
+    /// it so would remember that.
+    fn sign(
+        &mut self,
+        zone: &Zone,
+        sets: &[KeySet],
+        (key, pool): (HashKey, Option<&Arc<Pool>>),
+        own_keys: &OwnKeys,
+        file: &Path,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<Zone> {
+        let apex = zone.apex();
+        let now = u64::try_from(self.surroundings.unix_seconds()).unwrap_or(0);
+        for set in sets {
+            let Some(what) = own_keys::odd_time(set, now) else { continue };
+            let at = self.at(Some(set.place), file, Severity::Warning);
+            diagnostics.push(Diagnostic { message: format!("{apex}: {what}"), ..at });
+        }
+        match own_keys.sign(zone, sets, key, pool) {
+            Ok(zone) => Some(zone),
+            Err(why) => {
+                let message = format!("{apex}: it cannot be signed with its keys: {why}");
+                let at = self.at(sets.first().map(|set| set.place), file, Severity::Error);
+                diagnostics.push(Diagnostic { message, ..at });
+                None
+            }
+        }
+    }
+
     fn line(&mut self, place: Place) -> String {
         let (files, surroundings) = (self.files, self.surroundings);
         let text = self.texts.entry(place.file).or_insert_with(|| {
-            let octets = files.get(usize::from(place.file)).and_then(|path| read(path, surroundings).ok());
-            Text { octets: octets.unwrap_or_default(), at: 0, line: 1 }
+            let path = files.get(usize::from(place.file));
+            let octets = path.and_then(|path| read(path, surroundings).ok()).unwrap_or_default();
+            let has_keys = holds_keys(&octets);
+            Text { octets, at: 0, line: 1, has_keys }
         });
         text.line(place.line)
     }
@@ -153,6 +215,8 @@ struct Text {
     /// Where the line begins that was asked for last.
     at: usize,
     line: u32,
+    /// Whether private keys are in it, which nobody must see.
+    has_keys: bool,
 }
 
 impl Text {
@@ -169,7 +233,9 @@ impl Text {
         }
         let rest = &self.octets[self.at..];
         let line = &rest[..len_of(rest).unwrap_or(rest.len())];
-        String::from_utf8_lossy(line).trim_end_matches('\r').to_owned()
+        let shown = String::from_utf8_lossy(line);
+        let shown = shown.trim_end_matches('\r');
+        if self.has_keys { concealed(shown) } else { shown.to_owned() }
     }
 }
 
@@ -180,11 +246,13 @@ pub(super) struct Read {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the zones of a file in JSON.
+/// Reads the zones of a file in JSON, or `only` one of them, and signs those that bring their keys; what is signed later is
+/// remembered in a pool.
 pub(super) fn read_json(
     file: &Path,
-    key: HashKey,
-    contexts: Option<&Contexts>,
+    (key, pool): (HashKey, Option<&Arc<Pool>>),
+    (only, contexts): (Option<Name<'_>>, Option<&Contexts>),
+    own_keys: &OwnKeys,
     surroundings: &dyn Surroundings,
 ) -> Result<Read, String> {
     let text = read(file, surroundings)?;
@@ -198,13 +266,23 @@ pub(super) fn read_json(
     for zone in loaded.zones {
         diagnostics.extend(zone.built.findings.iter().map(|finding| excerpts.finding(finding, file)));
         more += zone.built.more_findings;
-        if !zone.keys.is_empty() {
-            diagnostics.push(Diagnostic {
-                message: format!("{}: its keys are not used: it is served without signatures", zone.apex),
-                ..excerpts.at(None, file, Severity::Warning)
-            });
+        let apex = zone.apex;
+        if only.is_some_and(|only| only != apex.as_name()) {
+            continue;
         }
-        zones.push((zone.apex, zone.built.zone));
+        let first = zone.keys.first().map(|set| set.place);
+        if own_keys.has_policy && first.is_some() {
+            let message = format!("{apex}: its own keys are not used: it is signed by a policy");
+            diagnostics.push(Diagnostic { message, ..excerpts.at(first, file, Severity::Warning) });
+        }
+        let zone = match zone.built.zone {
+            Some(written) if first.is_some() && !own_keys.has_policy => {
+                let sets = zone.keys.as_slice();
+                excerpts.sign(&written, sets, (key, pool), own_keys, file, &mut diagnostics)
+            }
+            other => other,
+        };
+        zones.push((apex, zone));
     }
     if more > 0 {
         diagnostics.push(excerpts.untold(more, file));

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wire::{HashKey, NameBuf};
-use zone::Zone;
 use zone::json::Contexts;
+use zone::{Pool, Zone};
 
-use super::check::{Checked, Read, check, is_json, read_json};
+use super::check::{Checked, Read, check_with, is_json, read_json};
+use super::own_keys::{Needed, OwnKeys};
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::load::Surroundings;
 use crate::lower::io_text;
@@ -30,8 +31,14 @@ impl Kept {
     pub(super) fn is_current(&self, wanted: &Wanted, surroundings: &dyn Surroundings) -> bool {
         let is_same =
             |(path, stamp): &(PathBuf, u64)| surroundings.stamp(path).is_ok_and(|now| now == *stamp);
+        // Keys may have come for a zone that had none.
+        let has_new_keys = wanted.own_keys.file.as_ref().is_some_and(|(file, _)| {
+            self.files.iter().all(|(known, _)| known != file) && surroundings.stamp(file).is_ok()
+        });
         !self.files.is_empty()
             && (&self.wanted.file, &self.wanted.contexts) == (&wanted.file, &wanted.contexts)
+            && self.wanted.own_keys == wanted.own_keys
+            && !has_new_keys
             && self.files.iter().all(is_same)
     }
 }
@@ -50,6 +57,8 @@ pub(super) struct Wanted {
     pub(super) sign: Option<Arc<SigningPolicy>>,
     /// What other servers may do with the zones of a directory.
     pub(super) common: Option<Arc<ZoneSettings>>,
+    /// How zones are signed that bring keys.
+    pub(super) own_keys: OwnKeys,
     /// Where it says so.
     pub(super) span: Span,
 }
@@ -92,6 +101,7 @@ pub(super) fn wanted(
                 // The configuration says so at the zone.
                 sign: None,
                 common: None,
+                own_keys: OwnKeys::of(zone),
                 span: file.span,
             })
         })
@@ -123,7 +133,19 @@ pub(super) fn wanted(
             let set = directory.set.as_ref().map(|set| set.value.clone());
             let sign = directory.sign.as_ref().map(Arc::clone);
             let common = directory.common.as_ref().map(Arc::clone);
-            all.push(Wanted { file, apex, set, contexts, sign, common, span: directory.path.span });
+            let keys_of = |apex: &NameBuf| {
+                let name = apex.to_string();
+                let name = name.trim_end_matches('.').replace('/', "%2F");
+                Some((directory.key_sets.as_ref()?.join(format!("{name}.private")), Needed::No))
+            };
+            let own_keys = OwnKeys {
+                file: apex.as_ref().and_then(keys_of),
+                denial: directory.own_denial,
+                has_policy: sign.is_some(),
+                is_given_away: common.as_ref().is_some_and(|common| OwnKeys::of(common).is_given_away),
+            };
+            let span = directory.path.span;
+            all.push(Wanted { file, apex, set, contexts, sign, common, own_keys, span });
         }
     }
     all
@@ -169,17 +191,22 @@ pub fn name_of(file: &Path) -> String {
     name.to_owned()
 }
 
-fn read_zones(wanted: &Wanted, key: HashKey, surroundings: &dyn Surroundings) -> Result<Read, String> {
+fn read_zones(
+    wanted: &Wanted,
+    key: HashKey,
+    pool: &Arc<Pool>,
+    surroundings: &dyn Surroundings,
+) -> Result<Read, String> {
     match &wanted.apex {
         Some(apex) if !wanted.is_json() => {
             let Checked { zone, diagnostics, files } =
-                check(apex.as_name(), &wanted.file, key, surroundings)?;
+                check_with(apex.as_name(), &wanted.file, (key, Some(pool)), &wanted.own_keys, surroundings)?;
             Ok(Read { zones: vec![(*apex, zone)], files, diagnostics })
         }
         apex => {
-            let mut read = read_json(&wanted.file, key, wanted.contexts.as_ref(), surroundings)?;
+            let only = (apex.as_ref().map(NameBuf::as_name), wanted.contexts.as_ref());
+            let mut read = read_json(&wanted.file, (key, Some(pool)), only, &wanted.own_keys, surroundings)?;
             if let Some(apex) = apex {
-                read.zones.retain(|(other, _)| other == apex);
                 match (read.zones.is_empty(), read.diagnostics.is_empty()) {
                     (true, true) => return Err("there is no such zone in it".to_owned()),
                     (true, false) => read.zones.push((*apex, None)),
@@ -193,7 +220,7 @@ fn read_zones(wanted: &Wanted, key: HashKey, surroundings: &dyn Surroundings) ->
 
 pub(super) fn load(
     wanted: Wanted,
-    key: HashKey,
+    (key, pool): (HashKey, &Arc<Pool>),
     old: Option<&Kept>,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
@@ -205,7 +232,7 @@ pub(super) fn load(
     let mut zones = Vec::new();
     let mut files = Vec::new();
     let mut failed: Vec<(NameBuf, String)> = Vec::new();
-    match read_zones(&wanted, key, surroundings) {
+    match read_zones(&wanted, key, pool, surroundings) {
         Ok(read) => {
             found.extend(read.diagnostics);
             let others = read.files.into_iter().skip(1);

@@ -21,7 +21,7 @@ use crate::lower::io_text;
 use crate::settings::{
     CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneSettings,
 };
-use crate::signing::{SigningPlans, Wanted};
+use crate::signing::{ParentServers, SigningPlans, Wanted};
 use crate::source::At;
 
 /// What of a zone the server signs.
@@ -192,6 +192,7 @@ impl ZonePlans {
                     false => (zone.clone(), source(kept)),
                 };
                 let file = Some(kept.wanted.file.clone());
+                problems.extend(zone.as_deref().and_then(|zone| refused_updates(common, zone)));
                 plans.push(ZonePlan { apex: *apex, zone, signed: here, file, source, ..common_plan });
             }
         }
@@ -236,6 +237,7 @@ pub(super) fn plan(
     (surroundings, problems): (&dyn Surroundings, &mut Vec<Problem>),
 ) -> ZonePlan {
     let apex = zone.name.value;
+    problems.extend(current.as_deref().and_then(|current| refused_updates(zone, current)));
     let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
         all.iter().filter_map(|server| remote(server, keys, surroundings, problems)).collect()
     };
@@ -280,6 +282,14 @@ pub(super) fn plan(
     }
 }
 
+/// Complains of updates of a zone that is signed with keys of its file: nobody could sign what changes.
+fn refused_updates(zone: &ZoneSettings, current: &Zone) -> Option<Problem> {
+    let update = zone.update.first().filter(|_| current.facts().has_own_keys)?;
+    let apex = current.apex();
+    let message = format!("zone \"{apex}\" is signed with the keys of its file: updates are refused");
+    Some(Problem::warning(update.span, message).expected("\"sign\" with a policy, or no \"update\""))
+}
+
 /// Returns a number that stands for what is in a zone's files: FNV-1a over their stamps.
 fn source(kept: &Kept) -> u64 {
     let stamps = kept.files.iter().flat_map(|(_, stamp)| stamp.to_be_bytes());
@@ -297,6 +307,22 @@ fn grant(settings: &GrantSettings) -> Grant {
         key: settings.key,
         needs_tls: settings.needs_tls,
     }
+}
+
+/// Returns the servers that each policy has sent the DS of its zones.
+pub(crate) fn parents(
+    settings: &Settings,
+    surroundings: &dyn Surroundings,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, ParentServers> {
+    let with_servers = settings.signing.iter().filter(|policy| !policy.ds_push.is_empty());
+    with_servers
+        .map(|policy| {
+            let servers = policy.ds_push.iter();
+            let servers = servers.filter_map(|at| remote(at, &settings.keys, surroundings, problems));
+            (policy.name.clone(), servers.collect())
+        })
+        .collect()
 }
 
 /// Returns another server as transfers need it.

@@ -54,7 +54,9 @@ impl ZonePlans {
                 }
                 let named = named.get(apex.to_folded().as_bytes());
                 let policy = named.and_then(|zone| zone.sign.as_ref()).or(kept.wanted.sign.as_ref());
-                if policy.is_some_and(|policy| policy.denial != Denial::Compact) {
+                let facts = zone.facts();
+                let has_proofs = facts.has_own_keys && facts.proof != Proof::Compact;
+                if has_proofs || policy.is_some_and(|policy| policy.denial != Denial::Compact) {
                     let message =
                         format!("zone \"{apex}\" is signed, but the addresses of ALIAS records are not");
                     let problem = Problem::warning(kept.wanted.span, message);
@@ -82,7 +84,7 @@ pub(super) fn specials(
     if ours.is_empty() {
         return Vec::new();
     }
-    let signed = loaded.iter().filter(|zone| zone.facts().proof != Proof::None);
+    let signed = loaded.iter().filter(|zone| !matches!(zone.facts().proof, Proof::None | Proof::Compact));
     let signed: BTreeSet<Vec<u8>> = signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
     let mut all = Vec::with_capacity(ours.len());
     for zone in ours {

@@ -98,6 +98,9 @@ pub struct ZoneKeys {
     /// Why it cannot be signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// How sending its DS to the parent stands, if they are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<String>,
 }
 
 /// A key of a zone.

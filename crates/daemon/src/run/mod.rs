@@ -168,9 +168,11 @@ fn start(started: Started) -> Result<ExitCode, String> {
     loaded.settings.has_added_zones = !register.is_empty();
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    let pool = plans.zones.pool().ok_or("no zone can be planned")?;
     let signatory = jobs::signing::Signing::new(
         &loaded.settings.startup.state_directory,
-        (plans.snapshot.key, signing::pool(&loaded.settings, plans.snapshot.key)),
+        (plans.snapshot.key, Arc::clone(pool)),
+        Arc::new(signing::Messenger),
         // Not the least important: signatures must be renewed on a server that is never idle.
         sys::step_back,
     );

@@ -2,15 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::settings::Settings;
-use config::signing::SigningPolicy;
+use config::signing::{ParentServers, SigningPolicy};
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
+use fetch::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
-use jobs::signing::Signing;
-use wire::{HashKey, Name, NameBuf};
-use zone::{Pool, Zone};
+use jobs::signing::{Courier, Push, PushOutcome, Signing};
+use wire::{Name, NameBuf};
+use zone::Zone;
 
 use crate::progress;
 
@@ -31,10 +33,30 @@ impl keeper::Signer for Signatory {
     }
 }
 
-/// Returns an empty memory for signatures that are made while clients wait.
-pub(super) fn pool(settings: &Settings, key: HashKey) -> Pool {
-    let octets = usize::try_from(settings.startup.signatures_memory).unwrap_or(usize::MAX);
-    Pool::new(octets, settings.limits.signatures_per_second, key)
+/// How long one server of a parent may take.
+const PARENT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends DS to the servers of parents by dynamic update.
+pub(super) struct Messenger;
+
+impl Courier for Messenger {
+    fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let delegation = Delegation { child: push.apex, ttl: wire::Ttl::new(push.ttl), ds: push.ds.clone() };
+        let patience = Patience { whole: PARENT_PATIENCE, ..Patience::default() };
+        if servers.is_empty() {
+            return Err("its policy names no server any more".to_owned());
+        }
+        let mut refused = Vec::with_capacity(servers.len());
+        for server in servers.iter() {
+            match runtime.block_on(push_ds(server, &delegation, patience)) {
+                Ok(_) => return Ok(server.to_string()),
+                Err(trouble) => refused.push(format!("{server}: {trouble}")),
+            }
+        }
+        Err(refused.join("; "))
+    }
 }
 
 /// Returns who is asked for what ALIAS records lead to.
@@ -65,7 +87,7 @@ pub(super) fn with_last(
     mut plans: Plans,
 ) -> Result<Plans, Vec<Diagnostic>> {
     signing.pool().set_rate(loaded.settings.limits.signatures_per_second);
-    let last = signing.adopt(&plans.signing.zones);
+    let last = signing.adopt(&plans.signing);
     let mut has_new = false;
     for zone in last.into_iter().flatten() {
         has_new |= plans.signing.take(zone);
@@ -105,6 +127,7 @@ fn with_zone(zone: &str, act: impl FnOnce(&NameBuf) -> Result<(), String>, signi
         next: (state.again_at > 0 && state.again_at < u64::MAX)
             .then(|| dnssec::write_compact(state.again_at)),
         trouble: state.trouble,
+        push: state.push,
     })
 }
 

@@ -158,7 +158,12 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         keys: keys
             .iter()
             .zip(&uses)
-            .map(|(key, does)| SigningKey { secret: &key.secret, flags: key.flags, does: *does })
+            .map(|(key, does)| SigningKey {
+                secret: &key.secret,
+                flags: key.flags,
+                does: *does,
+                validity: None,
+            })
             .collect(),
         dnskey_ttl: args.dnskey_ttl,
         denial,

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use super::{KeyFault, Times, ZoneKey, pem};
 use crate::algorithm::Algorithm;
 use crate::dnskey::{ENTRY_POINT, ZONE_KEY};
+use crate::secret::Unusable;
 use crate::times::{parse_rfc3339, write_rfc3339};
 
 /// Lists and objects that may stand in each other.
@@ -24,6 +25,54 @@ pub struct KeySet {
     pub inception: u64,
     /// Until when.
     pub until: u64,
+}
+
+/// Which field of a key is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongKey {
+    /// The algorithm is none that is signed with here.
+    Algorithm(Unusable),
+    /// The key cannot be read, or is one of another algorithm.
+    Key(KeyFault),
+    /// The tag is another one: this.
+    Tag(u16),
+}
+
+impl WrongKey {
+    /// Says it of the key that is called `name`, `said` to have a tag.
+    fn of(self, name: &str, said: u64) -> KeyFault {
+        let what = match self {
+            Self::Algorithm(unusable) => unusable.to_string(),
+            Self::Key(fault) => format!("\"{name}\": {}", fault.what),
+            Self::Tag(tag) => format!("\"{name}_keytag\" is {said}, but the key's tag is {tag}"),
+        };
+        KeyFault::new(0, what)
+    }
+}
+
+/// Reads a key of `owner` from what the fields of a key set say: its PEM, the number of its algorithm and its tag.
+pub fn zone_key(
+    owner: Name<'_>,
+    flags: u16,
+    (pem, algorithm, tag): (&str, u64, u64),
+    inception: u64,
+) -> Result<ZoneKey, WrongKey> {
+    let algorithm = Algorithm(u8::try_from(algorithm).unwrap_or(0));
+    if !algorithm.is_supported() {
+        return Err(WrongKey::Algorithm(Unusable::Algorithm(algorithm)));
+    }
+    let secret = pem::read(pem, Some(algorithm)).map_err(WrongKey::Key)?;
+    let times = Times {
+        created: Some(inception),
+        publish: Some(inception),
+        activate: Some(inception),
+        ..Times::default()
+    };
+    let key = ZoneKey { owner: owner.to_buf(), flags, secret: secret.into(), times };
+    match key.tag() {
+        own if u64::from(own) == tag => Ok(key),
+        own => Err(WrongKey::Tag(own)),
+    }
 }
 
 /// Reads the key sets of a zone: a list of them, or one.
@@ -71,28 +120,9 @@ fn one(owner: Name<'_>, set: &Value) -> Result<KeySet, KeyFault> {
     };
     let (inception, until) = (time("inception")?, time("until")?);
     let key = |name: &str, flags: u16| {
-        let algorithm = number(&format!("{name}_alg"))?;
-        let algorithm = Algorithm(u8::try_from(algorithm).unwrap_or(0));
-        if !algorithm.is_supported() {
-            return Err(crate::secret::Unusable::Algorithm(algorithm).into());
-        }
-        let secret = pem::read(text(name)?, Some(algorithm))
-            .map_err(|fault| KeyFault::new(0, format!("\"{name}\": {}", fault.what)))?;
-        let times = Times {
-            created: Some(inception),
-            publish: Some(inception),
-            activate: Some(inception),
-            ..Times::default()
-        };
-        let key = ZoneKey { owner: owner.to_buf(), flags, secret: secret.into(), times };
-        let said = number(&format!("{name}_keytag"))?;
-        if u64::from(key.tag()) != said {
-            return Err(KeyFault::new(
-                0,
-                format!("\"{name}_keytag\" is {said}, but the key's tag is {}", key.tag()),
-            ));
-        }
-        Ok(key)
+        let (algorithm, tag) = (number(&format!("{name}_alg"))?, number(&format!("{name}_keytag"))?);
+        let said = (text(name)?.as_str(), algorithm, tag);
+        zone_key(owner, flags, said, inception).map_err(|wrong| wrong.of(name, tag))
     };
     Ok(KeySet { ksk: key("ksk", ZONE_KEY | ENTRY_POINT)?, zsk: key("zsk", ZONE_KEY)?, inception, until })
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dnssec::tree::Tree;
 use dnssec::{Signed, Signer, Unsignable};
 
-pub use service::{Publisher, Signing, SigningState};
+pub use service::{Courier, Publisher, Signing, SigningState};
 pub use store::{KeyStore, Overwrites, StoredKey, read_pair, read_text, write};
-pub use zone::{KeyState, Turned};
+pub use zone::{KeyState, Push, PushOutcome, Turned};
 
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use config::signing::{SigningPolicy, ToSign};
+use config::signing::{ParentServers, SigningPlans, SigningPolicy, ToSign};
 use dnssec::rollover::Role;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use wire::{HashKey, Name};
 use zone::{Pool, Zone};
 
 use super::parent;
-use super::zone::{KeyState, RETRY_AFTER, SignedZone};
+use super::zone::{KeyState, Push, PushOutcome, RETRY_AFTER, SignedZone};
 
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -27,6 +28,12 @@ pub trait Publisher: Send + Sync {
     fn publish(&self, zones: Vec<Arc<Zone>>);
 }
 
+/// Sends DS to the servers of parent zones.
+pub trait Courier: Send + Sync {
+    /// Has one of the servers replace the DS of a zone; returns which one did, or why none does. May take minutes.
+    fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome;
+}
+
 /// How a zone that is signed stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SigningState {
@@ -36,6 +43,8 @@ pub struct SigningState {
     pub again_at: u64,
     /// What went wrong at the last turn.
     pub trouble: Option<String>,
+    /// How sending its DS to the parent stands, in words.
+    pub push: Option<String>,
 }
 
 struct Entry {
@@ -49,9 +58,21 @@ struct Entry {
     state: SigningState,
     /// Whether the configuration does not name it: it stays when that changes.
     is_added: bool,
+    /// What came of sending these DS to the parent, as long as the thread has not noted it.
+    pushed: Option<(Vec<Vec<u8>>, PushOutcome)>,
 }
 
 type Entries = BTreeMap<Vec<u8>, Entry>;
+
+/// What waits for being sent to parents: what of a zone comes later replaces what came before.
+#[derive(Default)]
+struct Outbox {
+    pushes: BTreeMap<Vec<u8>, Push>,
+    /// Where to, by the name of the policy.
+    servers: BTreeMap<String, ParentServers>,
+    has_thread: bool,
+    is_over: bool,
+}
 
 struct Shared {
     /// Held for a moment, or while a zone is read from disk: those who wait are operators.
@@ -59,6 +80,11 @@ struct Shared {
     /// Whether something is new; whether to end.
     news: Mutex<(bool, bool)>,
     wake: Condvar,
+    courier: Arc<dyn Courier>,
+    outbox: Mutex<Outbox>,
+    posted: Condvar,
+    /// Pushes that a server took, and those that none did.
+    pushed: (AtomicU64, AtomicU64),
     state: PathBuf,
     hash_key: HashKey,
     pool: Arc<Pool>,
@@ -95,15 +121,24 @@ impl Signing {
     /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`. Nothing is signed before
     /// [`Signing::start`].
     ///
-    /// What is signed while clients wait is remembered in `pool`.
-    pub fn new(state: &Path, (hash_key, pool): (HashKey, Pool), step_back: fn()) -> Self {
+    /// What is signed while clients wait is remembered in `pool`; `courier` speaks with the servers of parents.
+    pub fn new(
+        state: &Path,
+        (hash_key, pool): (HashKey, Arc<Pool>),
+        courier: Arc<dyn Courier>,
+        step_back: fn(),
+    ) -> Self {
         let shared = Shared {
             entries: Mutex::default(),
             news: Mutex::default(),
             wake: Condvar::new(),
+            courier,
+            outbox: Mutex::default(),
+            posted: Condvar::new(),
+            pushed: (AtomicU64::new(0), AtomicU64::new(0)),
             state: state.to_owned(),
             hash_key,
-            pool: Arc::new(pool),
+            pool,
             step_back,
         };
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
@@ -130,14 +165,24 @@ impl Signing {
         &self.shared.pool
     }
 
-    /// Makes the thread end when it is done with the zone it is at.
+    /// Returns how many times a parent's server took DS, and how many times none did.
+    pub fn pushed(&self) -> (u64, u64) {
+        let (taken, refused) = &self.shared.pushed;
+        (taken.load(Ordering::Relaxed), refused.load(Ordering::Relaxed))
+    }
+
+    /// Makes the threads end when they are done with the zones they are at.
     pub fn stop(&self) {
         self.shared.tell(|news| news.1 = true);
+        lock(&self.shared.outbox).is_over = true;
+        self.shared.posted.notify_all();
     }
 
     /// Makes these the zones that are signed. Returns for each, in their order, what is served until it is signed again: the
     /// version that was signed last, if there is one.
-    pub fn adopt(&self, zones: &[ToSign]) -> Vec<Option<Arc<Zone>>> {
+    pub fn adopt(&self, plans: &SigningPlans) -> Vec<Option<Arc<Zone>>> {
+        let zones = &plans.zones;
+        lock(&self.shared.outbox).servers.clone_from(&plans.parents);
         let mut entries = lock(&self.shared.entries);
         let mut before = std::mem::take(&mut *entries);
         let mut served = Vec::with_capacity(zones.len());
@@ -204,6 +249,7 @@ impl Signing {
                     last: other.and_then(|other| other.last),
                     state: SigningState::default(),
                     is_added: false,
+                    pushed: None,
                 };
                 self.shared.open(apex.as_name(), &mut entry);
                 entry
@@ -274,13 +320,14 @@ impl Shared {
             Ok(zone) => {
                 entry.last = zone.last(now()).or(entry.last.take());
                 entry.state.keys = zone.key_states();
+                entry.state.push = zone.push_state();
                 entry.zone = Some(zone);
             }
             Err(why) => entry.fail(apex, why),
         }
     }
 
-    fn run(&self, publisher: &dyn Publisher) {
+    fn run(self: &Arc<Self>, publisher: &dyn Publisher) {
         loop {
             let next = self.turn_all(publisher);
             let mut news = lock(&self.news);
@@ -297,7 +344,7 @@ impl Shared {
     }
 
     /// Does what is due for every zone; returns when something is due next.
-    fn turn_all(&self, publisher: &dyn Publisher) -> u64 {
+    fn turn_all(self: &Arc<Self>, publisher: &dyn Publisher) -> u64 {
         let due: Vec<Vec<u8>> = {
             let entries = lock(&self.entries);
             let is_due = |entry: &Entry| entry.source.is_some() && entry.state.again_at <= now();
@@ -327,8 +374,8 @@ impl Shared {
     }
 
     /// Does what is due for a zone; returns the new version, if there is one.
-    fn turn(&self, apex: Name<'_>, key: &[u8]) -> Option<Arc<Zone>> {
-        let (mut zone, source) = {
+    fn turn(self: &Arc<Self>, apex: Name<'_>, key: &[u8]) -> Option<Arc<Zone>> {
+        let (mut zone, source, pushed) = {
             let mut entries = lock(&self.entries);
             let entry = entries.get_mut(key)?;
             let source = Arc::clone(entry.source.as_ref()?);
@@ -337,9 +384,10 @@ impl Shared {
             }
             let zone = entry.zone.take()?;
             entry.is_at_work = true;
-            (zone, source)
+            (zone, source, entry.pushed.take())
         };
-        let outcome = zone.turn(&source, now(), &parent::ask);
+        let noted = pushed.map_or(Ok(()), |(ds, outcome)| zone.note_push(ds, &outcome, now()));
+        let outcome = noted.and_then(|()| zone.turn(&source, now(), &parent::ask));
         let mut entries = lock(&self.entries);
         // It may have been taken out of the configuration meanwhile, or given another policy.
         let entry = entries.get_mut(key)?;
@@ -351,7 +399,10 @@ impl Shared {
                     info!(zone = %apex, "{what}");
                 }
                 entry.state.keys = zone.key_states();
-                entry.state.again_at = if is_current { turned.again_at } else { 0 };
+                entry.state.push = zone.push_state();
+                // What came of a push meanwhile is noted at once.
+                let is_done = is_current && entry.pushed.is_none();
+                entry.state.again_at = if is_done { turned.again_at } else { 0 };
                 entry.state.trouble = None;
                 if let Some(signed) = &turned.zone {
                     info!(
@@ -368,6 +419,10 @@ impl Shared {
                 } else {
                     entry.state.again_at = 0;
                 }
+                drop(entries);
+                if let Some(push) = turned.push {
+                    self.post(key, push);
+                }
                 turned.zone
             }
             Err(why) => {
@@ -375,6 +430,62 @@ impl Shared {
                 entry.fail(apex, why);
                 None
             }
+        }
+    }
+}
+
+impl Shared {
+    /// Has DS sent to the parent of a zone, on a thread of its own: a parent that is gone holds up no signature.
+    fn post(self: &Arc<Self>, key: &[u8], push: Push) {
+        let mut outbox = lock(&self.outbox);
+        outbox.pushes.insert(key.to_vec(), push);
+        self.posted.notify_one();
+        if outbox.has_thread {
+            return;
+        }
+        let inside = Arc::clone(self);
+        let run = move || {
+            (inside.step_back)();
+            inside.deliver();
+        };
+        match std::thread::Builder::new().name("ds-push".into()).spawn(run) {
+            Ok(_) => outbox.has_thread = true,
+            Err(error) => error!(%error, "no DS is sent to parents: a thread cannot be started"),
+        }
+    }
+
+    /// Sends what waits, until the end.
+    fn deliver(&self) {
+        loop {
+            let mut outbox = lock(&self.outbox);
+            let (key, push) = loop {
+                if outbox.is_over {
+                    return;
+                }
+                match outbox.pushes.pop_first() {
+                    Some(next) => break next,
+                    None => outbox = self.posted.wait(outbox).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            let servers = outbox.servers.get(&push.policy).map(Arc::clone).unwrap_or_default();
+            drop(outbox);
+            let outcome = self.courier.push(&push, &servers);
+            let (taken, refused) = &self.pushed;
+            match &outcome {
+                Ok(server) => {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    info!(zone = %push.apex, server, records = push.ds.len(), "the parent's server took the DS");
+                }
+                Err(why) => {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                    warn!(zone = %push.apex, why, "no server of the parent takes the DS; it is tried again");
+                }
+            }
+            if let Some(entry) = lock(&self.entries).get_mut(&key) {
+                entry.pushed = Some((push.ds, outcome));
+                entry.state.again_at = 0;
+            }
+            self.tell(|news| news.0 = true);
         }
     }
 }

@@ -4,6 +4,8 @@
 //! its keys, and `<zone>.signed`, the zone as it was served last. What is on disk comes before what is served: after a crash,
 //! no key is forgotten that somebody may have seen.
 
+mod push;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +17,12 @@ use dnssec::tree::Tree;
 use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of};
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
-use zone::{Builder, Level, Online, Pool, Record, Zone, master};
+use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone, master};
 
 use super::store::{KeyStore, Overwrites, write};
+use push::Pushes;
+
+pub use push::{Push, PushOutcome};
 
 /// How far in the past signatures begin, for clients whose clocks are slow.
 const INCEPTION_OFFSET: u64 = 90 * 60;
@@ -41,6 +46,8 @@ pub struct Turned {
     pub again_at: u64,
     /// What is worth a line of the log.
     pub told: Vec<String>,
+    /// What the parent's servers are to be sent.
+    pub push: Option<Push>,
 }
 
 /// A key as it stands.
@@ -70,6 +77,7 @@ pub(super) struct SignedZone {
     /// The serial that was published last.
     serial: Option<u32>,
     parent_asked: u64,
+    pushes: Pushes,
     /// The keys that sign while clients wait, as one number.
     online: Option<u64>,
     threads: usize,
@@ -107,15 +115,17 @@ impl SignedZone {
             Err(error) => return Err(format!("cannot read \"{}\": {error}", lives_file.display())),
         };
         let mut serial = None;
+        let mut pushes = Pushes::default();
         let mut rest = String::with_capacity(text.len());
         for line in text.lines() {
-            match line.strip_prefix("serial ") {
-                Some(number) => serial = number.parse().ok(),
-                None => {
-                    rest.push_str(line);
-                    rest.push('\n');
-                }
+            match line.split_once(' ') {
+                Some(("serial", number)) => serial = number.parse().ok(),
+                // What was sent once may be sent again.
+                Some(("pushed", said)) => pushes = Pushes::parse(said).unwrap_or_default(),
+                _ => rest.push_str(line),
             }
+            // Lines keep their numbers.
+            rest.push('\n');
         }
         let lives = rollover::parse(&rest).map_err(|line| {
             format!("\"{}\", line {line}: expected the life of a key", lives_file.display())
@@ -152,6 +162,7 @@ impl SignedZone {
             signed: None,
             serial,
             parent_asked: 0,
+            pushes,
             online: None,
             threads,
             begin,
@@ -231,18 +242,21 @@ impl SignedZone {
             return None;
         }
         let keys = self.lives.iter().zip(&self.keys);
+        let good = Good::For(self.policy.rrsig_lifetime.as_secs() as u32);
         let keys = keys
             .filter(|(life, _)| rollover::does(plan, &self.lives, life, now).signs_zone)
-            .map(|(life, key)| (Arc::clone(&key.secret), life.tag))
+            .map(|(life, key)| OnlineKey { secret: Arc::clone(&key.secret), tag: life.tag, good })
             .collect();
-        let lifetime = self.policy.rrsig_lifetime.as_secs() as u32;
-        Some(Arc::new(Online::new(self.apex.as_name(), keys, lifetime, Arc::clone(&self.pool))))
+        Some(Arc::new(Online::new(self.apex.as_name(), keys, Arc::clone(&self.pool))))
     }
 
     fn write_lives(&self) -> Result<(), String> {
         let mut text = rollover::write(&self.lives);
         if let Some(serial) = self.serial {
             text += &format!("serial {serial}\n");
+        }
+        if let Some(pushed) = self.pushes.write() {
+            text += &format!("pushed {pushed}\n");
         }
         write(&self.lives_file, text.as_bytes(), 0o600, Overwrites::Yes)
             .map_err(|error| format!("cannot write \"{}\": {error}", self.lives_file.display()))
@@ -322,19 +336,23 @@ impl SignedZone {
             zone = Some(compiled);
             self.online = identity;
         }
+        let (push, push_at) = match self.policy.ds_push.is_empty() {
+            true => (None, None),
+            false => self.pushes.due(&tree, &self.policy.name, now),
+        };
         self.signed = Some(tree);
         let has_spent = self.lives.iter().any(|life| life.state == State::Removed);
         let expires = signed.first_expiration.map(|at| now + u64::from(at.wrapping_sub(now as u32)));
         let checks = (!due.waits_for_ds.is_empty() && !self.policy.parent.is_empty())
             .then(|| self.parent_asked + self.policy.parent_check_interval.as_secs());
         let spent = has_spent.then_some(now);
-        let again_at = [due.again_at, expires.map(|at| at.saturating_sub(refresh)), checks, spent]
+        let again_at = [due.again_at, expires.map(|at| at.saturating_sub(refresh)), checks, spent, push_at]
             .into_iter()
             .flatten()
             .min()
             .unwrap_or(u64::MAX)
             .max(now + TURN_EVERY_MIN);
-        Ok(Turned { zone, signed, again_at, told })
+        Ok(Turned { zone, signed, again_at, told, push })
     }
 
     /// Moves keys on, makes those that are needed, and removes those that nobody needs any more.
@@ -431,7 +449,36 @@ impl SignedZone {
                 told.push(format!("the parent has the DS of the {} {}", life.role, life.tag));
             }
         }
+        if !is_seen {
+            self.pushes.is_missed(interval, now);
+        }
         is_seen
+    }
+
+    /// Notes what came of sending DS to the parent's servers. Where nobody is asked whether the parent has them, the word of
+    /// the server that took them counts.
+    pub(super) fn note_push(
+        &mut self,
+        ds: Vec<Vec<u8>>,
+        outcome: &PushOutcome,
+        now: u64,
+    ) -> Result<(), String> {
+        if outcome.is_ok() && self.policy.parent.is_empty() {
+            for (life, key) in self.lives.iter_mut().zip(&self.keys) {
+                let rdata = key.dnskey();
+                let Some(dnskey) = Dnskey::parse(&rdata).filter(|_| life.state == State::Ready) else {
+                    continue;
+                };
+                life.has_ds |= push::is_among(&ds, self.apex.as_name(), dnskey);
+            }
+        }
+        self.pushes.note(ds, outcome, self.policy.parent_check_interval.as_secs(), now);
+        self.write_lives()
+    }
+
+    /// Returns how sending DS to the parent stands, in words.
+    pub(super) fn push_state(&self) -> Option<String> {
+        self.pushes.said().filter(|_| !self.policy.ds_push.is_empty()).map(str::to_owned)
     }
 
     fn remove_spent(&mut self, told: &mut Vec<String>) -> Result<(), String> {
@@ -473,6 +520,7 @@ impl SignedZone {
                 secret: &key.secret,
                 flags: key.flags,
                 does: rollover::does(plan, &self.lives, life, now),
+                validity: None,
             })
             .collect();
         Signer {

@@ -1,5 +1,8 @@
 use super::*;
 
+use dnssec::keys::ZoneKey;
+use dnssec::{Algorithm, KeySize, SecretKey};
+
 const KEY: HashKey = HashKey::new([3, 5]);
 
 fn zone(records: &str) -> String {
@@ -213,17 +216,80 @@ fn one_bad_zone_does_not_keep_the_others_of_its_file_back() {
     assert_eq!(file.zones[0].version, "v1");
 }
 
+/// Returns a key set as it stands in a file, and its tags.
+fn key_set(algorithm: Algorithm) -> (String, [u16; 2]) {
+    let key = |flags| ZoneKey {
+        owner: NameBuf::from_text("example.com").expect("a name"),
+        flags,
+        secret: SecretKey::generate(algorithm, KeySize::Bits2048).expect("a key").into(),
+        times: dnssec::keys::Times::default(),
+    };
+    let (ksk, zsk) = (key(ZONE_KEY | ENTRY_POINT), key(ZONE_KEY));
+    let tags = [ksk.tag(), zsk.tag()];
+    let set = erldns::KeySet { ksk, zsk, inception: 1_479_123_418, until: 1_486_899_418 };
+    let text = erldns::write(&[set]).expect("key sets");
+    (text.trim().to_owned(), tags)
+}
+
+fn with_keys(keys: &str) -> JsonFile {
+    let text = format!("[{{\"name\": \"example.com\", \"records\": [{SOA}],\n\"keys\": {keys}}}]");
+    read(text.as_bytes(), KEY, None)
+}
+
 #[test]
 fn keys_are_read() {
-    let text = format!(
-        r#"[{{"name": "example.com", "records": [{SOA}], "keys": [{{"ksk": "PEM 1", "ksk_keytag": 5, "ksk_alg": 13,
-            "zsk": "PEM 2", "zsk_keytag": 6, "zsk_alg": 13, "inception": "2016-11-14T11:36:58.851612Z", "until": "2017-02-12T11:36:58.849384Z"}}]}}]"#
+    for algorithm in [Algorithm::ECDSAP256SHA256, Algorithm::ED448, Algorithm::RSASHA256] {
+        let (text, tags) = key_set(algorithm);
+        let file = with_keys(&text);
+        assert_eq!(file.mistakes, []);
+        let [KeySet { keys, place }] = file.zones[0].keys.as_slice() else { panic!("one set") };
+        assert_eq!([keys.ksk.tag(), keys.zsk.tag()], tags);
+        assert!(keys.ksk.is_entry_point() && !keys.zsk.is_entry_point());
+        assert_eq!((keys.inception, keys.until, place.line), (1_479_123_418, 1_486_899_418, 4));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_key_is_told_at_its_place_and_shows_nothing_of_it() {
+    let (text, [ksk, zsk]) = key_set(Algorithm::ED25519);
+    let secret = text.split("\\n").nth(1).expect("a line of Base64").to_owned();
+    let check = |wrong: &str, found: &str, expected: &str| {
+        let file = with_keys(wrong);
+        let [mistake, ..] = file.mistakes.as_slice() else { panic!("no mistake in {wrong}") };
+        assert_eq!(mistake.found, found, "{mistake:?}");
+        assert!(mistake.expected.contains(expected), "{mistake:?}");
+        assert!(
+            file.zones.iter().all(|zone| zone.built.zone.is_none()),
+            "a zone is not served without its keys"
+        );
+        for mistake in &file.mistakes {
+            let said = format!("{mistake:?} {mistake}");
+            assert!(!said.contains(secret.get(..20).expect("a part")), "{said}");
+        }
+    };
+    let said = |name: &str, value: u16| format!("\"{name}\": {value}");
+    check(&text.replace(&said("ksk_keytag", ksk), &said("ksk_keytag", 1)), "1", &format!("{ksk}, the tag"));
+    check(&text.replace(&said("zsk_keytag", zsk), "\"a\": 1"), "{", "\"zsk_keytag\" in here");
+    check(&text.replace(&said("zsk_alg", 15), &said("zsk_alg", 5)), "5", "8, 10, 13, 14, 15 or 16");
+    check(&text.replace(&said("zsk_alg", 15), &said("zsk_alg", 13)), "\"zsk\"", "of another algorithm");
+    check(&text.replacen(&secret, "!", 1), "\"ksk\"", "not in Base64");
+    check(&text.replace("PRIVATE KEY", "PUBLIC KEY"), "\"ksk\"", "expected a private key");
+    check(&text.replace("2016-11", "2018-11"), "\"2017-02-12T11:36:58Z\"", "after that of");
+    check(&text.replace("2016-11-14T", "yesterday"), "\"yesterday11:36:58Z\"", "2026-01-31");
+    check(&format!("[\"{secret}\"]"), &format!("\"{}\"", "*".repeat(secret.len().min(59))), "a key set");
+    check(&format!("\"{secret}"), "", "a closing quote");
+    let named = text.replacen("\"ksk\"", &format!("\"{secret}\""), 1);
+    let shown = "*".repeat(secret.len().min(59));
+    check(&named, &format!("\"{shown}\"").chars().take(60).collect::<String>(), "one of ksk");
+}
+
+#[test]
+fn pieces_of_keys_are_concealed() {
+    let check = |text: &str, expect: &str| assert_eq!(concealed(text), expect);
+    check(r#"{"ttl": 60, "ip": "192.0.2.1"}"#, r#"{"ttl": 60, "ip": "192.0.2.1"}"#);
+    check(
+        r#""-----BEGIN PRIVATE KEY-----\nMC4CAQ\nAwBQYDK2VwBCIE""#,
+        r#""-----BEGIN PRIVATE KEY-----************************""#,
     );
-    let file = read(text.as_bytes(), KEY, None);
-    assert!(file.mistakes.is_empty());
-    let [set] = file.zones[0].keys.as_slice() else { panic!("one set") };
-    let shown = |key: &Option<Key>| key.as_ref().map(|key| (key.pem.clone(), key.tag, key.algorithm));
-    assert_eq!(shown(&set.ksk), Some(("PEM 1".to_owned(), 5, 13)));
-    assert_eq!(shown(&set.zsk), Some(("PEM 2".to_owned(), 6, 13)));
-    assert_eq!(set.until, "2017-02-12T11:36:58.849384Z");
+    assert!(holds_keys(br#"[{"ksk": "x"}]"#) && !holds_keys(br#"[{"ks": "PRIVATE"}]"#));
 }

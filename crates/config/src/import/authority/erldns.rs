@@ -257,9 +257,10 @@ fn zones(files: &mut Files<'_>, made: &mut Made, zones: &Term) {
             "timeout" => {
                 files.warn(key.span, "\"timeout\" is left out: zones are read for as long as it takes");
             }
-            "keys_path" => {
-                files.warn(key.span, "\"keys_path\" is left out: \"sign\" has zones signed, and \"gannet zone keys import\" takes these keys over");
-            }
+            "keys_path" => match value.word() {
+                Some(path) => map.put("key-sets", files.beside(path.trim_end_matches('/'))),
+                None => files.wrong(key.span, "\"keys_path\" should be a path"),
+            },
             "codecs" if value.list().is_empty() => {}
             "codecs" => files.wrong(
                 key.span,

@@ -47,6 +47,9 @@ impl Running {
         let (made, refused) = self.signing.pool().counts();
         let signatures = [("made".to_owned(), made), ("refused".to_owned(), refused)];
         stats.insert("signatures".to_owned(), signatures.into());
+        let (taken, refused) = self.signing.pushed();
+        let pushes = [("taken".to_owned(), taken), ("refused".to_owned(), refused)];
+        stats.insert("ds-push".to_owned(), pushes.into());
         stats.extend(self.jobs.stats());
         stats
     }

@@ -49,6 +49,7 @@ fn policy() -> SigningPolicy {
         parent_check_interval: hours(1),
         parent_delay: hours(26),
         parent_timeout: None,
+        ds_push: Vec::new(),
         threads: Some(1),
     }
 }
@@ -239,6 +240,74 @@ fn an_operator_says_that_the_parent_has_a_ds_and_has_keys_replaced() {
         zone.turn(&source, BEGIN + DAY + hour * HOUR, &ask).expect("a turn");
     }
     assert_eq!(states(&zone), [(Role::Ksk, State::Active), (Role::Zsk, State::Active)]);
+}
+
+/// A server of the parent that takes DS.
+fn taker() -> config::source::At<config::settings::RemoteSettings> {
+    let value = config::settings::RemoteSettings {
+        address: "192.0.2.53:53".parse().expect("an address"),
+        over_tls: false,
+        tls_name: None,
+        key: None,
+        pins: Vec::new(),
+        roots: None,
+        certificate: None,
+        private_key: None,
+    };
+    config::source::At { value, span: config::source::Span::BUILT_IN }
+}
+
+#[test]
+fn ds_are_sent_when_a_key_is_ready_and_the_word_of_who_took_them_counts() {
+    let directory = TempDir::new().expect("a directory");
+    let source = source(ZONE);
+    let ask = |_: SocketAddr, _: Name<'_>| panic!("there is no parent to ask");
+    let policy = SigningPolicy { parent: Vec::new(), ds_push: vec![taker()], ..policy() };
+    let mut zone = open(&directory, &policy);
+    assert_eq!(zone.turn(&source, BEGIN, &ask).expect("a turn").push, None, "no key is ready");
+    let push = zone.turn(&source, BEGIN + DAY, &ask).expect("a turn").push.expect("a key is ready");
+    let tree = zone.signed.as_ref().expect("signed");
+    let cds = tree.set(apex().as_name(), Rtype::CDS).expect("CDS");
+    assert_eq!(push.ds, cds.records().map(<[u8]>::to_vec).collect::<Vec<_>>());
+    assert_eq!((push.policy.as_str(), push.ttl), ("test", 7200));
+    // It fails first, and is sent again.
+    let refused = Err("192.0.2.53:53: it answers REFUSED".to_owned());
+    zone.note_push(push.ds.clone(), &refused, BEGIN + DAY + 5).expect("written");
+    assert!(zone.push_state().is_some_and(|said| said.contains("REFUSED")));
+    let turned = zone.turn(&source, BEGIN + DAY + 5, &ask).expect("a turn");
+    assert_eq!((turned.push, turned.again_at), (None, BEGIN + DAY + 10));
+    let turned = zone.turn(&source, BEGIN + DAY + 10, &ask).expect("a turn");
+    assert_eq!(turned.push.as_ref(), Some(&push));
+    assert_eq!(zone.lives[0].state, State::Ready);
+    zone.note_push(push.ds, &Ok("192.0.2.53:53".to_owned()), BEGIN + DAY + 66).expect("written");
+    let turned = zone.turn(&source, BEGIN + DAY + 66, &ask).expect("a turn");
+    assert_eq!((turned.push, zone.lives[0].state), (None, State::Active));
+    // What was taken is known after a restart.
+    let mut zone = open(&directory, &policy);
+    assert!(zone.push_state().is_some());
+    assert_eq!(zone.turn(&source, BEGIN + DAY + 120, &ask).expect("a turn").push, None);
+}
+
+#[test]
+fn the_word_of_who_took_ds_does_not_count_where_all_servers_of_the_parent_are_asked() {
+    let directory = TempDir::new().expect("a directory");
+    let source = source(ZONE);
+    let asked = RefCell::new(Vec::<Vec<u8>>::new());
+    let ask = |_: SocketAddr, _: Name<'_>| Ok(asked.borrow().clone());
+    let mut zone = open(&directory, &SigningPolicy { ds_push: vec![taker()], ..policy() });
+    zone.turn(&source, BEGIN, &ask).expect("a turn");
+    let push = zone.turn(&source, BEGIN + DAY, &ask).expect("a turn").push.expect("a key is ready");
+    zone.note_push(push.ds.clone(), &Ok("192.0.2.53:53".to_owned()), BEGIN + DAY + 1).expect("written");
+    assert_eq!(zone.turn(&source, BEGIN + DAY + 2, &ask).expect("a turn").push, None);
+    assert_eq!(zone.lives[0].state, State::Ready);
+    // The others still lack it after a while: it is sent once more.
+    let again = zone.turn(&source, BEGIN + DAY + 2 * HOUR, &ask).expect("a turn").push;
+    assert_eq!(again.as_ref(), Some(&push));
+    zone.note_push(push.ds.clone(), &Ok("192.0.2.53:53".to_owned()), BEGIN + DAY + 2 * HOUR)
+        .expect("written");
+    asked.replace(push.ds);
+    zone.turn(&source, BEGIN + DAY + 4 * HOUR, &ask).expect("a turn");
+    assert_eq!(zone.lives[0].state, State::Active);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Knot's policies of signing.
 
 use super::super::super::write::{Map, Out};
+use super::super::Peer;
 use super::super::fields::{Fields, Known};
-use super::super::made::{ZoneMade, seconds, signing_algorithm};
+use super::super::made::{self, ZoneMade, seconds, signing_algorithm};
 use super::{Knot, row};
 
 /// What one policy of ours is made from: a policy of Knot's, and what zones say beside it.
@@ -11,6 +12,8 @@ pub(super) struct Variant {
     policy: String,
     serial: Option<String>,
     zonemd: Option<String>,
+    /// Servers that are sent DS.
+    ds_push: Vec<String>,
 }
 
 const ALONE: &str = "one server signs a zone";
@@ -39,6 +42,7 @@ const POLICY: Known = Known {
         "cds-cdnskey-publish",
         "cds-digest-type",
         "manual",
+        "ds-push",
     ],
     left_out: &[
         ("keystore", "\"gannet zone keys import\" takes keys over from files"),
@@ -49,7 +53,6 @@ const POLICY: Known = Known {
         ("keytag-modulo", ALONE),
     ],
     refused: &[
-        ("ds-push", "the parent is told by CDS and CDNSKEY"),
         ("ksk-shared", "each zone has keys of its own"),
         ("offline-ksk", "both keys are on the server"),
         ("dnskey-sync", ALONE),
@@ -85,13 +88,15 @@ impl Knot<'_, '_, '_> {
             self.files.wrong(span, format!("there is no policy \"{policy}\""));
             return;
         }
-        if let Some(push) = zone.one("ds-push") {
-            self.files.wrong(
-                push.span,
-                "\"ds-push\" cannot be carried over: the parent is told by CDS and CDNSKEY",
-            );
-        }
-        let variant = Variant { policy: policy.clone(), serial, zonemd };
+        let fields = Fields(entries.into_iter().collect());
+        // What a zone says counts before what its policy says; an empty word is nobody.
+        let pushed = match zone.all("ds-push") {
+            own if own.is_empty() => fields.all("ds-push"),
+            own => own,
+        };
+        let pushed = pushed.into_iter().filter(|id| !id.value.is_empty());
+        let peers: Vec<Peer> = pushed.flat_map(|id| self.peers(id)).collect();
+        let variant = Variant { policy: policy.clone(), serial, zonemd, ds_push: made::texts(&peers) };
         if let Some(name) = self.policies.get(&variant) {
             made.sign = Some(name.clone());
             return;
@@ -105,7 +110,7 @@ impl Knot<'_, '_, '_> {
             number += 1;
         }
         let is_first = !self.policies.keys().any(|other| other.policy == policy);
-        let map = self.policy(&Fields(entries.into_iter().collect()), &variant, is_first);
+        let map = self.policy(&fields, &variant, is_first);
         self.made.signing.put(name.clone(), map);
         self.policies.insert(variant, name.clone());
         made.sign = Some(name);
@@ -190,6 +195,9 @@ impl Knot<'_, '_, '_> {
         }
         map.put_some("serial", variant.serial.clone());
         map.put_some("zonemd", variant.zonemd.clone());
+        if !variant.ds_push.is_empty() {
+            map.put("ds-push", Out::Row(variant.ds_push.clone()));
+        }
         if let Some(id) = fields.one("ksk-submission") {
             self.submission(id, &mut map);
         }
