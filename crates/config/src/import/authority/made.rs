@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use super::super::write::{Map, Noted, Out, document};
+use super::templates::fold;
 use super::{NameServer, Peer};
 use crate::source::{At, Span};
 use crate::values;
 
 /// What of a zone the new file says.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ZoneMade {
     pub(super) name: String,
+    /// What the other program calls what it has in common with other zones.
+    pub(super) template: Option<String>,
     pub(super) notes: Vec<String>,
     pub(super) file: Option<String>,
     pub(super) set: Option<String>,
@@ -30,9 +33,17 @@ pub(super) struct ZoneMade {
 }
 
 impl ZoneMade {
-    fn into_noted(self) -> Noted {
+    pub(super) fn into_noted(mut self) -> Noted {
         let mut map = Map::default();
-        map.put("name", self.name);
+        map.put("name", std::mem::take(&mut self.name));
+        let notes = std::mem::take(&mut self.notes);
+        map.extend(self.into_map());
+        Noted { notes, value: map.into() }
+    }
+
+    /// Returns all but the name.
+    pub(super) fn into_map(self) -> Map {
+        let mut map = Map::default();
         map.put_some("file", self.file);
         map.put_some("set", self.set);
         map.put_some("catalog-role", self.catalog_role);
@@ -60,7 +71,7 @@ impl ZoneMade {
                 map.put(key, Out::List(list));
             }
         }
-        Noted { notes: self.notes, value: map.into() }
+        map
     }
 }
 
@@ -190,7 +201,8 @@ impl Made {
         put(&mut sections, "signing", self.signing);
         put(&mut sections, "sets", self.sets);
         put(&mut sections, "upstreams", self.upstreams);
-        let zones = self.zones.into_iter().map(ZoneMade::into_noted).collect();
+        let (templates, zones) = fold(self.zones);
+        put(&mut sections, "zone-templates", templates);
         list(&mut sections, "zones", zones);
         list(&mut sections, "zone-directories", self.directories);
         let mut policy = Map::default();

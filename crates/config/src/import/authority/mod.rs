@@ -10,6 +10,7 @@ mod knot;
 mod made;
 mod nsd;
 mod prefixes;
+mod templates;
 
 use std::path::{Path, PathBuf};
 

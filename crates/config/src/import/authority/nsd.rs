@@ -487,7 +487,8 @@ impl Nsd<'_, '_> {
                 continue;
             };
             if self.is_new(&mut seen, &name) {
-                self.zone(server, &name, &entries);
+                let pattern = Fields(vec![&entries]).one("include-pattern").map(|at| at.value.clone());
+                self.zone(server, &name, &entries, pattern);
             }
         }
         let list = Fields(vec![server]).one("zonelistfile").cloned();
@@ -513,7 +514,7 @@ impl Nsd<'_, '_> {
                     };
                     let name = &words[1];
                     if self.is_new(&mut seen, name) {
-                        self.zone(server, name, &found);
+                        self.zone(server, name, &found, Some((*pattern).to_owned()));
                     }
                 }
                 [first, ..] => {
@@ -557,11 +558,11 @@ impl Nsd<'_, '_> {
         all
     }
 
-    fn zone(&mut self, server: &[Entry], name: &At<String>, entries: &[Entry]) {
+    fn zone(&mut self, server: &[Entry], name: &At<String>, entries: &[Entry], template: Option<String>) {
         let entries = self.expanded(entries, 0);
         let fields = Fields(vec![&entries]);
         let server = Fields(vec![server]);
-        let mut made = ZoneMade { name: zone_name(&name.value), ..ZoneMade::default() };
+        let mut made = ZoneMade { name: zone_name(&name.value), template, ..ZoneMade::default() };
         let roots = server.one("tls-cert-bundle").map(|at| self.files.beside(&at.value));
         let mut primaries = Vec::new();
         for entry in fields.entries("request-xfr") {

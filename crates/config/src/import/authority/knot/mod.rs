@@ -616,7 +616,9 @@ impl<'s> Knot<'_, '_, 's> {
             };
             let mut layers = vec![entries];
             layers.extend(template);
-            let zone = self.zone(&domain, &Fields(layers));
+            let mut zone = self.zone(&domain, &Fields(layers));
+            zone.template = template
+                .map(|_| own.one("template").map_or_else(|| "default".to_owned(), |id| id.value.clone()));
             self.made.zones.push(zone);
         }
     }
