@@ -7,7 +7,7 @@ use crate::jobs::Task;
 use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::{FIELDS, implies};
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
-use crate::settings::{Policy, Settings};
+use crate::settings::{ClientCertificateWord, Listener, Policy, Settings, TransportWord};
 use crate::source::{At, Span};
 use crate::suggest::nearest;
 
@@ -42,6 +42,37 @@ impl<'s> Defined<'s> {
             }
         });
         false
+    }
+}
+
+/// Warns of the first server that is to be known by a certificate that nobody asks it for.
+fn check_shown(settings: &Settings, problems: &mut Vec<Problem>) {
+    let asks = |listener: &Listener, needs_name: bool| match listener.client_certificates.as_ref() {
+        None => !settings.tls.client_ca.is_empty(),
+        Some(asked) => match asked.value {
+            ClientCertificateWord::Never => false,
+            ClientCertificateWord::Optional | ClientCertificateWord::Required => true,
+            ClientCertificateWord::Any => !needs_name,
+        },
+    };
+    let is_asked = |needs_name: bool| {
+        let mut over_tls =
+            settings.startup.listen.iter().flatten().filter(|it| it.speaks.contains(&TransportWord::Tls));
+        over_tls.any(|listener| asks(listener, needs_name))
+    };
+    let (for_names, for_keys) = (is_asked(true), is_asked(false));
+    let directories = settings.zone_directories.iter().filter_map(|directory| directory.common.as_deref());
+    for zone in settings.zones.iter().chain(directories) {
+        let grants = zone.transfer.iter().chain(&zone.notify_from).map(|at| (&at.value, at.span));
+        let grants = grants.chain(zone.update.iter().map(|at| (&at.value.grant, at.span)));
+        for (grant, span) in grants {
+            if (!grant.hosts.is_empty() && !for_names) || (!grant.pins.is_empty() && !for_keys) {
+                let message = "nobody is known by a certificate: no listener asks clients for one";
+                let expected = "\"client-certificates\" at a listener with \"transport: tls\"";
+                problems.push(Problem::warning(span, message).expected(expected));
+                return;
+            }
+        }
     }
 }
 
@@ -127,6 +158,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
             used.insert((Noun::Set, set.value.as_str()));
         }
     }
+    check_shown(settings, problems);
     // What a mistake hides may well be used.
     let is_right = !problems.iter().any(Problem::is_error);
     for defined in

@@ -219,6 +219,59 @@ zone:
     check_name_server_refused(NameServer::Knot, text, &expect);
 }
 
+fn check_name_server_says(server: NameServer, text: &str, expect: &[&str]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c");
+    std::fs::write(&path, text).expect("the file can be written");
+    let lines = |found: Vec<Diagnostic>| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
+    let imported = config::import_name_server(server, &path, &System).map_err(lines);
+    let text = imported.unwrap_or_else(|lines| panic!("{lines}")).text;
+    let text = text.replace(&format!("{}/", directory.path().display()), "");
+    for line in expect {
+        assert!(text.lines().any(|found| found.trim().trim_start_matches("- ") == *line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn servers_that_show_certificates_are_known_by_them() {
+    let (one, two) =
+        ("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    let knot = |server: &str, known_by: &str| {
+        format!(
+            "server:\n  listen-tls: 192.0.2.1\n  cert-file: own.pem\n  key-file: own.key\n  automatic-acl: on\n{server}\
+             remote:\n  - id: told\n    address: 192.0.2.53\n    tls: on\n    cert-key: {one}\n\
+             acl:\n  - id: known\n    address: 192.0.2.54\n    {known_by}\n    action: transfer\n\
+             zone:\n  - domain: example.org\n    notify: told\n    acl: known\n"
+        )
+    };
+    let transfer = format!("transfer: [192.0.2.53 tls-pin {one}, 192.0.2.54 tls-pin {one} tls-pin {two}]");
+    let expect = ["client-certificates: any", transfer.as_str()];
+    let pins = format!("cert-key: [ {one}, {two} ]");
+    check_name_server_says(NameServer::Knot, &knot("", &pins), &expect);
+    let transfer = format!("transfer: [192.0.2.53 tls-pin {one}, 192.0.2.54 tls-name ns2.example.net]");
+    let expect = ["client-certificates: optional", "client-ca: [ca.pem]", transfer.as_str()];
+    let named = "cert-hostname: ns2.example.net";
+    check_name_server_says(NameServer::Knot, &knot("  ca-file: ca.pem\n", named), &expect);
+    let nobody = "c:14:20: error: \"cert-hostname\" of a client cannot be carried over without \"ca-file\": nobody is known who vouches for names";
+    check_name_server_refused(NameServer::Knot, &knot("", named), &[nobody]);
+
+    let nsd = |server: &str| {
+        format!(
+            "server:\n  ip-address: 192.0.2.1@853\n  tls-service-pem: own.pem\n  tls-service-key: own.key\n{server}\
+             tls-auth:\n  name: them\n  auth-domain-name: ns2.example.net\n\
+             zone:\n  name: example.org\n  zonefile: org\n  provide-xfr: 192.0.2.54 NOKEY them\n"
+        )
+    };
+    let expect = [
+        "client-certificates: optional",
+        "client-ca: [ca.pem]",
+        "transfer: [192.0.2.54 tls-name ns2.example.net]",
+    ];
+    check_name_server_says(NameServer::Nsd, &nsd("  tls-cert-bundle: ca.pem\n"), &expect);
+    let nobody = "c:11:33: error: a name in a certificate cannot be carried over without \"tls-cert-bundle\": nobody is known who vouches for names";
+    check_name_server_refused(NameServer::Nsd, &nsd(""), &[nobody]);
+}
+
 #[test]
 fn what_nsd_has_and_we_have_not_is_an_error_at_its_line() {
     let text = "server:

@@ -71,13 +71,36 @@ pub struct Grant {
     pub key: Option<NameBuf>,
     /// It comes over TLS.
     pub needs_tls: bool,
+    /// Who sends it has shown a certificate that is for one of these hosts, in lower case; any or none if there are none.
+    pub hosts: Box<[Box<str>]>,
+    /// Who sends it has shown a certificate with one of these keys; any or none if there are none.
+    pub pins: Box<[KeyHash]>,
+}
+
+/// The SHA-256 of a public key, as RFC 7858 §4.2 pins it.
+pub type KeyHash = [u8; 32];
+
+/// The certificate that a client has shown, as far as it counts between servers (RFC 9103 §9.3.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The hosts that it is for, if an authority vouches for them. A wildcard is the name of no host.
+    pub hosts: Vec<String>,
+    /// The hash of its key.
+    pub key: KeyHash,
 }
 
 impl Grant {
-    fn holds(&self, client: &Client, key: Option<Name<'_>>) -> bool {
+    fn holds(&self, client: &Client, key: Option<Name<'_>>, shown: Option<&Shown>) -> bool {
         self.from.as_ref().is_none_or(|from| from.contains(client.address))
             && self.key.as_ref().is_none_or(|wanted| key == Some(wanted.as_name()))
             && (!self.needs_tls || client.transport == Transport::Tls)
+            && (self.hosts.is_empty() || shown.is_some_and(|shown| self.names(shown)))
+            && (self.pins.is_empty() || shown.is_some_and(|shown| self.pins.contains(&shown.key)))
+    }
+
+    fn names(&self, shown: &Shown) -> bool {
+        let is_wanted = |host: &String| self.hosts.iter().any(|wanted| wanted.eq_ignore_ascii_case(host));
+        shown.hosts.iter().any(is_wanted)
     }
 }
 
@@ -359,12 +382,13 @@ struct Sent<'m> {
     signer: Option<Signer>,
     counters: &'m Counters,
     now_s: u32,
+    shown: Option<Arc<Shown>>,
 }
 
 impl Sent<'_> {
     fn holds(&self, grants: &[Grant]) -> bool {
         let key = self.signer.as_ref().map(|signer| signer.key().name());
-        grants.iter().any(|grant| grant.holds(self.client, key))
+        grants.iter().any(|grant| grant.holds(self.client, key, self.shown.as_deref()))
     }
 
     fn refuse(&self, rcode: Rcode, ede: Option<(EdeCode, &str)>) -> Outcome {
@@ -475,7 +499,8 @@ impl Engine {
         }
         let counters = Arc::clone(&self.counters);
         let now_s = self.now.unix_seconds;
-        let mut sent = Sent { message, client, signer, counters: &counters, now_s };
+        let shown = self.shown.clone();
+        let mut sent = Sent { message, client, signer, counters: &counters, now_s, shown };
         let opcode = Header::parse(message).map_or(Opcode::QUERY, |header| header.flags.opcode());
         let outcome = match opcode {
             Opcode::NOTIFY => notify(&authority, &sent),
@@ -656,7 +681,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
         return sent.refuse(Rcode::NOTAUTH, None);
     };
     let key = sent.signer.as_ref().map(|signer| signer.key().name());
-    let held = rights.update.iter().filter(|(grant, _)| grant.holds(sent.client, key));
+    let held = rights.update.iter().filter(|(grant, _)| grant.holds(sent.client, key, sent.shown.as_deref()));
     let scopes: Vec<Arc<Scope>> = held.map(|(_, scope)| Arc::clone(scope)).collect();
     if scopes.is_empty() {
         return sent.refuse(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "no updates from this client")));

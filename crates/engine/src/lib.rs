@@ -39,7 +39,7 @@ pub mod want;
 use std::cell::Cell;
 use std::sync::Arc;
 
-pub use authority::{Authority, Handed};
+pub use authority::{Authority, Handed, Shown};
 pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
@@ -94,6 +94,8 @@ pub struct Engine {
     events: Teller,
     /// The name of the query at hand, in lower case.
     folded: Folded,
+    /// What the client whose queries are at hand has shown, if anything.
+    shown: Option<Arc<Shown>>,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
     /// The state of the sequence of random numbers.
@@ -118,6 +120,7 @@ impl Engine {
             scratch: Scratch::new(),
             events: Teller::default(),
             folded: Folded::root(),
+            shown: None,
             limited: 0,
             random: Cell::new(seed),
             large_cache_step: None,
@@ -145,6 +148,11 @@ impl Engine {
     /// Returns the bits for [`Client::connection`], as of the snapshot in use; see [`Snapshot::connection_bits`].
     pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         self.snapshot.connection_bits(say)
+    }
+
+    /// Hears which certificate the client has shown whose queries come next; nothing when they are over.
+    pub fn shows(&mut self, shown: Option<&Arc<Shown>>) {
+        self.shown = shown.map(Arc::clone);
     }
 
     /// Returns whether a client is on the access list: for what it asks besides queries.

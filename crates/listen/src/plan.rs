@@ -84,6 +84,9 @@ pub enum ClientCertificates {
     Optional,
     /// They must.
     Required,
+    /// They may, and whatever is shown over TLS is taken: that a client has its key is all that it proves. Over other transports
+    /// they are not asked.
+    Any,
 }
 
 /// One address to listen on.

@@ -4,11 +4,12 @@
 
 use std::cell::RefMut;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use engine::{
-    Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Suspended, Verdict,
-    Vigil, Worker,
+    Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Shown, Suspended,
+    Verdict, Vigil, Worker,
 };
 
 use crate::handed;
@@ -41,6 +42,11 @@ pub trait Answer {
     /// Returns a number that changes when [`Answer::connection_bits`] may say something else.
     fn generation(&self) -> u64 {
         0
+    }
+
+    /// Hears which certificate the client has shown whose queries come next; nothing when they are over.
+    fn shows(&mut self, shown: Option<&Arc<Shown>>) {
+        let _ = shown;
     }
 
     /// Returns what policy wants to know of a connection: the bits for [`Client::connection`].
@@ -132,6 +138,10 @@ impl Answer for Engine {
 
     fn generation(&self) -> u64 {
         Self::generation(self)
+    }
+
+    fn shows(&mut self, shown: Option<&Arc<Shown>>) {
+        Self::shows(self, shown);
     }
 
     fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {

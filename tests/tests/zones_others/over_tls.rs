@@ -167,3 +167,80 @@ fn we_take_a_zone_from_bind_that_wants_to_see_our_certificate() {
     stranger.wait_for_log("no transfer");
     drop(bind);
 }
+
+/// Starts one of ours that gives its zone to whoever `transfer` names, at a listener that asks for certificates as `asks` says.
+fn giving_to(transfer: &str, asks: &str) -> Server {
+    let directory = directory_with_org();
+    authority(directory.path());
+    let zone = format!("{{name: example.org, file: org, transfer: [\"{transfer}\"]}}");
+    let authorities = if asks == "any" { "" } else { "client-ca: [ca.pem], " };
+    let yaml = config(&zone, "").replace(
+        "listen: [\"@ADDRESS@\"]",
+        &format!(
+            "listen: [\"@ADDRESS@\", {{at: \"@ANOTHER@\", transport: tls, client-certificates: {asks}}}]\n\
+             tls: {{{authorities}certificates: [{{certificate: certificate.pem, key: key.pem}}]}}"
+        ),
+    );
+    Server::start_in(directory, &yaml)
+}
+
+const SHOWN: &str = "roots ca.pem certificate client.pem private-key client.key";
+
+#[test]
+fn secondaries_are_known_by_the_names_in_their_certificates() {
+    let server = giving_to("tls-name Secondary.Example", "optional");
+    let port = server.another().port();
+    let known = taking(port, SHOWN, server.directory());
+    eventually("the zone here", || known.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    let mut nameless = taking(port, "roots ca.pem", server.directory());
+    assert!(nameless.wait_for_log("no transfer").contains("REFUSED"));
+    // Another name, from the same authority.
+    let other = giving_to("tls-name other.example", "optional");
+    let mut stranger = taking(other.another().port(), SHOWN, other.directory());
+    assert!(stranger.wait_for_log("no transfer").contains("REFUSED"));
+    // In the clear there is no certificate.
+    let plain = dig_anyway(&server, &["-y", &key_option("hmac-sha256"), "example.org", "AXFR"]);
+    assert!(plain.contains("Transfer failed"), "{plain}");
+}
+
+#[test]
+fn secondaries_are_known_by_the_keys_in_their_certificates_whoever_signed_them() {
+    let files = TempDir::new().expect("a temporary directory");
+    let identity = Identity::self_signed(&["secondary.example"]);
+    let (certificate, key) = identity.pem();
+    let put = |directory: &std::path::Path| {
+        std::fs::write(directory.join("client.pem"), &certificate).expect("a writable directory");
+        std::fs::write(directory.join("client.key"), &key).expect("a writable directory");
+    };
+    let server = giving_to(&format!("loopback tls-pin {}", identity.pin()), "any");
+    let port = server.another().port();
+    std::fs::copy(server.directory().join("ca.pem"), files.path().join("ca.pem")).expect("a file");
+    put(files.path());
+    let known = taking(port, SHOWN, files.path());
+    eventually("the zone here", || known.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    // The key of another.
+    let mut stranger = taking(port, SHOWN, server.directory());
+    assert!(stranger.wait_for_log("no transfer").contains("REFUSED"));
+    // A name that nobody vouches for is no name.
+    let server = giving_to("tls-name secondary.example", "any");
+    std::fs::copy(server.directory().join("ca.pem"), files.path().join("ca.pem")).expect("a file");
+    let mut unvouched = taking(server.another().port(), SHOWN, files.path());
+    assert!(unvouched.wait_for_log("no transfer").contains("REFUSED"));
+}
+
+#[test]
+fn a_zone_that_is_added_knows_secondaries_by_their_certificates() {
+    let server = giving_to("192.0.2.1", "optional");
+    std::fs::write(server.directory().join("net"), ORG).expect("a writable directory");
+    let said = "{file: net, transfer: [tls-name secondary.example]}";
+    let added = server.command(&["zone", "add", "example.net", "--with", said]);
+    assert!(added.status.success(), "{added:?}");
+    let directory = TempDir::new().expect("a temporary directory");
+    for name in ["ca.pem", "client.pem", "client.key"] {
+        std::fs::copy(server.directory().join(name), directory.path().join(name)).expect("a file");
+    }
+    let port = server.another().port();
+    let zone = format!("{{name: example.net, primaries: [\"tls://127.0.0.1:{port}#{NAME} {SHOWN}\"]}}");
+    let secondary = Server::start_in(directory, &config(&zone, ""));
+    eventually("the zone here", || secondary.dig(&["mail.example.net", "A"]).contains("192.0.2.2"));
+}

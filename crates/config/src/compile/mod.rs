@@ -222,6 +222,7 @@ pub fn listening(startup: &Startup) -> Listening {
             Some(ClientCertificateWord::Never) => ClientCertificates::Never,
             Some(ClientCertificateWord::Optional) => ClientCertificates::Optional,
             Some(ClientCertificateWord::Required) => ClientCertificates::Required,
+            Some(ClientCertificateWord::Any) => ClientCertificates::Any,
         },
     });
     Listening { plan: plan(listeners.collect()), otherwise: None }

@@ -44,9 +44,10 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
 }
 
 /// What words a grant is made of.
-const GRANT_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\" or \"tls\"";
+const GRANT_WORDS: &str =
+    "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"tls-name NAME\" or \"tls-pin HASH\"";
 /// What words an update's grant is made of, besides.
-const UPDATE_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"name NAME\", \"below NAME\" or \"types TYPE,TYPE\"";
+const UPDATE_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"tls-name NAME\", \"tls-pin HASH\", \"name NAME\", \"below NAME\" or \"types TYPE,TYPE\"";
 /// What words a server is made of.
 const REMOTE_WORDS: &str = "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, then \"key NAME\", and over TLS \"pin HASH\", \"roots FILE\", \"certificate FILE\" or \"private-key FILE\"";
 
@@ -72,6 +73,15 @@ fn grant_word<'t>(
     match word.text {
         "key" => grant.key = Some(after(word, words, "the name of a key", values::name)?),
         "tls" => grant.needs_tls = true,
+        "tls-name" => {
+            let host = after(word, words, "the name of a host in its certificate", host)?;
+            grant.hosts.push(host);
+            grant.needs_tls = true;
+        }
+        "tls-pin" => {
+            grant.pins.push(after(word, words, "the hash of a key", notation::pin)?);
+            grant.needs_tls = true;
+        }
         text if text.starts_with(|c: char| c.is_ascii_digit())
             || text.contains(':')
             || text == "any"
@@ -103,13 +113,19 @@ fn file(text: &str) -> Read<PathBuf> {
     Ok(PathBuf::from(text))
 }
 
+/// Reads the name of a host, as it stands in a certificate.
+fn host(text: &str) -> Read<String> {
+    let name = values::name(text)?;
+    Ok(name.to_string().trim_end_matches('.').to_ascii_lowercase())
+}
+
 /// Reads who may do something.
 pub(super) fn grant(text: &str) -> Read<GrantSettings> {
     let mut grant = GrantSettings::default();
     let mut all = words(text);
     while let Some(word) = all.next() {
         if !grant_word(&mut grant, &word, &mut all)? {
-            return Err(unknown(&word, &["key", "tls", "any"], GRANT_WORDS));
+            return Err(unknown(&word, &["key", "tls", "tls-name", "tls-pin", "any"], GRANT_WORDS));
         }
     }
     if grant == GrantSettings::default() { Err(empty(GRANT_WORDS)) } else { Ok(grant) }
@@ -135,7 +151,7 @@ pub(super) fn update(text: &str) -> Read<UpdateSettings> {
                 update.types.extend(after(&word, &mut all, "types such as A,AAAA", read)?);
             }
             _ => {
-                let known = ["key", "tls", "any", "name", "below", "types"];
+                let known = ["key", "tls", "tls-name", "tls-pin", "any", "name", "below", "types"];
                 return Err(unknown(&word, &known, UPDATE_WORDS));
             }
         }

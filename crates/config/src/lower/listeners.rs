@@ -196,11 +196,23 @@ impl Lowering<'_> {
         let all = || listeners.into_iter().flatten();
         for listener in all() {
             let Some(asked) = &listener.client_certificates else { continue };
-            if asked.value != ClientCertificateWord::Never && tls.client_ca.is_empty() {
+            let is_vouched =
+                !matches!(asked.value, ClientCertificateWord::Never | ClientCertificateWord::Any);
+            if is_vouched && tls.client_ca.is_empty() {
                 self.problems.push(
                     Problem::error(asked.span, "nobody is known who signs certificates of clients")
                         .expected("a file with an authority's certificate under \"tls: client-ca:\""),
                 );
+            }
+        }
+        for listener in all() {
+            let asked = listener.client_certificates.as_ref();
+            if let Some(asked) = asked.filter(|asked| asked.value == ClientCertificateWord::Any)
+                && listener.speaks.iter().any(|word| word.is_secure() && *word != TransportWord::Tls)
+            {
+                let message = "what nobody vouches for is taken over TLS alone";
+                let expected = "\"transport: tls\", or \"optional\" or \"required\"";
+                self.problems.push(Problem::error(asked.span, message).expected(expected));
             }
         }
         let first = all().find(secure);

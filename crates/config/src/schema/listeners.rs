@@ -65,7 +65,8 @@ pub(super) const ROWS: &[Row] = &[
         word(ClientCertificateWord::WORDS),
         "Whether clients must show a certificate that an authority of `tls.client-ca` has signed: `never` asks for none, \
          `optional` takes one that is good, `required` turns clients without one away. Not set, it is `required` if there is \
-         any such authority. Conditions can look at it: `client-certificate(name) == laptop.example.org`.",
+         any such authority. Conditions can look at it: `client-certificate(name) == laptop.example.org`. `any`, for TLS alone, asks for a certificate and takes \
+         whatever is shown: it is worth no more than its key, which `tls-pin` in `zones[].transfer` looks at.",
     )
     .restart(),
     unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")

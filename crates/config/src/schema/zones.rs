@@ -154,7 +154,8 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "a zone is not given away unless somebody says so",
         "Who may take the zone over by AXFR and IXFR. Each item is made of conditions that must all hold: an address or prefix, \
-         `any`, `key NAME`, `tls`.",
+         `any`, `key NAME`, `tls`, and `tls-name NAME` or `tls-pin HASH` for whoever shows a certificate for that host, or with that key \
+         (see `listen[].client-certificates`).",
     ),
     row(
         "zones[].notify",

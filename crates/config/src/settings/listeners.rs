@@ -88,6 +88,8 @@ words! {
         Optional = "optional",
         /// They must.
         Required = "required",
+        /// They may, and whatever they show is worth its key.
+        Any = "any",
     }
 }
 

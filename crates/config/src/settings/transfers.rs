@@ -61,6 +61,10 @@ pub struct GrantSettings {
     pub key: Option<NameBuf>,
     /// Who comes over TLS.
     pub needs_tls: bool,
+    /// Who shows a certificate for one of these hosts, in lower case; anybody if there are none.
+    pub hosts: Vec<String>,
+    /// Who shows a certificate with one of these keys; anybody if there are none.
+    pub pins: Vec<[u8; 32]>,
 }
 
 /// Who may change what of a zone.

@@ -246,7 +246,7 @@ pub(super) fn plan(
     let believed = zone.primaries.iter().map(|primary| Grant {
         from: Some(PrefixSet::compile([Prefix::new(primary.value.ip(), u8::MAX)])),
         key: primary.value.key,
-        needs_tls: false,
+        ..Grant::default()
     });
     let update = zone.update.iter().map(|update| {
         let names = update.value.names.iter().map(|reach| match reach {
@@ -306,6 +306,8 @@ fn grant(settings: &GrantSettings) -> Grant {
         from: settings.from.as_ref().map(|from| prefix_set(from)),
         key: settings.key,
         needs_tls: settings.needs_tls,
+        hosts: settings.hosts.iter().map(|host| host.as_str().into()).collect(),
+        pins: settings.pins.as_slice().into(),
     }
 }
 

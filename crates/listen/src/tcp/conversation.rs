@@ -7,9 +7,10 @@ use std::io::{self, Read};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Said, Transport};
+use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Said, Shown, Transport};
 use tokio::time::{Instant, Sleep};
 
 use super::Shared;
@@ -103,6 +104,8 @@ pub(super) struct Conversation<S: Service> {
     opened_at: Instant,
     /// Of which snapshot it is that `client.connection` speaks.
     recognised: Option<u64>,
+    /// The certificate that the client has shown, as soon as it could.
+    shown: Option<Arc<Shown>>,
     /// When the first octet of an incomplete query came.
     input_since: Option<Instant>,
     /// When something was last done.
@@ -143,6 +146,7 @@ impl<S: Service> Conversation<S> {
             input,
             opened_at: Instant::now(),
             recognised: None,
+            shown: None,
             input_since: None,
             active_at: Instant::now(),
             is_eof: false,
@@ -368,9 +372,15 @@ impl<S: Service> Conversation<S> {
             if self.client.transport == Transport::Tls && self.recognised != Some(engine.generation()) {
                 let generation = engine.generation();
                 self.client.connection = recognise(&self.connection, &*engine);
+                if self.recognised.is_none() {
+                    self.shown = shown(&self.connection);
+                }
                 self.recognised = Some(generation);
             }
-            loop {
+            if self.shown.is_some() {
+                engine.shows(self.shown.as_ref());
+            }
+            let is_malformed = loop {
                 let waiting = self.connection.waiting() as usize + late.len();
                 let is_over = queries >= QUERIES_PER_TURN_MAX
                     || late.len() >= LATE_MAX
@@ -400,7 +410,11 @@ impl<S: Service> Conversation<S> {
                     Answered::Nothing => {}
                     Answered::Deferred(deferred) => late.push(deferred),
                 }
+            };
+            if self.shown.is_some() {
+                engine.shows(None);
             }
+            is_malformed
         };
         let counters = &self.connection.counters;
         counters.tcp_queries.add(u64::from(queries));
@@ -529,6 +543,12 @@ fn recognise<E: Answer>(connection: &Connection, engine: &E) -> u64 {
         | ConnectionText::CertificateNames
         | ConnectionText::CertificateFingerprint => ShownCertificate::say(certificate.as_ref(), text),
     })
+}
+
+/// Returns the certificate that the client has shown, if it has.
+#[cold]
+fn shown(connection: &Connection) -> Option<Arc<Shown>> {
+    connection.secure.as_ref()?.borrow().session.shown()
 }
 
 /// What waits for an upstream.

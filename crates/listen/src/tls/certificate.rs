@@ -18,6 +18,10 @@ pub struct CertificateFacts {
     pub ends: i64,
     /// The names, addresses, mail addresses and URIs it is for (`subjectAltName`).
     pub names: Vec<String>,
+    /// The hosts among them.
+    pub hosts: Vec<String>,
+    /// The SHA-256 of its public key (RFC 7858 §4.2).
+    pub key: [u8; 32],
 }
 
 /// What policy may ask about the certificate that a client has shown.
@@ -91,16 +95,19 @@ fn read(der: &[u8]) -> Option<CertificateFacts> {
     let (ends, _) = time(after)?;
     let (name, after) = expect(rest, SEQUENCE)?;
     let subject = subject(name)?;
-    rest = after;
-    let mut names = Vec::new();
-    // The key, perhaps unique identifiers, extensions.
+    let (_, _, behind_key) = element(after)?;
+    let key = digest(&SHA256, after.get(..after.len() - behind_key.len())?);
+    let key = key.as_ref().try_into().ok()?;
+    rest = behind_key;
+    let (mut names, mut hosts) = (Vec::new(), Vec::new());
+    // Perhaps unique identifiers, extensions.
     while let Some((tag, content, after)) = element(rest) {
         if tag == EXTENSIONS {
-            names = alternative_names(content).unwrap_or_default();
+            (names, hosts) = alternative_names(content).unwrap_or_default();
         }
         rest = after;
     }
-    Some(CertificateFacts { subject, begins, ends, names })
+    Some(CertificateFacts { subject, begins, ends, names, hosts, key })
 }
 
 /// Splits off one element: its tag, its content, and what follows.
@@ -230,7 +237,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
+/// Returns all alternative names, and the hosts among them.
+fn alternative_names(extensions: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
     let (mut rest, _) = expect(extensions, SEQUENCE)?;
     while let Some((_, extension, after)) = element(rest) {
         rest = after;
@@ -243,9 +251,12 @@ fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
         }
         let (value, _) = expect(value, OCTETS)?;
         let (mut names, _) = expect(value, SEQUENCE)?;
-        let mut found = Vec::new();
+        let (mut found, mut hosts) = (Vec::new(), Vec::new());
         while let Some((tag, name, after)) = element(names) {
             names = after;
+            if tag == DNS_NAME {
+                hosts.extend(std::str::from_utf8(name).ok().map(str::to_owned));
+            }
             match tag {
                 DNS_NAME | MAIL_ADDRESS | URI => {
                     found.extend(std::str::from_utf8(name).ok().map(str::to_owned));
@@ -254,9 +265,9 @@ fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
                 _ => {}
             }
         }
-        return Some(found);
+        return Some((found, hosts));
     }
-    Some(Vec::new())
+    Some((Vec::new(), Vec::new()))
 }
 
 fn address(octets: &[u8]) -> Option<String> {

@@ -11,15 +11,17 @@ mod session;
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::danger::ClientCertVerifier;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{
     NoClientAuth, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier,
 };
 use rustls::version::{TLS12, TLS13};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use tokio::sync::watch;
 
 use crate::plan::ClientCertificates;
@@ -29,7 +31,7 @@ pub(crate) use certificate::ShownCertificate;
 pub(crate) use handshakes::Handshakes;
 use identity::{Hearing, Identities};
 pub use identity::{Identity, IdentityError};
-pub(crate) use session::{SEALED_OCTETS_MAX, Session};
+pub(crate) use session::{SEALED_OCTETS_MAX, Session, Trust};
 
 /// How DNS over TLS is called in a handshake (IANA's registry of ALPN protocol IDs).
 const ALPN_DOT: &[u8] = b"dot";
@@ -42,10 +44,12 @@ enum Demand {
     Nothing,
     Optional,
     Required,
+    /// A certificate of whatever origin.
+    Any,
 }
 
 impl Demand {
-    const ALL: [Self; 3] = [Self::Nothing, Self::Optional, Self::Required];
+    const ALL: [Self; 4] = [Self::Nothing, Self::Optional, Self::Required, Self::Any];
 }
 
 /// The keys of session tickets, which all workers and configurations share, so that a client can resume on any of them.
@@ -54,12 +58,13 @@ impl Demand {
 /// Who resumes is not asked for a certificate again: a ticket is worth nothing where more is demanded than where it was
 /// given, because there the keys are others.
 #[derive(Clone)]
-pub struct TicketKeys([Arc<dyn ProducesTickets>; 3]);
+pub struct TicketKeys([Arc<dyn ProducesTickets>; 4]);
 
 impl TicketKeys {
     /// Makes keys.
     pub fn new() -> Result<Self, rustls::Error> {
-        Ok(Self([aws_lc_rs::Ticketer::new()?, aws_lc_rs::Ticketer::new()?, aws_lc_rs::Ticketer::new()?]))
+        let new = aws_lc_rs::Ticketer::new;
+        Ok(Self([new()?, new()?, new()?, new()?]))
     }
 }
 
@@ -84,9 +89,9 @@ pub struct TlsPlan {
 /// How we speak TLS.
 pub struct Tls {
     identities: Arc<Identities>,
-    /// Complete but for the protocols and who looks for the certificate. Without authorities that sign for clients, only the
-    /// first is there.
-    configs: [Option<ServerConfig>; 3],
+    /// Complete but for the protocols and who looks for the certificate. Without authorities that sign for clients, those that
+    /// need them are not there.
+    configs: [Option<ServerConfig>; 4],
 }
 
 impl fmt::Debug for Tls {
@@ -101,7 +106,7 @@ impl Tls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let identities = Arc::new(Identities::new(plan.identities));
         let versions: &[_] = if plan.speaks_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
-        let mut configs = [None, None, None];
+        let mut configs = [const { None }; 4];
         for ((demand, ticketer), place) in Demand::ALL.into_iter().zip(plan.tickets.0).zip(&mut configs) {
             let Some(verifier) = verifier(&provider, &plan.client_roots, demand)? else { continue };
             let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -119,12 +124,13 @@ impl Tls {
     /// Returns how to speak where clients show certificates or not; `None` if that is not possible: they have to show one,
     /// and nobody signs for them.
     fn config_for(&self, certificates: ClientCertificates) -> Option<&ServerConfig> {
-        let [nothing, optional, required] = &self.configs;
+        let [nothing, optional, required, any] = &self.configs;
         match certificates {
             ClientCertificates::Never => nothing.as_ref(),
             ClientCertificates::Optional => optional.as_ref(),
             ClientCertificates::Required => required.as_ref(),
             ClientCertificates::ByRoots => required.as_ref().or(nothing.as_ref()),
+            ClientCertificates::Any => any.as_ref(),
         }
     }
 
@@ -153,6 +159,9 @@ fn verifier(
     if demand == Demand::Nothing {
         return Ok(Some(Arc::new(NoClientAuth)));
     }
+    if demand == Demand::Any {
+        return Ok(Some(Arc::new(Whoever(provider.signature_verification_algorithms))));
+    }
     if roots.is_empty() {
         return Ok(None);
     }
@@ -162,11 +171,57 @@ fn verifier(
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider));
     let builder = match demand {
-        Demand::Nothing | Demand::Required => builder,
+        Demand::Nothing | Demand::Required | Demand::Any => builder,
         Demand::Optional => builder.allow_unauthenticated(),
     };
     let built = builder.build().map_err(|error| rustls::Error::General(error.to_string()))?;
     Ok(Some(built))
+}
+
+/// Asks clients for certificates and takes what they show: that they have its key is all that it proves, so nothing but the key
+/// may be looked at.
+#[derive(Debug)]
+struct Whoever(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for Whoever {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 /// Turns a private key into what signs with it.
@@ -207,6 +262,14 @@ struct Manner {
     https: Option<Arc<ServerConfig>>,
 }
 
+/// Returns how to ask for certificates where what they say is looked at: not for whatever there may be.
+const fn vouched(certificates: ClientCertificates) -> ClientCertificates {
+    match certificates {
+        ClientCertificates::Any => ClientCertificates::Never,
+        vouched => vouched,
+    }
+}
+
 /// Begins one worker's sessions.
 pub(crate) struct Doorman {
     cell: Arc<TlsCell>,
@@ -232,7 +295,7 @@ impl Doorman {
         let known = self.manners.iter().position(|manner| manner.certificates == certificates);
         let at = known.unwrap_or_else(|| {
             let tls = self.cell.load();
-            let https = tls.as_ref().and_then(|tls| tls.config(certificates, &ALPN_HTTP, None));
+            let https = tls.as_ref().and_then(|tls| tls.config(vouched(certificates), &ALPN_HTTP, None));
             let dot = tls.and_then(|tls| {
                 let resolver = self.hearing.listening(Arc::clone(&tls.identities));
                 tls.config(certificates, &[ALPN_DOT], Some(resolver))
@@ -249,7 +312,7 @@ impl Doorman {
         certificates: ClientCertificates,
         protocols: &[&[u8]],
     ) -> Option<Arc<ServerConfig>> {
-        self.cell.load()?.config(certificates, protocols, None)
+        self.cell.load()?.config(vouched(certificates), protocols, None)
     }
 
     /// Returns what tells of changes.
@@ -265,6 +328,10 @@ impl Doorman {
     /// Begins a session with a client that speaks DNS over TLS; `None` when there is no certificate.
     pub(crate) fn begin(&mut self, certificates: ClientCertificates) -> Option<Session> {
         let config = Arc::clone(self.manner(certificates)?.dot.as_ref()?);
-        Session::new(config, Arc::clone(&self.hearing)).ok()
+        let trust = match certificates {
+            ClientCertificates::Any => Trust::Nothing,
+            _ => Trust::Vouched,
+        };
+        Session::new(config, Arc::clone(&self.hearing), trust).ok()
     }
 }

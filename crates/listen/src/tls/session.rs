@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use engine::Shown;
 use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
-use super::certificate::ShownCertificate;
+use super::certificate::{CertificateFacts, ShownCertificate};
 use super::identity::Hearing;
 
 /// The most octets of plain text in a record (RFC 8446 §5.1).
@@ -67,14 +68,29 @@ pub(crate) struct Session {
     tls: UnbufferedServerConnection,
     hearing: Arc<Hearing>,
     server_name: Option<Box<str>>,
+    /// Whether somebody we believe has signed the client's certificate.
+    trust: Trust,
     is_established: bool,
     is_broken: bool,
 }
 
+/// What is known of a client's certificate besides that the client has its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// An authority has signed it.
+    Vouched,
+    /// Nothing.
+    Nothing,
+}
+
 impl Session {
-    pub(super) fn new(config: Arc<ServerConfig>, hearing: Arc<Hearing>) -> Result<Self, rustls::Error> {
+    pub(super) fn new(
+        config: Arc<ServerConfig>,
+        hearing: Arc<Hearing>,
+        trust: Trust,
+    ) -> Result<Self, rustls::Error> {
         let tls = UnbufferedServerConnection::new(config)?;
-        Ok(Self { tls, hearing, server_name: None, is_established: false, is_broken: false })
+        Ok(Self { tls, hearing, server_name: None, trust, is_established: false, is_broken: false })
     }
 
     /// Returns whether the handshake is done.
@@ -90,7 +106,18 @@ impl Session {
     /// Returns what the client's certificate says, if it has shown one.
     #[cold]
     pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
-        ShownCertificate::of(self.tls.peer_certificates())
+        // What nobody vouches for says nothing.
+        let chain = self.tls.peer_certificates().filter(|_| self.trust == Trust::Vouched);
+        ShownCertificate::of(chain)
+    }
+
+    /// Returns what the client's certificate is worth between servers, if it has shown one.
+    #[cold]
+    pub(crate) fn shown(&self) -> Option<Arc<Shown>> {
+        let CertificateFacts { hosts, key, .. } =
+            CertificateFacts::parse(self.tls.peer_certificates()?.first()?)?;
+        let hosts = if self.trust == Trust::Vouched { hosts } else { Vec::new() };
+        Some(Arc::new(Shown { hosts, key }))
     }
 
     /// Works on what came, and on what of before was not done: text goes to `plain`, which has room for as much as came, and what has to be said to `outgoing`.

@@ -218,17 +218,37 @@ struct Who {
     from: Vec<crate::values::Prefix>,
     key: Option<String>,
     needs_tls: bool,
+    /// Hosts one of which its certificate has to be for.
+    hosts: Vec<String>,
+    /// Keys one of which its certificate has to have.
+    pins: Vec<String>,
 }
 
 impl Who {
+    /// Returns who a server is that comes from its own address and proves what it proves when it is asked.
+    fn of_peer(peer: &Peer) -> Self {
+        let from = vec![crate::values::Prefix::new(peer.address.ip(), u8::MAX)];
+        let (hosts, pins) = match &peer.tls {
+            Some(tls) => (tls.name.clone().into_iter().collect(), tls.pins.clone()),
+            None => (Vec::new(), Vec::new()),
+        };
+        Self { from, key: peer.key.clone(), needs_tls: peer.tls.is_some(), hosts, pins }
+    }
+
     /// Returns it as our file says it.
     fn text(&self) -> String {
         let mut rest = String::new();
         if let Some(key) = &self.key {
             rest += &format!(" key {key}");
         }
-        if self.needs_tls {
+        if self.needs_tls && self.hosts.is_empty() && self.pins.is_empty() {
             rest += " tls";
+        }
+        for host in &self.hosts {
+            rest += &format!(" tls-name {host}");
+        }
+        for pin in &self.pins {
+            rest += &format!(" tls-pin {pin}");
         }
         if self.from.is_empty() {
             return if rest.is_empty() { "any".to_owned() } else { rest.trim_start().to_owned() };

@@ -436,20 +436,28 @@ impl Nsd<'_, '_> {
                 }
             }
         }
+        let demands_name = self.demands_name();
         for at in at {
             let is_tls = at.ends_with(&format!(":{tls_port}")) && has_tls;
             let is_auth = auth_port.is_some_and(|port| at.ends_with(&format!(":{port}"))) && has_tls;
             if is_auth {
                 self.made.listens_for(&at, "tls", "required");
+            } else if is_tls && demands_name.is_some() {
+                self.made.listens_for(&at, "tls", "optional");
             } else {
                 self.made.listens(&at, if is_tls { &["tls"] } else { &[] }, &[]);
             }
         }
-        if auth_port.is_some()
-            && let Some(bundle) = fields.one("tls-cert-bundle")
-        {
-            let bundle = self.files.beside(&bundle.value);
-            self.made.tls.put("client-ca", Out::Row(vec![bundle]));
+        match (fields.one("tls-cert-bundle"), demands_name) {
+            (Some(bundle), demanded) if auth_port.is_some() || demanded.is_some() => {
+                let bundle = self.files.beside(&bundle.value);
+                self.made.tls.put("client-ca", Out::Row(vec![bundle]));
+            }
+            (None, Some(demanded)) => {
+                let message = "a name in a certificate cannot be carried over without \"tls-cert-bundle\": nobody is known who vouches for names";
+                self.files.wrong(demanded, message);
+            }
+            (Some(_) | None, _) => {}
         }
         if let Some(flag) = fields.flag("tls-auth-xfr-only", self.files).filter(|flag| flag.value) {
             self.files.wrong(flag.span, "\"tls-auth-xfr-only\" cannot be carried over: a listener with \"client-certificates: required\" turns everybody else away");
@@ -692,6 +700,29 @@ impl Nsd<'_, '_> {
         Some(Peer { address: at, key, tls })
     }
 
+    /// Returns the name that a client's certificate has to be for.
+    fn shown_name(&mut self, auth: &At<String>) -> Vec<String> {
+        let Some(found) = self.named("tls-auth", &auth.value) else {
+            self.files.wrong(auth.span, format!("there is no \"tls-auth\" \"{}\"", auth.value));
+            return Vec::new();
+        };
+        match Fields(vec![&found]).one("auth-domain-name") {
+            Some(name) => vec![name.value.clone()],
+            None => {
+                let message = format!("\"tls-auth\" \"{}\" has no \"auth-domain-name\"", auth.value);
+                self.files.wrong(auth.span, message);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the first place where a client has to show a certificate for a zone.
+    fn demands_name(&self) -> Option<Span> {
+        let all = [self.of("pattern"), self.of("zone")].concat();
+        let mut lists = all.iter().flatten().filter(|entry| entry.key.value == "provide-xfr");
+        lists.find_map(|entry| entry.values.get(2)).map(|auth| auth.span)
+    }
+
     /// Says whom a list of addresses and keys lets do something.
     fn list(&mut self, fields: &Fields<'_>, key: &str) -> Vec<String> {
         let mut allowed: Vec<Who> = Vec::new();
@@ -708,14 +739,12 @@ impl Nsd<'_, '_> {
                 self.files.wrong(at.span, format!("\"{}\" is no address", at.value));
                 continue;
             };
-            if let Some(auth) = entry.values.get(2) {
-                let message = "a name in a certificate is not looked at: \"tls\" at a listener with \"client-certificates: required\" takes all that \"tls.client-ca\" has signed";
-                self.files.wrong(auth.span, message);
-            }
+            let hosts = entry.values.get(2).map(|auth| self.shown_name(auth)).unwrap_or_default();
+            let who = Who { from, needs_tls: !hosts.is_empty(), hosts, ..Who::default() };
             match by.value.as_str() {
-                "BLOCKED" => blocked.extend(from),
-                "NOKEY" => allowed.push(Who { from, ..Who::default() }),
-                key => allowed.push(Who { from, key: Some(key.to_owned()), ..Who::default() }),
+                "BLOCKED" => blocked.extend(who.from),
+                "NOKEY" => allowed.push(who),
+                key => allowed.push(Who { key: Some(key.to_owned()), ..who }),
             }
         }
         // Whoever is blocked may nothing, wherever it stands.

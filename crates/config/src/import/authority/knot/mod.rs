@@ -40,6 +40,7 @@ const SERVER: Known = Known {
         "proxy-allowlist",
         "cert-file",
         "key-file",
+        "ca-file",
         "listen",
         "listen-tls",
         "listen-quic",
@@ -96,12 +97,11 @@ const ACL: Known = Known {
         "update-owner",
         "update-owner-match",
         "update-owner-name",
+        "cert-key",
+        "cert-hostname",
     ],
     left_out: &[],
-    refused: &[(
-        "cert-key",
-        "whoever shows a certificate of \"tls.client-ca\" is let in by \"tls\" at a listener with \"client-certificates: required\"",
-    )],
+    refused: &[],
 };
 
 const LIMITED: &str = "the SOA's times count";
@@ -177,6 +177,8 @@ struct Knot<'a, 'f, 's> {
     policies: BTreeMap<policies::Variant, String>,
     /// Whether remote servers have rights by being remote servers.
     has_automatic_acl: bool,
+    /// Whether there are authorities that vouch for clients.
+    has_authorities: bool,
 }
 
 pub(super) fn import(files: &mut Files<'_>, made: &mut Made, file: FileId, text: &str) {
@@ -185,8 +187,14 @@ pub(super) fn import(files: &mut Files<'_>, made: &mut Made, file: FileId, text:
     made.head.push(
         "Zone files are never written here: what changes by updates and transfers is kept in the state directory.".to_owned(),
     );
-    let mut knot =
-        Knot { files, made, sections: &sections, policies: BTreeMap::new(), has_automatic_acl: false };
+    let mut knot = Knot {
+        files,
+        made,
+        sections: &sections,
+        policies: BTreeMap::new(),
+        has_automatic_acl: false,
+        has_authorities: false,
+    };
     knot.sections();
     knot.server();
     knot.keys();
@@ -255,6 +263,35 @@ impl<'s> Knot<'_, '_, 's> {
         }
     }
 
+    /// Returns how listeners ask clients for certificates, if there are any by which other servers are known.
+    fn asks(&mut self, server: &Fields<'_>) -> Option<&'static str> {
+        let authorities = server.one("ca-file").filter(|file| !file.value.is_empty());
+        let looked_at: Vec<&[Entry]> = [self.items("acl"), self.items("remote")].concat();
+        let has = |key: &str| looked_at.iter().any(|item| Fields(vec![item]).one(key).is_some());
+        match (authorities, has("cert-hostname"), has("cert-key")) {
+            (Some(file), true, has_pins) => {
+                if has_pins {
+                    let message = "a certificate that \"cert-key\" names has to be signed by an authority of \"ca-file\", too";
+                    self.files.warn(file.span, message);
+                }
+                let file = self.files.beside(&file.value);
+                self.made.tls.put("client-ca", Out::Row(vec![file]));
+                self.has_authorities = true;
+                Some("optional")
+            }
+            (_, false, true) | (None, true, true) => Some("any"),
+            (_, false, false) | (None, true, false) => None,
+        }
+    }
+
+    /// Complains of names that nobody would vouch for.
+    fn check_names(&mut self, fields: &Fields<'_>) {
+        if let Some(name) = fields.one("cert-hostname").filter(|_| !self.has_authorities) {
+            let message = "\"cert-hostname\" of a client cannot be carried over without \"ca-file\": nobody is known who vouches for names";
+            self.files.wrong(name.span, message);
+        }
+    }
+
     fn server(&mut self) {
         let entries: Vec<Entry> = self.items("server").concat();
         SERVER.check("Knot's server", &entries, self.files);
@@ -294,6 +331,7 @@ impl<'s> Knot<'_, '_, 's> {
             self.made.shows(certificate, key);
         }
         let trusted: Vec<String> = fields.all("proxy-allowlist").iter().map(|at| at.value.clone()).collect();
+        let asks = self.asks(&fields);
         let kinds: [(&str, &[&str], u16); 3] =
             [("listen", &[], 53), ("listen-tls", &["tls"], 853), ("listen-quic", &["quic"], 853)];
         for (key, transports, port) in kinds {
@@ -302,7 +340,10 @@ impl<'s> Knot<'_, '_, 's> {
                     self.files.wrong(at.span, "a Unix socket is one of \"local-sockets\" here");
                 } else if let Some(address) = prefixes::with_port(&at.value, port) {
                     let trusted = if key == "listen" { trusted.as_slice() } else { &[] };
-                    self.made.listens(&address.to_string(), transports, trusted);
+                    match asks.filter(|_| key == "listen-tls") {
+                        Some(asks) => self.made.listens_for(&address.to_string(), "tls", asks),
+                        None => self.made.listens(&address.to_string(), transports, trusted),
+                    }
                 } else {
                     self.files.wrong(at.span, format!("\"{}\" is no address to listen at", at.value));
                 }
@@ -453,20 +494,35 @@ impl<'s> Knot<'_, '_, 's> {
         }
     }
 
+    /// Complains of a server that is known by a name which nobody would vouch for.
+    fn check_remote(&mut self, id: &At<String>) {
+        if let Some(group) = self.item("remotes", &id.value) {
+            for id in Fields(vec![group]).all("remote") {
+                self.check_remote(id);
+            }
+        } else if let Some(remote) = self.item("remote", &id.value) {
+            let fields = Fields(vec![remote]);
+            if fields.flag("tls", self.files).is_some_and(|flag| flag.value) {
+                self.check_names(&fields);
+            }
+        }
+    }
+
     /// Returns who an ACL is about.
     fn who(&mut self, acl: &Fields<'_>) -> Vec<Who> {
         let mut who = Vec::new();
         for id in acl.all("remote") {
-            for peer in self.peers(id) {
-                let from = vec![crate::values::Prefix::new(peer.address.ip(), u8::MAX)];
-                who.push(Who { from, key: peer.key, needs_tls: peer.tls.is_some() });
-            }
+            self.check_remote(id);
+            who.extend(self.peers(id).iter().map(Who::of_peer));
         }
         if !who.is_empty() {
             return who;
         }
+        self.check_names(acl);
+        let texts = |key: &str| acl.all(key).iter().map(|at| at.value.clone()).collect::<Vec<_>>();
+        let (hosts, pins) = (texts("cert-hostname"), texts("cert-key"));
         let needs_tls = match acl.all("protocol").as_slice() {
-            [] => false,
+            [] => !hosts.is_empty() || !pins.is_empty(),
             all => {
                 for other in all.iter().filter(|word| word.value != "tls") {
                     let message = format!(
@@ -486,7 +542,10 @@ impl<'s> Knot<'_, '_, 's> {
             }
         }
         let keys = acl.all("key");
-        let one = |key: Option<String>| Who { from: from.clone(), key, needs_tls };
+        let one = |key: Option<String>| {
+            let (from, hosts, pins) = (from.clone(), hosts.clone(), pins.clone());
+            Who { from, key, needs_tls, hosts, pins }
+        };
         match keys.as_slice() {
             [] => vec![one(None)],
             keys => keys.iter().map(|key| one(Some(key.value.clone()))).collect(),
@@ -642,11 +701,10 @@ impl<'s> Knot<'_, '_, 's> {
         let notify: Vec<Peer> = zone.all("notify").into_iter().flat_map(|id| self.peers(id)).collect();
         made.notify = made::texts(&notify);
         if self.has_automatic_acl {
-            for peer in &notify {
-                let from = vec![crate::values::Prefix::new(peer.address.ip(), u8::MAX)];
-                let who = Who { from, key: peer.key.clone(), needs_tls: peer.tls.is_some() };
-                made.transfer.push(who.text());
+            for id in zone.all("notify") {
+                self.check_remote(id);
             }
+            made.transfer.extend(notify.iter().map(|peer| Who::of_peer(peer).text()));
         }
         self.rights(zone, &mut made);
         if let Some(size) = self.size(zone, "journal-max-usage") {
