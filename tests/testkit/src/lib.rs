@@ -43,8 +43,17 @@ pub const DEADLINE: Duration = Duration::from_secs(20);
 /// # Panics
 ///
 /// When it does not before the deadline.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    eventually_within(DEADLINE, what, holds);
+}
+
+/// Tries again until `holds` says yes, for what takes several steps that each wait for the clock.
+///
+/// # Panics
+///
+/// When it does not within `patience`.
+pub fn eventually_within(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !holds() {
         assert!(Instant::now() < deadline, "it never happened: {what}");
         std::thread::park_timeout(Duration::from_millis(10));
