@@ -450,7 +450,14 @@ impl Shared {
         };
         match std::thread::Builder::new().name("ds-push".into()).spawn(run) {
             Ok(_) => outbox.has_thread = true,
-            Err(error) => error!(%error, "no DS is sent to parents: a thread cannot be started"),
+            Err(error) => {
+                // Nobody would ever take it out; like any that was not sent, it is due again after a while.
+                let push = outbox.pushes.remove(key);
+                drop(outbox);
+                if let Some(push) = push {
+                    self.hear(key, push, Err(format!("a thread cannot be started: {error}")));
+                }
+            }
         }
     }
 
@@ -470,23 +477,28 @@ impl Shared {
             let servers = outbox.servers.get(&push.policy).map(Arc::clone).unwrap_or_default();
             drop(outbox);
             let outcome = self.courier.push(&push, &servers);
-            let (taken, refused) = &self.pushed;
-            match &outcome {
-                Ok(server) => {
-                    taken.fetch_add(1, Ordering::Relaxed);
-                    info!(zone = %push.apex, server, records = push.ds.len(), "the parent's server took the DS");
-                }
-                Err(why) => {
-                    refused.fetch_add(1, Ordering::Relaxed);
-                    warn!(zone = %push.apex, why, "no server of the parent takes the DS; it is tried again");
-                }
-            }
-            if let Some(entry) = lock(&self.entries).get_mut(&key) {
-                entry.pushed = Some((push.ds, outcome));
-                entry.state.again_at = 0;
-            }
-            self.tell(|news| news.0 = true);
+            self.hear(&key, push, outcome);
         }
+    }
+
+    /// Has the thread that signs note what came of sending DS.
+    fn hear(&self, key: &[u8], push: Push, outcome: PushOutcome) {
+        let (taken, refused) = &self.pushed;
+        match &outcome {
+            Ok(server) => {
+                taken.fetch_add(1, Ordering::Relaxed);
+                info!(zone = %push.apex, server, records = push.ds.len(), "the parent's server took the DS");
+            }
+            Err(why) => {
+                refused.fetch_add(1, Ordering::Relaxed);
+                warn!(zone = %push.apex, why, "no server of the parent takes the DS; it is tried again");
+            }
+        }
+        if let Some(entry) = lock(&self.entries).get_mut(key) {
+            entry.pushed = Some((push.ds, outcome));
+            entry.state.again_at = 0;
+        }
+        self.tell(|news| news.0 = true);
     }
 }
 
