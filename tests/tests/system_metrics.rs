@@ -94,7 +94,7 @@ fn every_counter_is_among_them() {
     for line in stats.lines() {
         let (name, _) = line.split_once(' ').expect("a value");
         let (group, counter) = name.split_once('.').expect("a group");
-        let plain = format!("gannet_{group}_{}_total", counter.replace('-', "_"));
+        let plain = format!("gannet_{group}_{counter}_total").replace('-', "_");
         let labelled = match (group, counter) {
             ("engine", "noerror" | "nxdomain" | "servfail" | "refused") => {
                 format!("gannet_replies_total{{rcode=\"{}\"}}", counter.to_uppercase())
