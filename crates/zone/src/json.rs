@@ -735,7 +735,8 @@ impl Reader<'_, '_> {
 /// Returns whether there may be private keys in the text of a file.
 pub fn holds_keys(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
-    has(b"PRIVATE KEY") || has(b"\"ksk\"") || has(b"\"zsk\"")
+    // A file with a mistake may have them where they do not belong, so what says that some come is enough.
+    [&b"PRIVATE KEY"[..], b"\"keys\"", b"\"ksk\"", b"\"zsk\""].iter().any(|word| has(word))
 }
 
 /// Letters in a row that could be a piece of a private key.
