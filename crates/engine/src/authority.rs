@@ -459,7 +459,7 @@ impl Engine {
         reply: &mut Reply<'_>,
     ) -> Verdict {
         let Ok(query) = Query::parse(message) else { return self.stay_silent() };
-        let to = To { query: &query, client, proof: Proof::None, options: &[], left_s: None };
+        let to = To { query: &query, client, proof: Proof::None, options: &[] };
         let limit = crate::finish::reply_limit(&self.snapshot, &to).min(reply.buffer().len());
         let limit = limit.saturating_sub(signer.record_octets());
         let within = Client { reply_octets_max: limit as u16, ..*client };

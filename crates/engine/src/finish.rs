@@ -4,10 +4,13 @@
 
 use wire::{Class, EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
+use crate::Verdict;
+use crate::authority::left_s;
 use crate::client::{Client, Now, Transport};
 use crate::edit::Shape;
 use crate::gate::cookie::{self, Proof};
 use crate::reply::Reply;
+use crate::run::Desktop;
 use crate::snapshot::Snapshot;
 
 /// What stands after the question in the reply buffer, and what the header will say about it.
@@ -86,8 +89,6 @@ pub(crate) struct To<'a> {
     pub(crate) proof: Proof,
     /// Options of an upstream's reply that go on to the client, in wire form.
     pub(crate) options: &'a [u8],
-    /// For how many seconds the zone that is asked about may still be served, if the client wants to know (RFC 7314).
-    pub(crate) left_s: Option<u32>,
 }
 
 /// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64,
@@ -102,14 +103,21 @@ const PADDING_BLOCK_OCTETS: usize = 468;
 /// Octets of text in an EDE or NSID option.
 const TEXT_OCTETS_MAX: usize = 64;
 
-/// Completes the reply whose answer already stands after the question's place. Returns whether it was cut (TC).
-pub(crate) fn finish(
-    snapshot: &Snapshot,
-    now: Now,
+/// Completes the reply whose answer already stands after the question's place, and counts it.
+pub(crate) fn complete(
+    desktop: &Desktop<'_>,
     to: &To<'_>,
     answer: &Answer,
     reply: &mut Reply<'_>,
-) -> bool {
+) -> Verdict {
+    let is_cut = finish(desktop, to, answer, reply);
+    desktop.counters.count(answer.rcode, is_cut);
+    if reply.is_empty() { Verdict::Drop } else { Verdict::Answered }
+}
+
+/// Completes the reply. Returns whether it was cut (TC).
+fn finish(desktop: &Desktop<'_>, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> bool {
+    let Desktop { snapshot, authority, now, .. } = *desktop;
     let question = to.query.question_bytes();
     let body_at = Header::LEN + question.len();
     let limit = reply_limit(snapshot, to).min(reply.buffer().len());
@@ -128,7 +136,12 @@ pub(crate) fn finish(
                 // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
                 scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
                 flags: answer.edns_flags,
-                left_s: to.left_s.filter(|_| answer.authoritative),
+                left_s: match (to.query.question.qtype, authority) {
+                    (Rtype::SOA, Some(authority)) if answer.authoritative => {
+                        left_s(authority, to.query, now.unix_seconds)
+                    }
+                    _ => None,
+                },
             };
             let len = write_opt(snapshot, now, &parts, &mut room);
             let carried = carried(to.options, &mut room, len, limit.saturating_sub(body_at + answer.octets));
@@ -256,7 +269,8 @@ pub(crate) fn opt_octets_max(snapshot: &Snapshot, to: &To<'_>) -> usize {
         ede: None,
         scope: None,
         flags: DO,
-        left_s: to.left_s,
+        // The room for it is what counts here.
+        left_s: edns.option(OptionCode::EXPIRE).map(|_| 0),
     };
     write_opt(snapshot, Now::default(), &parts, &mut room)
 }

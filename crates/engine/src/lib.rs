@@ -56,14 +56,14 @@ use authority::{is_between_servers, is_transfer, no_transfers};
 use counters::Counter;
 use events::{Path, Teller, Tells, Told};
 use explain::Recorder;
-use finish::{Answer, To, cookie_alone, finish, header_only};
+use finish::{Answer, To, complete, cookie_alone, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
 use names::Sought;
 use ops::outgoing::Outgoing;
 use program::Position;
 use resume::Scratch;
-use run::{Desktop, End, Run, Workspace, nothing};
+use run::{End, Run, Workspace, desktop, nothing};
 use trace::{NoTrace, Note, Tracer};
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
@@ -240,11 +240,7 @@ impl Engine {
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
         }
-        let left_s = match (query.question.qtype, &self.authority) {
-            (Rtype::SOA, Some(authority)) => authority::left_s(authority, &query, self.now.unix_seconds),
-            _ => None,
-        };
-        let to = To { query: &query, client, proof, options: &[], left_s };
+        let to = To { query: &query, client, proof, options: &[] };
         if admission != Admission::Admitted {
             tracer.note(match admission {
                 Admission::Limited => Note::Limited,
@@ -256,7 +252,7 @@ impl Engine {
         }
         if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
             tracer.note(Note::Protocol);
-            return self.complete(&to, &answer, reply);
+            return complete(&desktop!(self, &self.snapshot), &to, &answer, reply);
         }
         let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
         let mut run = Run {
@@ -274,14 +270,7 @@ impl Engine {
             depth: 0,
             looked: 0,
         };
-        let desktop = Desktop {
-            snapshot: &self.snapshot,
-            authority: &self.authority,
-            counters: &self.counters,
-            now: self.now,
-            folded: &self.folded,
-            random: &self.random,
-        };
+        let desktop = desktop!(self, &self.snapshot);
         let Scratch { message, spare, ttl_offsets, errands, distances, candidates } = &mut self.scratch;
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
@@ -322,9 +311,9 @@ impl Engine {
         }
         let errand = run.errand.map(|errand| ((run.marks, run.outgoing), errand));
         let verdict = if is_whole {
-            self.scratch.send(&self.snapshot, &self.counters, self.now, (&to, answer), reply)
+            self.scratch.send(&desktop, (&to, answer), reply)
         } else {
-            self.complete(&to, answer, reply)
+            complete(&desktop, &to, answer, reply)
         };
         if let Some((carried, errand)) = errand {
             self.begin_errand(&to, name_hash, carried, errand);
@@ -364,13 +353,6 @@ impl Engine {
             answer: None,
         });
         self.stay_silent()
-    }
-
-    /// Completes the reply and counts it.
-    fn complete(&mut self, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> Verdict {
-        let is_cut = finish(&self.snapshot, self.now, to, answer, reply);
-        self.counters.count(answer.rcode, is_cut);
-        if reply.is_empty() { Verdict::Drop } else { Verdict::Answered }
     }
 
     fn stay_silent(&self) -> Verdict {
@@ -433,24 +415,31 @@ impl Engine {
             Admission::Denied => {
                 self.counters.denied.bump();
                 let ede = Some((EdeCode::PROHIBITED, "client not on the access list"));
-                self.complete(to, &Answer::empty(Rcode::REFUSED, ede), reply)
+                complete(&desktop!(self, &self.snapshot), to, &Answer::empty(Rcode::REFUSED, ede), reply)
             }
             Admission::Banned => {
                 self.counters.banned.bump();
                 self.stay_silent()
             }
-            Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
+            Admission::BadCookieOption => {
+                complete(&desktop!(self, &self.snapshot), to, &Answer::empty(Rcode::FORMERR, None), reply)
+            }
             Admission::Limited => {
                 self.counters.limited.bump();
                 // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
                 if to.proof.client_cookie().is_some() {
-                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
+                    return complete(
+                        &desktop!(self, &self.snapshot),
+                        to,
+                        &Answer::empty(Rcode::BADCOOKIE, None),
+                        reply,
+                    );
                 }
                 if !self.slips() {
                     return self.stay_silent();
                 }
                 let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
-                self.complete(to, &answer, reply)
+                complete(&desktop!(self, &self.snapshot), to, &answer, reply)
             }
             Admission::Admitted => Verdict::Drop,
         }

@@ -6,10 +6,9 @@ use wire::reply::normalise;
 use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now};
-use crate::counters::Counters;
 use crate::events::{Path, Teller, Tells, Told};
 use crate::explain::Recorder;
-use crate::finish::{Answer, To, finish};
+use crate::finish::{Answer, To, complete};
 use crate::gate::cookie::Proof;
 use crate::names::Sought;
 use crate::ops::cache::{Asked, Fill};
@@ -22,7 +21,7 @@ use crate::ops::split::{
 };
 use crate::program::{Op, Position};
 use crate::reply::Reply;
-use crate::run::{Desktop, End, Run, Workspace, nothing};
+use crate::run::{Desktop, End, Run, Workspace, desktop, nothing};
 use crate::shortlist::Candidates;
 use crate::snapshot::Snapshot;
 use crate::trace::{NoTrace, Tracer};
@@ -230,9 +229,7 @@ impl Scratch {
     /// Completes the reply in the message and copies it out.
     pub(crate) fn send(
         &mut self,
-        snapshot: &Snapshot,
-        counters: &Counters,
-        now: Now,
+        desktop: &Desktop<'_>,
         (to, answer): (&To<'_>, &Answer),
         reply: &mut Reply<'_>,
     ) -> Verdict {
@@ -240,14 +237,13 @@ impl Scratch {
         let room = reply.buffer().len().min(self.message.len());
         let Some(message) = self.message.get_mut(..room) else { return Verdict::Drop };
         let mut finished = Reply::new(message);
-        let is_cut = finish(snapshot, now, to, answer, &mut finished);
+        let verdict = complete(desktop, to, answer, &mut finished);
         let len = finished.len();
         if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.message.get(..len)) {
             out.copy_from_slice(from);
         }
         reply.set_len(len);
-        counters.count(answer.rcode, is_cut);
-        if len == 0 { Verdict::Drop } else { Verdict::Answered }
+        verdict
     }
 }
 
@@ -305,14 +301,7 @@ impl Engine {
         };
         query.question.qname.fold_into(&mut self.folded);
         let mut run = Run { answer: brought.answer, ..suspended.run(&query, &self.folded) };
-        let desktop = Desktop {
-            snapshot: &suspended.snapshot,
-            authority: &self.authority,
-            counters: &self.counters,
-            now: self.now,
-            folded: &self.folded,
-            random: &self.random,
-        };
+        let desktop = desktop!(self, &suspended.snapshot);
         let mut work = self.scratch.workspace(&mut self.events, brought.ttl_count);
         let recorder = suspended.recorder.as_ref().map(Recorder::share);
         let end = match (brought.is_end, brought.answer, recorder, path.as_deref_mut()) {
@@ -376,9 +365,8 @@ impl Engine {
         }
         self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
         let options = &suspended.back;
-        let to =
-            To { query: &query, client: &suspended.client, proof: suspended.proof, options, left_s: None };
-        self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
+        let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
+        self.scratch.send(&desktop!(self, &suspended.snapshot), (&to, &answer), reply)
     }
 
     /// Takes what a query waited for. `None`: it ends without a reply.
@@ -453,14 +441,7 @@ impl Engine {
         };
         query.question.qname.fold_into(&mut self.folded);
         let run = parent.run(&query, &self.folded);
-        let desktop = Desktop {
-            snapshot: &parent.snapshot,
-            authority: &self.authority,
-            counters: &self.counters,
-            now: self.now,
-            folded: &self.folded,
-            random: &self.random,
-        };
+        let desktop = desktop!(self, &parent.snapshot);
         let mut work = self.scratch.workspace(&mut self.events, None);
         let end = match parent.recorder.as_ref().map(Recorder::share) {
             None => run.branch(split, (step, index), &desktop, &mut work, &mut NoTrace),
@@ -493,7 +474,7 @@ impl Engine {
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let (client, proof) = (&suspended.client, suspended.proof);
-        let to = To { query: &query, client, proof, options: &[], left_s: None };
+        let to = To { query: &query, client, proof, options: &[] };
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.counters.cache_stale.bump();
@@ -501,7 +482,7 @@ impl Engine {
                 self.tell(suspended, &query, (&suspended.tells, path), Some(&answer));
                 // What goes on from here goes on without the client.
                 suspended.tells = Tells::SILENT;
-                self.scratch.send(&suspended.snapshot, &self.counters, self.now, (&to, &answer), reply)
+                self.scratch.send(&desktop!(self, &suspended.snapshot), (&to, &answer), reply)
             }
             None => Verdict::Drop,
         }
@@ -551,14 +532,7 @@ impl Engine {
             depth: 0,
             looked: 0,
         };
-        let desktop = Desktop {
-            snapshot: &self.snapshot,
-            authority: &self.authority,
-            counters: &self.counters,
-            now: self.now,
-            folded: &self.folded,
-            random: &self.random,
-        };
+        let desktop = desktop!(self, &self.snapshot);
         let mut work = self.scratch.workspace(&mut self.events, None);
         if let End::Wait(want) = run.interpret(&desktop, &mut work, &mut NoTrace) {
             self.counters.prefetches.bump();

@@ -80,6 +80,21 @@ pub(crate) struct Desktop<'w> {
     pub(crate) random: &'w Cell<u64>,
 }
 
+/// What an engine works with under a snapshot. A macro, because the parts that are not in it can be changed meanwhile.
+macro_rules! desktop {
+    ($engine:expr, $snapshot:expr) => {
+        crate::run::Desktop {
+            snapshot: $snapshot,
+            authority: &$engine.authority,
+            counters: &$engine.counters,
+            now: $engine.now,
+            folded: &$engine.folded,
+            random: &$engine.random,
+        }
+    };
+}
+pub(crate) use desktop;
+
 /// What steps write to.
 #[allow(dead_code, reason = "not every kind of step uses every part yet")]
 pub(crate) struct Workspace<'w> {

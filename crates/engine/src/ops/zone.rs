@@ -21,9 +21,7 @@ pub(crate) fn answer(
 ) -> Option<Answer> {
     let snapshot = desktop.snapshot;
     let question = &run.query.question;
-    // The room for it is what counts here.
-    let left_s = run.query.edns.and_then(|edns| edns.option(OptionCode::EXPIRE)).map(|_| 0);
-    let to = To { query: run.query, client: run.client, proof: run.proof, options: &[], left_s };
+    let to = To { query: run.query, client: run.client, proof: run.proof, options: &[] };
     // What may be left out is left out here; what may not makes the reply one that is cut.
     let limit = reply_limit(snapshot, &to).saturating_sub(opt_octets_max(snapshot, &to));
     let mut writer = Writer::new(message, limit, 0, Flags::QR);
