@@ -1,6 +1,6 @@
 //! The built program and encrypted upstreams that others wrote: dnsdist, Unbound and Knot Resolver, in front of our stub.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use testkit::{Ask, Authority, Identity, Script, Server, Stub, UdpClient, eventually, program};
@@ -24,8 +24,7 @@ impl Drop for Other {
 }
 
 fn free_ports() -> [SocketAddr; 3] {
-    let reserved = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free loopback port"));
-    reserved.map(|listener| listener.local_addr().expect("a bound socket"))
+    [(); 3].map(|()| testkit::free_address())
 }
 
 /// Writes certificate and key, which the servers read.

@@ -2,15 +2,15 @@
 
 #![allow(clippy::print_stderr, reason = "what a test says goes there")]
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
 use crate::client::run_dig;
 use crate::eventually;
-use crate::stub::bind_both;
 
 /// Returns whether a program is on the path. Tests that need one say that they are skipped where it cannot be installed.
 pub fn is_installed(program: &str) -> bool {
@@ -24,13 +24,24 @@ pub fn is_installed(program: &str) -> bool {
     is_there
 }
 
-/// Returns a free address with a port, for both UDP and TCP.
+/// Returns a free address with a port, for both UDP and TCP. It is none of those that the system gives to whoever asks for
+/// any, nor is it returned twice: nobody is there before the server that it is for.
 ///
 /// # Panics
 ///
 /// When there is none.
 pub fn free_address() -> SocketAddr {
-    bind_both().0.local_addr().expect("a bound socket")
+    const FIRST: u32 = 10_240;
+    const COUNT: u32 = 22_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(61);
+    let ports = (0..COUNT)
+        .map(|_| FIRST + begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .filter_map(|port| u16::try_from(port).ok());
+    ports
+        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        .find(|address| UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok())
+        .expect("a free loopback port")
 }
 
 /// Another server. Is killed when it is dropped.
