@@ -29,6 +29,13 @@ pub(crate) struct Run {
     pub(crate) is_gone: bool,
 }
 
+impl Run {
+    /// Returns whether the name is there without records, because others are.
+    pub(crate) const fn is_bare(&self) -> bool {
+        self.end <= self.records_at
+    }
+}
+
 /// A zone in the making.
 pub struct Builder {
     pub(crate) apex: NameBuf,

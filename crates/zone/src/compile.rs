@@ -126,8 +126,8 @@ impl<'b> Compiler<'b> {
                 .into_iter()
                 .partition::<Vec<_>, _>(|record| record.kept_with == Rtype::NSEC3);
             self.proof(labels, proofs, place);
-            // A hash is no name of the zone (RFC 5155 §7.2.8), unless it has something else too.
-            if others.is_empty() && !labels.is_empty() {
+            // A hash is no name of the zone (RFC 5155 §7.2.8), unless it has something else too, or names below it have.
+            if others.is_empty() && !labels.is_empty() && !runs.iter().any(Run::is_bare) {
                 self.records = others;
                 return;
             }

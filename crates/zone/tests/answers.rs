@@ -310,6 +310,21 @@ fn hosts_that_records_name_come_with_their_addresses() {
 }
 
 #[test]
+fn a_name_that_has_a_stray_proof_exists_for_what_is_below_it() {
+    let stray = "NSEC3 1 0 0 - 0ph9amveqvm6t7vbl5lop2u3t2rp3tom A";
+    let hash = "2t7b4g4vsa5smi47k61mv5bv1a22bojr";
+    let text = format!(
+        "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ NS ns.example.net.\n\
+         above {stray}\nbelow.above A 192.0.2.1\nx.{hash} A 192.0.2.2\n{hash} {stray}\nalone {stray}\n"
+    );
+    let zones = zones(&[("example.org", &text)]);
+    let soa = "au example.org. SOA";
+    check(&zones, "above.example.org", Rtype::A, false, OK, &[soa]);
+    check(&zones, &format!("{hash}.example.org"), Rtype::A, false, OK, &[soa]);
+    check(&zones, "alone.example.org", Rtype::A, false, NO, &[soa]);
+}
+
+#[test]
 fn any_gets_one_rrset() {
     let zones = both();
     check(
