@@ -1,6 +1,7 @@
 //! Checks of what records lead to: how they are made, and what is watched.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -27,6 +28,17 @@ pub struct Check {
     pub rise: u32,
     /// How often in a row it must fail to count as failed.
     pub fall: u32,
+}
+
+/// Checks that are equal have equal hashes; what seldom tells them apart is not looked at.
+impl Hash for Check {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.port.hash(state);
+        if let CheckKind::Http { host, .. } = &self.kind {
+            host.hash(state);
+        }
+    }
 }
 
 /// What is tried.
@@ -70,25 +82,18 @@ pub struct Watched {
     pub bit: u8,
 }
 
-impl PartialEq for Watched {
-    fn eq(&self, other: &Self) -> bool {
-        self.is_same(other)
-    }
-}
-
-impl Eq for Watched {}
-
 impl Watched {
-    /// Returns whether nothing about it is other than it was.
-    pub fn is_same(&self, other: &Self) -> bool {
-        (self.name, self.rtype, self.address, self.bit) == (other.name, other.rtype, other.address, other.bit)
-            && self.check == other.check
-            && Arc::ptr_eq(&self.down, &other.down)
-    }
-
     /// Returns whether its record is left out.
     pub fn is_down(&self) -> bool {
         self.down.load(Ordering::Relaxed) >> self.bit & 1 == 1
+    }
+
+    /// Leaves its record out, or brings it back.
+    pub fn set_down(&self, is_down: bool) {
+        match is_down {
+            true => self.down.fetch_or(1 << self.bit, Ordering::Relaxed),
+            false => self.down.fetch_and(!(1 << self.bit), Ordering::Relaxed),
+        };
     }
 }
 
@@ -99,7 +104,7 @@ type Known = (Option<String>, Vec<u8>, Vec<u8>, Rtype, Vec<Vec<u8>>);
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
     /// All that is watched.
-    pub watched: Vec<Watched>,
+    pub watched: Vec<Arc<Watched>>,
     states: BTreeMap<Known, Arc<AtomicU64>>,
 }
 
@@ -120,7 +125,7 @@ impl Checks {
             let address = v4.or_else(|_| <[u8; 16]>::try_from(&**data).map(IpAddr::from));
             let (Ok(address), Ok(bit)) = (address, u8::try_from(bit)) else { continue };
             let (check, down) = (check.of(name), Arc::clone(&down));
-            self.watched.push(Watched { zone, name, rtype, address, check, down, bit });
+            self.watched.push(Arc::new(Watched { zone, name, rtype, address, check, down, bit }));
         }
         self.states.insert(key, Arc::clone(&down));
         down

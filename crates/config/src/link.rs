@@ -153,7 +153,10 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         }
     }
     let choices = settings.zones.iter().flat_map(|zone| &zone.choose);
-    for set in choices.flat_map(|choice| &choice.alternatives).flat_map(|it| &it.sets) {
+    let chosen = choices.flat_map(|choice| &choice.alternatives).flat_map(|it| &it.sets);
+    // What a template says is told once, however many zones are like it.
+    let mut seen: BTreeSet<Span> = BTreeSet::new();
+    for set in settings.template_sets.iter().chain(chosen).filter(|set| seen.insert(set.span)) {
         if sets.check(&set.value, set.span, problems) {
             used.insert((Noun::Set, set.value.as_str()));
         }

@@ -28,6 +28,7 @@ pub use check::{Checked, check};
 pub use files::name_of;
 pub(crate) use plan::parents;
 pub use plan::{SignedHere, ZonePlan};
+pub use specials::{Beside, ForMembers};
 
 /// After so many files, whoever listens hears how many were read.
 const HEAR_EVERY: usize = 256;
@@ -135,8 +136,17 @@ impl ZonePlans {
         sets: &Sets,
         problems: &mut Vec<Problem>,
     ) {
+        // What zones share that have nothing else in common.
+        let aliases = self.aliases.clone();
+        let with_shared = |zones: Zones| {
+            let zones = match &aliases {
+                Some(aliases) => zones.with_aliases(Arc::clone(aliases)),
+                None => zones,
+            };
+            if settings.rotate { zones.rotating() } else { zones }
+        };
         if settings.has_added_zones && self.served.is_none() && self.is_same {
-            self.served = Some(Arc::new(Zones::new(key, Vec::new())));
+            self.served = Some(Arc::new(with_shared(Zones::new(key, Vec::new()))));
         }
         let is_plain = |zones: &Arc<Zones>| !zones.are_for_clients() && zones.rotates() == settings.rotate;
         let has_specials = settings.zones.iter().any(|zone| !zone.make.is_empty() || !zone.choose.is_empty());
@@ -178,17 +188,12 @@ impl ZonePlans {
             let checks = (&before, &mut self.checks);
             let specials = specials((settings, set.as_deref()), key, sets, checks, &loaded, problems);
             let zones = Zones::with_missing(key, loaded, &missing).with_specials(specials);
-            let zones = match &self.aliases {
-                Some(aliases) => zones.with_aliases(Arc::clone(aliases)),
-                None => zones,
-            };
             self.check_aliases(&zones, set.as_deref(), settings, problems);
-            all.insert(set, Arc::new(if settings.rotate { zones.rotating() } else { zones }));
+            all.insert(set, Arc::new(with_shared(zones)));
         }
         self.served = all.remove(&None);
         if settings.has_added_zones && self.served.is_none() {
-            let none = Zones::new(key, Vec::new());
-            self.served = Some(Arc::new(if settings.rotate { none.rotating() } else { none }));
+            self.served = Some(Arc::new(with_shared(Zones::new(key, Vec::new()))));
         }
         self.sets = all.into_iter().filter_map(|(set, zones)| Some((set?, zones))).collect();
         // A directory may have no zone yet; policies name its set all the same.
@@ -461,6 +466,22 @@ mod tests {
             (
                 "choose: [{name: www.example.net, type: A, from: [{data: 192.0.2.1}]}]",
                 "\"www.example.net.\" is not in this zone",
+            ),
+            (
+                "choose: [{name: \"www.{name}.net\", type: A, from: [{data: 192.0.2.1}]}]",
+                "\"www.example.org.net.\" is not in this zone",
+            ),
+            (
+                "choose: [{name: \"www.{name}\", type: A, from: [{data: 192.0.2.1}]}, {name: WWW.example.org, type: A, from: [{data: 192.0.2.1}]}]",
+                "WWW.example.org. A is chosen twice",
+            ),
+            (
+                "choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}, {name: www.example.org, type: CNAME, from: [{data: a.}]}]",
+                "www.example.org. would be an alias beside other records",
+            ),
+            (
+                "catalog-role: consumer, choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}]",
+                "\"www.example.org.\" is not in the members of this catalog",
             ),
             (
                 "choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.300}]}]",

@@ -1,4 +1,5 @@
-//! How long it takes to serve a hundred thousand small zones, and to add one more.
+//! How long it takes to serve a hundred thousand small zones, and to add one more; without and with a record that is chosen
+//! and checked.
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
 
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use config::System;
 use engine::SnapshotCell;
-use keeper::{Keeper, Parts, Register, Signer};
+use keeper::{Keeper, Parts, Register, Signer, Watcher};
 use wire::{Name, NameBuf};
 use zone::Zone;
 
@@ -17,10 +18,18 @@ const ZONES: usize = 100_000;
 const MORE: usize = 50;
 const SMALL: &str =
     "$TTL 60\n@ SOA ns admin 1 7200 600 86400 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n";
-const MAIN: &str = "zone-templates: {small: {file: small}}\nzones: [{name: first.example, like: small}]\n";
+const MAIN: &str = "zone-templates:\n\
+                    \x20 small: {file: small}\n\
+                    \x20 chosen: {file: small, choose: [{name: \"web.{name}\", type: A, check: web, from: [{data: [192.0.2.3, 192.0.2.4]}]}]}\n\
+                    checks: {web: {port: 80}}\n\
+                    zones: [{name: first.example, like: small}]\n";
 
-/// Nothing is signed here.
+/// Nothing is signed or checked here.
 struct Nobody;
+
+impl Watcher for Nobody {
+    fn watch(&self, _: Name<'_>, _: &[Arc<config::checks::Watched>]) {}
+}
 
 impl Signer for Nobody {
     fn sign(&self, _: Name<'_>, _: &Arc<Zone>) {}
@@ -50,6 +59,7 @@ fn start(folder: &Path) -> (Keeper, Arc<SnapshotCell>) {
     let keeper = Keeper::start(Parts {
         cell: Arc::clone(&cell),
         signer: Arc::new(Nobody),
+        watcher: Arc::new(Nobody),
         key: plans.snapshot.key,
         folder: &state,
         register: Register::open(&state),
@@ -71,12 +81,19 @@ fn resident() -> String {
 }
 
 fn main() {
+    for template in ["small", "chosen"] {
+        println!("template {template}");
+        measure(&format!("like: {template}"));
+    }
+}
+
+fn measure(like: &str) {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("small"), SMALL).expect("a writable directory");
     let (keeper, cell) = start(directory.path());
     let names: Vec<NameBuf> = (0..ZONES).map(|number| name(&format!("z{number}.example"))).collect();
     let begin = Instant::now();
-    assert!(keeper.add(&names, "like: small").iter().all(Result::is_ok));
+    assert!(keeper.add(&names, like).iter().all(Result::is_ok));
     println!("{ZONES} zones added at once: {:?}; {}", begin.elapsed(), resident());
     assert_eq!(served(&cell), ZONES + 1);
     let one_by_one = |what: &str, change: &dyn Fn(&NameBuf) -> Vec<keeper::Changed>| {
@@ -91,7 +108,7 @@ fn main() {
         times.sort_unstable();
         println!("one {what}: {:?} in the middle, {:?} at most", times[MORE / 2], times[MORE - 1]);
     };
-    one_by_one("more added", &|apex| keeper.add(&[*apex], "like: small"));
+    one_by_one("more added", &|apex| keeper.add(&[*apex], like));
     assert_eq!(served(&cell), ZONES + 1 + MORE);
     one_by_one("of them removed", &|apex| keeper.remove(&[*apex]));
     assert_eq!(served(&cell), ZONES + 1);

@@ -171,7 +171,8 @@ impl Shared {
             begun.push(kept);
         }
         info!(zones = begun.len(), first = %new[0], "added by order of the operator");
-        self.publish_changes(begun.iter().map(|kept| kept.change()).collect());
+        self.watch(begun.iter());
+        self.publish_changes(begun.iter().flat_map(|kept| kept.changes()).collect());
         self.follow(&begun);
         for kept in &begun {
             self.have_signed(kept);
@@ -226,6 +227,7 @@ impl Shared {
         }
         info!(zones = ended.len(), first = %names[0], "removed by order of the operator");
         self.publish_changes(ended.iter().map(|kept| Change::Remove(kept.apex)).collect());
+        self.unwatch(ended.iter());
         for kept in &ended {
             self.signer.end(kept.apex.as_name());
             kept.unlink_files();

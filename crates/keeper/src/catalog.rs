@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::settings::CatalogWord;
-use config::zones::ZonePlan;
+use config::zones::{Beside, ZonePlan};
 use wire::HashKey;
 use wire::serial::SerialPolicy;
 use zone::Difference;
@@ -26,8 +26,12 @@ pub(crate) fn members_of(catalog: &Kept) -> Arc<[Member]> {
     Arc::clone(&last)
 }
 
-/// Returns what is to become of a member of a catalog.
-pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan) -> ZonePlan {
+/// Returns what is to become of a member of a catalog; `old` is what it answered beside its records before.
+pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan, old: Option<&Beside>) -> ZonePlan {
+    let beside = catalog.for_members.as_ref().map(|all| all.beside(member.zone, old));
+    for name in beside.iter().flat_map(|beside| &beside.too_long) {
+        tracing::warn!(zone = %member.zone, name, "nothing is chosen there in this member of a catalog: the name is too long");
+    }
     ZonePlan {
         apex: member.zone,
         zone: None,
@@ -35,6 +39,8 @@ pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan) -> ZonePlan {
         source: 0,
         catalog_role: None,
         member_of: None,
+        beside,
+        for_members: None,
         ..catalog.clone()
     }
 }

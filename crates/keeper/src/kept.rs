@@ -211,6 +211,14 @@ impl Kept {
         }
     }
 
+    /// Returns the same, with what the zone answers beside its records if that is not known to the configuration.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> + use<> {
+        let plan = self.plan();
+        let beside = plan.beside.as_ref().filter(|_| self.origin != Origin::Configured);
+        let beside = beside.map(|beside| Change::Special(self.apex, Arc::clone(&beside.specials)));
+        std::iter::once(self.change()).chain(beside)
+    }
+
     /// The zone is not looked after any more.
     pub(crate) fn end(&self) {
         self.is_gone.store(true, Ordering::Relaxed);

@@ -31,6 +31,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use added::Added;
 use config::System;
+use config::checks::Watched;
 use config::signing::SigningPolicy;
 use config::zones::{ZonePlan, ZonePlans};
 use desk::work;
@@ -69,6 +70,7 @@ pub(crate) type ByName = BTreeMap<Vec<u8>, Arc<Kept>>;
 pub(crate) struct Shared {
     cell: Arc<SnapshotCell>,
     signer: Arc<dyn Signer>,
+    watcher: Arc<dyn Watcher>,
     pub(crate) key: HashKey,
     disk: Arc<dyn Disk>,
     /// Held for a moment; while all zones are walked, their list is copied.
@@ -118,12 +120,21 @@ pub trait Signer: Send + Sync {
     fn end(&self, apex: Name<'_>);
 }
 
+/// Checks whether what records lead to works.
+pub trait Watcher: Send + Sync {
+    /// Watches these records of a zone that came while the server runs, instead of those that were watched before. When this
+    /// returns, what is known of them counts.
+    fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]);
+}
+
 /// What the keeper works with.
 pub struct Parts<'a> {
     /// Where zones are published.
     pub cell: Arc<SnapshotCell>,
     /// Signs zones that change while the server runs.
     pub signer: Arc<dyn Signer>,
+    /// Checks what zones that come while the server runs lead to.
+    pub watcher: Arc<dyn Watcher>,
     /// What names are hashed with.
     pub key: HashKey,
     /// Where journals are.
@@ -155,6 +166,7 @@ impl Keeper {
         let shared = Arc::new(Shared {
             cell: parts.cell,
             signer: parts.signer,
+            watcher: parts.watcher,
             key: parts.key,
             disk: Arc::new(Folder::new(parts.folder)),
             zones: RwLock::default(),

@@ -177,6 +177,8 @@ fn plan(file: u32) -> Arc<ZonePlan> {
         journal_octets_max: 700,
         catalog_role: None,
         member_of: None,
+        beside: None,
+        for_members: None,
     })
 }
 

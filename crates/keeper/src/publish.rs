@@ -7,7 +7,7 @@ use engine::authority::Authority;
 use zone::{Change, Zones};
 
 use crate::desk::Desk;
-use crate::kept::{Kept, lock};
+use crate::kept::{Kept, Origin, lock};
 use crate::{Order, Shared, catalog, unix_seconds};
 
 impl Shared {
@@ -48,6 +48,23 @@ impl Shared {
         self.publish_live(&live);
     }
 
+    /// Has checked what zones lead to that came while the server runs. Before they are served: what is known to be down then is
+    /// left out from the first answer on.
+    pub(crate) fn watch<'k>(&self, zones: impl Iterator<Item = &'k Arc<Kept>>) {
+        for kept in zones.filter(|kept| kept.origin != Origin::Configured) {
+            let plan = kept.plan();
+            let watched = plan.beside.as_ref().map_or(&[][..], |beside| &beside.checks.watched);
+            self.watcher.watch(kept.apex.as_name(), watched);
+        }
+    }
+
+    /// Checks nothing any more of zones that are gone.
+    pub(crate) fn unwatch<'k>(&self, zones: impl Iterator<Item = &'k Arc<Kept>>) {
+        for kept in zones.filter(|kept| kept.origin != Origin::Configured) {
+            self.watcher.watch(kept.apex.as_name(), &[]);
+        }
+    }
+
     /// Makes changes to what is served.
     pub(crate) fn publish_changes(self: &Arc<Self>, changes: Vec<Change>) {
         if changes.is_empty() {
@@ -72,7 +89,11 @@ impl Shared {
                 let is_there = all.at(kept.apex.as_name()).map(|there| there.map(Arc::as_ptr));
                 is_there != Some(lock(&kept.served).as_ref().map(Arc::as_ptr))
             };
-            let changes: Vec<Change> = kept.iter().filter(differs).map(|kept| kept.change()).collect();
+            // The configuration knows what its own zones answer beside their records.
+            let is_special =
+                |kept: &&Arc<Kept>| kept.origin != Origin::Configured && kept.plan().beside.is_some();
+            let changing = kept.iter().filter(|kept| differs(kept) || is_special(kept));
+            let changes: Vec<Change> = changing.flat_map(|kept| kept.changes()).collect();
             if !changes.is_empty() {
                 let with = all.with_all(changes);
                 *live = Some(Arc::new(with));

@@ -83,9 +83,10 @@ impl Shared {
                 if !self.is_free_for(member.zone.as_name(), other.as_deref(), base.as_deref()) {
                     continue;
                 }
-                let plan = Arc::new(catalog::plan_of(member, &catalog.plan()));
                 let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
                 let old = before.get(&name);
+                let beside = old.and_then(|old| old.plan().beside.clone());
+                let plan = Arc::new(catalog::plan_of(member, &catalog.plan(), beside.as_deref()));
                 if let Some(old) = old.filter(|old| old.origin == origin) {
                     *lock(&old.plan) = plan;
                     zones.insert(name, Arc::clone(old));
@@ -113,8 +114,12 @@ impl Shared {
         let all: Vec<Arc<Kept>> = zones.values().map(Arc::clone).collect();
         changed.extend(catalog::produce_all(&all, self.key, now));
         let old = self.change(|current| std::mem::replace(current, zones));
-        drop(old);
+        self.watch(all.iter());
         self.publish_all(&all, base.as_ref());
+        self.unwatch(old.values().filter(|old| {
+            self.kept(old.apex.as_name()).is_none_or(|kept| kept.origin == Origin::Configured)
+        }));
+        drop(old);
         self.follow(&begun);
         // Whoever signs knows what is signed already.
         for kept in &all {
@@ -191,15 +196,17 @@ impl Shared {
             {
                 continue;
             }
-            let plan = Arc::new(catalog::plan_of(member, &template));
+            let plan = Arc::new(catalog::plan_of(member, &template, None));
             let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
             let kept = Arc::new(Kept::open(&plan, origin, self.key, &self.disk, now));
             info!(zone = %kept.apex, "is a new member of a catalog");
             self.change(|zones| zones.insert(folded(kept.apex.as_name()), Arc::clone(&kept)));
-            changes.push(kept.change());
+            changes.extend(kept.changes());
             begun.push(kept);
         }
+        self.watch(begun.iter());
         self.publish_changes(changes);
+        self.unwatch(gone.iter().filter(|gone| self.kept(gone.apex.as_name()).is_none()));
         self.follow(&begun);
         for kept in &begun {
             self.have_signed(kept);

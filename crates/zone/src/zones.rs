@@ -38,17 +38,10 @@ pub struct Zones {
     octets: usize,
     /// Whether the records of an RRset take turns in being the first.
     rotates: bool,
-    /// What zones answer beside their records, by the hashes of their apexes.
-    specials: Option<Arc<[Special]>>,
+    /// How many zones answer something beside their records.
+    special_count: usize,
     /// What the targets of ALIAS records have that lie elsewhere.
     aliases: Option<Arc<Aliases>>,
-}
-
-/// What one zone answers beside its records.
-struct Special {
-    hash: u64,
-    apex: NameBuf,
-    what: Specials,
 }
 
 /// Some of the zones: open addressing over the hashes of their apexes, at most half of it used.
@@ -61,7 +54,12 @@ struct Shard {
 struct Slot {
     hash: u64,
     served: Option<Served>,
+    /// What the zone answers beside its records.
+    specials: Option<Arc<Specials>>,
 }
+
+// Two to a line of memory.
+const _: () = assert!(size_of::<Slot>() == 32);
 
 /// A zone that we are responsible for, whether or not it could be loaded.
 #[derive(Clone)]
@@ -99,13 +97,15 @@ pub enum Change {
     Unload(NameBuf),
     /// It is not ours any more.
     Remove(NameBuf),
+    /// It answers this beside its records, if it is ours; a new version of it changes nothing about that.
+    Special(NameBuf, Arc<Specials>),
 }
 
 impl Change {
     fn apex(&self) -> Name<'_> {
         match self {
             Self::Serve(zone) => zone.apex(),
-            Self::Unload(apex) | Self::Remove(apex) => apex.as_name(),
+            Self::Unload(apex) | Self::Remove(apex) | Self::Special(apex, _) => apex.as_name(),
         }
     }
 }
@@ -114,48 +114,72 @@ impl Change {
 impl Shard {
     fn with_room(zones: usize) -> Self {
         let slots = (zones * 2 + 2).next_power_of_two();
-        Self { slots: std::vec![Slot { hash: 0, served: None }; slots].into_boxed_slice(), count: 0 }
+        Self {
+            slots: std::vec![Slot { hash: 0, served: None, specials: None }; slots].into_boxed_slice(),
+            count: 0,
+        }
     }
 
-    /// Puts a zone in; returns the one with the same apex that was there.
+    /// Returns where a zone is.
+    fn slot_mut(&mut self, hash: u64, apex: Name<'_>) -> Option<&mut Slot> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        // Ends: at least half of the slots are empty.
+        loop {
+            let slot = self.slots.get(at)?;
+            if slot.hash == hash && slot.served.as_ref()?.apex() == apex {
+                return self.slots.get_mut(at);
+            }
+            slot.served.as_ref()?;
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Puts a zone in; returns the one with the same apex that was there, whose answers beside its records stay.
     fn put(&mut self, hash: u64, served: Served) -> Option<Served> {
         if self.count * 2 + 2 > self.slots.len() {
             let mut larger = Self::with_room(self.count * 2 + 1);
             for slot in std::mem::take(&mut self.slots) {
-                if let Some(served) = slot.served {
-                    larger.put(slot.hash, served);
-                }
+                larger.put_slot(slot);
             }
             *self = larger;
         }
+        self.put_slot(Slot { hash, served: Some(served), specials: None })
+    }
+
+    /// Puts in what stood in another shard, if that is anything; there is room for it. Returns the zone with the same apex that
+    /// was there, whose answers beside its records stay.
+    fn put_slot(&mut self, new: Slot) -> Option<Served> {
+        let apex = new.served.as_ref()?.apex();
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = new.hash as usize & mask;
         // Ends: at most half of the slots are used.
         loop {
             let slot = self.slots.get_mut(at)?;
             match &slot.served {
                 None => {
-                    *slot = Slot { hash, served: Some(served) };
+                    *slot = new;
                     self.count += 1;
                     return None;
                 }
-                Some(known) if slot.hash == hash && known.apex() == served.apex() => {
-                    return slot.served.replace(served);
+                Some(known) if slot.hash == new.hash && known.apex() == apex => {
+                    return std::mem::replace(&mut slot.served, new.served);
                 }
                 Some(_) => at = (at + 1) & mask,
             }
         }
     }
 
-    /// Takes a zone out and returns it.
-    fn take(&mut self, hash: u64, apex: Name<'_>) -> Option<Served> {
+    /// Takes a zone out and returns it, and whether it answered something beside its records.
+    fn take(&mut self, hash: u64, apex: Name<'_>) -> Option<(Served, bool)> {
         let mask = self.slots.len().wrapping_sub(1);
         let mut at = hash as usize & mask;
         // Ends: at least half of the slots are empty.
         let taken = loop {
             let slot = self.slots.get_mut(at)?;
             if slot.hash == hash && slot.served.as_ref()?.apex() == apex {
-                break slot.served.take();
+                let had_specials = slot.specials.take().is_some();
+                break slot.served.take().map(|served| (served, had_specials));
             }
             slot.served.as_ref()?;
             at = (at + 1) & mask;
@@ -197,7 +221,7 @@ impl Zones {
             count: 0,
             octets: 0,
             rotates: false,
-            specials: None,
+            special_count: 0,
             aliases: None,
         };
         let missing = missing.iter().map(|apex| Change::Unload(*apex));
@@ -213,14 +237,11 @@ impl Zones {
     /// Returns these zones with what some of them, by apex, answer beside their records. It stays when zones are replaced.
     #[must_use]
     pub fn with_specials(self, specials: Vec<(NameBuf, Specials)>) -> Self {
-        let hashed = specials.into_iter().map(|(apex, what)| {
-            let hash = self.key.hash_name(apex.as_name());
-            Special { hash, apex, what }
-        });
-        let mut specials: Vec<Special> = hashed.collect();
-        specials.sort_by_key(|special| special.hash);
-        let specials = (!specials.is_empty()).then(|| specials.into());
-        Self { specials, ..self }
+        if specials.is_empty() {
+            return self;
+        }
+        let special = |(apex, what)| Change::Special(apex, Arc::new(what));
+        self.with_all(specials.into_iter().map(special))
     }
 
     /// Returns these zones with a memory for what the targets of ALIAS records have. It stays when zones are replaced.
@@ -274,8 +295,17 @@ impl Zones {
                 Change::Serve(zone) => Served::Loaded(zone),
                 Change::Unload(apex) => Served::Missing(Arc::new(apex)),
                 Change::Remove(apex) => {
-                    if let Some(taken) = shard.take(hash, apex.as_name()) {
+                    if let Some((taken, had_specials)) = shard.take(hash, apex.as_name()) {
                         these.count_out(labels, taken.octets());
+                        these.special_count -= usize::from(had_specials);
+                    }
+                    continue;
+                }
+                Change::Special(apex, specials) => {
+                    if let Some(slot) = shard.slot_mut(hash, apex.as_name())
+                        && slot.specials.replace(specials).is_none()
+                    {
+                        these.special_count += 1;
                     }
                     continue;
                 }
@@ -302,6 +332,11 @@ impl Zones {
                 (&slot.served, shards.get_mut(shard_of(slot.hash, shard_count)))
             {
                 shard.put(slot.hash, served.clone());
+                if let (Some(specials), Some(new)) =
+                    (&slot.specials, shard.slot_mut(slot.hash, served.apex()))
+                {
+                    new.specials = Some(Arc::clone(specials));
+                }
             }
         }
         Self { shards: shards.into_iter().map(Arc::new).collect(), ..self.shared() }
@@ -324,7 +359,7 @@ impl Zones {
             count: self.count,
             octets: self.octets,
             rotates: self.rotates,
-            specials: self.specials.as_ref().map(Arc::clone),
+            special_count: self.special_count,
             aliases: self.aliases.as_ref().map(Arc::clone),
         }
     }
@@ -427,12 +462,12 @@ impl Zones {
 
     /// Returns whether answers may depend on who asks.
     pub const fn are_for_clients(&self) -> bool {
-        self.specials.is_some()
+        self.special_count > 0
     }
 
     /// Returns whether answers take a random number.
     pub const fn draw(&self) -> bool {
-        self.rotates || self.specials.is_some()
+        self.rotates || self.special_count > 0
     }
 
     /// Returns whether the records of an RRset take turns in being the first.
@@ -443,7 +478,10 @@ impl Zones {
     /// Returns what a zone answers beside its records.
     #[inline]
     pub(crate) fn specials_of(&self, zone: &Zone) -> Option<&Specials> {
-        find_special(self.specials.as_deref()?, self.key.hash_name(zone.apex()), zone.apex())
+        if self.special_count == 0 {
+            return None;
+        }
+        self.find_specials(zone.apex())
     }
 
     /// Returns what the targets of ALIAS records have that lie elsewhere.
@@ -486,7 +524,16 @@ impl Zones {
         &self.key
     }
 
+    #[cold]
+    fn find_specials(&self, apex: Name<'_>) -> Option<&Specials> {
+        self.slot_at(apex)?.specials.as_deref()
+    }
+
     fn at_apex(&self, name: Name<'_>) -> Option<&Served> {
+        self.slot_at(name)?.served.as_ref()
+    }
+
+    fn slot_at(&self, name: Name<'_>) -> Option<&Slot> {
         let hash = self.key.hash_name(name);
         let slots = &self.shards.get(shard_of(hash, self.shards.len()))?.slots;
         let mask = slots.len().wrapping_sub(1);
@@ -496,7 +543,7 @@ impl Zones {
             let slot = slots.get(at)?;
             let served = slot.served.as_ref()?;
             if slot.hash == hash && served.apex() == name {
-                return Some(served);
+                return Some(slot);
             }
             at = (at + 1) & mask;
         }
@@ -549,13 +596,6 @@ impl Zones {
             name = name.parent()?;
         }
     }
-}
-
-#[cold]
-fn find_special<'s>(specials: &'s [Special], hash: u64, apex: Name<'_>) -> Option<&'s Specials> {
-    let start = specials.partition_point(|special| special.hash < hash);
-    let same = specials.get(start..)?.iter().take_while(|special| special.hash == hash);
-    same.filter(|special| special.apex.as_name() == apex).map(|special| &special.what).next()
 }
 
 #[cfg(test)]
@@ -631,6 +671,38 @@ mod tests {
         ]);
         assert_eq!((serial(&changed, "a"), changed.len(), changed.octets), (Some(3), 1, zones.octets));
         assert!(changed.with_all([Change::Unload(a), Change::Remove(a)]).is_empty());
+    }
+
+    #[test]
+    fn what_a_zone_answers_beside_its_records_comes_and_goes_with_it() {
+        let names: Vec<NameBuf> = (0..500).map(|i| name(&format!("z{i}.example"))).collect();
+        let specials = || Arc::new(Specials::new(&KEY, Vec::new(), Vec::new()));
+        let has = |zones: &Zones, apex: &NameBuf| {
+            zones.get(apex.as_name()).is_some_and(|zone| zones.specials_of(zone).is_some())
+        };
+        let mut zones = Zones::new(KEY, vec![]).with_all([Change::Special(names[0], specials())]);
+        // There is no such zone yet.
+        assert!(!zones.are_for_clients());
+        for (number, apex) in names.iter().enumerate() {
+            zones = zones.with_all([Change::Serve(zone(apex, 1))]);
+            if number % 3 == 0 {
+                zones = zones.with_all([Change::Special(*apex, specials())]);
+            }
+        }
+        // Other versions, and more shards, change nothing of it.
+        zones = zones.with_all(names.iter().map(|apex| Change::Serve(zone(apex, 2))));
+        zones = zones.with_all([Change::Unload(names[0]), Change::Serve(zone(&names[0], 3))]);
+        for (number, apex) in names.iter().enumerate() {
+            assert_eq!(has(&zones, apex), number % 3 == 0, "{apex}");
+        }
+        zones = zones.with_all([Change::Remove(names[6])]);
+        zones = zones.with_all([Change::Serve(zone(&names[6], 1)), Change::Special(names[9], specials())]);
+        assert!(!has(&zones, &names[6]) && has(&zones, &names[9]) && zones.are_for_clients());
+        let others = names.iter().enumerate().filter(|(number, _)| *number > 9);
+        zones = zones.with_all(others.map(|(_, apex)| Change::Remove(*apex)));
+        assert!(zones.are_for_clients());
+        zones = zones.with_all([0, 3, 9].map(|number| Change::Remove(names[number])));
+        assert!(!zones.are_for_clients() && !zones.draw() && !zones.is_empty());
     }
 
     #[test]

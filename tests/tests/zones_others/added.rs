@@ -247,3 +247,176 @@ fn what_the_configuration_has_counts_before_what_was_added() {
     assert!(server.command(&["reload"]).status.success());
     contains(&server.dig(&["v.example.org", "A"]), "192.0.2.8");
 }
+
+/// Returns the addresses that a name has, in order.
+fn addresses(server: &Server, name: &str) -> Vec<String> {
+    let mut found: Vec<String> =
+        server.dig(&["+short", name, "A"]).lines().map(|line| line.trim().to_owned()).collect();
+    found.sort();
+    found
+}
+
+/// Answers whoever connects, at this address and the port of `like`, or any.
+fn answering(ip: &str, port: u16) -> std::net::TcpListener {
+    std::net::TcpListener::bind((ip, port)).expect("a free port of the loopback")
+}
+
+/// Returns a template of which `www` is chosen from `data`, and is checked at a port.
+fn checked(port: u16, data: &str) -> String {
+    format!(
+        "checks: {{web: {{port: {port}, interval: 1s, timeout: 1s, rise: 1, fall: 1}}}}\n\
+         zone-templates:\n\
+         \x20 shops:\n\
+         \x20   file: \"{{name}}.zone\"\n\
+         \x20   choose: [{{name: \"www.{{name}}\", type: A, check: web, from: [{{data: [{data}]}}]}}]\n"
+    )
+}
+
+fn port_of(listener: &std::net::TcpListener) -> u16 {
+    listener.local_addr().expect("a bound socket").port()
+}
+
+fn metrics(server: &Server) -> String {
+    let output = server.command(&["stats", "--prometheus"]);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn records_of_zones_that_are_added_are_checked() {
+    let one = answering("127.0.0.1", 0);
+    let port = port_of(&one);
+    let templates = checked(port, "127.0.0.1, 127.0.0.9");
+    let files = ["a.example.zone", "b.example.zone", "c.example.zone"];
+    let text = small(1);
+    let mut server = serving(&templates, &files.map(|file| (file, text.as_str())));
+    done(&server, &["add", "a.example", "b.example", "--like", "shops"]);
+    let www = |server: &Server, zone: &str| addresses(server, &format!("www.{zone}"));
+    for zone in ["a.example", "b.example"] {
+        eventually("what nobody listens at is left out", || www(&server, zone) == ["127.0.0.1"]);
+    }
+    contains(&done(&server, &["status", "a.example"]), "www.a.example. A 127.0.0.9  left out (web): ");
+    contains(&metrics(&server), "gannet_check_records{check=\"web\",state=\"down\"} 2\n");
+    // One that comes later leaves it out from the first answer on: the same is tried once for all of them.
+    done(&server, &["add", "c.example", "--like", "shops"]);
+    assert_eq!(www(&server, "c.example"), ["127.0.0.1"]);
+    let told = |line: &&String| line.contains("does not work") && line.contains("127.0.0.9");
+    assert_eq!(server.log().iter().filter(told).count(), 1);
+    // Another version of the zone, and a reload, change nothing of it.
+    std::fs::write(server.directory().join("given"), small(2)).expect("writable");
+    done(&server, &["load", "a.example", "given"]);
+    eventually("the new version", || addresses(&server, "v.a.example") == ["192.0.2.2"]);
+    assert_eq!(www(&server, "a.example"), ["127.0.0.1"]);
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(www(&server, "a.example"), ["127.0.0.1"]);
+    let two = answering("127.0.0.9", port);
+    for zone in ["a.example", "b.example"] {
+        eventually("both answer", || www(&server, zone) == ["127.0.0.1", "127.0.0.9"]);
+    }
+    drop(two);
+    eventually("one is left out again", || www(&server, "b.example") == ["127.0.0.1"]);
+    // One that is removed is not checked any more, the other still is.
+    done(&server, &["remove", "a.example"]);
+    assert!(is_refused(&server, "www.a.example"));
+    contains(&metrics(&server), "gannet_check_records{check=\"web\",state=\"up\"} 2\n");
+    testkit::lacks(&metrics(&server), "www.a.example.");
+    // What is chosen is there after a restart.
+    let server = restarted(server, &templates);
+    eventually("one is left out after a restart", || www(&server, "b.example") == ["127.0.0.1"]);
+}
+
+#[test]
+fn another_template_and_another_check_count_with_a_reload() {
+    let one = answering("127.0.0.1", 0);
+    let templates = checked(port_of(&one), "127.0.0.1, 127.0.0.9");
+    let mut server = serving(&templates, &[("a.example.zone", &small(1))]);
+    done(&server, &["add", "a.example", "--like", "shops"]);
+    let www = |server: &Server| addresses(server, "www.a.example");
+    eventually("what nobody listens at is left out", || www(&server) == ["127.0.0.1"]);
+    let reload = |server: &Server, templates: &str| {
+        server.write_config(&settings(templates));
+        assert!(server.command(&["reload"]).status.success());
+    };
+    // What is known stays known, where else it is asked for as well.
+    reload(&server, &checked(port_of(&one), "127.0.0.9, 127.0.0.1, 127.0.0.8"));
+    testkit::lacks(&www(&server).join(" "), "127.0.0.9");
+    eventually("the new one is left out, too", || www(&server) == ["127.0.0.1"]);
+    // At another port somebody else listens.
+    let two = answering("127.0.0.8", 0);
+    reload(&server, &checked(port_of(&two), "127.0.0.9, 127.0.0.1, 127.0.0.8"));
+    eventually("the one that listens there", || www(&server) == ["127.0.0.8"]);
+    // Without a check nothing is left out, and nothing is tried.
+    let unchecked = checked(port_of(&two), "127.0.0.1, 127.0.0.9").replace("check: web, ", "");
+    reload(&server, &unchecked);
+    assert_eq!(www(&server), ["127.0.0.1", "127.0.0.9"]);
+    testkit::lacks(&metrics(&server), "gannet_check_up{");
+    reload(&server, "zone-templates: {shops: {file: \"{name}.zone\"}}\n");
+    assert!(www(&server).is_empty());
+    contains(&server.dig(&["v.a.example", "A"]), "192.0.2.1");
+    // A check that is gone is a mistake of the configuration; what was there stays.
+    let broken = checked(port_of(&two), "127.0.0.1").replace("check: web", "check: wed");
+    server.write_config(&settings(&broken));
+    let output = server.command(&["reload"]);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    contains(&said, "there is no check \"wed\"");
+    // One that only the zone itself names is told, and the zone stays as it is.
+    done(&server, &["remove", "a.example"]);
+    reload(&server, &checked(port_of(&one), "127.0.0.1, 127.0.0.9"));
+    let own = "{file: a.example.zone, choose: [{name: www.a.example, type: A, check: web, from: [{data: [127.0.0.1, 127.0.0.9]}]}]}";
+    done(&server, &["add", "a.example", "--with", own]);
+    eventually("it is checked by itself", || www(&server) == ["127.0.0.1"]);
+    reload(&server, "");
+    assert_eq!(www(&server), ["127.0.0.1"]);
+    contains(&server.wait_for_log("cannot be served as it was"), "there is no check \"web\"");
+}
+
+#[test]
+fn records_of_members_of_a_catalog_are_checked() {
+    let one = answering("127.0.0.1", 0);
+    let producer = |zones: &str| {
+        settings(&format!(
+            "zones: [{{name: catalog.example, catalog-role: producer, transfer: [loopback]}}{zones}]\n"
+        ))
+    };
+    let member = |zone: &str| {
+        format!(", {{name: {zone}, file: small, transfer: [loopback], catalog: catalog.example}}")
+    };
+    let directory = TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("small"), small(1)).expect("a writable directory");
+    let primary = Server::start_in(directory, &producer(&member("a.example")));
+    let following = |port: u16| {
+        format!(
+            "checks: {{web: {{port: {port}, interval: 1s, timeout: 1s, rise: 1, fall: 1}}}}\n\
+             zones: [{{name: catalog.example, catalog-role: consumer, primaries: [\"{}\"], \
+             choose: [{{name: \"www.{{name}}\", type: A, check: web, from: [{{data: [127.0.0.1, 127.0.0.9]}}]}}]}}]\n",
+            primary.address()
+        )
+    };
+    let follower = serving(&following(port_of(&one)), &[]);
+    eventually("the member is checked", || addresses(&follower, "www.a.example") == ["127.0.0.1"]);
+    contains(&done(&follower, &["status", "a.example"]), "www.a.example. A 127.0.0.9  left out (web): ");
+    primary.write_config(&producer(&(member("a.example") + &member("b.example"))));
+    assert!(primary.command(&["reload"]).status.success());
+    done(&follower, &["reload", "catalog.example"]);
+    eventually("the new one, too", || addresses(&follower, "www.b.example") == ["127.0.0.1"]);
+    // A reload here forgets nothing; members that go are not checked any more.
+    assert!(follower.command(&["reload"]).status.success());
+    assert_eq!(addresses(&follower, "www.a.example"), ["127.0.0.1"]);
+    primary.write_config(&producer(&member("b.example")));
+    assert!(primary.command(&["reload"]).status.success());
+    done(&follower, &["reload", "catalog.example"]);
+    eventually("one is gone", || is_refused(&follower, "www.a.example"));
+    eventually("and is not watched", || !metrics(&follower).contains("www.a.example."));
+    contains(&metrics(&follower), "name=\"www.b.example.\",address=\"127.0.0.1\"} 1\n");
+    // Another check counts with a reload, and members are there after a restart.
+    let two = answering("127.0.0.9", 0);
+    follower.write_config(&settings(&following(port_of(&two))));
+    assert!(follower.command(&["reload"]).status.success());
+    eventually("the other one works", || addresses(&follower, "www.b.example") == ["127.0.0.9"]);
+    let following = following(port_of(&two));
+    drop(primary.stop());
+    let (status, log, directory) = follower.stop();
+    assert!(status.success(), "{log:?}");
+    let follower = Server::start_in(directory, &settings(&following));
+    eventually("it works after a restart", || addresses(&follower, "www.b.example") == ["127.0.0.9"]);
+}

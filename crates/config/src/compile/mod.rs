@@ -334,9 +334,9 @@ pub fn compile_again(
         previous.map(|previous| &previous.signing),
     );
     signing.parents = zones::parents(settings, surroundings, &mut problems);
-    zones.plan(settings, (&signing, served.as_ref()), surroundings, &mut problems);
+    zones.plan(settings, (keep.key, &sets), (&signing, served.as_ref()), surroundings, &mut problems);
     zones.planner =
-        zones.pool().map(|pool| Arc::new(zones::Planner::new(loaded, (keep.key, Arc::clone(pool)))));
+        zones.pool().map(|pool| Arc::new(zones::Planner::new(loaded, &sets, (keep.key, Arc::clone(pool)))));
     let parts = program::Parts {
         settings,
         key: keep.key,

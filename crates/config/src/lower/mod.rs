@@ -34,7 +34,7 @@ use crate::yaml::{self, Entry, Node};
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;
-pub(crate) use zones::{Known, named_file};
+pub(crate) use zones::{Known, check_chosen, named_file};
 
 /// What lowering needs besides the tree.
 pub(crate) struct Lowering<'a> {
@@ -162,7 +162,7 @@ impl Lowering<'_> {
         let keys = self.keys(&root);
         let signing = self.signing(&root, &keys);
         let checks = self.checks(&root);
-        let zones = self.zones(&root, (&signing, &checks), &keys);
+        let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
         let alias = self.alias(&root);
@@ -206,6 +206,8 @@ impl Lowering<'_> {
             local,
             zones,
             has_added_zones: false,
+            checks,
+            template_sets,
             signing,
             zone_directories,
             rotate,

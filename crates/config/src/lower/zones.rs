@@ -17,8 +17,8 @@ use crate::checks::Check;
 use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
-    AliasSettings, CatalogWord, DenialWord, KeySettings, SerialWord, ZoneAlternative, ZoneChoice,
-    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneSettings,
+    AliasSettings, CatalogWord, DenialWord, KeySettings, NAME_MARK, SerialWord, ZoneAlternative, ZoneChoice,
+    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
@@ -69,8 +69,44 @@ pub(crate) struct Known<'k> {
 /// Returns a path in which `{name}` stands for a zone's name.
 pub(crate) fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
     match path.to_str() {
-        Some(text) if text.contains("{name}") => text.replace("{name}", &file_label(name)).into(),
+        Some(text) if text.contains(NAME_MARK) => text.replace(NAME_MARK, &file_label(name)).into(),
         _ => path.to_owned(),
+    }
+}
+
+/// Complains of what a zone would choose at names that are not its own, at names that are too long, and twice.
+pub(crate) fn check_chosen(zone: &ZoneSettings, problems: &mut Vec<Problem>) {
+    let apex = &zone.name.value;
+    let origins = zone.make.iter().filter_map(|make| make.origin.as_ref());
+    for (name, misread) in origins.filter_map(|name| Some((name, name.value.of(apex).err()?))) {
+        problems.push(misread.into_problem(name.span));
+    }
+    let mut seen: BTreeMap<Vec<u8>, Vec<&ZoneChoice>> = BTreeMap::new();
+    for choice in &zone.choose {
+        let (place, rtype) = (choice.name.span, choice.rtype.value);
+        let name = match choice.name.value.of(apex) {
+            Ok(name) => name,
+            Err(misread) => {
+                problems.push(misread.into_problem(place));
+                continue;
+            }
+        };
+        if !name.as_name().is_at_or_below(apex.as_name()) {
+            problems.push(Problem::error(place, format!("\"{name}\" is not in this zone")));
+        }
+        let before = seen.entry(name.as_name().to_folded().as_bytes().to_vec()).or_default();
+        let is_same = |other: &&&ZoneChoice| {
+            other.rtype.value == rtype || [other.rtype.value, rtype].contains(&Rtype::CNAME)
+        };
+        if let Some(first) = before.iter().find(is_same) {
+            let message = match first.rtype.value == rtype {
+                true => format!("{name} {rtype} is chosen twice"),
+                false => format!("{name} would be an alias beside other records"),
+            };
+            let problem = Problem::error(place, message);
+            problems.push(problem.hint_at("the first is on ", first.name.span, ""));
+        }
+        before.push(choice);
     }
 }
 
@@ -116,8 +152,9 @@ impl Lowering<'_> {
         all.iter().filter_map(|entry| Some((self.label(entry)?, entry))).collect()
     }
 
-    /// Complains of what is wrong with templates.
-    fn check_templates(&mut self, templates: &Templates<'_>, known: Known<'_>) {
+    /// Complains of what is wrong with templates; returns the sets that they name.
+    fn check_templates(&mut self, templates: &Templates<'_>, known: Known<'_>) -> Vec<At<String>> {
+        let mut sets = Vec::new();
         for (_, entry) in templates {
             let all = Section {
                 path: "zone-templates".to_owned(),
@@ -133,8 +170,11 @@ impl Lowering<'_> {
                     self.problems.push(Problem::error(entry.key_span, message));
                 }
             }
-            self.zone(&section, known, Whose::Template);
+            let zone = self.zone(&section, known, Whose::Template);
+            let choices = zone.into_iter().flat_map(|zone| zone.choose);
+            sets.extend(choices.flat_map(|choice| choice.alternatives).flat_map(|it| it.sets));
         }
+        sets
     }
 
     /// Returns an item with what its template says besides.
@@ -199,33 +239,39 @@ impl Lowering<'_> {
         self.problems.truncate(before);
         let item = self.section_of("zones[]".to_owned(), said, said.span);
         self.check_keys(&item, "setting");
-        for key in ["name", "set", "make", "choose", "catalog-role"] {
-            if let Some(entry) = item.entry(key) {
-                let message = format!("a zone that is added has no \"{key}\"");
-                let problem = Problem::error(entry.key_span, message);
-                self.problems.push(problem.hint("such zones are written into the configuration"));
-            }
-        }
+        let misfit = |key: &str, place: Span| {
+            let problem = Problem::error(place, format!("a zone that is added has no \"{key}\""));
+            problem.hint("such zones are written into the configuration")
+        };
+        let here = ["name", "set", "catalog-role"].map(|key| Some((key, item.entry(key)?.key_span)));
+        self.problems.extend(here.iter().flatten().map(|(key, place)| misfit(key, *place)));
         let mut entries = item.entries.into_owned();
         entries.retain(|entry| entry.key != "name");
         let value = yaml::Value::Scalar(Scalar::straight(name.to_string(), said.span));
         let node = Node { span: said.span, value };
         entries.push(Entry { key: "name".to_owned(), key_span: said.span, node });
         let item = Section { path: item.path, entries: Cow::Owned(entries), span: item.span };
-        self.whole_zone(item, known, &templates, 0..0, Whose::Added)
+        let zone = self.whole_zone(item, known, &templates, 0..0, Whose::Added);
+        // What its template says counts as well.
+        if let Some(zone) = zone.as_ref().filter(|_| here.iter().all(Option::is_none)) {
+            let more = [("set", zone.set.is_some()), ("catalog-role", zone.catalog_role.is_some())];
+            let more = more.iter().filter(|(_, is_said)| *is_said);
+            self.problems.extend(more.map(|(key, _)| misfit(key, said.span)));
+        }
+        zone
     }
 
-    /// Returns the zones, in the order of the file.
+    /// Returns the zones, in the order of the file, and the sets that templates name.
     pub(super) fn zones(
         &mut self,
         root: &Section<'_>,
         (signing, checks): (&[Arc<SigningPolicy>], &[Arc<Check>]),
         keys: &[KeySettings],
-    ) -> Vec<ZoneSettings> {
+    ) -> (Vec<ZoneSettings>, Vec<At<String>>) {
         let known = Known { signing, keys, checks };
         let before = self.problems.len();
         let templates = self.templates(root);
-        self.check_templates(&templates, known);
+        let sets = self.check_templates(&templates, known);
         let told = before..self.problems.len();
         let mut zones: Vec<ZoneSettings> = Vec::new();
         let mut seen: BTreeMap<(Option<String>, Vec<u8>), Span> = BTreeMap::new();
@@ -249,7 +295,7 @@ impl Lowering<'_> {
             let Some(catalog) = &zone.catalog else { continue };
             self.check_catalog(catalog, made.contains(&catalog.value));
         }
-        zones
+        (zones, sets)
     }
 
     fn zone(
@@ -280,7 +326,7 @@ impl Lowering<'_> {
         }
         let set = self.zone_set(item);
         let make = self.makers(item);
-        let choose = self.choices(item, name.as_ref().map(|name| &name.value), checks);
+        let choose = self.choices(item, checks);
         let primaries = self.remotes(item, "primaries");
         let notify = self.remotes(item, "notify");
         let transfer = self.texts(item, "transfer", authority::grant);
@@ -335,10 +381,17 @@ impl Lowering<'_> {
         if let Some(policy) = &sign {
             self.check_signed(item, policy);
         }
+        if catalog_role.as_ref().is_some_and(|role| role.value == CatalogWord::Consumer) {
+            self.check_for_members(&choose);
+        }
+        // What several have in common has no name yet.
+        let any = || At { value: Name::ROOT.to_buf(), span: item.span };
+        let name = name.or_else(|| (whose == Whose::Template).then(any));
+        let has_source = has_source || whose == Whose::Template;
         // What is added may get its records later.
         let has_source = has_source || (whose == Whose::Added && !says_source);
         let (Some(name), true) = (name, has_source) else { return None };
-        Some(ZoneSettings {
+        let zone = ZoneSettings {
             name,
             file,
             set,
@@ -357,7 +410,22 @@ impl Lowering<'_> {
             catalog,
             group: group.map(|group| group.value),
             catalog_role: catalog_role.map(|role| role.value),
-        })
+        };
+        if whose == Whose::Zone {
+            check_chosen(&zone, self.problems);
+        }
+        Some(zone)
+    }
+
+    /// Complains of what is chosen at a name that members of a catalog cannot all have.
+    fn check_for_members(&mut self, choose: &[ZoneChoice]) {
+        for choice in choose {
+            if let ZoneName::Fixed(name) = &choice.name.value {
+                let message = format!("\"{name}\" is not in the members of this catalog");
+                let problem = Problem::error(choice.name.span, message);
+                self.problems.push(problem.expected("a name such as \"www.{name}\""));
+            }
+        }
     }
 
     /// Complains of what no zone of a set has: there may be several zones of its name, and other servers could not say which
@@ -604,26 +672,21 @@ impl Lowering<'_> {
                 })
             });
             let networks = self.prefixes(&item, "networks");
-            let origin = self
-                .optional(&item, "origin", |lowering, _, node| lowering.read(node, "a name", values::name));
+            let origin = self.optional(&item, "origin", |lowering, _, node| {
+                lowering.read(node, "a name", ZoneName::parse)
+            });
             let ttl = self.duration(&item, "ttl");
-            let origin = origin.map(|at| at.value);
             makers.push(ZoneMaker { prefix: prefix.value, networks, origin, ttl });
         }
         makers
     }
 
-    fn choices(
-        &mut self,
-        zone: &Section<'_>,
-        apex: Option<&NameBuf>,
-        checks: &[Arc<Check>],
-    ) -> Vec<ZoneChoice> {
+    fn choices(&mut self, zone: &Section<'_>, checks: &[Arc<Check>]) -> Vec<ZoneChoice> {
         let mut choices: Vec<ZoneChoice> = Vec::new();
         for item in self.items(zone, "choose") {
             self.need(&item, &["name", "type", "from"]);
-            let name =
-                self.optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
+            let name = self
+                .optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", ZoneName::parse));
             let rtype = self
                 .optional(&item, "type", |lowering, _, node| lowering.read(node, "a type", values::rtype));
             let ttl = self.duration(&item, "ttl");
@@ -642,28 +705,10 @@ impl Lowering<'_> {
                 self.problems.push(problem.expected("several items"));
             }
             let (Some(name), Some(rtype)) = (name, rtype) else { continue };
-            if apex.is_some_and(|apex| !name.value.as_name().is_at_or_below(apex.as_name())) {
-                let message = format!("\"{}\" is not in this zone", name.value);
-                self.problems.push(Problem::error(name.span, message));
-            }
             let is_data = rtypes::describe(rtype.value).is_none_or(|known| known.kind == Kind::Data);
             if !is_data || matches!(rtype.value, Rtype::SOA | Rtype::NS | Rtype::DNAME) {
                 let message = format!("{} cannot depend on who asks", rtype.value);
                 self.problems.push(Problem::error(rtype.span, message).expected("a type such as A or CNAME"));
-            }
-            let is_same = |other: &&ZoneChoice| {
-                other.name.value == name.value
-                    && (other.rtype.value == rtype.value
-                        || [other.rtype.value, rtype.value].contains(&Rtype::CNAME))
-            };
-            if let Some(first) = choices.iter().find(is_same) {
-                let message = match first.rtype.value == rtype.value {
-                    true => format!("{} {} is chosen twice", name.value, rtype.value),
-                    false => format!("{} would be an alias beside other records", name.value),
-                };
-                let place = first.name.span;
-                self.problems.push(Problem::error(name.span, message).hint_at("the first is on ", place, ""));
-                continue;
             }
             let check = check.map(|at| at.value);
             choices.push(ZoneChoice { name, rtype, ttl, check, alternatives });

@@ -13,7 +13,8 @@ pub(super) const ROWS: &[Row] = &[
         reason: "nothing is checked",
         apply: Apply::Reload,
         text: "How it is checked whether what records lead to works: checks that `zones[].choose` names. They are made by the server \
-               itself, at most 16 at a time, and never while a client waits.",
+               itself, at most 16 at a time, and never while a client waits. An address that many records lead to, of whatever zones, is \
+               tried once for all that are checked alike.",
         unbound: &[],
     },
     row(

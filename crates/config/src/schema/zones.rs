@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].make[].origin",
         Kind::One(Value::Text { word: None }),
-        "In a reverse zone, what the names of its addresses are below.",
+        "In a reverse zone, what the names of its addresses are below; `{name}` in it stands for the zone's name.",
     ),
     row(
         "zones[].make[].ttl",
@@ -68,9 +68,14 @@ pub(super) const ROWS: &[Row] = &[
         "zones[].choose",
         Kind::Items,
         "Records that depend on who asks, or are shared out. They stand in place of the zone's records of the same type at that \
-         name; they are signed with `denial: compact` (see `signing`).",
+         name; they are signed with `denial: compact` (see `signing`). At a catalog with `catalog-role: consumer`, this and `make` are \
+         what its members answer.",
     ),
-    unset("zones[].choose[].name", Kind::One(Value::Text { word: None }), "The name, in full."),
+    unset(
+        "zones[].choose[].name",
+        Kind::One(Value::Text { word: None }),
+        "The name, in full; `{name}` in it stands for the zone's name. For members of a catalog, it must have that.",
+    ),
     unset(
         "zones[].choose[].type",
         Kind::One(Value::Text { word: None }),

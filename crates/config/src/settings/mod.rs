@@ -44,6 +44,7 @@ mod zones;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::checks::Check;
 use crate::jobs::{EffectSettings, Recorder, Schedule};
 use crate::signing::SigningPolicy;
 use crate::source::At;
@@ -70,9 +71,10 @@ pub use upstreams::{
     ServerTls, Stamp, TrustedRoots,
 };
 pub use xdp::{Xdp, XdpExisting, XdpMode};
+pub(crate) use zones::NAME_MARK;
 pub use zones::{
     AliasSettings, CatalogWord, CheckWord, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory,
-    ZoneFormat, ZoneMaker, ZoneSettings,
+    ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 
 /// Everything that can be set.
@@ -104,6 +106,10 @@ pub struct Settings {
     pub zones: Vec<ZoneSettings>,
     /// Whether there are zones, or may be, that were added while the server ran; no file says so.
     pub has_added_zones: bool,
+    /// How it is checked whether what records lead to works, in the order of the file.
+    pub checks: Vec<Arc<Check>>,
+    /// Sets that templates of zones name, for zones that there may be.
+    pub template_sets: Vec<At<String>>,
     /// How the server signs zones, in the order of the file.
     pub signing: Vec<Arc<SigningPolicy>>,
     /// Directories whose files are zones, in the order of the file.

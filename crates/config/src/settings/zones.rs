@@ -12,7 +12,7 @@ use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
 use crate::checks::Check;
 use crate::signing::SigningPolicy;
 use crate::source::At;
-use crate::values::Prefix;
+use crate::values::{self, Misread, Prefix};
 
 /// A zone that is served.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,42 @@ pub struct ZoneSettings {
     pub catalog_role: Option<CatalogWord>,
 }
 
+/// A name that may depend on the zone it is said of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ZoneName {
+    /// This name.
+    Fixed(NameBuf),
+    /// What becomes of this text when the zone's name stands in place of [`NAME_MARK`].
+    Of(String),
+}
+
+/// What stands for a zone's name.
+pub(crate) const NAME_MARK: &str = "{name}";
+
+impl ZoneName {
+    /// Reads a name, or a text that makes a name of that of every zone unless it gets too long.
+    pub(crate) fn parse(text: &str) -> Result<Self, Misread> {
+        if !text.contains(NAME_MARK) {
+            return values::name(text).map(Self::Fixed);
+        }
+        let named = Self::Of(text.to_owned());
+        named.of(&values::name("example")?).map(|_| named)
+    }
+
+    /// Returns the name in a zone.
+    pub fn of(&self, apex: &NameBuf) -> Result<NameBuf, Misread> {
+        let text = match self {
+            Self::Fixed(name) => return Ok(*name),
+            Self::Of(text) => text,
+        };
+        let apex = apex.to_string();
+        let whole = text.replace(NAME_MARK, apex.trim_end_matches('.'));
+        // Of the root nothing is left but its dot.
+        let whole = if whole.is_empty() { "." } else { &whole };
+        values::name(whole).map_err(|misread| Misread { at: 0..text.len(), ..misread })
+    }
+}
+
 /// Names that a zone makes from addresses, or addresses from names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneMaker {
@@ -63,7 +99,7 @@ pub struct ZoneMaker {
     /// The addresses.
     pub networks: Vec<Prefix>,
     /// What stands after the first label, in a reverse zone.
-    pub origin: Option<NameBuf>,
+    pub origin: Option<At<ZoneName>>,
     /// How long what is made may be kept.
     pub ttl: Duration,
 }
@@ -72,7 +108,7 @@ pub struct ZoneMaker {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneChoice {
     /// The name.
-    pub name: At<NameBuf>,
+    pub name: At<ZoneName>,
     /// The type.
     pub rtype: At<Rtype>,
     /// How long they may be kept.

@@ -1,5 +1,6 @@
 //! Zones that are added while the server runs: what is said of one, with what the configuration has for all.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +10,17 @@ use zone::Pool;
 use super::files::{Kept, Wanted, load};
 use super::own_keys::OwnKeys;
 use super::plan::{plan, written};
+use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
+use crate::checks::Check;
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
-use crate::lower::{Known, Lowering, named_file};
+use crate::lower::{Known, Lowering, check_chosen, named_file};
+use crate::sets::Sets;
 use crate::settings::{CatalogWord, KeySettings, ZoneSettings};
 use crate::signing::SigningPolicy;
 use crate::source::{At, FileId, Sources};
+use crate::suggest::nearest;
 use crate::yaml::{self, Entry, Value};
 
 /// Plans zones that are added while the server runs, by what the configuration says.
@@ -24,6 +29,8 @@ pub struct Planner {
     root: Vec<Entry>,
     keys: Vec<KeySettings>,
     signing: Vec<Arc<SigningPolicy>>,
+    checks: Vec<Arc<Check>>,
+    sets: Sets,
     /// Catalogs that are made here.
     catalogs: Vec<NameBuf>,
     sources: Sources,
@@ -32,8 +39,17 @@ pub struct Planner {
     key: HashKey,
     /// What is remembered of signatures that are made while clients wait.
     pool: Arc<Pool>,
-    /// What was said last, and what it means: of many zones the same is said.
-    last: Mutex<Option<(String, ZoneSettings)>>,
+    /// What was said before, and what it means: of many zones the same is said.
+    meanings: Mutex<BTreeMap<String, Arc<Meaning>>>,
+}
+
+/// Texts of which it is remembered what they mean.
+const MEANINGS_MAX: usize = 64;
+
+/// What was said of a zone, for whatever zone it is said.
+struct Meaning {
+    zone: ZoneSettings,
+    beside: Option<Pattern>,
 }
 
 /// A zone that may be added.
@@ -70,7 +86,7 @@ pub fn explain(found: &[Diagnostic]) -> String {
 impl Planner {
     /// Takes what concerns zones from a configuration. Their names are hashed with `key`, and what is signed while clients wait
     /// is remembered in `pool`.
-    pub(crate) fn new(loaded: &Loaded, (key, pool): (HashKey, Arc<Pool>)) -> Self {
+    pub(crate) fn new(loaded: &Loaded, sets: &Sets, (key, pool): (HashKey, Arc<Pool>)) -> Self {
         let root = match &loaded.tree.value {
             Value::Map(entries) => {
                 entries.iter().filter(|entry| entry.key == "zone-templates").cloned().collect()
@@ -84,12 +100,14 @@ impl Planner {
             root,
             keys: settings.keys.clone(),
             signing: settings.signing.clone(),
+            checks: settings.checks.clone(),
+            sets: sets.clone(),
             catalogs: made.map(|zone| zone.name.value).collect(),
             sources: loaded.sources.clone(),
             folder: main.unwrap_or(Path::new("")).to_owned(),
             key,
             pool,
-            last: Mutex::default(),
+            meanings: Mutex::default(),
         }
     }
 
@@ -104,21 +122,14 @@ impl Planner {
     ) -> Result<Addition, Vec<Diagnostic>> {
         let apex = apex.to_buf();
         let mut problems = Vec::new();
-        let known = {
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.as_ref().filter(|(text, _)| text == said).map(|(_, zone)| zone.clone())
-        };
-        let zone = known.or_else(|| self.lower(&apex, said, surroundings, &mut problems));
         let failed = |problems: &[Problem]| problems.iter().any(Problem::is_error);
-        let Some(zone) = zone.filter(|_| !failed(&problems)) else {
+        let Some(meaning) = self.meaning(&apex, said, surroundings, &mut problems) else {
             return Err(diagnostics(problems, &self.sources_with(&apex, said).0));
         };
-        if problems.is_empty() {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = Some((said.to_owned(), zone.clone()));
-        }
+        let zone = meaning.zone.clone();
         let file = zone.file.map(|file| At { value: named_file(&file.value, &apex), ..file });
         let zone = ZoneSettings { name: At { value: apex, ..zone.name }, file, ..zone };
+        check_chosen(&zone, &mut problems);
         let mut found = Vec::new();
         let read = zone.file.as_ref().map(|file| {
             let wanted = Wanted {
@@ -142,7 +153,13 @@ impl Planner {
             None => SignedHere::Nothing,
         };
         let current = (written(&zone, read.as_ref()), signed);
+        let is_proven = current.0.0.as_deref().is_some_and(is_proven);
         let plan = plan(&zone, &self.keys, current, (surroundings, &mut problems));
+        let beside = meaning.beside.as_ref().map(|pattern| {
+            check_signed(&zone, is_proven, &mut problems);
+            pattern.beside(apex, self.key, old.and_then(|old| old.plan.beside.as_deref()))
+        });
+        let plan = ZonePlan { beside, ..plan };
         if failed(&problems) {
             return Err(diagnostics(problems, &self.sources_with(&apex, said).0));
         }
@@ -162,6 +179,33 @@ impl Planner {
         (sources, file)
     }
 
+    /// Returns what a text means that is said of a zone; `None` if it has mistakes.
+    fn meaning(
+        &self,
+        apex: &NameBuf,
+        said: &str,
+        surroundings: &dyn Surroundings,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Arc<Meaning>> {
+        let meanings = || self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = meanings().get(said) {
+            return Some(Arc::clone(known));
+        }
+        let zone = self.lower(apex, said, surroundings, problems);
+        let zone = zone.filter(|_| !problems.iter().any(Problem::is_error))?;
+        let beside = Pattern::new(&zone, &self.sets);
+        let meaning = Arc::new(Meaning { zone, beside });
+        // What is worth a warning is told of each zone.
+        if problems.is_empty() {
+            let mut meanings = meanings();
+            if meanings.len() >= MEANINGS_MAX {
+                meanings.clear();
+            }
+            meanings.insert(said.to_owned(), Arc::clone(&meaning));
+        }
+        Some(meaning)
+    }
+
     fn lower(
         &self,
         apex: &NameBuf,
@@ -172,8 +216,7 @@ impl Planner {
         let (sources, file) = self.sources_with(apex, said);
         let parsed = yaml::parse(file, said, &|_| None, problems);
         let read_file = |path: &Path| surroundings.read(path);
-        // What is chosen for clients is part of the configuration, and so are its checks.
-        let known = Known { signing: &self.signing, keys: &self.keys, checks: &[] };
+        let known = Known { signing: &self.signing, keys: &self.keys, checks: &self.checks };
         let mut lowering = Lowering {
             sources: &sources,
             problems,
@@ -189,6 +232,17 @@ impl Planner {
             let problem = Problem::error(catalog.span, message);
             problems.push(problem.expected("the name of a zone with \"catalog-role: producer\""));
         }
+        let chosen = zone.iter().flat_map(|zone| &zone.choose).flat_map(|choice| &choice.alternatives);
+        for set in chosen.flat_map(|it| &it.sets) {
+            if self.sets.iter().any(|(known, _)| known == set.value) {
+                continue;
+            }
+            let problem = Problem::error(set.span, format!("unknown set \"{}\"", set.value));
+            problems.push(match nearest(&set.value, self.sets.iter().map(|(known, _)| known)) {
+                Some(near) => problem.hint(format!("did you mean \"{near}\"?")),
+                None => problem,
+            });
+        }
         zone
     }
 }
@@ -200,14 +254,16 @@ mod tests {
     use crate::load::tests::Memory;
 
     const ZONE: &str = "@ SOA ns.example.net. h.example.net. 7 1 1 1 1\n NS ns.example.net.\n";
-    const MAIN: &str = "zone-templates:\n  customers:\n    file: \"customers/{name}.zone\"\n    transfer: [key k]\n\
-                        keys: [{name: k, secret: AAAA}]\nsigning: {s: {}}\n";
+    const MAIN: &str = "zone-templates:\n  customers:\n    file: \"customers/{name}.zone\"\n    transfer: [key k]\n  listed: {catalog-role: consumer, primaries: 192.0.2.1}\n\
+                        keys: [{name: k, secret: AAAA}]\nsigning: {s: {}}\nchecks: {web: {port: 80}}\n\
+                        sets: {europe: {addresses: 192.0.2.0/24}}\n";
 
-    fn planner(memory: &Memory) -> Planner {
+    fn planner(memory: &Memory) -> Arc<Planner> {
         let loaded = load_text(Path::new("/etc/gannet.yaml"), MAIN, memory);
-        let key = HashKey::new([1, 2]);
-        let pool = Arc::new(Pool::new(1 << 16, 100, key));
-        Planner::new(&loaded.unwrap_or_else(|found| panic!("{}", found[0].human())), (key, pool))
+        let loaded = loaded.unwrap_or_else(|found| panic!("{}", found[0].human()));
+        let plans = crate::compile(&loaded, &[], None, memory);
+        let plans = plans.unwrap_or_else(|found| panic!("{}", found[0].human()));
+        plans.zones.planner.expect("a planner")
     }
 
     fn check(said: &str, expect: &str) {
@@ -215,17 +271,24 @@ mod tests {
             ("/etc/customers/a.example.zone", ZONE),
             ("/etc/other", ZONE),
             ("/etc/bad", "@ SOA\n"),
+            ("/etc/resolv.conf", "nameserver 192.0.2.1\n"),
         ]);
         let apex = NameBuf::from_text("A.example").expect("a name");
         let planned = planner(&memory).plan(apex.as_name(), said, None, &memory);
         let text = match planned {
             Ok(Addition { plan, policy, warnings, .. }) => format!(
-                "{:?} serial {:?} transfer {} signed {} warnings {}",
+                "{:?} serial {:?} transfer {} signed {} warnings {} watched {:?}",
                 plan.file.as_ref().map(|file| file.display().to_string()),
                 plan.zone.as_ref().map(|zone| zone.facts().serial),
                 plan.rights.transfer.len(),
                 policy.is_some() && plan.signed.has_versions(),
                 warnings.len(),
+                plan.beside.as_ref().map(|beside| {
+                    let show = |it: &Arc<crate::checks::Watched>| {
+                        format!("{} {} {}", it.name, it.address, it.check.name)
+                    };
+                    beside.checks.watched.iter().map(show).collect::<Vec<_>>()
+                }),
             ),
             Err(found) => explain(&found),
         };
@@ -260,13 +323,60 @@ mod tests {
         check("transfer: [key q]", "unknown key \"q.\"");
         check("name: b.example", "a zone that is added has no \"name\"");
         check("set: x", "a zone that is added has no \"set\"");
+        check("like: listed", "a zone that is added has no \"catalog-role\"");
         check("catalog: c.example", "is not a catalog that is made here");
         check("[", "expected");
     }
 
     #[test]
+    fn what_is_chosen_is_checked_as_in_the_configuration() {
+        let choose = |name: &str, more: &str| {
+            format!(
+                "{{file: other, choose: [{{name: \"{name}\", type: A, check: web, from: [{{data: 192.0.2.1}}{more}]}}]}}"
+            )
+        };
+        let watched = "watched Some([\"www.A.example. 192.0.2.1 web\"])";
+        check(&choose("www.{name}", ""), watched);
+        check(&choose("www.A.example", ", {data: 192.0.2.9, sets: europe}"), "www.A.example. 192.0.2.1 web");
+        check(&choose("www.b.example", ""), "\"www.b.example.\" is not in this zone");
+        check(&choose("www.{name}", "").replace("web", "wed"), "there is no check \"wed\"");
+        check(&choose("www.{name}", ", {data: 192.0.2.2, sets: asia}"), "unknown set \"asia\"");
+        check(
+            &choose("www.{name}", ", {data: 192.0.2.2, sets: europa}"),
+            "unknown set \"europa\" (did you mean \"europe\"?)",
+        );
+        let long = ["a"; 125].join(".");
+        check(&choose(&format!("{long}.{{name}}"), ""), "is not a domain name");
+        check("{file: other, make: [{networks: 192.0.2.0/24}]}", "watched Some([])");
+        // The same may be said of another zone: its names are its own.
+        let memory = Memory::new(&[("/etc/other", ZONE), ("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+        let planner = planner(&memory);
+        let mut places = Vec::new();
+        let names = ["a.example", "b.example"].map(|apex| {
+            let apex = NameBuf::from_text(apex).expect("a name");
+            let planned = planner.plan(apex.as_name(), &choose("www.{name}", ""), None, &memory);
+            let planned = planned.unwrap_or_else(|found| panic!("{}", explain(&found)));
+            let again = planner.plan(apex.as_name(), &choose("www.{name}", ""), Some(&planned), &memory);
+            let again = again.unwrap_or_else(|found| panic!("{}", explain(&found)));
+            let watched = |it: &Addition| it.plan.beside.as_ref().expect("answers").checks.watched[0].clone();
+            // How it stands is not forgotten when it is planned anew, nor is it that of another zone.
+            assert!(Arc::ptr_eq(&watched(&planned).down, &watched(&again).down));
+            places.push(watched(&again).down.clone());
+            watched(&planned).name.to_string()
+        });
+        assert_eq!(names, ["www.a.example.", "www.b.example."]);
+        assert!(!Arc::ptr_eq(&places[0], &places[1]));
+        // What was said for one zone is not right for another because of that.
+        let fixed = choose("www.a.example", "");
+        for (apex, is_right) in [("a.example", true), ("b.example", false), ("a.example", true)] {
+            let apex = NameBuf::from_text(apex).expect("a name");
+            assert_eq!(planner.plan(apex.as_name(), &fixed, None, &memory).is_ok(), is_right);
+        }
+    }
+
+    #[test]
     fn a_file_is_read_again_only_if_it_has_changed() {
-        let mut memory = Memory::new(&[("/etc/other", ZONE)]);
+        let mut memory = Memory::new(&[("/etc/other", ZONE), ("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
         let apex = NameBuf::from_text("a.example").expect("a name");
         let planner = planner(&memory);
         let plan = |memory: &Memory, old: Option<&Addition>| {

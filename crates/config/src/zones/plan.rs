@@ -9,15 +9,17 @@ use engine::gate::prefixes::{Prefix, PrefixSet};
 use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use fetch::transfer::Remote;
 use tsig::Keys;
-use wire::{Name, NameBuf};
+use wire::{HashKey, Name, NameBuf};
 use zone::{Zone, Zones};
 
 use super::ZonePlans;
 use super::files::{Kept, folded};
+use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
+use crate::sets::Sets;
 use crate::settings::{
     CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneSettings,
 };
@@ -75,6 +77,10 @@ pub struct ZonePlan {
     pub catalog_role: Option<CatalogWord>,
     /// The catalog that is made here and lists it, and its group there.
     pub member_of: Option<(NameBuf, Option<String>)>,
+    /// What it answers beside its records, if it came while the server runs; those of the configuration are served with it.
+    pub beside: Option<Arc<Beside>>,
+    /// If it is a catalog, what its members answer so.
+    pub for_members: Option<Arc<ForMembers>>,
 }
 
 impl ZonePlan {
@@ -92,6 +98,8 @@ impl ZonePlan {
             journal_octets_max: 0,
             catalog_role: None,
             member_of: None,
+            beside: None,
+            for_members: None,
         }
     }
 }
@@ -124,6 +132,7 @@ impl ZonePlans {
     pub(crate) fn plan(
         &mut self,
         settings: &Settings,
+        (key, sets): (HashKey, &Sets),
         (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
         surroundings: &dyn Surroundings,
         problems: &mut Vec<Problem>,
@@ -140,7 +149,8 @@ impl ZonePlans {
             let apex = zone.name.value.as_name();
             let here = signed_here(zone, apex, signing);
             let current = if here.is_file() { signed_last(apex, signed) } else { written(zone, file) };
-            plan(zone, &settings.keys, (current, here), (surroundings, problems))
+            let plan = plan(zone, &settings.keys, (current, here), (surroundings, problems));
+            ZonePlan { for_members: ForMembers::new(zone, key, sets), ..plan }
         });
         let mut plans: Vec<ZonePlan> = plans.collect();
         plans.extend(self.of_directories(settings, (signing, signed), surroundings, problems));
@@ -279,6 +289,8 @@ pub(super) fn plan(
         journal_octets_max: zone.journal_size,
         catalog_role: zone.catalog_role,
         member_of: zone.catalog.as_ref().map(|catalog| (catalog.value, zone.group.clone())),
+        beside: None,
+        for_members: None,
     }
 }
 

@@ -31,6 +31,7 @@ use engine::events::{Doorbell, ring};
 use engine::{SnapshotCell, Transport, Vigil};
 use fetch::plan::Target;
 use jobs::alias::Follower;
+use jobs::health::Checker;
 use listen::{Connections, Datagrams, Stopper};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -189,14 +190,17 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).reclaiming_zones(reclaim_zones);
     let cell = Arc::new(cell);
     let signatory = Arc::new(signatory);
+    let checker = Checker::default();
     let keeper = keeper::Keeper::start(keeper::Parts {
         cell: Arc::clone(&cell),
         signer: Arc::new(signing::Signatory(Arc::clone(&signatory))),
+        watcher: Arc::new(signing::Watch(checker.clone())),
         key: plans.snapshot.key,
         folder: &zones_folder,
         register,
     });
     let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
+    operator::begin_checks(&checker, &plans);
     keeper.adopt(&plans.zones);
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let (upstreams, watched) = watch::channel(Upstreams {
@@ -287,6 +291,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         jobs,
         signing: signatory,
         follower,
+        checker,
         loaded,
         watched: files,
         devices,

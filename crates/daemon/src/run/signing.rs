@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::checks::Watched;
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
 use config::{Diagnostic, Loaded, Plans};
 use control::api::{self, Response};
 use fetch::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
+use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};
 use wire::{Name, NameBuf};
 use zone::Zone;
@@ -56,6 +58,17 @@ impl Courier for Messenger {
             }
         }
         Err(refused.join("; "))
+    }
+}
+
+/// Checks what zones lead to that come while the server runs.
+pub(super) struct Watch(pub(super) Checker);
+
+impl keeper::Watcher for Watch {
+    fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]) {
+        if let Err(error) = self.0.watch(apex, watched) {
+            tracing::error!(%error, "not everything can be checked: no thread for it");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the operator can do with zones while the server runs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -193,9 +194,14 @@ fn shown(report: keeper::ZoneReport) -> api::Zone {
 
 /// Adds how the checks of each zone's records stand.
 pub(super) fn add_checks(zones: &mut [api::Zone], states: &[CheckState]) {
+    let mut by_zone: BTreeMap<String, Vec<&CheckState>> = BTreeMap::new();
+    for state in states {
+        by_zone.entry(state.watched.zone.to_string()).or_default().push(state);
+    }
     for zone in zones {
-        let own = states.iter().filter(|state| state.watched.zone.to_string() == zone.name);
+        let own = by_zone.get(&zone.name).map_or(&[][..], Vec::as_slice);
         zone.checks = own
+            .iter()
             .map(|state| api::ZoneCheck {
                 name: state.watched.name.to_string(),
                 record: format!("{} {}", state.watched.rtype, state.watched.address),

@@ -127,6 +127,7 @@ pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) signing: Arc<Signing>,
     pub(crate) follower: Follower,
+    pub(crate) checker: Checker,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -135,7 +136,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Checks what records lead to, as the plans say.
-fn begin_checks(checker: &Checker, plans: &config::Plans) {
+pub(super) fn begin_checks(checker: &Checker, plans: &config::Plans) {
     if let Err(error) = checker.adopt(&plans.zones.checks.watched) {
         error!(%error, "not everything can be checked: no thread for it");
     }
@@ -162,6 +163,7 @@ impl Running {
             jobs,
             signing,
             follower,
+            checker,
             loaded,
             watched,
             devices,
@@ -176,8 +178,6 @@ impl Running {
             adopted: Instant::now(),
             is_last_reload_refused: false,
         };
-        let checker = Checker::default();
-        begin_checks(&checker, &plans);
         let work = Mutex::new(Work { loaded, plans, kept });
         Self {
             origin,
@@ -261,7 +261,8 @@ impl Running {
         }
         let mut response = zones::carry_out(&self.keeper, order);
         if let Response::Zones(zones) = &mut response {
-            zones::add_checks(zones, &self.checker.states());
+            let only = order.name.as_ref().and_then(|name| wire::NameBuf::from_text(name).ok());
+            zones::add_checks(zones, &self.checker.states(only.as_ref().map(wire::NameBuf::as_name)));
         }
         response
     }

@@ -72,7 +72,7 @@ impl Running {
 
     /// Returns how checks of what records lead to stand.
     fn checks(&self) -> Checks {
-        let records = self.checker.states().into_iter().map(|state| CheckedRecord {
+        let records = self.checker.states(None).into_iter().map(|state| CheckedRecord {
             check: state.watched.check.name.clone(),
             name: state.watched.name.to_string(),
             address: state.watched.address.to_string(),

@@ -101,9 +101,10 @@ impl Running {
         // Before the first query that tells by the new numbers.
         self.orders.adopt(&self.jobs, &plans);
         self.adopt(Arc::new(both(&plans.fetch, &work.plans.fetch)), &plans.relay);
+        // What is known to be down is left out from the first answer on.
+        begin_checks(&self.checker, &plans);
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.keeper.adopt(&plans.zones);
-        begin_checks(&self.checker, &plans);
         self.tls.publish(plans.tls.clone());
         self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
