@@ -1,7 +1,7 @@
 //! Zones whose proofs are made, and signed, for each question (RFC 9824), as validators and operators meet them.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -150,8 +150,7 @@ impl Drop for Validator {
 }
 
 fn unbound(server: &Server) -> Validator {
-    let reserved = UdpSocket::bind("127.0.0.1:0").expect("a free loopback port");
-    let address = reserved.local_addr().expect("a bound socket");
+    let address = testkit::free_address();
     let anchors: String = ds(server, "example.org").lines().fold(String::new(), |mut text, line| {
         let _ = writeln!(text, "  trust-anchor: \"{line}\"");
         text
@@ -167,7 +166,6 @@ fn unbound(server: &Server) -> Validator {
         server.address().port()
     );
     std::fs::write(server.directory().join("unbound.conf"), config).expect("writable");
-    drop(reserved);
     let child = Command::new("unbound")
         .args(["-d", "-c", "unbound.conf"])
         .current_dir(server.directory())
