@@ -15,7 +15,7 @@ use super::*;
 /// EXPIRE of the zone's SOA.
 const ALL_S: u32 = 86_400;
 
-/// A primary that has its zone from elsewhere, and may serve it for as long as the test says.
+/// A primary that has its zone from elsewhere, and may serve it for as long as the test says; or one that knows nothing of EDNS.
 struct Between {
     port: u16,
     told: Arc<Told>,
@@ -23,15 +23,23 @@ struct Between {
 
 struct Told {
     left_s: AtomicU32,
-    /// What it was asked, and whether every such question asked for EXPIRE.
+    serial: AtomicU32,
+    /// What it says to a query that has an OPT, if it does not know what that is.
+    refusal: Option<Rcode>,
+    /// What it was asked, and whether every such question asked for EXPIRE; what was refused for that is not among it.
     asked: Mutex<BTreeMap<Rtype, bool>>,
 }
 
 impl Between {
     fn start(left_s: u32) -> Self {
+        Self::with(left_s, None)
+    }
+
+    fn with(left_s: u32, refusal: Option<Rcode>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let port = listener.local_addr().expect("an address").port();
-        let told = Arc::new(Told { left_s: AtomicU32::new(left_s), asked: Mutex::default() });
+        let (left_s, serial) = (AtomicU32::new(left_s), AtomicU32::new(7));
+        let told = Arc::new(Told { left_s, serial, refusal, asked: Mutex::default() });
         let served = Arc::clone(&told);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -63,21 +71,28 @@ fn answer(mut stream: &TcpStream, told: &Told) -> Option<()> {
     let query = Message::parse(&query).ok()?;
     let question = query.question?;
     let asks = query.edns.is_some_and(|edns| edns.option(OptionCode::EXPIRE) == Some(&[]));
+    if let Some(rcode) = told.refusal.filter(|_| query.edns.is_some()) {
+        // RFC 6891 §7: nothing but a header.
+        let mut reply = [0; 12];
+        let flags = Flags::QR.with_rcode(rcode);
+        let len = Writer::new(&mut reply, 12, query.header.id, flags).finish();
+        return stream.write_all(&[&(len as u16).to_be_bytes()[..], &reply[..len]].concat()).ok();
+    }
     *told.asked.lock().expect("nobody panics").entry(question.qtype).or_insert(true) &= asks;
     let mut reply = vec![0; 1024];
     let mut writer = Writer::new(&mut reply, 1024, query.header.id, Flags::QR.with(Flags::AA));
     writer.question(&question).ok()?;
-    let soa =
-        [&[0, 0][..], &[0, 0, 0, 7], &[0, 0, 28, 32], &[0, 0, 2, 88], &ALL_S.to_be_bytes(), &[0, 0, 1, 44]];
+    let serial = told.serial.load(Ordering::Relaxed).to_be_bytes();
+    let soa = [&[0, 0][..], &serial, &[0, 0, 28, 32], &[0, 0, 2, 88], &ALL_S.to_be_bytes(), &[0, 0, 1, 44]];
     let soa = soa.concat();
     let mut put = |rtype: Rtype, data: &[u8]| {
         let apex = question.qname;
         writer.record(Section::Answer, apex, rtype, Class::IN, Ttl::new(60), |writer| writer.bytes(data)).ok()
     };
     put(Rtype::SOA, &soa)?;
-    if question.qtype == Rtype::AXFR {
+    if question.qtype != Rtype::SOA {
         put(Rtype::NS, b"\x02ns\x07example\x03net\0")?;
-        put(Rtype::A, &[192, 0, 2, 7])?;
+        put(Rtype::A, &[192, 0, 2, serial[3]])?;
         put(Rtype::SOA, &soa)?;
     }
     if asks {
@@ -140,4 +155,25 @@ fn a_secondary_of_a_secondary_does_not_keep_a_zone_longer_than_its_origin_lets_i
     between.notify(&server);
     eventually("all the time there is", || left_s(&server, Rtype::SOA).is_some_and(|left| left > 50_000));
     assert!(left_s(&server, Rtype::SOA).is_some_and(|left| left <= ALL_S));
+}
+
+#[test]
+fn a_primary_that_does_not_know_edns_is_asked_again_without() {
+    for rcode in [Rcode::FORMERR, Rcode::NOTIMP] {
+        let between = Between::with(10, Some(rcode));
+        let server = secondary(&format!("\"127.0.0.1:{}\"", between.port), "transfer: [loopback]");
+        eventually("the zone here", || server.dig(&["example.org", "A"]).contains("192.0.2.7"));
+        assert_eq!(between.has_heard(Rtype::AXFR), Some(false));
+        // It says nothing of how long: that is what the SOA says.
+        let left = left_s(&server, Rtype::SOA).expect("it is told");
+        assert!((1_000..=ALL_S).contains(&left), "{left}");
+        // So it is with what comes later.
+        between.told.serial.store(8, Ordering::Relaxed);
+        between.notify(&server);
+        eventually("the new version", || server.dig(&["example.org", "A"]).contains("192.0.2.8"));
+        assert_eq!(
+            (between.has_heard(Rtype::SOA), between.has_heard(Rtype::IXFR)),
+            (Some(false), Some(false))
+        );
+    }
 }
