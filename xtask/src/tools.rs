@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 18] = [
+const TOOLS: [(&str, &str); 19] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -24,6 +24,7 @@ const TOOLS: [(&str, &str); 18] = [
     ("named", "bind9"),
     ("knotd", "knot"),
     ("nsd", "nsd"),
+    ("softhsm2-util", "softhsm2"),
 ];
 /// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
 const PYTHON: &str = "dnspython[doh,doq]==2.9.2";

@@ -239,7 +239,11 @@ impl Problem {
             diagnostic.line = place.line;
             diagnostic.column = place.column;
             diagnostic.width = width.max(1) as u32;
-            source.line(place.line).clone_into(&mut diagnostic.excerpt);
+            let line = source.line(place.line);
+            // The attribute of a PKCS#11 URI that has a PIN in it; what is printed here is logged.
+            if !line.contains("pin-value") {
+                line.clone_into(&mut diagnostic.excerpt);
+            }
         }
         diagnostic
     }

@@ -11,7 +11,7 @@ use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf};
 use zone::{Change, Zone, Zones};
 
-use crate::settings::RemoteSettings;
+use crate::settings::{RemoteSettings, TokenUri};
 use crate::source::At;
 
 /// Servers of a parent that are sent DS, in the order in which they are tried.
@@ -24,6 +24,8 @@ pub struct SigningPolicy {
     pub name: String,
     /// The algorithm of new keys.
     pub algorithm: Algorithm,
+    /// The token that new keys are made in; without one, they are files.
+    pub token: Option<TokenUri>,
     /// The size of new RSA keys that sign keys, or everything.
     pub ksk_size: KeySize,
     /// The size of new RSA keys that sign everything else.

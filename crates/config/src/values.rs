@@ -33,7 +33,7 @@ impl Misread {
         Self { at: 0..text.len(), message: message.into(), expected: None, hint: None }
     }
 
-    fn part(at: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn part(at: Range<usize>, message: impl Into<String>) -> Self {
         Self { at, message: message.into(), expected: None, hint: None }
     }
 
@@ -41,7 +41,7 @@ impl Misread {
         Self { expected: Some(expected.into()), ..self }
     }
 
-    fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 

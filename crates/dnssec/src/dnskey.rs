@@ -124,6 +124,11 @@ impl<'a> RsaParts<'a> {
     }
 }
 
+/// Returns the key field of an RSA key's DNSKEY, of big-endian numbers.
+pub fn write_rsa(exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
+    RsaParts { exponent: without_zeros(exponent), modulus: without_zeros(modulus) }.write()
+}
+
 /// Returns a big-endian number without leading zeros.
 pub(crate) fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|&&octet| octet == 0).count();

@@ -26,12 +26,12 @@ mod zonemd;
 pub use algorithm::{Algorithm, DigestType};
 pub use bitmap::{has_type, write_bitmap};
 pub use check::check_tree;
-pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY};
+pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY, write_rsa};
 pub use ds::{Ds, write_delete_cdnskey, write_delete_cds};
 pub use nsec3::{Nsec3Hash, Nsec3Parameters};
 pub use rrset::Rrset;
 pub use rrsig::Rrsig;
-pub use secret::{KeySize, SecretKey, Unusable};
+pub use secret::{Holder, KeySize, SecretKey, Unusable};
 pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsignable, Validity, flags_of};
 pub use times::{parse_compact, parse_rfc3339, write_compact};
 pub use verify::{

@@ -1,7 +1,9 @@
 //! Private keys: made, taken apart, put together, signed with. Nothing here prints one.
 
 use std::fmt;
+use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use aws_lc_rs::encoding::{AsBigEndian, AsDer, Curve25519SeedBin, EcPrivateKeyBin, Pkcs8V1Der};
 use aws_lc_rs::rand::{self, SystemRandom};
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeyPairComponents, KeySize as LcKeySize};
@@ -14,10 +16,11 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::Algorithm;
 use crate::der::{self, Der};
-use crate::dnskey::{Dnskey, RsaParts};
+use crate::dnskey::{Dnskey, RsaParts, ZONE_KEY};
+use crate::verify::verify_octets;
 
 /// Why a private key cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// Keys of this algorithm are not signed with here.
     Algorithm(Algorithm),
@@ -31,6 +34,10 @@ pub enum Unusable {
     OtherPublicKey,
     /// The machine has no randomness, or the library refused.
     Machine,
+    /// The private part was asked for, and its holder does not give it away.
+    Held,
+    /// The holder does not sign; why, in words that say where the key is.
+    Holder(Box<str>),
 }
 
 impl fmt::Display for Unusable {
@@ -44,6 +51,8 @@ impl fmt::Display for Unusable {
             Self::Size => f.write_str("an RSA key needs 2048 to 8192 bits"),
             Self::OtherPublicKey => f.write_str("the private key does not belong to the public key"),
             Self::Machine => f.write_str("the machine could not make a key"),
+            Self::Held => f.write_str("the private key stays in its token, which does not give it away"),
+            Self::Holder(why) => f.write_str(why),
         }
     }
 }
@@ -71,6 +80,18 @@ impl KeySize {
             _ => None,
         }
     }
+}
+
+/// Signs with a private key that nobody else sees, such as a hardware module does.
+pub trait Holder: Send + Sync {
+    /// Signs `input` and returns the signature in the form that RRSIG has.
+    ///
+    /// For RSA, `input` is a `DigestInfo` that the holder pads (RFC 8017 §9.2, RSASSA-PKCS1-v1_5); for ECDSA it is a digest,
+    /// for EdDSA the message itself.
+    fn sign(&self, input: &[u8]) -> Result<Vec<u8>, Unusable>;
+
+    /// Returns where the key is, in a form that finds it again. Files and messages show it, so nothing in it is secret.
+    fn place(&self) -> &str;
 }
 
 /// The numbers of an RSA key (RFC 8017 §3), big-endian, wiped when dropped.
@@ -119,6 +140,7 @@ enum Pair {
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Ed448(Box<Ed448Key>),
+    Held(Arc<dyn Holder>),
 }
 
 /// A private key and its algorithm.
@@ -171,6 +193,30 @@ impl SecretKey {
         Self::of_pair(algorithm, pair)
     }
 
+    /// Takes a key whose private part `holder` has. `public` is the key field of its DNSKEY.
+    ///
+    /// The holder is not asked: that it has this very key shows when it signs.
+    pub fn held(algorithm: Algorithm, public: &[u8], holder: Arc<dyn Holder>) -> Result<Self, Unusable> {
+        let is_whole = match algorithm {
+            Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
+                let parts = RsaParts::parse(public).ok_or(Unusable::Malformed)?;
+                if !(2048..=8192).contains(&(parts.modulus.len() * 8)) {
+                    return Err(Unusable::Size);
+                }
+                true
+            }
+            Algorithm::ECDSAP256SHA256 => public.len() == 64,
+            Algorithm::ECDSAP384SHA384 => public.len() == 96,
+            Algorithm::ED25519 => public.len() == 32,
+            Algorithm::ED448 => public.len() == 57,
+            _ => return Err(Unusable::Algorithm(algorithm)),
+        };
+        if !is_whole {
+            return Err(Unusable::Malformed);
+        }
+        Ok(Self { algorithm, pair: Pair::Held(holder), public: public.into() })
+    }
+
     fn of_pair(algorithm: Algorithm, pair: Pair) -> Result<Self, Unusable> {
         let public = match &pair {
             Pair::Rsa(pair) => {
@@ -184,6 +230,7 @@ impl SecretKey {
             Pair::Ecdsa(pair) => pair.public_key().as_ref().get(1..).unwrap_or(&[]).to_vec(),
             Pair::Ed25519(pair) => pair.public_key().as_ref().to_vec(),
             Pair::Ed448(key) => key.verifying_key().to_bytes().as_slice().to_vec(),
+            Pair::Held(_) => return Err(Unusable::Held),
         };
         Ok(Self { algorithm, pair, public: public.into_boxed_slice() })
     }
@@ -322,6 +369,7 @@ impl SecretKey {
                 let seed = der::value(der::OCTET_STRING, |out| out.extend(key.as_bytes().as_slice()));
                 der::push(out, der::OCTET_STRING, &seed);
             }),
+            Pair::Held(_) => return Err(Unusable::Held),
         })
     }
 
@@ -348,7 +396,16 @@ impl SecretKey {
                 Parts::Scalar(Zeroizing::new(seed.as_ref().to_vec()))
             }
             Pair::Ed448(key) => Parts::Scalar(Zeroizing::new(key.as_bytes().as_slice().to_vec())),
+            Pair::Held(_) => return Err(Unusable::Held),
         })
+    }
+
+    /// Returns where the private part is, if somebody else holds it.
+    pub fn place(&self) -> Option<&str> {
+        match &self.pair {
+            Pair::Held(holder) => Some(holder.place()),
+            _ => None,
+        }
     }
 
     /// Returns the algorithm.
@@ -368,11 +425,34 @@ impl SecretKey {
 
     /// Returns the bits of an RSA key's modulus, or of the curve.
     pub fn bits(&self) -> usize {
-        match &self.pair {
-            Pair::Rsa(pair) => pair.public_modulus_len() * 8,
-            Pair::Ecdsa(_) => self.public.len() * 4,
-            Pair::Ed25519(_) => 256,
-            Pair::Ed448(_) => 456,
+        match self.algorithm {
+            Algorithm::ED25519 => 256,
+            Algorithm::ED448 => 456,
+            algorithm if algorithm.is_rsa() => {
+                RsaParts::parse(&self.public).map_or(0, |parts| parts.modulus.len() * 8)
+            }
+            _ => self.public.len() * 4,
+        }
+    }
+
+    /// Returns what a holder is given to sign.
+    fn input(&self, message: &[u8]) -> Vec<u8> {
+        // RFC 8017 §9.2, note 1.
+        const SHA256: &[u8] = &[
+            0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05,
+            0x00, 0x04, 0x20,
+        ];
+        const SHA512: &[u8] = &[
+            0x30, 0x51, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03, 0x05,
+            0x00, 0x04, 0x40,
+        ];
+        let digest = |algorithm| digest::digest(algorithm, message);
+        match self.algorithm {
+            Algorithm::RSASHA256 => [SHA256, digest(&digest::SHA256).as_ref()].concat(),
+            Algorithm::RSASHA512 => [SHA512, digest(&digest::SHA512).as_ref()].concat(),
+            Algorithm::ECDSAP256SHA256 => digest(&digest::SHA256).as_ref().to_vec(),
+            Algorithm::ECDSAP384SHA384 => digest(&digest::SHA384).as_ref().to_vec(),
+            _ => message.to_vec(),
         }
     }
 
@@ -394,6 +474,19 @@ impl SecretKey {
             Pair::Ecdsa(pair) => out.extend(pair.sign(&random, message).map_err(machine)?.as_ref()),
             Pair::Ed25519(pair) => out.extend(pair.try_sign(message).map_err(machine)?.as_ref()),
             Pair::Ed448(key) => out.extend(key.sign_raw(message).to_bytes()),
+            Pair::Held(holder) => {
+                let signature = holder.sign(&self.input(message))?;
+                // The holder may have another key under this name by now, or be out of order: a wrong signature would be
+                // served for weeks.
+                let rdata = self.dnskey(ZONE_KEY);
+                let is_right = Dnskey::parse(&rdata)
+                    .is_some_and(|dnskey| verify_octets(dnskey, message, &signature).is_ok());
+                if !is_right {
+                    let why = format!("what is signed by {} does not belong to the DNSKEY", holder.place());
+                    return Err(Unusable::Holder(why.into()));
+                }
+                out.extend(signature);
+            }
         }
         Ok(())
     }

@@ -2,10 +2,12 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use dnssec::keys::{ZoneKey, bind, erldns, pem};
 use dnssec::{
-    Algorithm, Denial, DigestType, KeySize, KeyUse, Nsec3Parameters, SecretKey, Signer, SigningKey, Validity,
-    ZonemdHash, ZonemdVerdict, check_tree, check_zonemd, flags_of,
+    Algorithm, Denial, DigestType, Holder, KeySize, KeyUse, Nsec3Parameters, SecretKey, Signer, SigningKey,
+    Unusable, Validity, ZonemdHash, ZonemdVerdict, check_tree, check_zonemd, flags_of,
 };
 use support::{name, text_of, tree};
 use wire::Rtype;
@@ -314,7 +316,7 @@ fn keys_are_written_and_read_in_every_form() {
         };
         same(&key.secret);
         let private = bind::write_private(&key).expect("a text");
-        let read = bind::read(&bind::write_public(&key), &private).expect("a key");
+        let read = bind::read(&bind::write_public(&key), &private, &nobody).expect("a key");
         same(&read.secret);
         assert_eq!((read.flags, read.times, read.owner), (key.flags, key.times, key.owner));
         assert_eq!(key.file_stem(), format!("Kexample.org.+{algorithm:03}+{:05}", key.tag()));
@@ -325,8 +327,114 @@ fn keys_are_written_and_read_in_every_form() {
         assert_eq!(format!("{:?}", key.secret), format!("SecretKey({})", Algorithm(algorithm)));
         // A private key beside another public key is refused.
         let other = ZoneKey { secret: generate(algorithm).into(), ..read };
-        assert!(bind::read(&bind::write_public(&other), &private).is_err());
+        assert!(bind::read(&bind::write_public(&other), &private, &nobody).is_err());
     }
+}
+
+/// Holds no key.
+fn nobody(_: Algorithm, label: &str) -> Result<Arc<dyn Holder>, String> {
+    Err(format!("nobody holds {label}"))
+}
+
+/// Holds a key of Ed25519, which is given the message itself to sign.
+struct Keeper(SecretKey, String);
+
+impl Holder for Keeper {
+    fn sign(&self, input: &[u8]) -> Result<Vec<u8>, Unusable> {
+        let mut signature = Vec::new();
+        self.0.sign(input, &mut signature).map(|()| signature)
+    }
+
+    fn place(&self) -> &str {
+        &self.1
+    }
+}
+
+#[test]
+fn a_key_that_somebody_holds_signs_and_stays_there() {
+    const PLACE: &str = "pkcs11:token=a;object=b";
+    let inner = generate(15);
+    let public = inner.public().to_vec();
+    let keeper = Arc::new(Keeper(inner, PLACE.to_owned()));
+    let held = SecretKey::held(Algorithm::ED25519, &public, Arc::clone(&keeper) as Arc<dyn Holder>);
+    let key = ZoneKey {
+        owner: name("example.org"),
+        flags: flags_of(true),
+        secret: held.expect("a key").into(),
+        times: dnssec::keys::Times { created: Some(1_700_000_000), ..Default::default() },
+    };
+    assert_eq!((key.secret.place(), key.secret.bits()), (Some(PLACE), 256));
+    let mut signature = Vec::new();
+    key.secret.sign(b"message", &mut signature).expect("a signature");
+    let rdata = key.dnskey();
+    let dnskey = dnssec::Dnskey::parse(&rdata).expect("a key");
+    assert_eq!(dnssec::verify_octets(dnskey, b"message", &signature), Ok(()));
+    // Its private part is nowhere to be had.
+    assert_eq!(key.secret.to_pkcs8().err(), Some(Unusable::Held));
+    assert_eq!(pem::write(&key.secret).err(), Some(Unusable::Held));
+    // Files say where it is.
+    let private = bind::write_private(&key).expect("a text");
+    assert_eq!(
+        private.as_str(),
+        "Private-key-format: v1.3\nAlgorithm: 15 (ED25519)\nLabel: cGtjczExOnRva2VuPWE7b2JqZWN0PWIA\n\
+         Created: 20231114221320\n"
+    );
+    let read = bind::read(&bind::write_public(&key), &private, &|algorithm, label| {
+        assert_eq!((algorithm, label), (Algorithm::ED25519, PLACE));
+        Ok(Arc::clone(&keeper) as Arc<dyn Holder>)
+    });
+    let read = read.expect("a key");
+    assert_eq!((read.dnskey(), read.times), (key.dnskey(), key.times));
+    assert_eq!(read.secret.place(), Some(PLACE));
+    let why = bind::read(&bind::write_public(&key), &private, &nobody).expect_err("nobody has it");
+    assert_eq!(why.to_string(), format!("line 3: nobody holds {PLACE}"));
+}
+
+#[test]
+fn what_a_holder_signs_with_another_key_is_refused() {
+    let keeper: Arc<dyn Holder> = Arc::new(Keeper(generate(15), "pkcs11:object=b".to_owned()));
+    let other = generate(15);
+    let held = SecretKey::held(Algorithm::ED25519, other.public(), keeper).expect("a key");
+    let mut signature = Vec::new();
+    let why = held.sign(b"message", &mut signature).expect_err("another key");
+    assert_eq!(why.to_string(), "what is signed by pkcs11:object=b does not belong to the DNSKEY");
+    assert!(signature.is_empty());
+}
+
+#[test]
+fn public_parts_of_held_keys_are_whole() {
+    let hold = |algorithm: u8, public: &[u8]| {
+        let keeper: Arc<dyn Holder> = Arc::new(Keeper(generate(15), String::new()));
+        SecretKey::held(Algorithm(algorithm), public, keeper).err()
+    };
+    for algorithm in ALGORITHMS {
+        let key = generate(algorithm);
+        assert_eq!(hold(algorithm, key.public()), None, "{algorithm}");
+        assert!(hold(algorithm, &key.public()[2..]).is_some(), "{algorithm}");
+    }
+    let short = dnssec::write_rsa(&[1, 0, 1], &[0x80; 128]);
+    assert_eq!(hold(8, &short), Some(Unusable::Size));
+    assert_eq!(hold(5, &[0; 64]), Some(Unusable::Algorithm(Algorithm(5))));
+}
+
+#[test]
+fn files_of_held_rsa_keys_have_their_public_numbers() {
+    let inner = generate(8);
+    let public = inner.public().to_vec();
+    let keeper: Arc<dyn Holder> = Arc::new(Keeper(inner, "pkcs11:object=b".to_owned()));
+    let key = ZoneKey {
+        owner: name("example.org"),
+        flags: flags_of(false),
+        secret: SecretKey::held(Algorithm::RSASHA256, &public, Arc::clone(&keeper)).expect("a key").into(),
+        times: dnssec::keys::Times::default(),
+    };
+    let private = bind::write_private(&key).expect("a text");
+    let names: Vec<&str> = private.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["Private-key-format", "Algorithm", "Modulus", "PublicExponent", "Label"]);
+    assert!(private.contains("PublicExponent: AQAB\n"), "{}", private.as_str());
+    let open: bind::Opener<'_> = &|_, _| Ok(Arc::clone(&keeper));
+    let read = bind::read(&bind::write_public(&key), &private, open).expect("a key");
+    assert_eq!((read.secret.public(), read.secret.bits()), (public.as_slice(), 2048));
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn the_private_keys_of_the_rfcs_belong_to_the_public_ones() {
         let Some(private) = example.private else { continue };
         let public = format!("{}. 3600 IN DNSKEY {}", example.zone, example.dnskey);
         let private = format!("Private-key-format: v1.2\nAlgorithm: {private}\n");
-        let key = bind::read(&public, &private).expect(example.source);
+        let key = bind::read(&public, &private, &|_, _| Err("nobody".to_owned())).expect(example.source);
         // EdDSA has no chance in it: the signature is the one of the RFC.
         if matches!(key.secret.algorithm(), Algorithm::ED25519 | Algorithm::ED448) {
             let rrsig = rdata(Rtype::RRSIG, example.rrsig);

@@ -9,7 +9,7 @@ use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
-    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, ZonemdWord,
+    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, TokenUri, ZonemdWord,
 };
 use crate::signing::SigningPolicy;
 use crate::source::At;
@@ -68,6 +68,7 @@ impl Lowering<'_> {
             );
         }
         let denial = self.denial(section, algorithm);
+        let token = self.token(section, &denial);
         let announced = self.word(section, "cds-cdnskey-publish", CdsWord::parse);
         let digests = self.list(section, "cds-digest-type", |_, value, scalar| match value {
             Value::Word(words) => Self::one_word(words, &scalar.text, CdsDigestWord::parse),
@@ -97,6 +98,7 @@ impl Lowering<'_> {
         SigningPolicy {
             name: name.to_owned(),
             algorithm,
+            token,
             ksk_size,
             zsk_size,
             is_single: self.boolean(section, "single-type-signing"),
@@ -133,6 +135,26 @@ impl Lowering<'_> {
             ds_push,
             threads: self.whole_or(section, "threads").map(|count| count as usize),
         }
+    }
+
+    /// Reads the token that keys are made in.
+    fn token(&mut self, section: &Section<'_>, denial: &Denial) -> Option<TokenUri> {
+        let At { value: uri, span } = self.optional(section, "token", |lowering, _, node| {
+            lowering.read(node, "a PKCS#11 URI", TokenUri::parse)
+        })?;
+        if uri.module.is_none() {
+            let problem = Problem::error(span, "the URI does not say which module speaks with the token");
+            self.problems.push(problem.expected("?module-path= and the path of a module at its end"));
+        }
+        if uri.names_key() {
+            let problem = Problem::error(span, "this is the URI of a key, and new ones are made");
+            self.problems.push(problem.expected("the URI of a token, without \"object\" and \"id\""));
+        }
+        if *denial == Denial::Compact {
+            let problem = Problem::error(span, "a token takes too long to sign while clients wait");
+            self.problems.push(problem.expected("\"denial: nsec\" or \"denial: nsec3\" beside \"token\""));
+        }
+        Some(uri)
     }
 
     fn denial(&mut self, section: &Section<'_>, algorithm: Algorithm) -> Denial {
@@ -219,5 +241,75 @@ impl Lowering<'_> {
             });
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::load::{System, load_text};
+
+    /// Reads a policy with a token; returns what is wrong with it, for people and for editors.
+    fn problems(token: &str, more: &str) -> (Vec<String>, String) {
+        let text = format!("signing:\n  a:\n    token: \"{token}\"\n{more}");
+        match load_text(Path::new("c.yaml"), &text, &System) {
+            Ok(loaded) => {
+                let uri = loaded.settings.signing.iter().find_map(|policy| policy.token.as_ref());
+                (Vec::new(), uri.map(ToString::to_string).unwrap_or_default())
+            }
+            Err(found) => (
+                found.iter().map(crate::Diagnostic::line).collect(),
+                found.iter().map(|found| found.human() + &found.json()).collect(),
+            ),
+        }
+    }
+
+    #[test]
+    fn a_token_is_said_as_a_uri_of_its_own() {
+        let uri = "pkcs11:token=one?module-path=/usr/lib/m.so&pin-source=file:/etc/pin";
+        assert_eq!(problems(uri, ""), (Vec::new(), uri.to_owned()));
+        let check = |token: &str, more: &str, expect: &str| {
+            assert_eq!(problems(token, more).0, [expect], "{token}");
+        };
+        check(
+            "pkcs11:token=one",
+            "",
+            "c.yaml:3:12: error: the URI does not say which module speaks with the token: expected ?module-path= and the \
+             path of a module at its end",
+        );
+        check(
+            "pkcs11:token=one;object=a?module-path=/m.so",
+            "",
+            "c.yaml:3:12: error: this is the URI of a key, and new ones are made: expected the URI of a token, without \
+             \"object\" and \"id\"",
+        );
+        check(
+            "pkcs11:token=one?module-path=/m.so",
+            "    denial: compact\n",
+            "c.yaml:3:12: error: a token takes too long to sign while clients wait: expected \"denial: nsec\" or \
+             \"denial: nsec3\" beside \"token\"",
+        );
+        check(
+            "pkcs11:tokken=one?module-path=/m.so",
+            "",
+            "c.yaml:3:20: error: the URI has an attribute \"tokken\", which is not known",
+        );
+        check(
+            "pkcs11:token=one?module-path=m.so",
+            "",
+            "c.yaml:3:42: error: \"m.so\" does not begin at the root: expected an absolute path",
+        );
+    }
+
+    #[test]
+    fn a_pin_in_a_file_of_settings_is_refused_and_not_shown() {
+        let (lines, shown) =
+            problems("pkcs11:token=one?module-path=/m.so&pin-value=123456", "    algorithm: x\n");
+        assert_eq!(
+            lines.first().map(String::as_str),
+            Some("c.yaml:3:48: error: \"pin-value\" would have the PIN where everybody reads it")
+        );
+        assert!(shown.contains("pin-source=file:") && !shown.contains("123456"), "{shown}");
     }
 }

@@ -25,6 +25,13 @@ pub(super) const ROWS: &[Row] = &[
         "The algorithm of new keys. Another one than before takes over step by step, without a moment in which the zone \
          would not validate.",
     ),
+    unset(
+        "signing.*.token",
+        Kind::One(Value::Text { word: None }),
+        "The token (hardware security module) that new keys are made in, as a PKCS#11 URI (RFC 7512): \
+         `pkcs11:token=NAME?module-path=FILE&pin-source=file:FILE`. The private keys never leave it; those that were files stay files \
+         until they are replaced. See the manual's page on DNSSEC. Cannot be had with `denial: compact`.",
+    ),
     row(
         "signing.*.ksk-size",
         whole(2048, 4096),

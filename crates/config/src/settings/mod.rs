@@ -36,6 +36,7 @@ mod records;
 mod sets;
 mod signing;
 mod startup;
+mod token;
 mod transfers;
 mod upstreams;
 mod xdp;
@@ -63,6 +64,7 @@ pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
 pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
 pub use startup::{NeedsRestart, Startup, diff};
+pub use token::{TokenFact, TokenUri};
 pub use transfers::{
     AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,
 };

@@ -92,7 +92,7 @@ pub(crate) enum KeysCommand {
     Generate(GenerateArgs),
     /// List keys.
     List(ListArgs),
-    /// Take keys over from files: BIND's pairs, PEM, or erldns's key sets.
+    /// Take keys over from files (BIND's pairs, PEM, or erldns's key sets), or note where one is in a PKCS#11 token.
     Import(KeyImportArgs),
     /// Print or write a key in another form.
     Export(ExportArgs),
@@ -161,6 +161,17 @@ pub(crate) enum RoleWord {
     Zsk,
 }
 
+impl RoleWord {
+    /// Returns its word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Csk => "csk",
+            Self::Ksk => "ksk",
+            Self::Zsk => "zsk",
+        }
+    }
+}
+
 /// Which key to make.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GenerateArgs {
@@ -178,6 +189,10 @@ pub(crate) struct GenerateArgs {
     /// What the key is for.
     #[arg(long, value_enum, default_value_t = RoleWord::Csk)]
     pub(crate) role: RoleWord,
+    /// The PKCS#11 token to make the key in, which it never leaves: `pkcs11:token=NAME?module-path=FILE&pin-source=file:FILE`
+    /// (RFC 7512). The files in DIR then say where it is.
+    #[arg(long, value_name = "URI")]
+    pub(crate) token: Option<String>,
 }
 
 /// Which keys to list.
@@ -193,7 +208,8 @@ pub(crate) struct ListArgs {
 /// Which keys to take over.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyImportArgs {
-    /// `K*.private` with the `K*.key` beside it, `*.pem`, or a list of key sets in JSON.
+    /// `K*.private` with the `K*.key` beside it, `*.pem`, a list of key sets in JSON, or the URI of a key in a PKCS#11 token:
+    /// `pkcs11:token=NAME;object=LABEL?module-path=FILE&pin-source=file:FILE`.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -201,10 +217,10 @@ pub(crate) struct KeyImportArgs {
     /// The zone; BIND's files say it themselves.
     #[arg(long, value_name = "ZONE")]
     pub(crate) zone: Option<wire::NameBuf>,
-    /// The algorithm of an RSA key in PEM: 8 or 10.
+    /// The algorithm of an RSA key in PEM or in a token: 8 or 10.
     #[arg(short, long, value_name = "ALGORITHM")]
     pub(crate) algorithm: Option<dnssec::Algorithm>,
-    /// What a key in PEM is for.
+    /// What a key in PEM or in a token is for.
     #[arg(long, value_enum, default_value_t = RoleWord::Csk)]
     pub(crate) role: RoleWord,
 }

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use config::settings::TokenUri;
 use dnssec::keys::{Times, ZoneKey, bind, erldns, pem};
 use dnssec::{Dnskey, Ds, KeySize, SecretKey, flags_of};
-use jobs::signing::{KeyStore, Overwrites, StoredKey, read_pair, read_text, write};
+use jobs::signing::{KeyStore, Overwrites, StoredKey, Tokens, read_pair, read_text, write};
 use wire::{Name, NameBuf, Rtype};
 use zeroize::Zeroizing;
 
@@ -44,7 +46,16 @@ pub(super) fn run(command: &KeysCommand) -> ExitCode {
 }
 
 fn store(args: &KeysDirArgs) -> KeyStore {
-    KeyStore::new(&args.keys)
+    KeyStore::new(&args.keys, &Arc::default())
+}
+
+/// Reads the URI of a token or a key in one. What cannot be read is not repeated: it may have a PIN in it.
+fn token_uri(text: &str) -> Result<TokenUri, String> {
+    TokenUri::parse(text).map_err(|misread| {
+        let expected = misread.expected.map_or_else(String::new, |expected| format!(": expected {expected}"));
+        let hint = misread.hint.map_or_else(String::new, |hint| format!("; {hint}"));
+        format!("{}{expected}{hint}", misread.message)
+    })
 }
 
 const fn flags(role: RoleWord) -> u16 {
@@ -58,16 +69,35 @@ fn new_times() -> Times {
 
 fn generate(args: &GenerateArgs) -> Result<String, String> {
     let size = KeySize::of_bits(args.bits).ok_or("an RSA key has 2048, 3072 or 4096 bits")?;
-    let store = store(&args.directory);
+    let tokens = Arc::new(Tokens::new());
+    let store = KeyStore::new(&args.directory.keys, &tokens);
+    let token = args.token.as_deref().map(token_uri).transpose()?;
+    if token.as_ref().is_some_and(TokenUri::names_key) {
+        return Err("this is the URI of a key: for one that is in its token already there is \"gannet zone keys import\""
+            .to_owned());
+    }
     let known = store.keys(Some(args.zone.as_name()))?;
     // Two keys with one tag are hard to tell apart; there is a chance of one in some thousand for each that is there.
     for _ in 0..16 {
-        let secret =
-            SecretKey::generate(args.algorithm, size).map_err(|why| format!("cannot make a key: {why}"))?;
+        let secret = match &token {
+            Some(token) => {
+                let zone = args.zone.as_name().to_folded().to_string();
+                let name = format!("{}-{}", zone.trim_end_matches('.'), args.role.word());
+                tokens.generate(token, &name, args.algorithm, size)?
+            }
+            None => SecretKey::generate(args.algorithm, size)
+                .map_err(|why| format!("cannot make a key: {why}"))?,
+        };
         let key =
             ZoneKey { owner: args.zone, flags: flags(args.role), secret: secret.into(), times: new_times() };
-        if known.iter().all(|other| other.key.tag() != key.tag()) {
-            return store.put(&key).map(|stem| format!("{stem}\n"));
+        let is_alone = known.iter().all(|other| other.key.tag() != key.tag());
+        let stored = is_alone.then(|| store.put(&key).map(|stem| format!("{stem}\n")));
+        if let (Some(place), None | Some(Err(_))) = (key.secret.place(), &stored) {
+            // No file says where it is, so it would stay there for ever.
+            tokens.destroy(place)?;
+        }
+        if let Some(stored) = stored {
+            return stored;
         }
     }
     Err("no key with a tag of its own came about".to_owned())
@@ -99,16 +129,23 @@ fn list(args: &ListArgs) -> Result<String, String> {
         if let Some(created) = key.times.created {
             let _ = write!(text, ", made {}", dnssec::write_compact(created));
         }
+        if let Some(place) = key.secret.place() {
+            let _ = write!(text, ", in {place}");
+        }
         text.push_str(if *is_open { ", others may read its private key\n" } else { "\n" });
     }
     Ok(text)
 }
 
 fn import(args: &KeyImportArgs) -> Result<String, String> {
-    let store = store(&args.directory);
+    let tokens = Arc::new(Tokens::new());
+    let store = KeyStore::new(&args.directory.keys, &tokens);
     let mut keys = Vec::new();
     for file in &args.files {
-        read_keys(file, args, &mut keys)?;
+        match file.to_str().filter(|text| text.starts_with("pkcs11:")) {
+            Some(text) => keys.push(in_token(text, args, &tokens)?),
+            None => read_keys(file, args, &tokens, &mut keys)?,
+        }
     }
     let mut text = String::new();
     for key in &keys {
@@ -117,13 +154,26 @@ fn import(args: &KeyImportArgs) -> Result<String, String> {
     Ok(text)
 }
 
-fn read_keys(file: &Path, args: &KeyImportArgs, keys: &mut Vec<ZoneKey>) -> Result<(), String> {
+/// Finds a key that is in its token already.
+fn in_token(text: &str, args: &KeyImportArgs, tokens: &Arc<Tokens>) -> Result<ZoneKey, String> {
+    let uri = token_uri(text)?;
+    let owner = args.zone.ok_or("a key in a token does not say its zone; say it with --zone")?;
+    let secret = tokens.find(&uri, args.algorithm)?;
+    Ok(ZoneKey { owner, flags: flags(args.role), secret: secret.into(), times: new_times() })
+}
+
+fn read_keys(
+    file: &Path,
+    args: &KeyImportArgs,
+    tokens: &Arc<Tokens>,
+    keys: &mut Vec<ZoneKey>,
+) -> Result<(), String> {
     let shown = file.display();
     if file.extension().is_some_and(|end| end == "private" || end == "key") {
         let first = file.with_extension("private");
         // erldns calls its key sets `.private` too.
         if file.extension().is_some_and(|end| end == "key") || first.with_extension("key").exists() {
-            keys.push(read_pair(&first)?);
+            keys.push(read_pair(&first, tokens)?);
             return Ok(());
         }
     }
@@ -167,7 +217,7 @@ fn export(args: &ExportArgs) -> Result<String, String> {
                     bind::write_public(key) + &bind::write_private(key).map_err(|fault| fault.to_string())?
                 );
             };
-            KeyStore::new(directory).put(key).map(|stem| format!("{stem}\n"))
+            KeyStore::new(directory, &Arc::default()).put(key).map(|stem| format!("{stem}\n"))
         }
         KeyForm::Pem | KeyForm::Erldns => {
             let text = pem::write(&key.secret).map_err(|why| why.to_string())?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dnssec::keys::ZoneKey;
@@ -138,7 +139,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         let found = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
         return Err(found.trim_end().to_owned());
     };
-    let stored = KeyStore::new(&args.keys).keys(Some(apex.as_name()))?;
+    let stored = KeyStore::new(&args.keys, &Arc::default()).keys(Some(apex.as_name()))?;
     for key in stored.iter().filter(|key| key.is_open) {
         out::complain(&format!("warning: others may read the private key {}; chmod 600 it", key.stem));
     }

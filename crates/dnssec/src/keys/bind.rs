@@ -1,6 +1,9 @@
 //! BIND's pair of files: `K<zone>+<algorithm>+<tag>.key` holds the DNSKEY, `.private` the private key and its times.
+//!
+//! Where the private key is in a hardware module, `.private` says which it is (`Label`), as `dnssec-keyfromlabel` writes it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use wire::text::{read_base64, write_base64};
 use wire::{NameBuf, Rtype};
@@ -8,12 +11,15 @@ use zeroize::Zeroizing;
 
 use super::{KeyFault, Times, ZoneKey};
 use crate::algorithm::Algorithm;
-use crate::dnskey::Dnskey;
-use crate::secret::{Parts, RsaNumbers, SecretKey};
+use crate::dnskey::{Dnskey, RsaParts};
+use crate::secret::{Holder, Parts, RsaNumbers, SecretKey};
 use crate::times::{parse_compact, write_compact};
 
 /// Finds one of a key's times.
 type Place = fn(&mut Times) -> &mut Option<u64>;
+
+/// Finds who holds the key of a label, or says why nobody does.
+pub type Opener<'a> = &'a dyn Fn(Algorithm, &str) -> Result<Arc<dyn Holder>, String>;
 
 /// The names of times, as both files write them.
 const TIMES: [(&str, Place); 8] = [
@@ -63,13 +69,14 @@ pub fn read_public(text: &str) -> Result<(NameBuf, Vec<u8>), KeyFault> {
     Err(KeyFault::new(0, "expected a DNSKEY record, found the end"))
 }
 
-/// Reads a key from both of its files.
-pub fn read(public: &str, private: &str) -> Result<ZoneKey, KeyFault> {
+/// Reads a key from both of its files. `open` is asked for keys that are elsewhere.
+pub fn read(public: &str, private: &str, open: Opener<'_>) -> Result<ZoneKey, KeyFault> {
     let (owner, rdata) = read_public(public)?;
     let dnskey = Dnskey::parse(&rdata).ok_or_else(|| KeyFault::new(0, "the DNSKEY has no key"))?;
     let mut times = Times::default();
     let mut algorithm = None;
     let mut scalar = None;
+    let mut label = None;
     let mut numbers: [Option<Zeroizing<Vec<u8>>>; 8] = Default::default();
     for (index, line) in private.lines().enumerate() {
         let fault = |what: &str| KeyFault::new(index + 1, what);
@@ -98,10 +105,14 @@ pub fn read(public: &str, private: &str) -> Result<ZoneKey, KeyFault> {
         } else if let Some((_, place)) = TIMES.iter().find(|(known, _)| *known == name) {
             let time = parse_compact(value.split_whitespace().next().unwrap_or(""));
             *place(&mut times) = Some(time.ok_or_else(|| fault("expected YYYYMMDDHHmmSS"))?);
-        } else if matches!(name, "Engine" | "Label") {
-            return Err(fault("the private key is in a hardware module, which is not supported"));
+        } else if name == "Label" {
+            let octets = base64()?;
+            // It ends in a zero, as strings do in C.
+            let text = octets.strip_suffix(&[0]).unwrap_or(&octets);
+            let text = std::str::from_utf8(text).map_err(|_| fault("expected a text in Base64"))?;
+            label = Some((index + 1, text.to_owned()));
         }
-        // Others, such as `Predecessor` or `Lifetime`, say nothing about the key itself.
+        // Others, such as `Engine`, `Predecessor` or `Lifetime`, say nothing about the key itself.
     }
     let algorithm = algorithm.ok_or_else(|| KeyFault::new(0, "the private file lacks \"Algorithm\""))?;
     if algorithm != dnskey.algorithm() {
@@ -113,7 +124,10 @@ pub fn read(public: &str, private: &str) -> Result<ZoneKey, KeyFault> {
     if !algorithm.is_supported() {
         return Err(crate::secret::Unusable::Algorithm(algorithm).into());
     }
-    let secret = if algorithm.is_rsa() {
+    let secret = if let Some((line, label)) = label {
+        let holder = open(algorithm, &label).map_err(|why| KeyFault::new(line, why))?;
+        SecretKey::held(algorithm, dnskey.key(), holder)?
+    } else if algorithm.is_rsa() {
         let lacking = numbers.iter().zip(RSA).find(|(number, _)| number.is_none());
         if let Some((_, name)) = lacking {
             return Err(KeyFault::new(0, format!("the private file lacks \"{name}\"")));
@@ -171,6 +185,15 @@ pub fn write_private(key: &ZoneKey) -> Result<Zeroizing<String>, KeyFault> {
         let _ = write_base64(&mut *text, octets);
         text.push('\n');
     };
+    if let Some(place) = key.secret.place() {
+        // BIND wants to see the public numbers of an RSA key here, too.
+        if let Some(parts) = RsaParts::parse(key.secret.public()).filter(|_| algorithm.is_rsa()) {
+            RSA.iter().zip([parts.modulus, parts.exponent]).for_each(|(name, octets)| line(name, octets));
+        }
+        line("Label", &[place.as_bytes(), &[0]].concat());
+        write_times(&mut text, key.times);
+        return Ok(text);
+    }
     match key.secret.parts()? {
         Parts::Rsa(numbers) => {
             let RsaNumbers {
@@ -190,11 +213,14 @@ pub fn write_private(key: &ZoneKey) -> Result<Zeroizing<String>, KeyFault> {
         }
         Parts::Scalar(scalar) => line("PrivateKey", &scalar),
     }
-    let mut times = key.times;
+    write_times(&mut text, key.times);
+    Ok(text)
+}
+
+fn write_times(text: &mut String, mut times: Times) {
     for (name, place) in TIMES {
         if let Some(time) = *place(&mut times) {
             let _ = writeln!(text, "{name}: {}", write_compact(time));
         }
     }
-    Ok(text)
 }

@@ -1,8 +1,9 @@
-//! Signs zones: keys in files, the work on as many threads as there are to spare, and zones that the server signs by itself.
+//! Signs zones: keys in files and tokens, the work on as many threads as there are to spare, and zones that the server signs by itself.
 
 mod parent;
 mod service;
 mod store;
+mod token;
 mod zone;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use dnssec::{Signed, Signer, Unsignable};
 
 pub use service::{Courier, Publisher, Signing, SigningState};
 pub use store::{KeyStore, Overwrites, StoredKey, read_pair, read_text, write};
+pub use token::Tokens;
 pub use zone::{KeyState, Push, PushOutcome, Turned};
 
 /// Names below which a zone is signed by one thread: starting others would take longer.

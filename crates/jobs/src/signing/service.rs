@@ -14,6 +14,7 @@ use wire::{HashKey, Name};
 use zone::{Pool, Zone};
 
 use super::parent;
+use super::token::Tokens;
 use super::zone::{KeyState, Push, PushOutcome, RETRY_AFTER, SignedZone};
 
 /// How long the thread sleeps at most: the clock on the wall may be set.
@@ -88,6 +89,7 @@ struct Shared {
     state: PathBuf,
     hash_key: HashKey,
     pool: Arc<Pool>,
+    tokens: Arc<Tokens>,
     step_back: fn(),
 }
 
@@ -139,6 +141,7 @@ impl Signing {
             state: state.to_owned(),
             hash_key,
             pool,
+            tokens: Arc::default(),
             step_back,
         };
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
@@ -316,7 +319,7 @@ impl Shared {
     fn open(&self, apex: Name<'_>, entry: &mut Entry) {
         let policy = Arc::clone(&entry.policy);
         let memory = (self.hash_key, Arc::clone(&self.pool));
-        match SignedZone::open(&self.state, apex, policy, memory, self.step_back) {
+        match SignedZone::open(&self.state, apex, policy, memory, &self.tokens, self.step_back) {
             Ok(zone) => {
                 entry.last = zone.last(now()).or(entry.last.take());
                 entry.state.keys = zone.key_states();

@@ -1,12 +1,17 @@
-//! Keys of zones as files in a directory: BIND's pairs, which other programs read too. Private ones are their owner's alone.
+//! Keys of zones as files in a directory: BIND's pairs, which other programs read too. Private ones are their owner's alone,
+//! or say in which token the key is.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use config::settings::TokenUri;
 use dnssec::keys::{ZoneKey, bind};
 use wire::Name;
+
+use super::token::Tokens;
 
 /// Rights of files with private keys: their owner's alone.
 const PRIVATE: u32 = 0o600;
@@ -14,9 +19,12 @@ const PRIVATE: u32 = 0o600;
 const FILE_OCTETS_MAX: u64 = 1 << 16;
 
 /// A directory with keys.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct KeyStore {
     directory: PathBuf,
+    tokens: Arc<Tokens>,
+    /// How a token is reached now, whatever files of keys say.
+    reached: Option<TokenUri>,
 }
 
 /// A key and where it is.
@@ -26,14 +34,20 @@ pub struct StoredKey {
     pub key: ZoneKey,
     /// Its files' name without an ending.
     pub stem: String,
-    /// Whether others than the owner may read the private file.
+    /// Whether others than the owner may read the private key.
     pub is_open: bool,
 }
 
 impl KeyStore {
-    /// Uses a directory, which need not exist yet.
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+    /// Uses a directory, which need not exist yet. Keys that are in tokens are looked for in `tokens` when they are to sign.
+    pub fn new(directory: impl Into<PathBuf>, tokens: &Arc<Tokens>) -> Self {
+        Self { directory: directory.into(), tokens: Arc::clone(tokens), reached: None }
+    }
+
+    /// Has keys of this token reached as it says, by module and PIN, and not as their files say.
+    #[must_use]
+    pub fn reaching(self, token: Option<&TokenUri>) -> Self {
+        Self { reached: token.cloned(), ..self }
     }
 
     /// Returns the directory.
@@ -77,8 +91,10 @@ impl KeyStore {
 
     fn read(&self, stem: &str) -> Result<StoredKey, String> {
         let private = self.directory.join(format!("{stem}.private"));
-        let is_open = fs::metadata(&private).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
-        let key = read_pair(&private)?;
+        let key = read_reaching(&private, &self.tokens, self.reached.as_ref())?;
+        let is_readable = fs::metadata(&private).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+        // The file of a key that is elsewhere has nothing to hide.
+        let is_open = is_readable && key.secret.place().is_none();
         Ok(StoredKey { key, stem: stem.to_owned(), is_open })
     }
 
@@ -120,13 +136,23 @@ fn cannot_write(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Reads a key from its `.private` file and the `.key` beside it.
-pub fn read_pair(private: &Path) -> Result<ZoneKey, String> {
+/// Reads a key from its `.private` file and the `.key` beside it. No token is asked for a key that is in one.
+pub fn read_pair(private: &Path, tokens: &Arc<Tokens>) -> Result<ZoneKey, String> {
+    read_reaching(private, tokens, None)
+}
+
+fn read_reaching(
+    private: &Path,
+    tokens: &Arc<Tokens>,
+    reached: Option<&TokenUri>,
+) -> Result<ZoneKey, String> {
     let public = private.with_extension("key");
     let read =
         |path: &Path| read_text(path).map_err(|error| format!("cannot read \"{}\": {error}", path.display()));
     let (public_text, private_text) = (read(&public)?, zeroize::Zeroizing::new(read(private)?));
-    bind::read(&public_text, &private_text).map_err(|fault| format!("\"{}\": {fault}", private.display()))
+    let open: bind::Opener<'_> = &|algorithm, label| tokens.holder(algorithm, label, reached);
+    bind::read(&public_text, &private_text, open)
+        .map_err(|fault| format!("\"{}\": {fault}", private.display()))
 }
 
 /// Reads a small text.
@@ -190,7 +216,7 @@ mod tests {
     #[test]
     fn keys_are_their_owners_alone_and_are_not_written_over() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let store = KeyStore::new(directory.path().join("keys"));
+        let store = KeyStore::new(directory.path().join("keys"), &Arc::default());
         assert!(store.keys(None).expect("no keys").is_empty());
         let (one, other) = (key("example.org"), key("example.org.example.net"));
         let stem = store.put(&one).expect("a key is written");
@@ -211,5 +237,51 @@ mod tests {
         assert!(store.keys(Some(zone.as_name())).expect("keys")[0].is_open);
         store.remove(&stem).expect("removed");
         assert_eq!(store.keys(None).expect("keys").len(), 1);
+    }
+
+    #[test]
+    fn files_of_keys_in_tokens_say_where_they_are() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let store = KeyStore::new(directory.path(), &Arc::default());
+        // Nobody asks the token, and it need not be there.
+        let place = "pkcs11:token=one;object=a%20key;id=%01?module-path=/nowhere.so&pin-source=file:/nowhere";
+        let holder = store.tokens.holder(Algorithm::ED25519, place, None).expect("a place");
+        let public = key("example.org").secret.public().to_vec();
+        let held = SecretKey::held(Algorithm::ED25519, &public, holder).expect("a key");
+        let stem = store.put(&ZoneKey { secret: held.into(), ..key("example.org") }).expect("written");
+        let path = store.directory().join(format!("{stem}.private"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
+        let found = store.keys(None).expect("keys");
+        assert!(!found[0].is_open, "there is nothing to hide");
+        assert_eq!((found[0].key.secret.place(), found[0].key.secret.public()), (Some(place), &*public));
+        let why = found[0].key.secret.sign(b"message", &mut Vec::new()).expect_err("there is no module");
+        let why = why.to_string();
+        assert!(
+            why.starts_with("cannot sign: the module cannot be loaded: ") && why.ends_with(place),
+            "{why}"
+        );
+        // The policy says how it is reached now.
+        let found_by = |uri: &str| {
+            let uri = TokenUri::parse(uri).expect("a URI");
+            let keys = store.clone().reaching(Some(&uri)).keys(None).expect("keys");
+            keys[0].key.secret.place().map(str::to_owned)
+        };
+        assert_eq!(
+            found_by("pkcs11:token=one?module-path=/new.so").as_deref(),
+            Some("pkcs11:token=one;object=a%20key;id=%01?module-path=/new.so")
+        );
+        assert_eq!(found_by("pkcs11:token=other?module-path=/new.so").as_deref(), Some(place));
+        // The label of another program, or one with a PIN in it.
+        for (label, expect) in [
+            ("example.org-ksk", "is no PKCS#11 URI"),
+            ("pkcs11:object=a?pin-value=123456", "pin-source=file:"),
+        ] {
+            let mut base64 = String::new();
+            wire::text::write_base64(&mut base64, label.as_bytes()).expect("a text");
+            let text = format!("Private-key-format: v1.3\nAlgorithm: 15 (ED25519)\nLabel: {base64}\n");
+            fs::write(&path, text).expect("our file");
+            let why = store.keys(None).expect_err("it cannot be used");
+            assert!(why.contains(": line 3: ") && why.contains(expect) && !why.contains("123456"), "{why}");
+        }
     }
 }

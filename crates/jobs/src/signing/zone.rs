@@ -3,6 +3,9 @@
 //! In the state directory, `keys` holds the key files of all zones, and `signing` for each zone `<zone>.keys`, the lives of
 //! its keys, and `<zone>.signed`, the zone as it was served last. What is on disk comes before what is served: after a crash,
 //! no key is forgotten that somebody may have seen.
+//!
+//! Keys may be in tokens; their files then say where. Those that were made here are removed from their token at the end of
+//! their lives, and no others.
 
 mod push;
 
@@ -20,6 +23,7 @@ use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone, master};
 
 use super::store::{KeyStore, Overwrites, write};
+use super::token::Tokens;
 use push::Pushes;
 
 pub use push::{Push, PushOutcome};
@@ -67,6 +71,9 @@ pub(super) struct SignedZone {
     /// For what is signed while clients wait.
     pool: Arc<Pool>,
     store: KeyStore,
+    tokens: Arc<Tokens>,
+    /// The keys that were made here in a token: algorithm and tag.
+    made_in_token: Vec<(u8, u16)>,
     lives_file: PathBuf,
     zone_file: PathBuf,
     lives: Vec<Life>,
@@ -100,13 +107,14 @@ impl SignedZone {
         apex: Name<'_>,
         policy: Arc<SigningPolicy>,
         (hash_key, pool): (HashKey, Arc<Pool>),
+        tokens: &Arc<Tokens>,
         begin: fn(),
     ) -> Result<Self, String> {
         let name = file_name(apex);
         let folder = state.join("signing");
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make \"{}\": {error}", folder.display()))?;
-        let store = KeyStore::new(state.join("keys"));
+        let store = KeyStore::new(state.join("keys"), tokens).reaching(policy.token.as_ref());
         let lives_file = folder.join(format!("{name}.keys"));
         let zone_file = folder.join(format!("{name}.signed"));
         let text = match std::fs::read_to_string(&lives_file) {
@@ -116,10 +124,17 @@ impl SignedZone {
         };
         let mut serial = None;
         let mut pushes = Pushes::default();
+        let mut made_in_token = Vec::new();
         let mut rest = String::with_capacity(text.len());
         for line in text.lines() {
             match line.split_once(' ') {
                 Some(("serial", number)) => serial = number.parse().ok(),
+                Some(("made-in-token", key)) => {
+                    let numbers = key.split_once(' ');
+                    let numbers =
+                        numbers.and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
+                    made_in_token.extend(numbers);
+                }
                 // What was sent once may be sent again.
                 Some(("pushed", said)) => pushes = Pushes::parse(said).unwrap_or_default(),
                 _ => rest.push_str(line),
@@ -155,6 +170,8 @@ impl SignedZone {
             hash_key,
             pool,
             store,
+            tokens: Arc::clone(tokens),
+            made_in_token,
             lives_file,
             zone_file,
             lives,
@@ -213,6 +230,7 @@ impl SignedZone {
 
     /// Returns the zone as it was served last, to be served until it is signed again.
     pub(super) fn last(&self, now: u64) -> Option<Arc<Zone>> {
+        self.check_is_quick().ok()?;
         let tree = self.signed.as_ref()?;
         let (soa, soa_ttl) = tree.soa()?;
         let dnskey_ttl = self.dnskey_ttl(soa_ttl);
@@ -255,6 +273,9 @@ impl SignedZone {
         if let Some(serial) = self.serial {
             text += &format!("serial {serial}\n");
         }
+        for (algorithm, tag) in &self.made_in_token {
+            text += &format!("made-in-token {algorithm} {tag}\n");
+        }
         if let Some(pushed) = self.pushes.write() {
             text += &format!("pushed {pushed}\n");
         }
@@ -283,6 +304,7 @@ impl SignedZone {
     ///
     /// `source` is the zone as it is written, without signatures.
     pub(super) fn turn(&mut self, source: &Zone, now: u64, ask: AskParent<'_>) -> Result<Turned, String> {
+        self.check_is_quick()?;
         let mut told = Vec::new();
         let mut tree = Tree::new(self.apex.as_name());
         source.for_each_record(|owner, rtype, ttl, rdata| {
@@ -355,6 +377,18 @@ impl SignedZone {
         Ok(Turned { zone, signed, again_at, told, push })
     }
 
+    /// Refuses keys that would have clients wait for a token.
+    fn check_is_quick(&self) -> Result<(), String> {
+        let held = self.keys.iter().find(|key| key.secret.place().is_some());
+        match held.filter(|_| self.policy.denial == Denial::Compact) {
+            Some(key) => Err(format!(
+                "the key {} is in a token, which takes too long to sign while clients wait (denial: compact)",
+                key.tag()
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Moves keys on, makes those that are needed, and removes those that nobody needs any more.
     fn advance(
         &mut self,
@@ -395,7 +429,13 @@ impl SignedZone {
     fn generate(&mut self, role: Role, now: u64) -> Result<u16, String> {
         let size = if role.is_entry_point() { self.policy.ksk_size } else { self.policy.zsk_size };
         loop {
-            let secret = SecretKey::generate(self.policy.algorithm, size).map_err(|why| why.to_string())?;
+            let secret = match &self.policy.token {
+                Some(token) => {
+                    let zone = file_name(self.apex.as_name());
+                    self.tokens.generate(token, &format!("{zone}-{role}"), self.policy.algorithm, size)?
+                }
+                None => SecretKey::generate(self.policy.algorithm, size).map_err(|why| why.to_string())?,
+            };
             let times = Times { created: Some(now), ..Times::default() };
             let key = ZoneKey {
                 owner: self.apex,
@@ -405,10 +445,18 @@ impl SignedZone {
             };
             let tag = key.tag();
             // One with a tag that another has would be hard to tell apart, for validators too.
-            if self.lives.iter().any(|life| life.tag == tag) {
+            let is_taken = self.lives.iter().any(|life| life.tag == tag);
+            let stored = if is_taken { Ok(()) } else { self.store.put(&key).map(drop) };
+            if let Some(place) = key.secret.place().filter(|_| is_taken || stored.is_err()) {
+                self.tokens.destroy(place)?;
+            }
+            stored?;
+            if is_taken {
                 continue;
             }
-            self.store.put(&key)?;
+            if key.secret.place().is_some() {
+                self.made_in_token.push((self.policy.algorithm.0, tag));
+            }
             self.lives.push(Life::new(self.policy.algorithm, tag, role, now));
             self.keys.push(key);
             // The next key may take seconds: whoever ends the server meanwhile must not leave one that nobody knows.
@@ -502,10 +550,25 @@ impl SignedZone {
             let key = self.keys.remove(at);
             self.lives.remove(at);
             has_changed = true;
+            let number = (key.secret.algorithm().0, key.tag());
+            let is_ours = self.made_in_token.contains(&number);
+            self.made_in_token.retain(|made| *made != number);
             self.write_lives()?;
             let stem = key.file_stem();
+            let tag = key.tag();
+            match key.secret.place() {
+                None => {}
+                Some(place) if is_ours => match self.tokens.destroy(place) {
+                    Ok(()) => told.push(format!("the key {tag} is removed from its token")),
+                    // The zone does not need it any more: that is no reason not to sign.
+                    Err(why) => tracing::warn!(zone = %self.apex, why, "the key {tag} stays in its token"),
+                },
+                Some(place) => {
+                    told.push(format!("the key {tag} was not made here and stays in its token: {place}"));
+                }
+            }
             self.store.remove(&stem).map_err(|error| format!("cannot remove {stem}: {error}"))?;
-            told.push(format!("the files of the key {} are removed", key.tag()));
+            told.push(format!("the files of the key {tag} are removed"));
         }
         if has_changed { self.write_lives() } else { Ok(()) }
     }

@@ -26,6 +26,7 @@ fn policy() -> SigningPolicy {
     SigningPolicy {
         name: "test".to_owned(),
         algorithm: Algorithm::ED25519,
+        token: None,
         ksk_size: KeySize::Bits2048,
         zsk_size: KeySize::Bits2048,
         is_single: false,
@@ -68,7 +69,8 @@ fn open(directory: &TempDir, policy: &SigningPolicy) -> SignedZone {
     let apex = apex();
     let key = HashKey::new([1, 2]);
     let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
-    SignedZone::open(directory.path(), apex.as_name(), Arc::new(policy.clone()), memory, || {})
+    let policy = Arc::new(policy.clone());
+    SignedZone::open(directory.path(), apex.as_name(), policy, memory, &Arc::default(), || {})
         .expect("an empty or sound directory")
 }
 
@@ -313,7 +315,7 @@ fn the_word_of_who_took_ds_does_not_count_where_all_servers_of_the_parent_are_as
 #[test]
 fn keys_that_are_there_already_are_taken_over() {
     let directory = TempDir::new().expect("a directory");
-    let store = KeyStore::new(directory.path().join("keys"));
+    let store = KeyStore::new(directory.path().join("keys"), &Arc::default());
     for is_entry_point in [true, false] {
         let key = ZoneKey {
             owner: apex(),
@@ -331,6 +333,28 @@ fn keys_that_are_there_already_are_taken_over() {
 }
 
 #[test]
+fn keys_in_tokens_do_not_sign_while_clients_wait() {
+    let directory = TempDir::new().expect("a directory");
+    let tokens = Arc::default();
+    let place = "pkcs11:token=one;object=a;id=%01?module-path=/nowhere.so";
+    let holder = Tokens::holder(&tokens, Algorithm::ED25519, place, None).expect("a place");
+    let public = SecretKey::generate(Algorithm::ED25519, KeySize::Bits2048).expect("a key").public().to_vec();
+    let held = SecretKey::held(Algorithm::ED25519, &public, holder).expect("a key");
+    let key = ZoneKey { owner: apex(), flags: flags_of(true), secret: held.into(), times: Times::default() };
+    KeyStore::new(directory.path().join("keys"), &tokens).put(&key).expect("written");
+    let ask = |_: SocketAddr, _: Name<'_>| Err("nobody is there".to_owned());
+    let turned = |denial: Denial| {
+        let mut zone = open(&directory, &SigningPolicy { is_single: true, denial, ..policy() });
+        zone.turn(&source(ZONE), BEGIN, &ask).err().expect("it cannot be signed")
+    };
+    let why = turned(Denial::Compact);
+    assert!(why.contains("is in a token, which takes too long to sign while clients wait"), "{why}");
+    // What can be signed with it beforehand needs the token.
+    let why = turned(Denial::Nsec);
+    assert!(why.starts_with("cannot sign: the module cannot be loaded: ") && why.ends_with(place), "{why}");
+}
+
+#[test]
 fn a_key_that_is_missing_is_told_and_not_replaced_in_silence() {
     let directory = TempDir::new().expect("a directory");
     let ask = |_: SocketAddr, _: Name<'_>| Err("nobody is there".to_owned());
@@ -339,7 +363,8 @@ fn a_key_that_is_missing_is_told_and_not_replaced_in_silence() {
     std::fs::remove_dir_all(directory.path().join("keys")).expect("keys are there");
     let key = HashKey::new([1, 2]);
     let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
-    let opened = SignedZone::open(directory.path(), apex().as_name(), Arc::new(policy()), memory, || {});
+    let policy = Arc::new(policy());
+    let opened = SignedZone::open(directory.path(), apex().as_name(), policy, memory, &Arc::default(), || {});
     let why = opened.err().expect("the keys are missing");
     assert!(why.contains("is not in"), "{why}");
 }
