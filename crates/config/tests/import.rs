@@ -272,6 +272,101 @@ fn servers_that_show_certificates_are_known_by_them() {
     check_name_server_refused(NameServer::Nsd, &nsd(""), &[nobody]);
 }
 
+/// Returns Knot's configuration of a zone that is signed with keys of a key store.
+fn knot_with_token(keystore: &str, policy: &str) -> String {
+    format!(
+        "keystore:\n  - id: hsm\n    backend: pkcs11\n    {keystore}\n\
+         policy:\n  - id: mine\n    keystore: {policy}\nzone:\n  - domain: example.org\n    dnssec-signing: on\n    \
+         dnssec-policy: mine\n"
+    )
+}
+
+/// Returns BIND's.
+fn bind_with_token(store: &str, keys: &str) -> String {
+    format!(
+        "key-store \"hsm\" {{ {store} }};\ndnssec-policy \"mine\" {{ keys {{ {keys} }}; }};\n\
+         zone example.org {{ type primary; file org; dnssec-policy mine; }};\n"
+    )
+}
+
+#[test]
+fn tokens_of_other_servers_become_those_of_policies() {
+    let expect = ["token: 'pkcs11:token=knot?module-path=/usr/lib/hsm.so&pin-source=file:/etc/pin'"];
+    let knot = knot_with_token("config: \"pkcs11:token=knot;pin-source=/etc/pin /usr/lib/hsm.so\"", "hsm");
+    check_name_server_says(NameServer::Knot, &knot, &expect);
+    let expect = ["token: 'pkcs11:token=bind9?module-path=/usr/lib/hsm.so&pin-source=file:/etc/pin'"];
+    let store = "pkcs11-uri \"pkcs11:token=bind9?pin-source=file:/etc/pin&module-path=/usr/lib/hsm.so\";";
+    let keys =
+        "ksk key-store hsm lifetime unlimited algorithm 13; zsk key-store hsm lifetime 30d algorithm 13;";
+    check_name_server_says(NameServer::Bind, &bind_with_token(store, keys), &expect);
+}
+
+#[test]
+fn tokens_that_cannot_be_carried_over_are_errors_at_their_lines() {
+    let knot = |keystore: &str, policy: &str, expect: &str| {
+        check_name_server_refused(NameServer::Knot, &knot_with_token(keystore, policy), &[expect]);
+    };
+    knot(
+        "config: \"pkcs11:token=knot /usr/lib/hsm.so\"",
+        "none",
+        "c:7:15: error: there is no keystore \"none\"",
+    );
+    knot(
+        "config: \"pkcs11:token=knot\"",
+        "hsm",
+        "c:4:13: error: the token cannot be carried over: its URI does not say which module speaks with it (?module-path=)",
+    );
+    knot(
+        "config: \"pkcs11:token=knot hsm.so\"",
+        "hsm",
+        "c:4:13: error: the token cannot be carried over: the path of its module does not begin at the root",
+    );
+    knot(
+        "config: \"pkcs11:token=knot /usr/lib/hsm.so\"",
+        "[ hsm, default ]",
+        "c:7:22: error: several key stores cannot be carried over: a policy makes all its keys in one place",
+    );
+    let bind = |store: &str, keys: &str, expect: &str| {
+        check_name_server_refused(NameServer::Bind, &bind_with_token(store, keys), &[expect]);
+    };
+    bind(
+        "pkcs11-uri \"pkcs11:token=bind9;object=a?module-path=/usr/lib/hsm.so\";",
+        "csk key-store hsm lifetime 0 algorithm 13;",
+        "c:1:30: error: the token cannot be carried over: this is the URI of a key, and new ones are made",
+    );
+    bind(
+        "pkcs11-uri \"pkcs11:token=bind9?module-path=/usr/lib/hsm.so\";",
+        "ksk key-store hsm lifetime 0 algorithm 13; zsk lifetime 30d algorithm 13;",
+        "c:2:74: error: keys in several places cannot be carried over: a policy makes all its keys in one",
+    );
+    bind(
+        "directory \"a\";",
+        "csk key-store other lifetime 0 algorithm 13;",
+        "c:2:45: error: there is no key store \"other\"",
+    );
+}
+
+#[test]
+fn no_pin_of_another_server_is_carried_over_or_shown() {
+    let keys = "csk key-store hsm lifetime 0 algorithm 13;";
+    let texts = [
+        (
+            NameServer::Knot,
+            knot_with_token("config: \"pkcs11:token=knot;pin-value=123456 /usr/lib/hsm.so\"", "hsm"),
+        ),
+        (NameServer::Bind, bind_with_token("pkcs11-uri \"pkcs11:token=bind9;pin-value=123456\";", keys)),
+    ];
+    for (server, text) in texts {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("c");
+        std::fs::write(&path, &text).expect("the file can be written");
+        let found = config::import_name_server(server, &path, &System).expect_err("it has a PIN");
+        let said: String = found.iter().map(|found| found.human() + &found.line() + &found.json()).collect();
+        assert!(said.contains("the token cannot be carried over: \"pin-value\""), "{said}");
+        assert!(said.contains("pin-source=file:") && !said.contains("123456"), "{said}");
+    }
+}
+
 #[test]
 fn what_nsd_has_and_we_have_not_is_an_error_at_its_line() {
     let text = "server:

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::super::write::{Map, Noted, Out, document};
 use super::templates::fold;
-use super::{NameServer, Peer};
+use super::{Files, NameServer, Peer};
+use crate::diagnostic::Problem;
+use crate::settings::TokenUri;
 use crate::source::{At, Span};
 use crate::values;
 
@@ -247,6 +249,40 @@ pub(super) fn signing_algorithm(word: &str) -> Option<&'static str> {
         "16" | "ed448" => Some("ed448"),
         _ => None,
     }
+}
+
+/// Returns the URI of a token as our file says it. The path of the module may stand beside it.
+pub(super) fn token(files: &mut Files<'_>, span: Span, uri: &str, module: Option<&str>) -> Option<String> {
+    let mut uri = match TokenUri::parse(uri) {
+        Ok(uri) => uri,
+        Err(misread) => {
+            // What is not repeated may be a PIN.
+            let message = format!("the token cannot be carried over: {}", misread.message);
+            let problem = Problem::error(span, message);
+            files.problems.push(match misread.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
+            return None;
+        }
+    };
+    if let Some(module) = module {
+        uri.module = Some(module.into());
+    }
+    let why = match &uri.module {
+        _ if uri.names_key() => "this is the URI of a key, and new ones are made",
+        None => "its URI does not say which module speaks with it (?module-path=)",
+        Some(module) if !module.is_absolute() => "the path of its module does not begin at the root",
+        Some(_) => {
+            files.warn(
+                span,
+                "new keys are made in this token; \"gannet zone keys import pkcs11:…\" takes over those that are there",
+            );
+            return Some(uri.to_string());
+        }
+    };
+    files.wrong(span, format!("the token cannot be carried over: {why}"));
+    None
 }
 
 /// Returns seconds as our file says them.

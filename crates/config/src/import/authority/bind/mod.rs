@@ -165,7 +165,7 @@ impl<'s> Bind<'_, '_, 's> {
             let name = statement.value();
             let block = statement.block().unwrap_or(&[]);
             match (statement.key(), name) {
-                ("options" | "zone" | "view" | "tls" | "dnssec-policy" | "http", _) => {}
+                ("options" | "zone" | "view" | "tls" | "dnssec-policy" | "key-store" | "http", _) => {}
                 ("acl", Some(name)) => self.acls.push((name.value.clone(), block)),
                 ("primaries" | "masters" | "remote-servers", Some(name)) => {
                     self.lists.push((name.value.clone(), statement));
@@ -196,9 +196,6 @@ impl<'s> Bind<'_, '_, 's> {
                 }
                 ("trust-anchors" | "managed-keys" | "trusted-keys", _) => {
                     self.left_out(statement, "answers of other servers are not validated");
-                }
-                ("key-store", _) => {
-                    self.files.wrong(statement.span, "keys in hardware (PKCS #11) cannot be used");
                 }
                 (other, _) => self.files.wrong(statement.span, format!("\"{other}\" cannot be carried over")),
             }

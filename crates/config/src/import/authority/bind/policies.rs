@@ -1,7 +1,7 @@
 //! BIND's `dnssec-policy`.
 
 use super::super::super::write::{Map, Out};
-use super::super::made::{seconds, signing_algorithm};
+use super::super::made::{self, seconds, signing_algorithm};
 use super::Bind;
 use super::text::Statement;
 use crate::source::At;
@@ -132,6 +132,7 @@ impl Bind<'_, '_, '_> {
 
     fn policy_keys(&mut self, statement: &Statement, map: &mut Map) {
         let mut algorithms: Vec<(String, crate::source::Span)> = Vec::new();
+        let mut stores: Vec<(Option<&At<String>>, crate::source::Span)> = Vec::new();
         for item in statement.block().unwrap_or(&[]) {
             let words = item.words();
             let kind = item.key();
@@ -140,6 +141,7 @@ impl Bind<'_, '_, '_> {
                 self.files.wrong(item.span, format!("\"{kind}\" is no kind of key"));
                 continue;
             }
+            stores.push((item.after("key-store"), item.span));
             if kind == "csk" {
                 map.put("single-type-signing", Out::Flag(true));
             }
@@ -167,11 +169,53 @@ impl Bind<'_, '_, '_> {
                 }
             }
         }
+        let name = |store: Option<&At<String>>| store.map(|store| store.value.clone());
+        if let Some((first, _)) = stores.first() {
+            if let Some((_, span)) = stores.iter().find(|(other, _)| name(*other) != name(*first)) {
+                let message =
+                    "keys in several places cannot be carried over: a policy makes all its keys in one";
+                self.files.wrong(*span, message);
+            } else if let Some(first) = first {
+                map.put_some("token", self.token(first));
+            }
+        }
         let Some((first, _)) = algorithms.first().cloned() else { return };
         if let Some((_, span)) = algorithms.iter().find(|(other, _)| *other != first) {
             self.files.wrong(*span, "keys of several algorithms cannot be carried over: a policy has one");
         }
         map.put("algorithm", first);
+    }
+
+    /// Returns the token of a key store; `None` if its keys are files.
+    fn token(&mut self, name: &At<String>) -> Option<String> {
+        let found = self.top.iter().find(|statement| {
+            statement.key() == "key-store" && statement.value().is_some_and(|at| at.value == name.value)
+        });
+        let Some(block) = found.and_then(Statement::block) else {
+            // The one that there is without being said.
+            if name.value != "key-directory" {
+                self.files.wrong(name.span, format!("there is no key store \"{}\"", name.value));
+            }
+            return None;
+        };
+        let mut uri = None;
+        for statement in block {
+            match (statement.key(), statement.value()) {
+                ("pkcs11-uri", Some(value)) => uri = Some(value),
+                ("directory", Some(_)) => {}
+                (other, _) => {
+                    self.files.wrong(statement.span, format!("\"{other}\" of a key store is not known here"));
+                }
+            }
+        }
+        match uri {
+            Some(uri) => made::token(self.files, uri.span, &uri.value, None),
+            None => {
+                let why = "\"gannet zone keys import\" takes keys over from files";
+                self.files.warn(name.span, format!("\"key-store\" is left out: {why}"));
+                None
+            }
+        }
     }
 
     /// Reads seconds, a time such as `1h30m`, or one as ISO 8601 has it.

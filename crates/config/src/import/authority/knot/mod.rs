@@ -408,17 +408,12 @@ impl<'s> Knot<'_, '_, 's> {
             }
         }
         for entries in self.items("keystore") {
-            let fields = Fields(vec![entries]);
-            match fields.one("backend") {
-                Some(backend) if backend.value == "pkcs11" => {
-                    self.files.wrong(backend.span, "keys in hardware (PKCS #11) cannot be used");
-                }
-                _ => {
-                    if let Some(first) = entries.first() {
-                        let why = "\"gannet zone keys import\" takes keys over from files";
-                        self.files.warn(first.key.span, format!("\"keystore\" is left out: {why}"));
-                    }
-                }
+            // Policies say what is in hardware.
+            let is_token =
+                Fields(vec![entries]).one("backend").is_some_and(|backend| backend.value == "pkcs11");
+            if let Some(first) = entries.first().filter(|_| !is_token) {
+                let why = "\"gannet zone keys import\" takes keys over from files";
+                self.files.warn(first.key.span, format!("\"keystore\" is left out: {why}"));
             }
         }
     }

@@ -43,9 +43,9 @@ const POLICY: Known = Known {
         "cds-digest-type",
         "manual",
         "ds-push",
+        "keystore",
     ],
     left_out: &[
-        ("keystore", "\"gannet zone keys import\" takes keys over from files"),
         ("delete-delay", "keys are removed when they are not needed any more"),
         ("nsec3-salt-lifetime", "there is no salt (RFC 9276)"),
         ("reproducible-signing", "it makes no difference to whoever validates"),
@@ -201,7 +201,53 @@ impl Knot<'_, '_, '_> {
         if let Some(id) = fields.one("ksk-submission") {
             self.submission(id, &mut map);
         }
+        match fields.all("keystore").as_slice() {
+            [] => {}
+            [id] => {
+                let before = self.files.problems.len();
+                map.put_some("token", self.token(id));
+                if !is_first {
+                    // It was said of the first.
+                    self.files.problems.truncate(before);
+                }
+            }
+            [_, other, ..] => self.files.wrong(
+                other.span,
+                "several key stores cannot be carried over: a policy makes all its keys in one place",
+            ),
+        }
         map
+    }
+
+    /// Returns the token of a key store; `None` if its keys are files.
+    fn token(&mut self, id: &crate::source::At<String>) -> Option<String> {
+        const KEYSTORE: Known = Known {
+            used: &["id", "backend", "config"],
+            left_out: &[("key-label", "keys have labels")],
+            refused: &[("ksk-only", "a policy makes all its keys in one place")],
+        };
+        let Some(entries) = self.item("keystore", &id.value) else {
+            // The one that there is without being said.
+            if id.value != "default" {
+                self.files.wrong(id.span, format!("there is no keystore \"{}\"", id.value));
+            }
+            return None;
+        };
+        let fields = Fields(vec![entries]);
+        if fields.one("backend").is_none_or(|backend| backend.value != "pkcs11") {
+            return None;
+        }
+        KEYSTORE.check("a keystore of Knot's", entries, self.files);
+        let Some(config) = fields.one("config") else {
+            self.files.wrong(id.span, format!("the keystore \"{}\" does not say its token", id.value));
+            return None;
+        };
+        // "URI module".
+        let (uri, module) = match config.value.trim().split_once(char::is_whitespace) {
+            Some((uri, module)) => (uri, Some(module.trim())),
+            None => (config.value.trim(), None),
+        };
+        made::token(self.files, config.span, uri, module)
     }
 
     fn submission(&mut self, id: &crate::source::At<String>, map: &mut Map) {
