@@ -304,6 +304,10 @@ fn the_operator_adds_and_loads_zones_that_bring_keys() {
     let (_, _, directory) = server.stop_by("KILL");
     let mut server = Server::start_in(directory, &config);
     judge(&server, "example.org");
+    // It is still known that nobody can sign what changes in it.
+    let again = server.command(&["zone", "load", "example.org", &file]);
+    assert!(!again.status.success());
+    contains(&said(&again), "is not newer");
     shows_no_key(&mut server, &["example.org"], &[&keys]);
     let kept = std::fs::read_dir(server.directory()).expect("a directory");
     let kept = kept.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
@@ -312,6 +316,54 @@ fn the_operator_adds_and_loads_zones_that_bring_keys() {
             let octets = std::fs::read(file.path()).unwrap_or_default();
             lacks(&String::from_utf8_lossy(&octets), "PRIVATE KEY");
         }
+    }
+}
+
+/// Returns key sets that end in so many days.
+fn ending_in(keys: &str, days: u32) -> String {
+    let days = format!("+{days} days");
+    let date =
+        Command::new("date").args(["-u", "-d", &days, "+%Y-%m-%dT%H:%M:%SZ"]).output().expect("date runs");
+    let until = String::from_utf8_lossy(&date.stdout).trim().to_owned();
+    let (start, rest) = keys.split_once("\"until\": \"").expect("a time");
+    let (_, end) = rest.split_once('"').expect("its end");
+    format!("{start}\"until\": \"{until}\"{end}")
+}
+
+#[test]
+fn signatures_that_end_soon_are_told_of_once() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let at = directory.path().to_owned();
+    for (name, days) in
+        [("soon.example", 3), ("later.example", 30), ("inside.example", 3), ("given.example", 3)]
+    {
+        let keys = ending_in(&key_sets(&at, name, "13"), days);
+        std::fs::write(at.join(format!("{name}.json")), format!("[{}]", zone(name, 7, &keys)))
+            .expect("writable");
+    }
+    let config = settings(
+        "zones: [{name: soon.example, file: soon.example.json}, {name: later.example, file: later.example.json}, \
+         {name: inside.example, file: inside.example.json, set: inside}]",
+    );
+    let config = config.replace("main: [", "main: [{if: client in 198.51.100.0/24, do: zones(inside)}, ");
+    let mut server = Server::start_in(directory, &config);
+    let is_end = |line: &&String| line.contains("signatures of its own keys end at ");
+    eventually("the first two", || server.log().iter().filter(is_end).count() == 2);
+    let file = at.join("given.example.json").display().to_string();
+    assert!(server.command(&["zone", "add", "given.example"]).status.success());
+    assert!(server.command(&["zone", "load", "given.example", &file]).status.success());
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the third", || server.log().iter().filter(is_end).count() == 3);
+    // What was kept without its keys is told of after a restart, too.
+    let (_, _, directory) = server.stop_by("KILL");
+    let mut server = Server::start_in(directory, &config);
+    eventually("the same", || server.log().iter().filter(is_end).count() == 3);
+    for name in ["soon.example", "inside.example", "given.example"] {
+        assert_eq!(
+            server.log().iter().filter(is_end).filter(|line| line.contains(name)).count(),
+            1,
+            "{name}"
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use wire::Name;
 use zone::Difference;
 
 use crate::kept::lock;
-use crate::{Order, Shared, refresh, tell, unix_seconds};
+use crate::{Order, Shared, ends, refresh, tell, unix_seconds};
 
 /// The keeper as workers see it.
 pub(crate) struct Desk(pub(crate) Arc<Shared>);
@@ -53,7 +53,13 @@ impl authority::Keeper for Desk {
 
 /// The keeper's thread: starts what is ordered.
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
-    while let Some(order) = ordered.recv().await {
+    let mut looks = tokio::time::interval(ends::LOOK_EVERY);
+    loop {
+        let order = tokio::select! {
+            order = ordered.recv() => order,
+            _ = looks.tick() => Some(Order::LookAtSignatures),
+        };
+        let Some(order) = order else { return };
         match order {
             Order::Follow(kept) => {
                 tokio::spawn(refresh::follow(Arc::clone(shared), kept));
@@ -64,6 +70,10 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
             Order::Update(update) => {
                 let shared = Arc::clone(shared);
                 drop(tokio::task::spawn_blocking(move || carry_out(&shared, *update)));
+            }
+            Order::LookAtSignatures => {
+                let shared = Arc::clone(shared);
+                drop(tokio::task::spawn_blocking(move || shared.look_at_signatures()));
             }
         }
     }

@@ -35,6 +35,10 @@ const HEARD: u8 = 3;
 /// An entry with the number of the base that the log belongs to, and how many steps after it are history.
 const BASE: u8 = 4;
 
+/// An entry with a version that was signed with keys it brought, which are not kept. The steps that follow lead to others like
+/// it.
+const WHOLE_WITH_KEYS: u8 = 5;
+
 /// Where a version came from, as far as files go: a number that stands for the file's contents. 0: from no file.
 pub type Source = u64;
 
@@ -71,6 +75,8 @@ pub struct Journal {
     log: String,
     /// The number of the base; 0: there is none. Random, so that no log of an earlier life belongs to it.
     number: u64,
+    /// Whether the base was signed with keys that it brought.
+    has_own_keys: bool,
 }
 
 /// Returns what a zone's files are called: its name in lower case, with `%` and two digits for what file names should not
@@ -213,7 +219,8 @@ impl Journal {
     /// Names the files of a zone.
     pub fn new(disk: Arc<dyn Disk>, apex: Name<'_>) -> Self {
         let name = file_name(apex);
-        Self { disk, apex: apex.to_buf(), base: format!("{name}base"), log: format!("{name}log"), number: 0 }
+        let (base, log) = (format!("{name}base"), format!("{name}log"));
+        Self { disk, apex: apex.to_buf(), base, log, number: 0, has_own_keys: false }
     }
 
     /// Reads what there is. What is broken is reported and does not count; the zone is what it was before.
@@ -256,6 +263,10 @@ impl Journal {
             }
             is_first = false;
         }
+        if self.has_own_keys {
+            // Nobody else has it yet.
+            found.zone = found.zone.and_then(Arc::into_inner).map(|zone| Arc::new(zone.with_own_keys()));
+        }
         let serial = found.zone.as_ref().map(|zone| zone.facts().serial);
         if found.history.last().is_some_and(|last| Some(last.new_serial()) != serial) {
             // It leads elsewhere: secondaries get the whole zone.
@@ -278,7 +289,7 @@ impl Journal {
 
     fn read_base(&mut self, octets: &[u8], key: HashKey, found: &mut Found) -> Option<()> {
         let (kind, said, _) = split(octets)?;
-        if kind != WHOLE {
+        if !matches!(kind, WHOLE | WHOLE_WITH_KEYS) {
             return None;
         }
         let mut reader = Reader(said);
@@ -287,6 +298,7 @@ impl Journal {
         let rows = Rows::parse(reader.octets()?)?;
         let zone = difference::build(self.apex.as_name(), key, (soa.0, &soa.1), &rows).ok()?;
         self.number = number;
+        self.has_own_keys = kind == WHOLE_WITH_KEYS;
         *found = Found { zone: Some(Arc::new(zone)), heard, source, ..Found::default() };
         Some(())
     }
@@ -306,6 +318,11 @@ impl Journal {
                 found.history.clear();
             }
         }
+    }
+
+    /// Returns whether steps to such a version may follow what there is: keys that a zone brings are a matter of its base.
+    pub(crate) fn takes_steps_to(&self, zone: &Zone) -> bool {
+        self.has_own_keys == zone.facts().has_own_keys
     }
 
     /// Writes steps; they are there for good when this returns.
@@ -335,8 +352,9 @@ impl Journal {
         zone.for_each_row(|row| rows.push(row));
         let (ttl, data) = zone.soa();
         let number = random()?;
+        let has_own_keys = zone.facts().has_own_keys;
         let base = entry(
-            WHOLE,
+            if has_own_keys { WHOLE_WITH_KEYS } else { WHOLE },
             &[
                 &number.to_be_bytes(),
                 &source.to_be_bytes(),
@@ -347,7 +365,7 @@ impl Journal {
         );
         // First the base: the steps in the log are in it already.
         replace(&*self.disk, &self.base, &base)?;
-        self.number = number;
+        (self.number, self.has_own_keys) = (number, has_own_keys);
         self.begin_log(history)
     }
 

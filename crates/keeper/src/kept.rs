@@ -409,7 +409,8 @@ impl Kept {
         plan: &ZonePlan,
         source: Source,
     ) -> std::io::Result<()> {
-        if current.has_base && !steps.is_empty() && current.log_octets <= plan.journal_octets_max {
+        let follows = current.has_base && current.journal.takes_steps_to(zone);
+        if follows && !steps.is_empty() && current.log_octets <= plan.journal_octets_max {
             // What was written by halves must not have anything behind it: then all is written anew.
             let appended = current.journal.append(steps, source).inspect_err(|_| current.has_base = false);
             current.log_octets += appended?;

@@ -8,6 +8,7 @@ mod added;
 mod catalog;
 mod desk;
 pub mod disk;
+mod ends;
 mod history;
 pub mod journal;
 mod kept;
@@ -61,6 +62,8 @@ enum Order {
     Tell(Arc<Kept>),
     /// Carry out an update.
     Update(Box<Update>),
+    /// Look whether signatures end soon.
+    LookAtSignatures,
 }
 
 /// Every zone, by its name in lower case.
@@ -85,6 +88,8 @@ pub(crate) struct Shared {
     pub(crate) incoming: Arc<Semaphore>,
     /// What there is to tell each secondary.
     lanes: tell::Lanes,
+    /// What was told of signatures that end.
+    told_ends: Mutex<ends::Told>,
 }
 
 /// What the configuration says of all zones.
@@ -96,6 +101,8 @@ struct Common {
     plans: Arc<[ZonePlan]>,
     /// The zones as the configuration has them.
     base: Option<Arc<Zones>>,
+    /// Those of sets, that policies name.
+    sets: Vec<Arc<Zones>>,
 }
 
 /// What became of a zone that was to be added or removed: perhaps with something to be told of it; else why not.
@@ -162,6 +169,7 @@ impl Keeper {
             incoming_max: INCOMING_MAX,
             plans: Arc::from([]),
             base: None,
+            sets: Vec::new(),
         };
         let shared = Arc::new(Shared {
             cell: parts.cell,
@@ -177,6 +185,7 @@ impl Keeper {
             updates: Arc::new(Semaphore::new(UPDATES_MAX)),
             incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
             lanes: tell::Lanes::default(),
+            told_ends: Mutex::default(),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let for_thread = Arc::clone(&shared);

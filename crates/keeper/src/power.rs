@@ -330,6 +330,24 @@ fn the_log_of_an_earlier_life_does_not_count() {
 }
 
 #[test]
+fn a_version_that_brought_its_keys_is_known_for_that_after_a_start() {
+    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
+    let found = || Journal::new(Arc::clone(&disk), apex().as_name()).open(KEY).expect("a disk");
+    let says = |found: crate::journal::Found| {
+        found.zone.map(|zone| (zone.facts().serial, zone.facts().has_own_keys))
+    };
+    let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
+    let with_keys = |serial| version(serial).with_own_keys();
+    journal.rewrite(&with_keys(1), &[], (7, 0)).expect("a disk");
+    assert_eq!(says(found()), Some((1, true)));
+    assert!(journal.takes_steps_to(&with_keys(2)) && !journal.takes_steps_to(&version(2)));
+    journal.append(&[step(1)], 0).expect("a disk");
+    assert_eq!(says(found()), Some((2, true)));
+    journal.rewrite(&version(3), &[], (7, 0)).expect("a disk");
+    assert_eq!(says(found()), Some((3, false)));
+}
+
+#[test]
 fn files_are_named_after_their_zones() {
     let called = |text: &str| file_name(name(text).as_name());
     assert_eq!(called("Example.ORG"), "example.org.");

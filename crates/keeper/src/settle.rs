@@ -11,7 +11,7 @@ use zone::{Change, Zones};
 
 use crate::added::Added;
 use crate::kept::{Kept, Origin, Taken, lock};
-use crate::{ByName, Shared, catalog, folded, unix_seconds};
+use crate::{ByName, Order, Shared, catalog, folded, unix_seconds};
 
 impl Shared {
     pub(crate) fn adopt(self: &Arc<Self>, plans: &ZonePlans) {
@@ -22,6 +22,7 @@ impl Shared {
             common.keys = plans.keys.clone();
             common.plans = Arc::clone(&plans.plans);
             common.base = plans.signed.clone();
+            common.sets = plans.sets.values().map(Arc::clone).collect();
             if let Some(limits) = plans.transfers {
                 common.places =
                     Arc::new(Places::new(limits.outgoing_max.into(), limits.outgoing_client_max.into()));
@@ -36,6 +37,8 @@ impl Shared {
             }
         }
         self.settle(&mut added);
+        // Nobody hears it any more when the server ends.
+        let _ = self.orders.send(Order::LookAtSignatures);
     }
 
     /// Brings the set of zones to what the configuration, catalogs and the operator say.

@@ -6,9 +6,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use wire::{Name, NameBuf, Rtype};
+use wire::{HashKey, Name, NameBuf, Rtype};
 
-use crate::block::{Block, Layout, Marks, Rrset, UNIT};
+use crate::block::{Block, Layout, Marks, Records, Rrset, UNIT};
 use crate::canonical::{Key, word};
 use crate::nsec3::{Hash, Parameters};
 use crate::online::Online;
@@ -191,6 +191,21 @@ impl Zone {
     pub fn with_own_keys(self) -> Self {
         let facts = Facts { has_own_keys: true, ..self.facts };
         Self { facts, ..self }
+    }
+}
+
+// Once per version, and now and then.
+impl Zone {
+    /// Returns until when signatures of the SOA and of the DNSKEYs are good, in seconds since 1970; `None` if it is not signed.
+    /// `key` is what its names are hashed with.
+    pub fn signed_until(&self, key: &HashKey) -> Option<u32> {
+        let apex = self.find(self.apex(), key.hash_name(self.apex()))?;
+        // RFC 4034 §3.1: the expiration is at the ninth octet.
+        let end = |rdata: &[u8]| rdata.get(8..)?.first_chunk().copied().map(u32::from_be_bytes);
+        let last =
+            |rtype| Records(apex.rrset(rtype)?.signatures).filter_map(|record| end(record.rdata)).max();
+        // Of several keys, one that can be followed is enough.
+        [Rtype::SOA, Rtype::DNSKEY].into_iter().filter_map(last).min()
     }
 }
 
