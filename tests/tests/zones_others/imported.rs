@@ -130,10 +130,14 @@ fn what_bind_serves_is_imported_and_answered_alike() {
     }
     let more = format!(
         "{BIND_KEY}\nacl given {{ !192.0.2.1; key {KEY}; }};\n\
-         zone \"example.org\" {{ type primary; file \"example.org\"; allow-transfer {{ given; }}; }};\n"
+         zone \"example.org\" {{ type primary; file \"example.org\"; allow-transfer {{ given; }}; }};\n\
+         zone \"example.com\" {{ type primary; file \"db.com\"; allow-transfer {{ given; }}; }};\n\
+         zone \"example.info\" {{ type primary; file \"example.info\"; allow-transfer {{ given; }}; }};\n"
     );
-    let other =
-        Other::bind("minimal-responses yes; check-names primary ignore;", &more, &[("example.org", ZONE)]);
+    let files = [("example.org", ZONE), ("db.com", ZONE), ("example.info", ZONE)];
+    let other = Other::bind("minimal-responses yes; check-names primary ignore;", &more, &files);
     let server = import("bind", &other);
-    check_the_same(&other, &server, "example.org");
+    for zone in ["example.org", "example.com", "example.info"] {
+        check_the_same(&other, &server, zone);
+    }
 }

@@ -1,4 +1,5 @@
-//! Zones of one template of the other program become zones of one template here, as far as they say the same.
+//! Zones of one template of the other program become zones of one template here, as far as they say the same but for their names
+//! and files. In a program that has no templates, all zones of a kind are of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,9 +40,11 @@ pub(super) fn fold(zones: Vec<ZoneMade>) -> (Map, Vec<Noted>) {
             templates.put(name.clone(), general(&zone).into_map());
             name
         });
+        let own_file = zone.file.as_ref().filter(|file| file_for_any(file, &zone.name).is_none()).cloned();
         let mut item = Map::default();
         item.put("name", zone.name);
         item.put("like", name.as_str());
+        item.put_some("file", own_file);
         items.push(Noted { notes: zone.notes, value: item.into() });
     }
     (templates, items)
@@ -49,12 +52,13 @@ pub(super) fn fold(zones: Vec<ZoneMade>) -> (Map, Vec<Noted>) {
 
 fn alike(zone: &ZoneMade) -> Option<Alike> {
     let template = zone.template.clone()?;
-    Some((template, format!("{:?}", general(zone).into_map())))
+    let general = general(zone).into_map();
+    (!general.is_empty()).then(|| (template, format!("{general:?}")))
 }
 
-/// Returns what a zone says without its name, which its file is called after if it is.
+/// Returns what a zone says without its name and its file, unless that is called after it.
 fn general(zone: &ZoneMade) -> ZoneMade {
-    let file = zone.file.as_ref().map(|file| file_for_any(file, &zone.name).unwrap_or_else(|| file.clone()));
+    let file = zone.file.as_ref().and_then(|file| file_for_any(file, &zone.name));
     ZoneMade { file, name: String::new(), notes: Vec::new(), template: None, ..zone.clone() }
 }
 
@@ -146,9 +150,33 @@ mod tests {
             // Without a template there, each is for itself.
             zone("f.example", None, "/z/f.example.zone"),
             zone("g.example", None, "/z/g.example.zone"),
+            // There is nothing that these have in common.
+            zone("h.example", Some("t"), "/x/one"),
+            zone("i.example", Some("t"), "/x/two"),
         ]);
         assert_eq!(templates.matches("file").count(), 2, "{templates}");
         assert!(templates.contains("\"t\"") && templates.contains("\"t-2\""), "{templates}");
-        assert_eq!((zones.matches("like").count(), zones.matches("file").count()), (4, 3), "{zones}");
+        assert_eq!((zones.matches("like").count(), zones.matches("file").count()), (4, 5), "{zones}");
+    }
+
+    #[test]
+    fn a_file_that_is_called_otherwise_is_said_by_its_zone() {
+        let signed = |name: &str, file: &str| ZoneMade {
+            sign: Some("default".to_owned()),
+            ..zone(name, Some("primary"), file)
+        };
+        let (templates, zones) = folded(vec![
+            signed("a.example", "/z/a.zone"),
+            signed("b.example", "/z/b.zone"),
+            signed("c.example", "/z/common"),
+            signed("d.example", "/z/common"),
+        ]);
+        assert_eq!(
+            (templates.matches("sign").count(), templates.matches("file").count()),
+            (1, 0),
+            "{templates}"
+        );
+        assert_eq!((zones.matches("like").count(), zones.matches("file").count()), (4, 4), "{zones}");
+        assert_eq!(zones.matches("sign").count(), 0, "{zones}");
     }
 }

@@ -517,8 +517,13 @@ impl<'s> Bind<'_, '_, 's> {
             }
         }
         let is_secondary = matches!(kind.value.as_str(), "secondary" | "slave");
-        let mut made =
-            ZoneMade { name: zone_name(&name.value), set: set.map(str::to_owned), ..ZoneMade::default() };
+        let mut made = ZoneMade {
+            name: zone_name(&name.value),
+            // There are no templates there; of a kind, many zones are alike.
+            template: Some(if is_secondary { "secondary" } else { "primary" }.to_owned()),
+            set: set.map(str::to_owned),
+            ..ZoneMade::default()
+        };
         if is_secondary {
             match find(&mine, "primaries").or_else(|| find(&mine, "masters")) {
                 Some(list) => made.primaries = made::texts(&self.peers(list)),
