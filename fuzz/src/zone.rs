@@ -78,6 +78,7 @@ pub(crate) fn zone_file(bytes: &[u8]) {
     let again = again.expect("what is printed can be read");
     assert_eq!(printed(&again).0, text);
     assert_eq!(again.facts(), zone.facts());
+    let has_aliases = zone.facts().aliases > 0;
     let zones = Zones::new(KEY, vec![Arc::new(zone)]);
     let mut buffer = vec![0; 65_535];
     for (qname, rtype) in asked {
@@ -92,7 +93,9 @@ pub(crate) fn zone_file(bytes: &[u8]) {
             let len = writer.finish();
             let message = Message::parse(&buffer[..len]).expect("a message");
             let expect = [Rcode::NOERROR, Rcode::NXDOMAIN, Rcode::YXDOMAIN];
-            assert!(expect.contains(&answered.rcode), "{} {qname} {qtype}", answered.rcode);
+            // Nobody knows the addresses of what an ALIAS leads to here.
+            let is_unknown = answered.rcode == Rcode::SERVFAIL && has_aliases;
+            assert!(is_unknown || expect.contains(&answered.rcode), "{} {qname} {qtype}", answered.rcode);
             for record in message.records() {
                 let range = record.rdata_at..record.end();
                 assert_eq!(wire::rdata::check(record.rtype, &buffer[..len], range), Ok(()));

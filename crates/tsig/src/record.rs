@@ -150,15 +150,18 @@ pub(crate) fn append(message: &mut Vec<u8>, parts: &Parts<'_>) {
 /// Makes a reply without data to a message that cannot be believed: its header and question, and a response code.
 pub(crate) fn bare_reply(request: &[u8], rcode: Rcode) -> Vec<u8> {
     use wire::Flags;
-    let Ok(parsed) = Message::parse(request) else { return Vec::new() };
-    let flags = Flags::QR.with_opcode(parsed.header.flags.opcode()).with(parsed.header.flags.only(Flags::RD));
+    let Some(asked) = Header::parse(request) else { return Vec::new() };
+    // Names may lead into the signature that was taken off; then there is no question that could be repeated.
+    let question =
+        Message::parse(request).ok().and_then(|parsed| request.get(Header::LEN..parsed.records_at()));
+    let flags = Flags::QR.with_opcode(asked.flags.opcode()).with(asked.flags.only(Flags::RD));
     let header = Header {
-        id: parsed.header.id,
+        id: asked.id,
         flags: flags.with_rcode(rcode),
-        questions: parsed.header.questions,
+        questions: question.map_or(0, |_| asked.questions),
         ..Header::default()
     };
     let mut reply = header.to_bytes().to_vec();
-    reply.extend_from_slice(request.get(Header::LEN..parsed.records_at()).unwrap_or(&[]));
+    reply.extend_from_slice(question.unwrap_or(&[]));
     reply
 }

@@ -183,3 +183,25 @@ fn a_record_that_is_not_the_last_is_no_signature() {
     assert!(split(&query()).expect("a message").is_none());
     assert!(split(b"short").is_err());
 }
+
+#[test]
+fn a_name_that_leads_into_the_signature_is_refused_without_the_question() {
+    let key = key(Algorithm::Sha256, b"a secret", None);
+    let other = self::key(Algorithm::Sha256, b"another secret", None);
+    let mut request = vec![0x12, 0x67, 1, 0, 0, 1, 0, 0, 0, 0, 0, 2];
+    request.extend_from_slice(&[0, 0, 6, 0, 1]);
+    // A label in the data of this record goes on through the next one and ends with the key's name.
+    request.extend_from_slice(&[0, 0, 16, 0, 1, 0, 0, 0, 0, 0, 1]);
+    let label_at = request.len();
+    request.push(28);
+    request.extend_from_slice(&[0xc0, label_at as u8, 0, 16, 0, 1, 0, 0, 0, 0, 0, 0]);
+    sign_request(&key, &mut request, NOW);
+    let Err((error, reply)) = heard(&request, &other, NOW) else { panic!("it is believed") };
+    assert_eq!(error, TsigError::BADSIG);
+    let reply = Message::parse(&reply).expect("a message");
+    let Header { id, flags, questions, additionals, .. } = reply.header;
+    assert_eq!((id, flags.rcode(), questions, additionals), (0x1267, Rcode::NOTAUTH, 0, 1));
+    assert!(
+        Message::parse(split(&request).expect("a message").expect("signed").message().as_slice()).is_err()
+    );
+}
