@@ -1,12 +1,12 @@
 //! What `gannet zone sign` makes is right for other programs, what they make is right for us, and what is served validates.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use testkit::{Script, Server, Stub, eventually, forwarding};
+use testkit::{Script, Server, Stub, eventually, forwarding, free_address, said, write_anchor};
 
 const ZONE: &str = "$TTL 3600\n\
     @ SOA ns.example.org. admin 7 7200 600 86400 300\n\
@@ -20,10 +20,6 @@ const ZONE: &str = "$TTL 3600\n\
     only.open.between NS ns.example.net.\n\
     alias CNAME www\nwww HTTPS 1 . alpn=h2\nwww A 192.0.2.5\n\
     under DNAME example.net.\n";
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 fn directory() -> TempDir {
     let directory = TempDir::new().expect("a temporary directory");
@@ -268,16 +264,6 @@ fn serving(directory: TempDir, file: &str) -> Server {
     Server::start_in(directory, &config)
 }
 
-/// Asks with BIND's validator, which trusts the zone's own key.
-fn delv(server: &Server, name: &str, rtype: &str) -> String {
-    let address = server.address();
-    let (at, port) = (format!("@{}", address.ip()), address.port().to_string());
-    let arguments = [&at, "-p", &port, "-a", "anchor", "+root=example.org", name, rtype];
-    let output =
-        Command::new("delv").args(arguments).current_dir(server.directory()).output().expect("delv runs");
-    said(&output)
-}
-
 /// What delv says of names in the zone.
 const JUDGED: [(&str, &str, &str); 11] = [
     ("www.example.org", "A", "; fully validated"),
@@ -296,24 +282,12 @@ const JUDGED: [(&str, &str, &str); 11] = [
 #[track_caller]
 fn judge(server: &Server, opts_out: bool, what: &str) {
     for (name, rtype, expect) in JUDGED {
-        let said = delv(server, name, rtype);
+        let said = server.delv("example.org", name, rtype);
         // Where insecure delegations may be left out, it is not proven that the name itself does not exist, which an
         // answer by a wildcard needs (RFC 5155 §9.2).
         let expect = if opts_out && rtype == "TXT" { "; unsigned answer" } else { expect };
         assert!(said.contains(expect), "{what}: {name} {rtype}: {said}");
     }
-}
-
-/// Writes the trust anchors of delv.
-fn write_anchor(directory: &Path, ds_of_keys: &str) {
-    let mut text = String::from("trust-anchors {\n");
-    for line in ds_of_keys.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "IN", "DS", tag, algorithm, digest, ref hash @ ..] = words[..] else { continue };
-        let _ = writeln!(text, "  example.org. static-ds {tag} {algorithm} {digest} \"{}\";", hash.concat());
-    }
-    text.push_str("};\n");
-    std::fs::write(directory.join("anchor"), text).expect("writable");
 }
 
 #[test]
@@ -326,7 +300,11 @@ fn what_we_sign_and_serve_validates() {
             path,
             &[&["zone", "sign", "example.org.zone", "--keys", "keys", "-o", "signed"][..], denial].concat(),
         );
-        write_anchor(path, &gannet(path, &["zone", "keys", "ds", "example.org", "--keys", "keys"]));
+        write_anchor(
+            path,
+            "example.org",
+            &gannet(path, &["zone", "keys", "ds", "example.org", "--keys", "keys"]),
+        );
         judge(&serving(files, "signed"), denial.contains(&"--opt-out"), &format!("{denial:?}"));
     }
 }
@@ -363,7 +341,11 @@ fn what_others_sign_and_we_serve_validates() {
                 }
             };
             other(path, signer, &arguments);
-            write_anchor(path, &gannet(path, &["zone", "keys", "ds", "example.org", "--keys", "."]));
+            write_anchor(
+                path,
+                "example.org",
+                &gannet(path, &["zone", "keys", "ds", "example.org", "--keys", "."]),
+            );
             judge(&serving(files, "signed"), opts_out, &format!("{signer}, opt-out {opts_out}"));
         }
     }
@@ -384,8 +366,7 @@ impl Drop for Validator {
 
 fn unbound(server: &Server, ds: &str) -> Validator {
     let directory = server.directory();
-    let reserved = UdpSocket::bind("127.0.0.1:0").expect("a free loopback port");
-    let address = reserved.local_addr().expect("a bound socket");
+    let address = free_address();
     let anchors: String = ds.lines().fold(String::new(), |mut text, line| {
         let _ = writeln!(text, "  trust-anchor: \"{line}\"");
         text
@@ -401,7 +382,6 @@ fn unbound(server: &Server, ds: &str) -> Validator {
         server.address().port()
     );
     std::fs::write(directory.join("unbound.conf"), config).expect("writable");
-    drop(reserved);
     let child = Command::new("unbound")
         .args(["-d", "-c", "unbound.conf"])
         .current_dir(directory)

@@ -1,13 +1,14 @@
 //! Keys in PKCS#11 tokens: made there, signed with, replaced and removed. The token is SoftHSM's.
 
-use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use testkit::{Server, contains, eventually, eventually_within, is_installed, lacks};
+use testkit::{
+    Server, contains, ds_of_keys, eventually, eventually_within, is_installed, lacks, said, write_anchor,
+};
 
 const PIN: &str = "s3cret-p1n";
 /// Enough names for several threads to sign some of them.
@@ -23,10 +24,6 @@ const MODULES: [&str; 5] = [
 ];
 /// How long a key may take to leave: each of its states waits for a TTL of a second, and for the clock.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// A token in a directory of its own, and the environment in which the module finds it.
 struct Token {
@@ -306,28 +303,9 @@ fn tags(server: &Server, role: &str) -> Vec<String> {
 /// Asks with BIND's validator, which trusts the keys that are served.
 fn validates(server: &Server, name: &str, rtype: &str) -> bool {
     let keys = server.dig(&["+noall", "+answer", "example.org", "DNSKEY"]);
-    std::fs::write(server.directory().join("dnskey"), keys).expect("writable");
-    let output = Command::new("dnssec-dsfromkey")
-        .args(["-2", "-f", "dnskey", "example.org"])
-        .current_dir(server.directory())
-        .output()
-        .expect("dnssec-dsfromkey runs");
-    let mut text = String::from("trust-anchors {\n");
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "IN", "DS", tag, algorithm, digest, ref hash @ ..] = words[..] else { continue };
-        let _ = writeln!(text, "  example.org. static-ds {tag} {algorithm} {digest} \"{}\";", hash.concat());
-    }
-    text.push_str("};\n");
-    std::fs::write(server.directory().join("anchor"), text).expect("writable");
-    let address = server.address();
-    let (at, port) = (format!("@{}", address.ip()), address.port().to_string());
-    let output = Command::new("delv")
-        .args([&at, "-p", &port, "-a", "anchor", "+root=example.org", name, rtype])
-        .current_dir(server.directory())
-        .output()
-        .expect("delv runs");
-    said(&output).contains("fully validated")
+    let Ok(ds) = ds_of_keys(server.directory(), "example.org", &keys) else { return false };
+    write_anchor(server.directory(), "example.org", &ds);
+    server.delv("example.org", name, rtype).contains("fully validated")
 }
 
 #[track_caller]

@@ -155,29 +155,14 @@ fn addresses_are_signed_where_answers_are() {
     let proof = server.dig(&["+dnssec", "own.example.org", "TXT"]);
     testkit::contains(&proof, "\\000.own.example.org. A RRSIG NSEC TYPE65401");
     let keys = server.dig(&["+noall", "+answer", "example.org", "DNSKEY"]);
-    std::fs::write(server.directory().join("dnskey"), keys).expect("writable");
-    let run = |program: &str, arguments: &[&str]| {
-        let output =
-            std::process::Command::new(program).args(arguments).current_dir(server.directory()).output();
-        let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-    };
-    let ds = run("dnssec-dsfromkey", &["-2", "-f", "dnskey", "example.org"]);
-    let words: Vec<&str> = ds.split_whitespace().collect();
-    let [_, "IN", "DS", tag, algorithm, digest, ref hash @ ..] = words[..] else { panic!("{ds}") };
-    let anchor = format!(
-        "trust-anchors {{\n  example.org. static-ds {tag} {algorithm} {digest} \"{}\";\n}};\n",
-        hash.concat()
-    );
-    std::fs::write(server.directory().join("anchor"), anchor).expect("writable");
-    let (at, port) = (format!("@{}", server.address().ip()), server.address().port().to_string());
+    let ds = testkit::ds_of_keys(server.directory(), "example.org", &keys).expect("DS records");
+    testkit::write_anchor(server.directory(), "example.org", &ds);
     for (name, rtype, expect) in [
         ("example.org", "A", "; fully validated"),
         ("example.org", "AAAA", "; negative response, fully validated"),
         ("a.wild.example.org", "A", "; fully validated"),
         ("own.example.org", "AAAA", "; negative response, fully validated"),
     ] {
-        let said = run("delv", &[&at, "-p", &port, "-a", "anchor", "+root=example.org", name, rtype]);
-        testkit::contains(&said, expect);
+        testkit::contains(&server.delv("example.org", name, rtype), expect);
     }
 }

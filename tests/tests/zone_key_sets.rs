@@ -1,17 +1,12 @@
 //! Zones in JSON that bring the keys they are signed with, as erldns has them: what is served validates, and no key is shown.
 
-use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use tempfile::TempDir;
-use testkit::{Server, contains, eventually, lacks};
+use testkit::{Server, contains, ds_of_keys, eventually, lacks, said, write_anchor};
 
 const SECRET: &str = "-----BEGIN PRIVATE KEY-----";
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 #[track_caller]
 fn gannet(directory: &Path, arguments: &[&str]) -> String {
@@ -63,26 +58,9 @@ fn settings(more: &str) -> String {
 fn delv(server: &Server, zone: &str, name: &str, rtype: &str) -> String {
     let keys = server.dig(&["+noall", "+answer", zone, "DNSKEY"]);
     let ksks: Vec<&str> = keys.lines().filter(|line| line.contains("DNSKEY\t257 ")).collect();
-    std::fs::write(server.directory().join("dnskey"), ksks.join("\n") + "\n").expect("writable");
-    let output = Command::new("dnssec-dsfromkey")
-        .args(["-2", "-f", "dnskey", zone])
-        .current_dir(server.directory())
-        .output()
-        .expect("dnssec-dsfromkey runs");
-    assert!(output.status.success(), "{}", said(&output));
-    let mut text = String::from("trust-anchors {\n");
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "IN", "DS", tag, algorithm, digest, ref hash @ ..] = words[..] else { continue };
-        let _ = writeln!(text, "  {zone}. static-ds {tag} {algorithm} {digest} \"{}\";", hash.concat());
-    }
-    text.push_str("};\n");
-    std::fs::write(server.directory().join("anchor"), text).expect("writable");
-    let address = server.address();
-    let (at, port) = (format!("@{}", address.ip()), address.port().to_string());
-    let root = format!("+root={zone}");
-    let arguments = [&at, "-p", &port, "-a", "anchor", &root, name, rtype];
-    said(&Command::new("delv").args(arguments).current_dir(server.directory()).output().expect("delv runs"))
+    let ds = ds_of_keys(server.directory(), zone, &ksks.join("\n")).expect("DS records");
+    write_anchor(server.directory(), zone, &ds);
+    server.delv(zone, name, rtype)
 }
 
 const POSITIVE: &str = "; fully validated";

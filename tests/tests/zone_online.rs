@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use testkit::{Ask, Heard, Server, UdpClient, eventually};
+use testkit::{Ask, Heard, Server, UdpClient, ds_of_keys, eventually, said, write_anchor};
 use wire::{EdeCode, Rcode, Rtype};
 
 const ZONE: &str = "$TTL 3600\n@ SOA ns admin 7 7200 600 86400 60\n@ NS ns\n@ MX 10 mail\nns A 192.0.2.1\nmail A 192.0.2.2\n\
@@ -13,10 +13,6 @@ const ZONE: &str = "$TTL 3600\n@ SOA ns admin 7 7200 600 86400 60\n@ NS ns\n@ MX
     open NS ns.open\nns.open A 192.0.2.4\nalias CNAME www\nto CNAME none\n";
 const REVERSE: &str =
     "$TTL 3600\n@ SOA ns.example.org. admin.example.org. 7 7200 600 86400 60\n@ NS ns.example.org.\n";
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 fn config(policy: &str, more: &str) -> String {
     format!(
@@ -57,31 +53,13 @@ fn wait_until_signed(server: &Server) {
 /// Returns the DS of a zone, as a parent would have it: made by BIND of the keys that are served.
 fn ds(server: &Server, zone: &str) -> String {
     let keys = server.dig(&["+noall", "+answer", zone, "DNSKEY"]);
-    std::fs::write(server.directory().join("dnskey"), keys).expect("writable");
-    let output = Command::new("dnssec-dsfromkey")
-        .args(["-2", "-f", "dnskey", zone])
-        .current_dir(server.directory())
-        .output()
-        .expect("dnssec-dsfromkey runs");
-    assert!(output.status.success(), "{}", said(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    ds_of_keys(server.directory(), zone, &keys).expect("DS records")
 }
 
 /// Asks with BIND's validator, which trusts the zone's own key.
 fn delv(server: &Server, zone: &str, name: &str, rtype: &str) -> String {
-    let mut text = String::from("trust-anchors {\n");
-    for line in ds(server, zone).lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "IN", "DS", tag, algorithm, digest, ref hash @ ..] = words[..] else { continue };
-        let _ = writeln!(text, "  {zone}. static-ds {tag} {algorithm} {digest} \"{}\";", hash.concat());
-    }
-    text.push_str("};\n");
-    std::fs::write(server.directory().join("anchor"), text).expect("writable");
-    let address = server.address();
-    let (at, port) = (format!("@{}", address.ip()), address.port().to_string());
-    let root = format!("+root={zone}");
-    let arguments = [&at, "-p", &port, "-a", "anchor", &root, name, rtype];
-    said(&Command::new("delv").args(arguments).current_dir(server.directory()).output().expect("delv runs"))
+    write_anchor(server.directory(), zone, &ds(server, zone));
+    server.delv(zone, name, rtype)
 }
 
 const POSITIVE: &str = "; fully validated";
@@ -295,7 +273,7 @@ fn a_restart_and_a_roll_over_leave_everything_secure() {
     // Another algorithm signs everything beside the first, proofs as well.
     server.write_config(&config(", algorithm: ed25519", ""));
     let output = server.command(&["reload"]);
-    assert!(output.status.success(), "{}", crate::said(&output));
+    assert!(output.status.success(), "{}", testkit::said(&output));
     let proof = || server.dig(&["+dnssec", "none.example.org", "A"]);
     eventually("both algorithms sign", || {
         let proof = proof();

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use wire::{Name, NameBuf};
 use zone::{Change, Zones};
 
-use crate::kept::{Kept, Origin, Taken, lock};
+use crate::kept::{Kept, Origin, lock};
 use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
 
 /// How often the log says how far the zones that were added are.
@@ -74,23 +74,8 @@ impl Shared {
             if was_signed && !plan.signed.has_versions() {
                 self.signer.end(apex);
             }
-            let kept = match before.get(name).filter(|old| old.origin == Origin::Added) {
-                Some(old) => {
-                    let was_secondary = old.is_secondary();
-                    if old.replan(&plan, self.key, now) == Taken::New {
-                        changed.push(Arc::clone(old));
-                    }
-                    if !was_secondary && old.is_secondary() {
-                        begun.push(Arc::clone(old));
-                    }
-                    Arc::clone(old)
-                }
-                None => {
-                    let kept = Arc::new(Kept::open(&plan, Origin::Added, self.key, &self.disk, now));
-                    begun.push(Arc::clone(&kept));
-                    kept
-                }
-            };
+            let old = before.get(name).filter(|old| old.origin == Origin::Added);
+            let kept = self.keep(old, (&plan, Origin::Added), now, (&mut *begun, &mut *changed));
             zones.insert(name.clone(), kept);
         }
         added.planned = planned;

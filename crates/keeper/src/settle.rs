@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use config::zones::ZonePlans;
+use config::zones::{ZonePlan, ZonePlans};
 use engine::authority::Places;
 use tracing::{info, warn};
 use wire::Name;
@@ -59,23 +59,7 @@ impl Shared {
             }
             let plan = Arc::new(plan.clone());
             let old = before.get(&name).filter(|old| old.origin == Origin::Configured);
-            let kept = match old {
-                Some(old) => {
-                    let was_secondary = old.is_secondary();
-                    if old.replan(&plan, self.key, now) == Taken::New {
-                        changed.push(Arc::clone(old));
-                    }
-                    if !was_secondary && old.is_secondary() {
-                        begun.push(Arc::clone(old));
-                    }
-                    Arc::clone(old)
-                }
-                None => {
-                    let kept = Arc::new(Kept::open(&plan, Origin::Configured, self.key, &self.disk, now));
-                    begun.push(Arc::clone(&kept));
-                    kept
-                }
-            };
+            let kept = self.keep(old, (&plan, Origin::Configured), now, (&mut begun, &mut changed));
             zones.insert(name, kept);
         }
         self.put_added(added, (&before, &mut zones), base.as_deref(), (&mut begun, &mut changed));
@@ -131,6 +115,29 @@ impl Shared {
         for kept in changed.iter().filter(|kept| !kept.plan().signed.has_versions()) {
             self.tell(kept);
         }
+    }
+
+    /// Has a zone go on by a new plan, or begin by it; notes whether it begins to follow others, and whether it has changed.
+    pub(crate) fn keep(
+        &self,
+        old: Option<&Arc<Kept>>,
+        (plan, origin): (&Arc<ZonePlan>, Origin),
+        now: u64,
+        (begun, changed): (&mut Vec<Arc<Kept>>, &mut Vec<Arc<Kept>>),
+    ) -> Arc<Kept> {
+        let Some(old) = old else {
+            let kept = Arc::new(Kept::open(plan, origin, self.key, &self.disk, now));
+            begun.push(Arc::clone(&kept));
+            return kept;
+        };
+        let was_secondary = old.is_secondary();
+        if old.replan(plan, self.key, now) == Taken::New {
+            changed.push(Arc::clone(old));
+        }
+        if !was_secondary && old.is_secondary() {
+            begun.push(Arc::clone(old));
+        }
+        Arc::clone(old)
     }
 
     /// Returns whether a catalog may have a zone of this name; says why not.

@@ -19,6 +19,7 @@ pub mod socks;
 pub mod streams;
 pub mod stub;
 pub mod tls;
+mod validator;
 pub mod web;
 
 pub use ask::{Ask, Heard, name};
@@ -31,6 +32,7 @@ pub use program::{Server, forwarding, program, tool};
 pub use socks::Proxy;
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 pub use tls::{TlsClient, certificate};
+pub use validator::{ds_of_keys, said, write_anchor};
 pub use web::{Page, Web};
 
 use std::time::{Duration, Instant};
