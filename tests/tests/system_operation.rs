@@ -295,8 +295,8 @@ fn keepalive_is_announced_to_those_who_ask() {
 
 #[test]
 fn sockets_that_systemd_opened_are_used() {
-    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let address = udp.local_addr().expect("a bound socket");
+    let address = testkit::free_address();
+    let udp = UdpSocket::bind(address).expect("a free port");
     let tcp = TcpListener::bind(address).expect("the same port for TCP");
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let config = directory.path().join("gannet.yaml");

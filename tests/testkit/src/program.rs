@@ -2,7 +2,8 @@
 
 use crate::ask::Ask;
 use crate::client::UdpClient;
-use crate::stub::{Stub, bind_both};
+use crate::others::free_address;
+use crate::stub::Stub;
 use crate::{DEADLINE, client, eventually};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -126,13 +127,10 @@ impl Server {
     }
 
     fn spawn(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
-        let reserved = [bind_both(), bind_both()];
-        let [address, another] =
-            reserved.each_ref().map(|(udp, _)| udp.local_addr().expect("a bound socket"));
+        let [address, another] = [free_address(), free_address()];
         let config = directory.path().join("gannet.yaml");
         std::fs::write(&config, filled(yaml, [address, another], directory.path()))
             .expect("a writable directory");
-        drop(reserved);
         let mut child = program(directory.path())
             .args(["run", "-c"])
             .arg(&config)

@@ -477,7 +477,7 @@ impl Drop for Stub {
 /// # Panics
 ///
 /// When there is none.
-pub(crate) fn bind_both() -> (UdpSocket, TcpListener) {
+fn bind_both() -> (UdpSocket, TcpListener) {
     for _ in 0..100 {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
         let address = tcp.local_addr().expect("a bound socket");
