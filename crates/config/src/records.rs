@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wire::rdata::parse_tokens;
 use wire::rtypes::{self, Field, Kind, NameRule};
-use wire::text::{TextError, Token, Tokens, parse_period};
+use wire::text::{TextError, Token, Tokens, idn_from_token, parse_period};
 use wire::{Class, Name, NameBuf, Rtype, Ttl};
 
 use crate::values::{Misread, Read};
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         let mut at = 0;
         while at < text.len() && self.mistakes.len() < MISTAKES_MAX {
             let rest = &text[at..];
-            let mut tokens = Tokens::new(rest);
+            let mut tokens = Tokens::new(rest).with_idn();
             let result = self.entry(&mut tokens, rest.starts_with([' ', '\t']));
             let within = std::mem::take(&mut self.within);
             self.mistakes.extend(within.into_iter().map(|mistake| mistake.moved(at)));
@@ -219,8 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&self, token: &Token<'_>) -> Result<NameBuf, Mistake> {
-        NameBuf::from_text_below(token.text, self.origin.as_name())
-            .map_err(|error| Mistake::from(TextError { at: token.at, ..error }))
+        idn_from_token(token, Some(self.origin.as_name())).map_err(Mistake::from)
     }
 
     /// Reads a record from the word after its owner on.
@@ -340,7 +339,7 @@ impl<'a> Reader<'a> {
                 })?;
                 line.push_str(&format!("{quote}{text}{quote} "));
             }
-            let mut tokens = Tokens::new(&line);
+            let mut tokens = Tokens::new(&line).with_idn();
             // The record is not in the text; the template is.
             self.entry(&mut tokens, false).map_err(|mistake| Mistake {
                 at: template.at..template.at + template.text.len(),
@@ -564,6 +563,19 @@ mod tests {
             &["host001.example.org. 3600 A 192.0.2.1", "host003.example.org. 3600 A 192.0.2.3"],
         );
         check("; nothing\n\n", &[]);
+    }
+
+    #[test]
+    fn names_outside_ascii_are_internationalized_and_strings_stay() {
+        check(
+            "bücher CNAME münchen.example.\nx TXT \"bücher\" bücher\n",
+            &[
+                "xn--bcher-kva.example.org. 3600 CNAME xn--mnchen-3ya.example.",
+                "x.example.org. 3600 TXT \"b\\195\\188cher\" \"b\\195\\188cher\"",
+            ],
+        );
+        let wrong = "1: \"\u{fffd}\" cannot stand here: expected an internationalized domain name (UTS #46)";
+        check("\u{fffd} A 192.0.2.1", &[wrong]);
     }
 
     /// Reads a text that may include these files; returns owners, and mistakes.

@@ -356,9 +356,9 @@ pub fn name(text: &str) -> Read<NameBuf> {
         return Ok(NameBuf::root());
     }
     if !text.is_ascii() {
-        return Err(
-            bad(0..text.len(), "it has letters outside ASCII").hint("write the name in its \"xn--\" form")
-        );
+        // Places in the A-labels are none in what was written: all of it is marked.
+        let ascii = wire::idn::to_ascii(text).map_err(|error| bad(0..text.len(), &error.to_string()))?;
+        return name(&ascii).map_err(|misread| Misread { at: 0..text.len(), ..misread });
     }
     let mut name = NameBuf::root();
     let mut label: Vec<u8> = Vec::new();
@@ -595,8 +595,17 @@ mod tests {
         check_wrong(name("a..b"), "a label is empty");
         check_wrong(name(&"a".repeat(64)), "at most 63");
         check_wrong(name(&"a.".repeat(128)), "at most 255");
-        check_wrong(name("bücher.example"), "xn--");
+        check_wrong(name("\u{fffd}.example"), "is not a label of an internationalized name");
         check_wrong(name("a b"), "space");
+    }
+
+    #[test]
+    fn names_outside_ascii_become_a_labels() {
+        check(name("bücher.example"), name("xn--bcher-kva.example").expect("legal"));
+        check(name("_dmarc.Straße.example."), name("_dmarc.xn--strae-oqa.example").expect("legal"));
+        let label = "ü".repeat(70);
+        let misread = name(&label).expect_err("too long");
+        assert_eq!(misread.at, 0..label.len());
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod canonical;
 pub mod edns;
 pub mod hash;
 pub mod header;
+pub mod idn;
 pub mod message;
 pub mod name;
 pub mod numbers;

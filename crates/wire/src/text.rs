@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::idn;
 use crate::message::{NameRef, Record};
 use crate::name::{Folded, LABEL_OCTETS_MAX, Name, NameBuf};
 use crate::rdata;
@@ -91,12 +92,24 @@ pub struct Tokens<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    is_idn: bool,
 }
 
 impl<'a> Tokens<'a> {
     /// Begins at the start of `text`.
     pub const fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0 }
+        Self { text, at: 0, depth: 0, is_idn: false }
+    }
+
+    /// Lets names outside ASCII be internationalized ones ([`idn`](crate::idn)). Else they are octets, as everywhere in
+    /// zone files: the instances of RFC 6763 §4.1.1 are UTF-8 as it stands.
+    pub const fn with_idn(self) -> Self {
+        Self { is_idn: true, ..self }
+    }
+
+    /// Reads a word as a name; without an origin it must end in a dot.
+    pub(crate) fn name(&self, token: &Token<'_>, origin: Option<Name<'_>>) -> Result<NameBuf, TextError> {
+        if self.is_idn { idn_from_token(token, origin) } else { name_from_token(token, origin) }
     }
 
     /// Returns where the next unread octet is.
@@ -325,6 +338,8 @@ impl fmt::Display for Record<'_> {
 
 /// What a name in text should be.
 const A_NAME: &str = "a domain name (labels of 1 to 63 octets, 255 in all)";
+/// What a name outside ASCII should be.
+const AN_IDN: &str = "an internationalized domain name (UTS #46)";
 
 impl NameBuf {
     /// Reads a name in presentation form; the last dot may be missing.
@@ -346,8 +361,14 @@ impl FromStr for NameBuf {
     }
 }
 
+/// Reads a name that may be an internationalized one; without an origin it must end in a dot.
+pub fn idn_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Result<NameBuf, TextError> {
+    let ascii = idn::to_ascii(token.text).map_err(|_| token.expected(AN_IDN))?;
+    name_from_token(&Token { text: &ascii, ..*token }, origin).map_err(|error| token.expected(error.expected))
+}
+
 /// Reads a name; without an origin it must end in a dot.
-pub(crate) fn name_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Result<NameBuf, TextError> {
+fn name_from_token(token: &Token<'_>, origin: Option<Name<'_>>) -> Result<NameBuf, TextError> {
     const RELATIVE: &str = "a name that ends in a dot";
     let text = token.text.as_bytes();
     match text {

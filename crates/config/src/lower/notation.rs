@@ -168,7 +168,7 @@ pub(super) fn server(text: &str) -> Read<Server> {
         None => (rest, None),
     };
     // What has no letter was meant to be an address; what has a colon left, too.
-    let is_name = name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains([':', '/', '[', '%']);
+    let is_name = name.contains(char::is_alphabetic) && !name.contains([':', '/', '[', '%']);
     if !is_name {
         let at = start + misread.at.start..start + misread.at.end;
         return Err(Misread { at, expected: Some(expected_value(Value::Server)), ..misread });

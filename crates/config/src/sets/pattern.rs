@@ -61,6 +61,9 @@ mod tests {
         check("exact:example.org.", NamePattern::Name(name, Reach::Itself));
         check("keyword:ads", NamePattern::Keyword("ads".to_owned()));
         check("regex:^a:b$", NamePattern::Regex("^a:b$".to_owned()));
+        let name = values::name("xn--bcher-kva.example").expect("a name");
+        check("bücher.example", NamePattern::Name(name, Reach::ItselfAndBelow));
+        check("exact:Bücher.example", NamePattern::Name(name, Reach::Itself));
     }
 
     #[test]

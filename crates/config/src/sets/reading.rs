@@ -174,7 +174,7 @@ pub(super) fn name_of(text: &[u8]) -> Result<NameBuf, String> {
     let name = std::str::from_utf8(text).map_err(|_| wrong())?;
     let read = values::name(name).map_err(|misread| misread.message)?;
     // What no list means: a page of HTML has lines that could be names in other places.
-    if name.contains('\\') { Ok(read) } else { Err(wrong()) }
+    if name.contains('\\') || !name.is_ascii() { Ok(read) } else { Err(wrong()) }
 }
 
 fn plain_name(text: &[u8]) -> Option<NameBuf> {

@@ -178,6 +178,16 @@ mod tests {
     }
 
     #[test]
+    fn names_outside_ascii_are_converted() {
+        let inside = ["xn--bcher-kva.example"];
+        check(ListFormat::Names, "bücher.example\n".as_bytes(), &inside, &[], &[]);
+        check(ListFormat::Names, "full:Bücher.example\n".as_bytes(), &inside, &[], &[]);
+        check(ListFormat::Hosts, "0.0.0.0 bücher.example\n".as_bytes(), &inside, &[], &[]);
+        check(ListFormat::Dnsmasq, "local=/bücher.example/\n".as_bytes(), &inside, &[], &[]);
+        check(ListFormat::Adguard, "||bücher.example^\n".as_bytes(), &inside, &[], &[]);
+    }
+
+    #[test]
     fn hosts_files_give_their_names() {
         check(
             ListFormat::Hosts,

@@ -6,9 +6,7 @@ use super::{ALGORITHMS, CERT_TYPES, PORTS, PROTOCOLS, SCHEMES, check, loc, push_
 use crate::name::Name;
 use crate::numbers::{Rcode, Rtype};
 use crate::rtypes::{self, Field};
-use crate::text::{
-    TextError, Token, Tokens, name_from_token, parse_period, read_base32_hex, read_base64, read_hex,
-};
+use crate::text::{TextError, Token, Tokens, parse_period, read_base32_hex, read_base64, read_hex};
 
 /// Octets that data may have.
 const DATA_OCTETS_MAX: usize = 65_535;
@@ -369,7 +367,7 @@ fn read(
             out.extend(tag);
             out.extend(key);
             while let Some(token) = tokens.next_token()? {
-                push_name(out, name_from_token(&token, origin)?.as_name());
+                push_name(out, tokens.name(&token, origin)?.as_name());
             }
         }
     }
@@ -378,7 +376,7 @@ fn read(
 
 fn read_name(tokens: &mut Tokens<'_>, origin: Option<Name<'_>>, out: &mut Vec<u8>) -> Result<(), TextError> {
     let token = tokens.expect(NAME)?;
-    push_name(out, name_from_token(&token, origin)?.as_name());
+    push_name(out, tokens.name(&token, origin)?.as_name());
     Ok(())
 }
 
