@@ -47,6 +47,25 @@ pub fn to_ascii(text: &str) -> Result<Cow<'_, str>, IdnError> {
     ))
 }
 
+/// Returns a name in presentation form with its A-labels as Unicode; labels that are none, or not good ones, stay as they are.
+pub fn to_unicode(text: &str) -> Cow<'_, str> {
+    if !text.to_ascii_lowercase().contains("xn--") {
+        return Cow::Borrowed(text);
+    }
+    let labels = text.split('.').map(|label| {
+        if !label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--")) {
+            return label.to_owned();
+        }
+        let (shown, outcome) = Uts46::new().to_unicode(label.as_bytes(), AsciiDenyList::URL, Hyphens::Allow);
+        // What would not lead back to the same label is shown as it came.
+        match outcome.is_ok() && mapped(&shown).is_some_and(|again| again.eq_ignore_ascii_case(label)) {
+            true => shown.into_owned(),
+            false => label.to_owned(),
+        }
+    });
+    Cow::Owned(labels.collect::<Vec<_>>().join("."))
+}
+
 fn mapped(text: &str) -> Option<String> {
     // The list leaves `_` and `*`, and refuses what some letters map to and no host is called: "℀" is "a/c".
     let ascii = Uts46::new().to_ascii(text.as_bytes(), AsciiDenyList::URL, Hyphens::Allow, DnsLength::Ignore);
@@ -71,6 +90,15 @@ mod tests {
         check("straße.example", Ok("xn--strae-oqa.example"));
         check("例え。テスト", Ok("xn--r8jz45g.xn--zckzah"));
         check("r3---sn.bücher.example", Ok("r3---sn.xn--bcher-kva.example"));
+    }
+
+    #[test]
+    fn a_labels_are_shown_as_unicode_if_they_lead_back() {
+        assert_eq!(to_unicode("mail.xn--bcher-kva.example."), "mail.bücher.example.");
+        assert_eq!(to_unicode("XN--BCHER-KVA.Example"), "bücher.Example");
+        for text in ["example.org.", ".", "xn--a.example.", "xn---.example.", "a\\.xn--b."] {
+            assert_eq!(to_unicode(text), text);
+        }
     }
 
     #[test]
