@@ -2,8 +2,9 @@
 //!
 //! A list is read up to its size limit, within its time limit, and handed to whoever knows its format before it replaces
 //! anything: what is empty of sense is thrown away, and the last good copy stays. Servers are asked for what changed only
-//! (ETag, If-Modified-Since). After a failure the next try comes after a minute, then two, up to an hour, each a little
-//! earlier or later, so that a thousand machines do not come back at once.
+//! (ETag, If-Modified-Since). After a failure the next try comes after a minute, or after five seconds while there is no copy
+//! yet, then after twice as long, up to an hour, each a little earlier or later, so that a thousand machines do not come back
+//! at once.
 //!
 //! Names of web servers are resolved on the downloads' own thread, by the machine or by servers that the operator names. If
 //! the machine asks this very server, that is a query like any other: workers never wait for a download, so nothing waits
@@ -29,8 +30,9 @@ use crate::effects::Count;
 use crate::http::{Trust, agent};
 use crate::resolver::Resolvers;
 
-/// The pause after the first failure, and the longest.
+/// The pause after the first failure where there is a copy, where there is none, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
+const RETRY_EMPTY: Duration = Duration::from_secs(5);
 const RETRY_LAST: Duration = Duration::from_secs(3600);
 /// How long we sleep at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -80,6 +82,12 @@ pub struct ListState {
     pub octets: u64,
     /// What went wrong last, if it did.
     pub trouble: Option<String>,
+    /// When that was.
+    pub failed_ms: Option<i64>,
+    /// When it is asked for next; never if there is none.
+    pub next_ms: Option<i64>,
+    /// Downloads that failed since the start.
+    pub failures: u64,
 }
 
 /// What is known about a copy.
@@ -179,8 +187,12 @@ struct Entry {
     download: Download,
     meta: Option<Meta>,
     due: Option<Instant>,
+    /// In a row.
     failures: u32,
+    /// Since the start.
+    failures_all: u64,
     trouble: Option<String>,
+    failed_ms: Option<i64>,
     /// Who waits for the end of the next download, to hear whether it succeeded.
     waiting: Vec<Sender<bool>>,
 }
@@ -196,7 +208,9 @@ impl Entry {
             meta,
             due: None,
             failures: 0,
+            failures_all: 0,
             trouble: None,
+            failed_ms: None,
             waiting: Vec::new(),
         };
         entry.due = entry.next_due();
@@ -278,8 +292,8 @@ impl Downloads {
         self.shared.changed.notify_all();
     }
 
-    /// Makes the lists of a set, or all, due now; each tells when it is done whether that succeeded. The copies stay in use
-    /// meanwhile.
+    /// Makes the lists of a set, or all, due now; each tells whether that succeeded, when what is new is in use. The copies
+    /// stay in use meanwhile.
     pub(crate) fn refresh(&self, set: Option<&str>) -> Vec<Receiver<bool>> {
         let mut ends = Vec::new();
         for entry in lock(&self.shared.entries).iter_mut() {
@@ -303,6 +317,12 @@ impl Downloads {
             fetched_ms: entry.meta.as_ref().map(|meta| meta.fetched_at),
             octets: entry.meta.as_ref().map_or(0, |meta| meta.octets),
             trouble: entry.trouble.clone(),
+            failed_ms: entry.failed_ms,
+            next_ms: entry.due.map(|due| {
+                let left = due.saturating_duration_since(Instant::now());
+                unix_ms_now().saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))
+            }),
+            failures: entry.failures_all,
         });
         states.collect()
     }
@@ -334,6 +354,8 @@ enum Fetched {
 impl Shared {
     fn watch(&self) {
         let mut news: BTreeSet<String> = BTreeSet::new();
+        // Who waits, and whether what they wait for succeeded.
+        let mut waiting: Vec<(Sender<bool>, bool)> = Vec::new();
         loop {
             let due = {
                 let entries = lock(&self.entries);
@@ -344,7 +366,7 @@ impl Shared {
                 let due = entries.iter().find(|entry| entry.due.is_some_and(|due| due <= now));
                 match due {
                     Some(entry) => Some((entry.download.clone(), entry.meta.clone())),
-                    None if news.is_empty() => {
+                    None if news.is_empty() && waiting.is_empty() => {
                         let next = entries.iter().filter_map(|entry| entry.due).min();
                         let sleep =
                             next.map_or(SLEEP_MAX, |next| next.saturating_duration_since(now).min(SLEEP_MAX));
@@ -356,21 +378,32 @@ impl Shared {
             };
             match due {
                 Some((download, meta)) => {
-                    if self.carry_out(&download, meta.as_ref()) {
+                    if self.carry_out(&download, meta.as_ref(), &mut waiting) {
                         news.insert(download.set);
                     }
                 }
                 // All that was due is done: one change for all of it.
                 None => {
                     let sets: Vec<String> = std::mem::take(&mut news).into_iter().collect();
-                    self.librarian.adopt(&sets);
+                    if !sets.is_empty() {
+                        self.librarian.adopt(&sets);
+                    }
+                    for (sender, is_fine) in waiting.drain(..) {
+                        // Nobody may wait any more.
+                        let _ = sender.send(is_fine);
+                    }
                 }
             }
         }
     }
 
-    /// Fetches one list; returns whether there is a new one.
-    fn carry_out(&self, download: &Download, meta: Option<&Meta>) -> bool {
+    /// Fetches one list; returns whether there is a new one. Adds who waits for it to `waiting`.
+    fn carry_out(
+        &self,
+        download: &Download,
+        meta: Option<&Meta>,
+        waiting: &mut Vec<(Sender<bool>, bool)>,
+    ) -> bool {
         let begin = Instant::now();
         let (set, url) = (&download.set, &download.url);
         let outcome = self.fetch(download, meta).and_then(|fetched| match fetched {
@@ -384,10 +417,8 @@ impl Shared {
         let took_ms = begin.elapsed().as_millis() as u64;
         let mut entries = lock(&self.entries);
         let Some(entry) = entries.iter_mut().find(|entry| entry.download == *download) else { return false };
-        for waiting in std::mem::take(&mut entry.waiting) {
-            // Nobody may wait any more.
-            let _ = waiting.send(outcome.is_ok());
-        }
+        waiting
+            .extend(std::mem::take(&mut entry.waiting).into_iter().map(|sender| (sender, outcome.is_ok())));
         match outcome {
             Ok(new) => {
                 let is_new = new.is_some();
@@ -410,13 +441,17 @@ impl Shared {
                 }
                 entry.failures = 0;
                 entry.trouble = None;
+                entry.failed_ms = None;
                 entry.due = entry.next_due();
                 is_new
             }
             Err(why) => {
-                let pause = RETRY_FIRST.saturating_mul(1 << entry.failures.min(16)).min(RETRY_LAST);
-                let pause = jittered(pause);
+                // Without any copy the set is empty: that is worth asking sooner.
+                let first = if entry.meta.is_some() { RETRY_FIRST } else { RETRY_EMPTY };
+                let pause = jittered(first.saturating_mul(1 << entry.failures.min(16)).min(RETRY_LAST));
                 entry.failures = entry.failures.saturating_add(1);
+                entry.failures_all += 1;
+                entry.failed_ms = Some(unix_ms_now());
                 entry.due = Some(Instant::now() + pause);
                 let stays = if entry.meta.is_some() {
                     "the last good copy stays in use"
@@ -587,6 +622,50 @@ mod tests {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(octets).expect("memory");
         encoder.finish().expect("memory")
+    }
+
+    #[test]
+    fn while_there_is_no_copy_the_next_try_comes_soon() {
+        let (url, requests) =
+            serve(vec![reply("503 Not now", b""), reply("200 OK", b"good one"), reply("503 Not now", b"")]);
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let download = Download {
+            set: "ads".to_owned(),
+            url,
+            file: folder.path().join("ads-0123"),
+            refresh: Some(Duration::from_secs(86_400)),
+            timeout: Duration::from_secs(30),
+            octets_max: 4096,
+        };
+        let (sender, news) = channel();
+        let downloads =
+            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");
+        downloads.adopt(std::slice::from_ref(&download));
+        requests.recv().expect("a request");
+        let failed = |count| {
+            while downloads.counts().failed.read() < count {
+                std::thread::yield_now();
+            }
+            let state = downloads.states().swap_remove(0);
+            assert_eq!(state.failures, count);
+            assert!(state.trouble.is_some_and(|why| why.contains("503")) && state.failed_ms.is_some());
+            state.next_ms.expect("a next try") - unix_ms_now()
+        };
+        let pause_ms = failed(1);
+        assert!(pause_ms <= 5_500, "{pause_ms}");
+        for end in downloads.refresh(Some("ads")) {
+            assert_eq!(end.recv(), Ok(true));
+        }
+        // Who waited hears of it when it is in use.
+        assert_eq!(news.try_recv().expect("taken into use"), ["ads"]);
+        let state = downloads.states().swap_remove(0);
+        assert_eq!((state.trouble, state.failed_ms, state.failures), (None, None, 1));
+        for end in downloads.refresh(None) {
+            assert_eq!(end.recv(), Ok(false));
+        }
+        let pause_ms = failed(2);
+        assert!(pause_ms > 30_000, "{pause_ms}");
+        downloads.stop();
     }
 
     #[test]

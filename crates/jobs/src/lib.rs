@@ -23,6 +23,7 @@ mod tls;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::jobs::{Task, Tell};
@@ -247,6 +248,11 @@ impl Jobs {
     /// Returns the lists that are fetched.
     pub fn lists(&self) -> Vec<ListState> {
         self.downloads.states()
+    }
+
+    /// Fetches the lists of a set now, or all; each end says whether that succeeded, when what is new is in use.
+    pub fn fetch_lists(&self, set: Option<&str>) -> Vec<Receiver<bool>> {
+        self.downloads.refresh(set)
     }
 
     /// Begins a schedule now; an error says why not.

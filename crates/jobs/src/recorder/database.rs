@@ -15,7 +15,7 @@ const SCHEMA: &str = "
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE queries (
-    id INTEGER PRIMARY KEY,           -- rises with time
+    id INTEGER PRIMARY KEY,           -- rises in the order of recording
     at_ms INTEGER NOT NULL,           -- when the reply was complete, since 1970
     waited_ms INTEGER NOT NULL,       -- how long the query waited for others
     client BLOB NOT NULL,             -- 4 or 16 octets

@@ -19,12 +19,22 @@ pub struct Wanted {
     pub name: Option<String>,
     /// Also for names below that.
     pub covers_below: bool,
+    /// Not before this time, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Before this time.
+    pub until_ms: Option<i64>,
+    /// With this code in the reply; the outer `Some` says that it matters, the inner `None` that there was no reply.
+    pub rcode: Option<Option<u16>>,
+    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
+    pub blocked: bool,
+    /// Recorded behind this one.
+    pub after_id: Option<i64>,
 }
 
 /// A recorded query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its number, rising with time.
+    /// Its number, rising in the order in which queries were recorded: each worker hands over its own in batches.
     pub id: i64,
     /// When its reply was complete, in milliseconds since 1970.
     pub at_ms: i64,
@@ -48,6 +58,18 @@ pub struct Recorded {
     pub path: String,
 }
 
+impl Recorded {
+    /// Returns whether the policy blocked it, as far as its way was recorded.
+    pub fn is_blocked(&self) -> bool {
+        self.path.split("; ").any(|step| {
+            // The line of the configuration stands in front, what came of it behind.
+            let text = step.split_once(": ").map_or(step, |(_, text)| text);
+            let has_ended = text.ends_with(": answers") || text.ends_with(": ends");
+            has_ended && ["block", "reject", "drop"].iter().any(|action| text.starts_with(action))
+        })
+    }
+}
+
 /// Reads a database of the recorder, while it is written or not.
 pub struct Reader {
     database: Connection,
@@ -66,12 +88,23 @@ impl Reader {
         Ok(Self { database })
     }
 
-    /// Returns the newest queries first.
+    /// Returns the newest queries first, by the time of their replies.
     pub fn newest(&self, wanted: &Wanted) -> Result<Vec<Recorded>, String> {
-        self.try_newest(wanted).map_err(|error| error.to_string())
+        self.find(wanted, "at_ms DESC, queries.id DESC").map_err(|error| error.to_string())
     }
 
-    fn try_newest(&self, wanted: &Wanted) -> rusqlite::Result<Vec<Recorded>> {
+    /// Returns the number of what was recorded last.
+    pub fn last_id(&self) -> Result<i64, String> {
+        let last = self.database.query_row("SELECT coalesce(max(id), 0) FROM queries", [], |row| row.get(0));
+        last.map_err(|error| error.to_string())
+    }
+
+    /// Returns queries in the order in which they were recorded; with [`Wanted::after_id`], those that are new.
+    pub fn following(&self, wanted: &Wanted) -> Result<Vec<Recorded>, String> {
+        self.find(wanted, "queries.id").map_err(|error| error.to_string())
+    }
+
+    fn find(&self, wanted: &Wanted, order: &str) -> rusqlite::Result<Vec<Recorded>> {
         let client = wanted.client.map(octets);
         let mut conditions: Vec<&str> = Vec::new();
         if client.is_some() {
@@ -84,16 +117,31 @@ impl Reader {
                 "queries.name IN (SELECT id FROM names WHERE name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2)",
             ),
         }
+        for (is_wanted, condition) in [
+            (wanted.since_ms.is_some(), "at_ms >= ?3"),
+            (wanted.until_ms.is_some(), "at_ms < ?4"),
+            (wanted.rcode.is_some(), "rcode IS ?5"),
+            (wanted.after_id.is_some(), "queries.id > ?6"),
+            // Only a first look: what the steps say is looked at below.
+            (wanted.blocked, "(paths.path LIKE '%: answers%' OR paths.path LIKE '%: ends%')"),
+        ] {
+            if is_wanted {
+                conditions.push(condition);
+            }
+        }
         let filter =
             if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
         let mut query = self.database.prepare(&format!(
             "SELECT queries.id, at_ms, waited_ms, client, transport, names.name, type, rcode, answers, addresses, paths.path
              FROM queries JOIN names ON names.id = queries.name LEFT JOIN paths ON paths.id = queries.path
-             {filter} ORDER BY queries.id DESC LIMIT ?3",
+             {filter} ORDER BY {order}",
         ))?;
         // Parameters that no condition uses are bound all the same.
-        let bound = params![client, wanted.name, wanted.count];
-        let rows = query.query_map(bound, |row| {
+        let (since, until, rcode) = (wanted.since_ms, wanted.until_ms, wanted.rcode.flatten());
+        let bound = params![client, wanted.name, since, until, rcode, wanted.after_id];
+        // SQLite refuses to bind more than the statement has.
+        let count = query.parameter_count();
+        let rows = query.query_map(&bound[..count], |row| {
             let client: Vec<u8> = row.get(3)?;
             Ok(Recorded {
                 id: row.get(0)?,
@@ -109,7 +157,11 @@ impl Reader {
                 path: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
             })
         })?;
-        rows.collect()
+        let fits = |row: &rusqlite::Result<Recorded>| match row {
+            Ok(query) => !wanted.blocked || query.is_blocked(),
+            Err(_) => true,
+        };
+        rows.filter(fits).take(wanted.count as usize).collect()
     }
 
     /// Returns the names asked for most since a time, and how often.

@@ -106,6 +106,44 @@ fn what_is_recorded_is_found_again() {
 }
 
 #[test]
+fn the_newest_come_first_by_their_time_whatever_worker_recorded_them() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    record(&file, &[("first.example.org", "192.0.2.1")]);
+    let database = open(&file).expect("a database");
+    let insert = |name: &str, at_ms: i64, rcode: Option<u16>, path: &str| {
+        database
+            .execute_batch(&format!(
+                "INSERT OR IGNORE INTO names (name) VALUES ('{name}'); INSERT OR IGNORE INTO paths (path) VALUES ('{path}');
+                 INSERT INTO queries (at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, path)
+                 VALUES ({at_ms}, 0, x'c0000201', 53, 'udp', (SELECT id FROM names WHERE name = '{name}'), 1, 1, {}, 0,
+                 (SELECT id FROM paths WHERE path = '{path}'))",
+                rcode.map_or_else(|| "NULL".to_owned(), |rcode| rcode.to_string()),
+            ))
+            .expect("a row");
+    };
+    // Two workers, each with a batch of its own.
+    insert("b", 2_000, Some(0), "7: if qname in blocked: no; 8: forward(default): waits");
+    insert("d", 4_000, Some(3), "7: if qname in blocked: yes; 7: block(nxdomain): answers");
+    insert("a", 1_000, Some(2), "8: forward(default): waits");
+    insert("c", 3_000, None, "9: drop: ends");
+    let reader = Reader::open(&file).expect("a database");
+    let find = |wanted: Wanted| {
+        let wanted = Wanted { count: 10, until_ms: wanted.until_ms.or(Some(10_000)), ..wanted };
+        names(&reader.newest(&wanted).expect("an answer")).join(" ")
+    };
+    assert_eq!(find(Wanted::default()), "d c b a");
+    assert_eq!(find(Wanted { since_ms: Some(2_000), until_ms: Some(4_000), ..Wanted::default() }), "c b");
+    assert_eq!(find(Wanted { rcode: Some(Some(2)), ..Wanted::default() }), "a");
+    assert_eq!(find(Wanted { rcode: Some(None), ..Wanted::default() }), "c");
+    assert_eq!(find(Wanted { blocked: true, ..Wanted::default() }), "d c");
+    let last = reader.last_id().expect("a number");
+    insert("e", 500, Some(0), "8: forward(default): waits");
+    let new = Wanted { count: 10, after_id: Some(last), ..Wanted::default() };
+    assert_eq!(names(&reader.following(&new).expect("an answer")), ["e"]);
+}
+
+#[test]
 fn what_is_old_or_too_much_is_removed() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
@@ -144,6 +182,7 @@ fn the_questions_people_ask_use_an_index() {
     check("SELECT * FROM queries WHERE client = x'c0000201' ORDER BY id DESC LIMIT 20", "queries_by_client");
     check("SELECT * FROM queries WHERE name = 1 ORDER BY id DESC LIMIT 20", "queries_by_name");
     check("SELECT * FROM queries WHERE at_ms >= 5", "queries_by_time");
+    check("SELECT * FROM queries ORDER BY at_ms DESC, id DESC LIMIT 20", "queries_by_time");
 }
 
 #[test]
