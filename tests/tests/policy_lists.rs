@@ -242,6 +242,39 @@ fn a_set_without_its_first_list_is_empty_until_it_comes() {
 }
 
 #[test]
+fn lists_are_shown_and_fetched_when_somebody_wants_it() {
+    let web = Web::start(|_| Page::status("503 Later", ""));
+    let mut server = Server::start(&listed(&web.url("/list.txt")));
+    server.wait_for_log("there is no copy yet");
+    let said = |arguments: &[&str]| {
+        let output = server.command(arguments);
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, shown) = said(&["lists"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("listed: 0 rules, ") && shown.contains("not fetched yet, "), "{shown}");
+    assert!(shown.contains("ago: the server answers 503"), "{shown}");
+    let (code, shown) = said(&["lists", "update", "listed"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("0 lists fetched, 1 not\n"), "{shown}");
+    web.behave(|_| Page::found("one.example\n"));
+    let (code, shown) = said(&["lists", "update"]);
+    assert_eq!(code, Some(0), "{shown}");
+    // It is in use when the command ends.
+    assert_eq!(rcode(&server, "one.example"), HELD);
+    assert!(shown.starts_with("1 list fetched\nlisted: 1 rule, ") && shown.contains(" fetched "), "{shown}");
+    let (_, json) = said(&["lists", "listed", "--json"]);
+    assert!(json.contains("\"is-fetched\": true") && json.contains("\"age-s\": "), "{json}");
+    let (code, shown) = said(&["lists", "update", "nothing"]);
+    assert!(code == Some(1) && shown.contains("there is no set \"nothing\""), "{shown}");
+    let (_, metrics) = said(&["stats", "--prometheus"]);
+    assert!(metrics.contains("gannet_set_rules{set=\"listed\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("gannet_list_age_seconds{set=\"listed\",list=\"1\"} "), "{metrics}");
+    let (_, status) = said(&["status"]);
+    assert!(status.contains("\nlists          1 rule in 1 set, 1 fetched\n"), "{status}");
+}
+
+#[test]
 fn web_servers_are_found_by_the_resolvers_that_are_named() {
     let web = Web::start(|_| Page::found("one.example\n"));
     // Cut over UDP: the server comes back over TCP.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +30,7 @@ impl fmt::Display for AskError {
                 write!(f, "no running gannet found; tried")?;
                 for (index, (path, error)) in tried.iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma} {} ({})", path.display(), explain(error))?;
+                    write!(f, "{comma} {} ({})", path.display(), explain(path, error))?;
                 }
                 Ok(())
             }
@@ -50,8 +51,10 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-fn explain(error: &io::Error) -> String {
+fn explain(path: &Path, error: &io::Error) -> String {
+    let is_socket = || path.metadata().is_ok_and(|found| found.file_type().is_socket());
     match error.kind() {
+        io::ErrorKind::ConnectionRefused if !is_socket() => "is no socket".into(),
         io::ErrorKind::NotFound => "not there".into(),
         io::ErrorKind::ConnectionRefused => "left behind by a server that is gone".into(),
         io::ErrorKind::PermissionDenied => "not permitted; try with sudo".into(),

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::Operator;
 use crate::accept::converse_with_all;
-use crate::api::{CacheStats, Request, Response, Stats, Status};
+use crate::api::{self, CacheStats, Request, Response, Stats, Status};
 
 /// Connections at once. Whoever collects numbers has one; the others wait.
 const CONNECTIONS_MAX: usize = 8;
@@ -54,6 +54,8 @@ pub struct Numbers<'a> {
     pub caches: &'a BTreeMap<String, CacheStats>,
     /// How checks of what records lead to stand.
     pub checks: &'a Checks,
+    /// Sets and their lists.
+    pub sets: &'a [api::Set],
     /// What counters are called.
     pub descriptions: Descriptions<'a>,
 }
@@ -207,7 +209,7 @@ const JOBS: [(&str, &str, &str); 18] = [
 
 /// Returns the exposition of everything that a server counts and is.
 pub fn text(numbers: &Numbers<'_>) -> String {
-    let Numbers { stats, status, caches, checks, descriptions } = *numbers;
+    let Numbers { stats, status, caches, checks, sets, descriptions } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
@@ -239,7 +241,41 @@ pub fn text(numbers: &Numbers<'_>) -> String {
     }
     state(&mut out, status);
     records(&mut out, checks);
+    lists(&mut out, sets);
     out.text()
+}
+
+/// Adds sets and the lists that they fetch.
+fn lists(out: &mut Exposition, sets: &[api::Set]) {
+    for set in sets {
+        let labels = [("set", set.name.as_str())];
+        out.gauge("gannet_set_rules", "Rules of the set, and ranges of addresses.", &labels, set.rules);
+        out.gauge("gannet_set_bytes", "Memory that the set takes.", &labels, set.octets);
+        let fetched = set.lists.iter().enumerate().filter(|(_, list)| list.is_fetched);
+        for (at, list) in fetched {
+            // Its place, as secrets may stand in a URL.
+            let number = (at + 1).to_string();
+            let labels = [("set", set.name.as_str()), ("list", number.as_str())];
+            let help = "Whether there is a copy of the list that is fetched.";
+            out.gauge("gannet_list_present", help, &labels, list.age_s.is_some().into());
+            if let Some(age_s) = list.age_s {
+                let help = "Time since the list was last known to be the newest.";
+                out.gauge("gannet_list_age_seconds", help, &labels, age_s);
+            }
+            let help = "Downloads of the list that failed.";
+            out.counter("gannet_list_failures_total", help, &labels, list.failures);
+        }
+    }
+}
+
+/// Returns the sentence of a counter, if it has one; names are spelt with underscores or hyphens.
+pub fn sentence<'d>(group: &str, name: &str, descriptions: Descriptions<'d>) -> Option<&'d str> {
+    let is_it = |other: &str| other.replace('_', "-") == name.replace('_', "-");
+    let known = descriptions.iter().filter(|(of, _)| *of == group).flat_map(|(_, counters)| *counters);
+    let of_workers = known.into_iter().find(|(counter, _)| is_it(counter)).map(|(_, help)| *help);
+    let of_jobs =
+        || JOBS.iter().find(|(of, counter, _)| *of == group && is_it(counter)).map(|(_, _, help)| *help);
+    of_workers.or_else(of_jobs)
 }
 
 /// Adds how checks of what records lead to stand.
@@ -505,7 +541,7 @@ mod tests {
     }
 
     fn told(stats: &Stats, status: &Status, checks: &Checks, descriptions: Descriptions<'_>) -> String {
-        text(&Numbers { stats, status, caches: &BTreeMap::new(), checks, descriptions })
+        text(&Numbers { stats, status, caches: &BTreeMap::new(), checks, sets: &[], descriptions })
     }
 
     fn check(numbers: &[(&str, &str, u64)], expect: &str) {
@@ -585,6 +621,38 @@ mod tests {
         }
         assert_eq!(text.matches("gannet_check_up{").count(), RECORDS_MAX);
         assert!(!text.contains(&of(RECORDS_MAX)));
+    }
+
+    #[test]
+    fn lists_are_told_by_their_place_and_not_by_their_url() {
+        let fetched = |age_s| api::List {
+            source: Some("https://user:secret@lists.example.org/hosts?token=secret".into()),
+            is_fetched: true,
+            age_s,
+            failures: 3,
+            ..api::List::default()
+        };
+        let own = api::List { source: Some("own.txt".into()), age_s: Some(1), ..api::List::default() };
+        let lists = vec![own, fetched(Some(60)), fetched(None)];
+        let set = api::Set { name: "ads".into(), rules: 7, lists, ..api::Set::default() };
+        let numbers = Numbers {
+            stats: &Stats::new(),
+            status: &Status::default(),
+            caches: &BTreeMap::new(),
+            checks: &Checks::default(),
+            sets: &[set],
+            descriptions: &[],
+        };
+        let text = text(&numbers);
+        for line in [
+            "gannet_set_rules{set=\"ads\"} 7\n",
+            "gannet_list_age_seconds{set=\"ads\",list=\"2\"} 60\n",
+            "gannet_list_present{set=\"ads\",list=\"3\"} 0\n",
+            "gannet_list_failures_total{set=\"ads\",list=\"3\"} 3\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(!text.contains("secret") && !text.contains("list=\"1\""), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod signing;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,14 +15,15 @@ pub(crate) use signing::{
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
 
-/// A DNS server that decides, resolves, serves and balances.
+/// A DNS server: forwards and caches by policy, and serves zones with authority.
 #[derive(Debug, Parser)]
 #[command(
     name = "gannet",
     version,
     args_conflicts_with_subcommands = true,
     after_help = EXAMPLES,
-    long_about = "A DNS server that decides, resolves, serves and balances.\n\n\
+    long_about = "A DNS server: forwards and caches by policy, over plain and encrypted transports, and serves zones with authority. \
+        It does not resolve from the root by itself yet: what it does not know it asks of the servers that it is given.\n\n\
         Without a command it runs. Without a configuration it answers this machine on 127.0.0.1 and ::1, \
         port 53 if it may and 5300 otherwise, and asks the resolvers of the system."
 )]
@@ -55,27 +57,29 @@ pub(crate) enum Command {
     /// No socket is closed, no cache emptied and no waiting query dropped. A file with mistakes
     /// leaves the running configuration in place; the mistakes are printed.
     Reload(ReloadArgs),
-    /// Show how the running server is: listeners, upstreams, configuration.
+    /// Show how the running server is: load, memory, configuration, listeners, lists, certificates, upstreams.
     Status(RemoteArgs),
-    /// Print the running server's counters.
+    /// Print the running server's counters, by group, each with a sentence.
     Stats(StatsArgs),
     /// Look after the running server's caches.
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Show the sets of the running server and the lists they are made of: rules, age, failures, when they are fetched next.
+    Lists(ListsArgs),
     /// Look into dynamic sets of the running server, and change them.
     #[command(subcommand)]
     Set(SetCommand),
     /// Show recorded queries, the newest first.
     ///
-    /// Reads the database of the setting recorder.file; the server may run or not.
+    /// Reads the database of the running server; without one, that of the configuration (setting recorder.file).
     Log(LogArgs),
     /// Show what the running server does at certain times, or begin one of it now.
     Jobs(JobsArgs),
     /// Ask a DNS server and print its reply.
     ///
     /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53 or 5300.
-    /// An address in place of a name is asked for its PTR record.
-    #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER]")]
+    /// An address in place of a name is asked for its PTR record, a name outside ASCII for its A-labels.
+    #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER] [+OPTION]...", after_help = QUERY_HELP)]
     Query(QueryArgs),
     /// Measure an upstream server: which transports it offers, connections, round trips, client subnets, DNSSEC.
     ///
@@ -305,9 +309,42 @@ pub(crate) struct RemoteArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// Arguments of `lists`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ListsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ListsCommand>,
+    /// Only this set.
+    #[arg(value_name = "SET")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with lists.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ListsCommand {
+    /// Fetch lists from their web servers now, and wait until they are in use.
+    Update(ListsUpdateArgs),
+}
+
+/// Arguments of `lists update`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ListsUpdateArgs {
+    /// Only the lists of this set.
+    #[arg(value_name = "SET")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
 /// Arguments of `stats`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StatsArgs {
+    /// Print what rises, and how much a second, every so many seconds until it is ended; in JSON, one line each time.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "prometheus")]
+    pub(crate) watch: Option<Duration>,
     /// As Prometheus reads them, with everything else that can be measured (see `metrics.listen`).
     #[arg(long, conflicts_with = "json")]
     pub(crate) prometheus: bool,
@@ -374,7 +411,7 @@ pub(crate) struct SetNameArgs {
 pub(crate) struct LogArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// The database, if it is not that of the configuration.
+    /// The database, if it is neither that of the running server nor that of the configuration.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub(crate) file: Option<PathBuf>,
     /// How many lines.
@@ -389,14 +426,68 @@ pub(crate) struct LogArgs {
     /// Also for names below it.
     #[arg(long, requires = "name")]
     pub(crate) below: bool,
+    /// Not before this time: `2026-08-01T12:00`, `12:00` of today, or `30m`, `2h`, `7d` ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(crate) since: Option<i64>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(crate) until: Option<i64>,
+    /// Only those with this response code, such as `nxdomain`; `none` for those that got no reply.
+    #[arg(long, value_name = "RCODE", value_parser = parse_rcode)]
+    pub(crate) rcode: Option<RcodeWord>,
+    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
+    #[arg(long)]
+    pub(crate) blocked: bool,
+    /// Then print those that come, until it is ended.
+    #[arg(short, long, conflicts_with_all = ["top", "until"])]
+    pub(crate) follow: bool,
     /// Print each query's way through the policy too.
     #[arg(long)]
     pub(crate) path: bool,
-    /// Count instead: what was asked for most, or who asked most, in the last day.
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["client", "name", "path"])]
+    /// Count instead: what was asked for most, or who asked most, in the last day (or since `--since`).
+    #[arg(long, value_enum, value_name = "WHAT",
+        conflicts_with_all = ["client", "name", "path", "until", "rcode", "blocked"])]
     pub(crate) top: Option<Top>,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) remote: RemoteArgs,
+}
+
+/// A response code, or that there was no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RcodeWord(pub(crate) Option<u16>);
+
+fn parse_rcode(text: &str) -> Result<RcodeWord, String> {
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(RcodeWord(None));
+    }
+    let rcode = text.to_ascii_uppercase().parse::<wire::Rcode>();
+    rcode.map(|rcode| RcodeWord(Some(rcode.0))).map_err(|_| "expected a response code or \"none\"".to_owned())
+}
+
+/// Reads a moment; returns it in milliseconds since 1970.
+fn parse_moment(text: &str) -> Result<i64, String> {
+    use jiff::civil::{DateTime, Time};
+    use jiff::{Timestamp, Zoned};
+    let wrong = || "expected a time such as 2026-08-01T12:00, 12:00, or 30m, 2h or 7d ago".to_owned();
+    let now = Zoned::now();
+    if let Some((digits, unit)) = text.len().checked_sub(1).and_then(|at| text.split_at_checked(at))
+        && let Ok(count) = digits.parse::<i64>()
+        && let Some((_, seconds)) =
+            [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)].into_iter().find(|(word, _)| *word == unit)
+    {
+        let ago = count.checked_mul(seconds * 1000).ok_or_else(wrong)?;
+        return Ok(now.timestamp().as_millisecond().saturating_sub(ago));
+    }
+    let local = |at: DateTime| at.to_zoned(now.time_zone().clone()).map_err(|_| wrong());
+    let spelt = text.replacen(' ', "T", 1);
+    if let Ok(moment) = spelt.parse::<Timestamp>() {
+        return Ok(moment.as_millisecond());
+    }
+    if let Ok(at) = spelt.parse::<DateTime>() {
+        return Ok(local(at)?.timestamp().as_millisecond());
+    }
+    let time = text.parse::<Time>().map_err(|_| wrong())?;
+    Ok(local(now.date().to_datetime(time))?.timestamp().as_millisecond())
 }
 
 /// What `log --top` counts.
@@ -509,6 +600,27 @@ pub(crate) enum CacheCommand {
     Dump(RemoteArgs),
     /// Show how full the caches are.
     Stats(RemoteArgs),
+    /// Show what the caches hold for a name: records, how long they are fresh and kept.
+    Lookup(CacheLookupArgs),
+}
+
+/// Arguments of `cache lookup`.
+#[derive(Args, Debug)]
+pub(crate) struct CacheLookupArgs {
+    /// The name asked for.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The type [default: every type].
+    #[arg(value_name = "TYPE")]
+    pub(crate) rtype: Option<String>,
+    /// Also names below it.
+    #[arg(long)]
+    pub(crate) below: bool,
+    /// Only this cache, by its name in the configuration [default: every cache].
+    #[arg(long, value_name = "CACHE")]
+    pub(crate) cache: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `cache flush`.
@@ -544,34 +656,77 @@ pub(crate) struct FlushWhat {
 /// Arguments of `query`.
 #[derive(Args, Debug)]
 pub(crate) struct QueryArgs {
-    /// A name or an address, a type [default: A, for an address PTR], and `@` with a server: an address, with a port
-    /// if it is not 53, or a host name.
-    #[arg(value_name = "NAME [TYPE] [@SERVER]", required = true, num_args = 1..=4)]
+    /// A name or an address, a type [default: A, for an address PTR], `@` with a server, and options with a plus sign.
+    #[arg(value_name = "NAME [TYPE] [@SERVER] [+OPTION]...", required = true, num_args = 1..=64)]
     pub(crate) words: Vec<String>,
     /// The server's port.
     #[arg(short, long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
-    /// Ask over TCP at once.
+    /// Ask over IPv4 only.
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// Ask over IPv6 only.
+    #[arg(short = '6')]
+    pub(crate) ipv6: bool,
+    /// Ask from this address of the machine.
+    #[arg(short, long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Sign the query with this key (TSIG), and believe only replies that it signed. Other users can see it while the
+    /// command runs; `-k` is safer.
+    #[arg(short = 'y', long, value_name = "[ALGORITHM:]NAME:SECRET", conflicts_with = "key_file")]
+    pub(crate) key: Option<String>,
+    /// Sign the query with the first key of this file, as `tsig-keygen` writes it.
+    #[arg(short = 'k', long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Ask over TCP at once; the same as `+tcp`.
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// Ask for DNSSEC records too (DO).
+    /// Ask for DNSSEC records too (DO); the same as `+dnssec`.
     #[arg(long)]
     pub(crate) dnssec: bool,
-    /// Ask that signatures are not checked (CD).
+    /// Ask that signatures are not checked (CD); the same as `+cd`.
     #[arg(long)]
     pub(crate) no_check: bool,
-    /// Ask for what the server knows by itself (RD clear).
+    /// Ask for what the server knows by itself (RD clear); the same as `+norecurse`.
     #[arg(long)]
     pub(crate) no_recurse: bool,
-    /// Wait this long for each of three attempts.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
-    pub(crate) timeout: Duration,
-    /// Print the data of the answer alone.
+    /// Wait this long for each of three attempts, for a connection's reply, or for each message of a transfer [default: 2, for
+    /// transfers 10].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Print the data of the answer alone; the same as `+short`.
     #[arg(long, conflicts_with = "json")]
     pub(crate) short: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }
+
+/// What `query --help` says of servers and options.
+const QUERY_HELP: &str = "\
+Servers:
+  @192.0.2.1, @192.0.2.1:5353, @[2001:db8::1]:53, @ns.example.org
+  @tcp://…, @tls://192.0.2.1#dns.example.org, @https://dns.example.org/dns-query, @h3://…, @quic://…, @sdns://…
+
+Options (most can be switched off again with +no…):
+  +tcp  +tls  +https[=/PATH]  +h3[=/PATH]  +quic        what carries the query
+  +tls-hostname=NAME  +tls-ca=FILE  +tls-pin=HASH       what the server must prove; otherwise a certificate for the name or address
+  +insecure                                             that it proves nothing
+  +dnssec (+do)  +cd  +ad  +norecurse                   flags
+  +subnet=PREFIX  +nsid  +expire  +keepalive            EDNS options
+  +cookie[=HEX]  +padding[=OCTETS]  +ednsopt=CODE[:HEX]
+  +bufsize=OCTETS  +noedns                              the largest reply over UDP; no EDNS at all
+  +ignore                                               show a truncated reply, do not ask again over TCP
+  +timeout=SECONDS  +tries=NUMBER  +short               as --timeout; attempts; as --short
+  +noidnin  +[no]idnout  +noidn                         names outside ASCII: not converted when asked, or when shown
+
+Examples:
+  gannet query example.org MX @192.0.2.1 +dnssec
+  gannet query example.org AXFR @192.0.2.1 -k xfr.key
+  gannet query example.org IXFR=2026080101 @192.0.2.1
+  gannet query example.org @tls://127.0.0.1 +tls-ca=certificate.pem +tls-hostname=dns.example.org
+
+Exit codes: 0 NOERROR or a whole transfer; 1 another response code, no reply, a broken transfer, a reply whose signature
+does not hold; 2 wrong usage.";
 
 /// Arguments of `probe`.
 #[derive(Args, Debug)]
@@ -716,6 +871,52 @@ pub(crate) struct ManArgs {
     pub(crate) to: Option<PathBuf>,
 }
 
+/// Options that may stand before a command as well as behind it, and whether a value follows.
+const ANYWHERE: [(&str, bool); 4] = [("--socket", true), ("--config", true), ("-c", true), ("--json", false)];
+
+/// Moves options that stand before a command (`gannet --socket S cache stats`) behind it, where each command takes those that
+/// it knows. Without a command, everything stays.
+pub(crate) fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = arguments.into_iter();
+    let mut kept: Vec<OsString> = arguments.next().into_iter().collect();
+    let mut moved = Vec::new();
+    let mut command = definition();
+    while command.has_subcommands() {
+        let Some(argument) = arguments.next() else { break };
+        let text = argument.to_string_lossy().into_owned();
+        let option = ANYWHERE.iter().find(|(option, _)| {
+            text == *option
+                || text
+                    .strip_prefix(option)
+                    .is_some_and(|rest| option.starts_with("--") && rest.starts_with('='))
+        });
+        if let Some((option, has_value)) = option {
+            moved.push(argument);
+            if *has_value && text == *option {
+                moved.extend(arguments.next());
+            }
+        } else if let Some(next) = command.find_subcommand(&text) {
+            command = next.clone();
+            kept.push(argument);
+        } else {
+            // Something else: what follows is for the command found so far.
+            kept.push(argument);
+            break;
+        }
+    }
+    if kept.len() < 2 {
+        kept.extend(moved);
+        kept.extend(arguments);
+        return kept;
+    }
+    let rest: Vec<OsString> = arguments.collect();
+    // Behind "--" there are no options.
+    let end = rest.iter().position(|argument| argument == "--").unwrap_or(rest.len());
+    let (before, behind) = rest.split_at(end);
+    kept.extend(before.iter().cloned().chain(moved).chain(behind.iter().cloned()));
+    kept
+}
+
 /// Returns the whole definition.
 pub(crate) fn definition() -> clap::Command {
     Cli::command()
@@ -724,7 +925,7 @@ pub(crate) fn definition() -> clap::Command {
 /// The longest time a person may want to wait for a reply, in seconds.
 const TIMEOUT_S_MAX: f64 = 600.0;
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
     match digits.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= TIMEOUT_S_MAX => Ok(Duration::from_secs_f64(seconds)),
@@ -742,10 +943,46 @@ mod tests {
     }
 
     #[test]
+    fn options_may_stand_before_a_command_or_behind_it() {
+        let check = |line: &str, expect: &str| {
+            let arranged = arranged(line.split(' ').map(OsString::from));
+            let arranged: Vec<_> = arranged.iter().map(|word| word.to_string_lossy()).collect();
+            assert_eq!(arranged.join(" "), expect);
+        };
+        check("gannet --socket S stats", "gannet stats --socket S");
+        check("gannet --socket=S --json cache flush --all", "gannet cache flush --all --socket=S --json");
+        check("gannet zone --socket S status example.org", "gannet zone status example.org --socket S");
+        check("gannet --socket S set add s -- -x", "gannet set add s --socket S -- -x");
+        check("gannet -c x.yaml explain a.example", "gannet explain a.example -c x.yaml");
+        check("gannet -c x.yaml", "gannet -c x.yaml");
+        check("gannet --socket S -c x.yaml", "gannet --socket S -c x.yaml");
+        check("gannet query stats --json", "gannet query stats --json");
+        check("gannet --help", "gannet --help");
+        let parsed = |line: &str| Cli::try_parse_from(arranged(line.split(' ').map(OsString::from)));
+        assert!(
+            parsed("gannet --socket S lists").is_ok() && parsed("gannet lists update ads --socket S").is_ok()
+        );
+        assert!(parsed("gannet --socket S check").is_err());
+    }
+
+    #[test]
     fn a_configuration_may_stand_before_nothing_or_after_run() {
         assert!(Cli::try_parse_from(["gannet", "-c", "x.yaml"]).is_ok());
         assert!(Cli::try_parse_from(["gannet", "run", "-c", "x.yaml"]).is_ok());
         assert!(Cli::try_parse_from(["gannet", "-c", "x.yaml", "status"]).is_err());
+    }
+
+    #[test]
+    fn moments_are_written_in_three_ways() {
+        assert_eq!(parse_moment("2026-08-01T12:00:00Z"), Ok(1_785_585_600_000));
+        let day = parse_moment("2026-08-02T00:00").unwrap() - parse_moment("2026-08-01T00:00").unwrap();
+        assert_eq!(day, 86_400_000);
+        assert_eq!(parse_moment("2026-08-02").unwrap(), parse_moment("2026-08-02 00:00").unwrap());
+        assert!(parse_moment("2h").unwrap() < parse_moment("1h").unwrap());
+        assert!(parse_moment("00:00").is_ok());
+        for text in ["", "h", "soon", "25:00", "2x", "2026-13-01T00:00"] {
+            assert!(parse_moment(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -24,12 +24,14 @@ pub(crate) const REPLY_OCTETS_MAX: usize = 65_535;
 
 /// Runs `gannet explain`.
 pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
-    let words = match Words::parse(&args.words) {
+    let foreign = args.words.iter().find(|word| word.starts_with(['@', '+']));
+    let words = match foreign {
+        Some(word) => Err(format!("\"{word}\" cannot stand here: expected NAME [TYPE]")),
+        None => Words::parse(&args.words),
+    };
+    let words = match words {
         Ok(words) => words,
-        Err(why) => {
-            out::complain(&why);
-            return out::wrong_usage();
-        }
+        Err(why) => return out::wrong(&why, args.remote.output),
     };
     let asked = api::Explain {
         name: words.name.to_string(),
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
         Ok(explained) => Response::Explained(explained),
         Err(why) => Response::error(why),
     };
-    remote::show(&response, args.remote.output.json)
+    remote::show(&response, args.remote.output)
 }
 
 /// Follows a query through a configuration that no server runs on, without asking anybody.

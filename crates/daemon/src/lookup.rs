@@ -1,345 +1,246 @@
 //! `gannet query`: a small, readable dig.
 //!
-//! A stub resolver: it asks one server at a time, over UDP with TCP when the reply is truncated.
+//! A stub resolver: it asks one server at a time, over UDP with TCP when the reply is truncated, or over what is wished for.
+
+mod exchange;
+mod key;
+mod target;
+mod transfer;
+mod words;
 
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::api;
-use wire::{
-    Class, EdeCode, Flags, Header, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Writer,
-    rdata,
-};
+use tsig::Key;
+use wire::text::write_hex;
+use wire::{EdeCode, Flags, Message, OptionCode, Rcode, Rtype, Section, rdata};
 
 use crate::cli::QueryArgs;
-use crate::{out, remote};
+use crate::out;
+use exchange::{Exchange, Packet, Patience, Stream, ask, write_query};
+use target::{Line, Nobody, Target, targets};
+use transfer::{Kind, Transfer};
+use words::Wishes;
+pub(crate) use words::Words;
 
-/// Times a question is sent over UDP before the server counts as silent.
-const ATTEMPTS: u32 = 3;
-/// The largest UDP reply we ask for (DNS flag day 2020).
-const UDP_OCTETS_MAX: u16 = 1232;
-/// Where a local server is looked for when none is running under our control.
-const LOCAL_PORTS: [u16; 2] = [53, 5300];
-/// The port of DNS.
-const PORT: u16 = 53;
+/// How long an attempt waits for its reply.
+const REPLY_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a transfer waits for its next message, and how long it may take altogether.
+const MESSAGE_PATIENCE: Duration = Duration::from_secs(10);
+const TRANSFER_PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
 /// Runs `gannet query`.
 pub(crate) fn run(args: &QueryArgs) -> ExitCode {
-    let words = match Words::parse(&args.words) {
-        Ok(words) => words,
-        Err(why) => {
-            out::complain(&why);
-            return out::wrong_usage();
-        }
+    match try_run(args) {
+        Ok(code) => code,
+        Err(Nobody::Usage(why)) => out::wrong(&why, args.remote.output),
+        Err(Nobody::Unknown(why)) => out::failed(&why, args.remote.output),
+    }
+}
+
+fn try_run(args: &QueryArgs) -> Result<ExitCode, Nobody> {
+    let words = Words::parse(&args.words).map_err(Nobody::Usage)?;
+    let words = with_flags(words, args);
+    let key = key(args).map_err(Nobody::Usage)?;
+    let targets = targets(&words, args)?;
+    let is_encrypted = targets.iter().any(|target| matches!(target.line, Line::Secure(_)));
+    let packet = || write_query(&words, is_encrypted, key.clone()).map_err(Nobody::Usage);
+    if words.is_transfer() {
+        return Ok(transfer_from(&targets, packet()?, &words, args));
+    }
+    let packet = packet()?;
+    let patience = Patience {
+        reply: words.wishes.timeout.or(args.timeout).unwrap_or(REPLY_PATIENCE),
+        tries: words.wishes.tries,
     };
-    let servers = match servers(&words, args) {
-        Ok(servers) => servers,
-        Err(why) => {
-            out::complain(&why);
-            return out::negative();
-        }
-    };
-    let query = write_query(&words, args);
-    let is_tcp = args.tcp || words.is_tcp;
-    let mut tried = String::new();
-    for server in servers {
-        match ask(server, &query, is_tcp, args.timeout) {
-            Ok(exchange) => return show(&exchange, args),
-            Err(silence) => {
-                let comma = if tried.is_empty() { "" } else { ", " };
-                let _ = write!(tried, "{comma}{server} ({silence})");
-            }
+    let mut tried = Vec::new();
+    for target in &targets {
+        match ask(target, &packet, (words.wishes.keeps_truncated, args.bind), patience) {
+            Ok(exchange) => return Ok(show(&exchange, &words.wishes, args)),
+            Err(silence) => tried.push(format!("{target} ({silence})")),
         }
     }
-    out::complain(&format!("no answer; tried {tried}"));
-    if words.server.is_none() {
-        out::complain("start a server with: gannet run");
-    }
-    out::negative()
+    Ok(no_answer(&tried, words.server.is_none(), args))
 }
 
-/// What is asked, of whom.
-#[derive(Debug)]
-pub(crate) struct Words {
-    pub(crate) name: NameBuf,
-    pub(crate) rtype: Rtype,
-    class: Class,
-    server: Option<String>,
-    is_tcp: bool,
+fn no_answer(tried: &[String], is_here: bool, args: &QueryArgs) -> ExitCode {
+    let hint = if is_here { "; start a server with: gannet run" } else { "" };
+    out::failed(&format!("no answer; tried {}{hint}", tried.join(", ")), args.remote.output)
 }
 
-impl Words {
-    /// Reads names, types, classes and `@server` in any order that can be told apart.
-    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
-        let (mut name, mut rtype, mut class, mut server) = (None, None, None, None);
-        for word in words {
-            if let Some(at) = word.strip_prefix('@') {
-                if server.replace(at.to_owned()).is_some() {
-                    return Err(format!("\"{word}\" is a second server"));
-                }
-            } else if name.is_none() {
-                name = Some(word.as_str());
-            } else if let Some(known) = class_of(word).filter(|_| class.is_none()) {
-                class = Some(known);
-            } else if rtype.is_none() {
-                rtype = Some(word.as_str());
-            } else {
-                return Err(format!("\"{word}\" is one word too many: expected NAME [TYPE] [@SERVER]"));
-            }
-        }
-        let mut name = name.ok_or("a name to ask for is missing")?;
-        // "MX example.org" can only mean one thing.
-        if let Some(second) = rtype
-            && second.parse::<Rtype>().is_err()
-            && name.parse::<Rtype>().is_ok()
-        {
-            rtype = Some(std::mem::replace(&mut name, second));
-        }
-        let asked = match rtype {
-            None => None,
-            Some(text) => {
-                Some(text.parse::<Rtype>().map_err(|_| format!("\"{text}\" is not a record type"))?)
-            }
-        };
-        let (name, default) = match name.parse::<IpAddr>() {
-            Ok(address) => (reverse_name(address), Rtype::PTR),
-            Err(_) => (name.parse().map_err(|_| format!("\"{name}\" is not a domain name"))?, Rtype::A),
-        };
-        let is_tcp = server.as_deref().is_some_and(|server| server.starts_with("tcp://"));
-        let server = server.map(|text| {
-            let bare = text.strip_prefix("tcp://").or_else(|| text.strip_prefix("udp://")).unwrap_or(&text);
-            bare.trim_end_matches('/').to_owned()
-        });
-        Ok(Self { name, rtype: asked.unwrap_or(default), class: class.unwrap_or(Class::IN), server, is_tcp })
+/// Adds what the command's own options say to what those with a plus sign say.
+fn with_flags(mut words: Words, args: &QueryArgs) -> Words {
+    let wishes = &mut words.wishes;
+    wishes.dnssec |= args.dnssec;
+    wishes.unchecked |= args.no_check;
+    wishes.no_recursion |= args.no_recurse;
+    wishes.short |= args.short;
+    words
+}
+
+fn key(args: &QueryArgs) -> Result<Option<Arc<Key>>, String> {
+    match (&args.key, &args.key_file) {
+        (Some(text), _) => key::parse(text).map(Some),
+        (None, Some(file)) => key::read(file).map(Some),
+        (None, None) => Ok(None),
     }
 }
 
-fn class_of(word: &str) -> Option<Class> {
-    match word.to_ascii_uppercase().as_str() {
-        "IN" => Some(Class::IN),
-        "CH" => Some(Class::CH),
-        "HS" => Some(Class::HS),
-        _ => None,
-    }
-}
-
-/// Returns the name that holds an address's PTR record (RFC 1035 §3.5, RFC 3596 §2.5).
-fn reverse_name(address: IpAddr) -> NameBuf {
-    let text = match address {
-        IpAddr::V4(address) => {
-            let [a, b, c, d] = address.octets();
-            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
-        }
-        IpAddr::V6(address) => {
-            let mut text = String::new();
-            for octet in address.octets().iter().rev() {
-                let _ = write!(text, "{:x}.{:x}.", octet & 0xf, octet >> 4);
-            }
-            text + "ip6.arpa"
-        }
-    };
-    text.parse().expect("digits and dots of a bounded number make a name")
-}
-
-/// Returns the servers to try, the likeliest first.
-fn servers(words: &Words, args: &QueryArgs) -> Result<Vec<SocketAddr>, String> {
-    if let Some(server) = &words.server {
-        return server_addresses(server, args.port);
-    }
-    let here = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    if let Some(port) = args.port {
-        return Ok(vec![here(port)]);
-    }
-    let running = remote::status(&args.remote.socket).and_then(|status| {
-        let addresses = status.listeners.iter().map(|listener| listener.at.parse::<SocketAddr>());
-        addresses.flatten().next().map(reachable)
-    });
-    let mut servers: Vec<SocketAddr> = running.into_iter().collect();
-    if servers.is_empty() {
-        servers.extend(LOCAL_PORTS.map(here));
-    }
-    Ok(servers)
-}
-
-/// Returns where to send for a listener at `address`: "every address" includes the loopback one.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        IpAddr::V4(_) | IpAddr::V6(_) => {}
-    }
-    address
-}
-
-/// Reads `address`, `address:port`, `[address]:port`, `address@port`, `address#port`, `host` or `host:port`.
-fn server_addresses(text: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, String> {
-    let port_or_default = port.unwrap_or(PORT);
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(vec![(ip, port_or_default).into()]);
-    }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(vec![address]);
-    }
-    let (host, port) = match text.rsplit_once(['#', '@', ':']) {
-        Some((host, digits)) => match digits.parse() {
-            Ok(port) => (host, port),
-            Err(_) => return Err(format!("\"{digits}\" in \"@{text}\" is not a port")),
-        },
-        None => (text, port_or_default),
-    };
-    match (host.trim_start_matches('[').trim_end_matches(']'), port).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.collect()),
-        Err(error) => {
-            Err(format!("the address of the server \"{}\" is not known: {error}", out::escaped(host)))
-        }
-    }
-}
-
-/// A question in wire form.
-struct Packet {
-    id: u16,
-    bytes: Vec<u8>,
-    question_len: usize,
-}
-
-fn write_query(words: &Words, args: &QueryArgs) -> Packet {
-    let id = rand::random();
-    let mut flags = Flags::default();
-    if !args.no_recurse {
-        flags = flags.with(Flags::RD);
-    }
-    if args.no_check {
-        flags = flags.with(Flags::CD);
-    }
-    let mut bytes = vec![0; 512];
-    let mut writer = Writer::new(&mut bytes, 512, id, flags);
-    let question = Question { qname: words.name.as_name(), qtype: words.rtype, qclass: words.class };
-    writer.question(&question).expect("a name of 255 octets and an OPT fit in 512");
-    let question_len = writer.len() - Header::LEN;
-    let opt = writer.opt(UDP_OCTETS_MAX, Rcode::NOERROR, args.dnssec, |_| Ok(()));
-    opt.expect("a name of 255 octets and an OPT fit in 512");
-    let len = writer.finish();
-    bytes.truncate(len);
-    Packet { id, bytes, question_len }
-}
-
-impl Packet {
-    /// Returns whether `reply` answers this question and not another (RFC 5452 §9).
-    fn is_answered_by(&self, reply: &[u8]) -> bool {
-        let Some(header) = Header::parse(reply) else { return false };
-        let question =
-            |bytes: &[u8]| bytes.get(Header::LEN..Header::LEN + self.question_len).map(<[u8]>::to_vec);
-        let is_same_question = match (question(reply), question(&self.bytes)) {
-            (Some(theirs), Some(ours)) => theirs.eq_ignore_ascii_case(&ours),
-            _ => false,
-        };
-        // A server that could not read the question need not repeat it.
-        let is_complaint = header.questions == 0 && header.flags.rcode() == Rcode::FORMERR;
-        header.id == self.id && header.flags.has(Flags::QR) && (is_same_question || is_complaint)
-    }
-}
-
-/// A question answered.
-struct Exchange {
-    server: SocketAddr,
-    transport: &'static str,
-    time: Duration,
-    reply: Vec<u8>,
-}
-
-/// Asks `server`; the text of an error says in what way it was silent.
-fn ask(server: SocketAddr, query: &Packet, is_tcp: bool, timeout: Duration) -> Result<Exchange, String> {
+/// Takes a zone, or what changed in it, from the first server that answers.
+fn transfer_from(targets: &[Target], packet: Packet, words: &Words, args: &QueryArgs) -> ExitCode {
+    let patience = words.wishes.timeout.or(args.timeout).unwrap_or(MESSAGE_PATIENCE);
     let begin = Instant::now();
-    if !is_tcp {
-        let reply = ask_udp(server, query, timeout).map_err(|error| silence(&error))?;
-        let is_whole = Header::parse(&reply).is_none_or(|header| !header.flags.has(Flags::TC));
-        if is_whole {
-            return Ok(Exchange { server, transport: "udp", time: begin.elapsed(), reply });
+    let whole = begin + TRANSFER_PATIENCE;
+    let mut tried = Vec::new();
+    for target in targets {
+        // A zone does not fit into a datagram.
+        let line = if matches!(target.line, Line::Udp) { Line::Tcp } else { target.line.clone() };
+        let target = Target { line, ..target.clone() };
+        match Stream::open(&target, packet.clone(), args.bind, patience, whole) {
+            Ok(stream) => return take(stream, &target, begin, words, args),
+            Err(why) => tried.push(format!("{target} ({why})")),
         }
     }
-    let reply = ask_tcp(server, query, timeout).map_err(|error| silence(&error))?;
-    Ok(Exchange { server, transport: "tcp", time: begin.elapsed(), reply })
+    no_answer(&tried, words.server.is_none(), args)
 }
 
-fn silence(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nobody listens there".into(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no reply in time".into(),
-        io::ErrorKind::UnexpectedEof => "hung up without a reply".into(),
-        _ => error.to_string(),
-    }
-}
-
-fn ask_udp(server: SocketAddr, query: &Packet, timeout: Duration) -> io::Result<Vec<u8>> {
-    let any =
-        if server.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(server)?;
-    let mut buffer = vec![0; usize::from(u16::MAX)];
-    for _ in 0..ATTEMPTS {
-        socket.send(&query.bytes)?;
-        let until = Instant::now() + timeout;
-        // Ends: `left` shrinks, whatever a stranger sends in the meantime.
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
+/// Takes a transfer to its end, and prints it as it comes.
+fn take(mut stream: Stream, target: &Target, begin: Instant, words: &Words, args: &QueryArgs) -> ExitCode {
+    let mut transfer = Transfer::new(words.rtype, words.serial);
+    let is_json = args.remote.output.json;
+    let names = Names::of(&words.wishes, is_json);
+    let mut taken = api::Transfer {
+        server: target.address.to_string(),
+        transport: exchange::word(&target.line).to_owned(),
+        ..api::Transfer::default()
+    };
+    let outcome = loop {
+        let (bytes, octets) = match stream.next() {
+            Ok(message) => message,
+            Err(why) => break Err(why),
+        };
+        taken.messages += 1;
+        taken.size_octets += octets as u64;
+        let Ok(message) = Message::parse(&bytes) else { break Err("a message cannot be read".to_owned()) };
+        let ended = transfer.take(&message);
+        let records = section(&message, Section::Answer);
+        if is_json {
+            taken.answer.extend(records);
+        } else if words.wishes.short {
+            out::print(&records.iter().map(|record| format!("{}\n", record.data)).collect::<String>());
+        } else {
+            out::print(&records.iter().map(|record| names.line(record)).collect::<String>());
+        }
+        match ended {
+            Ok(None) => {}
+            Ok(Some(kind)) if stream.is_believed() => break Ok(kind),
+            Ok(Some(_)) => break Err("it is not believed: the last message is not signed".to_owned()),
+            Err(fault) => break Err(fault.to_string()),
+        }
+    };
+    taken.records = transfer.records;
+    taken.serial = transfer.serial;
+    taken.time_ms = ms(begin.elapsed());
+    taken.signed_by = stream.signed_by();
+    match outcome {
+        Ok(kind) => {
+            kind.word().clone_into(&mut taken.kind);
+            if is_json {
+                out::print(&api::to_json(&taken));
+            } else if !words.wishes.short {
+                out::print(&summary(&taken, kind));
             }
-            socket.set_read_timeout(Some(left))?;
-            match socket.recv(&mut buffer) {
-                Ok(len) => {
-                    let reply = buffer.get(..len).unwrap_or_default();
-                    if query.is_answered_by(reply) {
-                        return Ok(reply.to_vec());
-                    }
-                }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
+            out::FINE
+        }
+        Err(why) if transfer.records == 0 => {
+            out::failed(&format!("no transfer from {target}: {why}"), args.remote.output)
+        }
+        Err(why) => {
+            let records = transfer.records;
+            let why = format!("the transfer from {target} broke off after {records} records: {why}");
+            out::failed(&why, args.remote.output)
         }
     }
-    Err(io::ErrorKind::TimedOut.into())
 }
 
-fn ask_tcp(server: SocketAddr, query: &Packet, timeout: Duration) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&server, timeout)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    let length = u16::try_from(query.bytes.len()).map_err(io::Error::other)?;
-    stream.write_all(&[&length.to_be_bytes(), query.bytes.as_slice()].concat())?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut reply = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut reply)?;
-    if query.is_answered_by(&reply) {
-        Ok(reply)
-    } else {
-        Err(io::Error::other("it answered another question"))
+/// Says what a transfer was, as a comment of a master file.
+fn summary(taken: &api::Transfer, kind: Kind) -> String {
+    let what = match kind {
+        Kind::Whole => format!("{} records", taken.records),
+        Kind::Differences => format!("differences in {} records", taken.records),
+        Kind::UpToDate => "nothing newer".to_owned(),
+    };
+    let messages = if taken.messages == 1 { "message" } else { "messages" };
+    let signed = taken.signed_by.as_ref().map_or_else(String::new, |key| format!(", signed by {key}"));
+    format!(
+        "; {what}, serial {}, in {} {messages}, {} octets, {:.0} ms, from {} over {}{signed}\n",
+        taken.serial,
+        taken.messages,
+        taken.size_octets,
+        taken.time_ms,
+        taken.server,
+        taken.transport.to_uppercase(),
+    )
+}
+
+fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// How names are shown.
+struct Names {
+    as_unicode: bool,
+}
+
+impl Names {
+    fn of(wishes: &Wishes, is_json: bool) -> Self {
+        Self { as_unicode: !is_json && wishes.idn_out.unwrap_or_else(shows_unicode) }
+    }
+
+    /// Returns a name as it is shown.
+    fn name(&self, name: &str) -> String {
+        if self.as_unicode { wire::idn::to_unicode(name).into_owned() } else { name.to_owned() }
+    }
+
+    /// Returns the data of a record with its names as they are shown; texts in quotation marks stay.
+    fn data(&self, data: &str) -> String {
+        if !self.as_unicode || !data.contains("xn--") || data.contains('"') {
+            return data.to_owned();
+        }
+        data.split(' ').map(|word| self.name(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns a record as a line of a master file.
+    fn line(&self, record: &api::Record) -> String {
+        let api::Record { name, ttl, class, rtype, data } = record;
+        format!("{} {ttl} {class} {rtype} {}\n", self.name(name), self.data(data))
     }
 }
 
-fn show(exchange: &Exchange, args: &QueryArgs) -> ExitCode {
+/// Returns whether standard output is a terminal that shows more than ASCII (POSIX: the first that is set counts).
+fn shows_unicode() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_ascii_lowercase();
+    std::io::stdout().is_terminal() && (locale.contains("utf-8") || locale.contains("utf8"))
+}
+
+fn show(exchange: &Exchange, wishes: &Wishes, args: &QueryArgs) -> ExitCode {
     let Ok(message) = Message::parse(&exchange.reply) else {
-        out::complain(&format!(
-            "the reply of {} cannot be read ({} octets)",
-            exchange.server,
-            exchange.reply.len()
-        ));
-        return out::negative();
+        let why = format!("the reply of {} cannot be read ({} octets)", exchange.server, exchange.octets);
+        return out::failed(&why, args.remote.output);
     };
     let lookup = describe(exchange, &message);
     out::print(&if args.remote.output.json {
         api::to_json(&lookup)
-    } else if args.short {
+    } else if wishes.short {
         lookup.answer.iter().map(|record| format!("{}\n", record.data)).collect()
     } else {
-        text(&lookup)
+        text(&lookup, &Names::of(wishes, false))
     });
     if message.rcode() == Rcode::NOERROR { out::FINE } else { out::negative() }
 }
@@ -354,8 +255,8 @@ fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
     api::Lookup {
         server: exchange.server.to_string(),
         transport: exchange.transport.to_owned(),
-        time_ms: (exchange.time.as_secs_f64() * 1e6).round() / 1e3,
-        size_octets: exchange.reply.len(),
+        time_ms: ms(exchange.time),
+        size_octets: exchange.octets,
         status: message.rcode().to_string(),
         rcode: message.rcode().0,
         flags: flag_names(message.header.flags),
@@ -364,6 +265,8 @@ fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
         authority: section(message, Section::Authority),
         additional: section(message, Section::Additional),
         extended_errors: extended_errors(message),
+        options: options(message),
+        signed_by: exchange.signed_by.clone(),
     }
 }
 
@@ -380,12 +283,15 @@ pub(crate) fn extended_errors(message: &Message<'_>) -> Vec<api::ExtendedError> 
         .filter(|option| option.code == OptionCode::EDE)
         .filter_map(|option| {
             let (&code, text) = option.data.split_first_chunk::<2>()?;
-            let code = u16::from_be_bytes(code);
-            let name = EdeCode(code).to_string();
             let text = String::from_utf8_lossy(text);
-            Some(api::ExtendedError { code, name, text: text.trim_end_matches('\0').to_owned() })
+            Some(ede_named(EdeCode(u16::from_be_bytes(code)), text.trim_end_matches('\0')))
         })
         .collect()
+}
+
+/// Returns an Extended DNS Error with its name.
+pub(crate) fn ede_named(code: EdeCode, text: &str) -> api::ExtendedError {
+    api::ExtendedError { code: code.0, name: code.to_string(), text: text.to_owned() }
 }
 
 pub(crate) fn flag_names(flags: Flags) -> Vec<String> {
@@ -412,14 +318,14 @@ fn describe_record(record: &wire::Record<'_>) -> api::Record {
 }
 
 /// Lays a reply out in columns.
-fn text(lookup: &api::Lookup) -> String {
+fn text(lookup: &api::Lookup, names: &Names) -> String {
     let mut text = format!("status     {}  flags: {}\n", lookup.status, lookup.flags.join(" "));
     let question = &lookup.question;
-    let _ = writeln!(text, "question   {} {} {}", question.name, question.class, question.rtype);
+    let _ = writeln!(text, "question   {} {} {}", names.name(&question.name), question.class, question.rtype);
     let sections =
         [("answer", &lookup.answer), ("authority", &lookup.authority), ("additional", &lookup.additional)];
     let records = || sections.iter().flat_map(|(_, records)| records.iter());
-    let name_width = records().map(|record| record.name.len()).max().unwrap_or(0);
+    let name_width = records().map(|record| names.name(&record.name).chars().count()).max().unwrap_or(0);
     let ttl_width = records().map(|record| record.ttl.to_string().len()).max().unwrap_or(0);
     let type_width = records().map(|record| record.rtype.len()).max().unwrap_or(0);
     for (title, records) in sections {
@@ -429,7 +335,10 @@ fn text(lookup: &api::Lookup) -> String {
             let _ = writeln!(
                 text,
                 "{title:<10} {:<name_width$}  {:>ttl_width$}  {class}{:<type_width$}  {}",
-                record.name, record.ttl, record.rtype, record.data
+                names.name(&record.name),
+                record.ttl,
+                record.rtype,
+                names.data(&record.data)
             );
         }
     }
@@ -439,6 +348,12 @@ fn text(lookup: &api::Lookup) -> String {
             "" => writeln!(text),
             more => writeln!(text, ": {}", out::escaped(more)),
         };
+    }
+    for option in &lookup.options {
+        let _ = writeln!(text, "option     {} {}", option.name, out::escaped(&option.value));
+    }
+    if let Some(key) = &lookup.signed_by {
+        let _ = writeln!(text, "signed     by {key}, verified");
     }
     let _ = writeln!(
         text,
@@ -455,47 +370,67 @@ fn text(lookup: &api::Lookup) -> String {
     text
 }
 
+/// Turns the EDNS options of a reply into text, without Extended DNS Errors.
+fn options(message: &Message<'_>) -> Vec<api::EdnsOption> {
+    let options = message.edns.into_iter().flat_map(|edns| edns.options());
+    let shown = options.filter(|option| option.code != OptionCode::EDE).map(|option| api::EdnsOption {
+        code: option.code.0,
+        name: option.code.to_string(),
+        value: option_text(option.code, option.data),
+    });
+    shown.collect()
+}
+
+/// Puts an option's data into words; what is not understood is shown in hexadecimal digits.
+fn option_text(code: OptionCode, data: &[u8]) -> String {
+    let mut digits = String::new();
+    let _ = write_hex(&mut digits, data);
+    match (code, data) {
+        (OptionCode::NSID, data) => match std::str::from_utf8(data) {
+            Ok(text) if !text.is_empty() && !text.contains(char::is_control) => {
+                format!("{digits} (\"{text}\")")
+            }
+            _ => digits,
+        },
+        (OptionCode::CLIENT_SUBNET, &[0, family @ 1..=2, bits, scope, ref address @ ..]) => {
+            let mut octets = [0; 16];
+            octets.iter_mut().zip(address).for_each(|(to, from)| *to = *from);
+            match octets.first_chunk::<4>() {
+                Some(octets) if family == 1 => format!("{}/{bits}, scope {scope}", Ipv4Addr::from(*octets)),
+                _ => format!("{}/{bits}, scope {scope}", Ipv6Addr::from(octets)),
+            }
+        }
+        (OptionCode::EXPIRE, &[a, b, c, d]) => format!("{} s", u32::from_be_bytes([a, b, c, d])),
+        (OptionCode::TCP_KEEPALIVE, &[a, b]) => {
+            format!("{:.1} s", f64::from(u16::from_be_bytes([a, b])) / 10.0)
+        }
+        (OptionCode::PADDING, data) => format!("{} octets", data.len()),
+        _ => digits,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Result<Words, String> {
-        Words::parse(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    fn check(text: &str, name: &str, rtype: Rtype) {
-        let words = words(text).unwrap();
-        assert_eq!((words.name.as_name().to_string().as_str(), words.rtype), (name, rtype), "{text}");
+    #[test]
+    fn options_are_put_into_words() {
+        let check = |code, data: &[u8], expect: &str| assert_eq!(option_text(code, data), expect);
+        check(OptionCode::NSID, b"ns1", "6E7331 (\"ns1\")");
+        check(OptionCode::NSID, &[0xff], "FF");
+        check(OptionCode::CLIENT_SUBNET, &[0, 1, 24, 20, 192, 0, 2], "192.0.2.0/24, scope 20");
+        check(OptionCode::CLIENT_SUBNET, &[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8], "2001:db8::/32, scope 0");
+        check(OptionCode::EXPIRE, &[0, 0, 1, 0], "256 s");
+        check(OptionCode::TCP_KEEPALIVE, &[0, 100], "10.0 s");
+        check(OptionCode(65001), &[1, 2], "0102");
     }
 
     #[test]
-    fn words_are_told_apart() {
-        check("example.org", "example.org.", Rtype::A);
-        check("example.org aaaa", "example.org.", Rtype::AAAA);
-        check("@192.0.2.1 MX example.org", "example.org.", Rtype::MX);
-        check("version.bind CH TXT", "version.bind.", Rtype::TXT);
-        check("example.org TYPE65534", "example.org.", Rtype(65534));
-        check("192.0.2.1", "1.2.0.192.in-addr.arpa.", Rtype::PTR);
-        assert_eq!(words("example.org nonsense").unwrap_err(), "\"nonsense\" is not a record type");
-        assert_eq!(words("a..b").unwrap_err(), "\"a..b\" is not a domain name");
-    }
-
-    #[test]
-    fn addresses_have_reverse_names() {
-        let name = reverse_name("2001:db8::1".parse().unwrap()).as_name().to_string();
-        assert_eq!(name, "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.");
-    }
-
-    #[test]
-    fn servers_are_written_in_many_ways() {
-        for text in ["192.0.2.1:5353", "192.0.2.1#5353", "192.0.2.1@5353"] {
-            assert_eq!(server_addresses(text, None).unwrap(), ["192.0.2.1:5353".parse().unwrap()], "{text}");
-        }
-        assert_eq!(
-            server_addresses("2001:db8::1", Some(5300)).unwrap(),
-            ["[2001:db8::1]:5300".parse().unwrap()]
-        );
-        assert_eq!(server_addresses("[2001:db8::1]", None).unwrap(), ["[2001:db8::1]:53".parse().unwrap()]);
-        assert!(server_addresses("192.0.2.1:x", None).is_err());
+    fn names_are_shown_as_people_write_them_where_that_can_be_seen() {
+        let names = Names { as_unicode: true };
+        assert_eq!(names.name("xn--bcher-kva.example."), "bücher.example.");
+        assert_eq!(names.data("10 mail.xn--bcher-kva.example."), "10 mail.bücher.example.");
+        assert_eq!(names.data("\"xn--bcher-kva\""), "\"xn--bcher-kva\"");
+        assert_eq!(Names { as_unicode: false }.name("xn--bcher-kva.example."), "xn--bcher-kva.example.");
     }
 }

@@ -36,7 +36,7 @@ use cli::{
 };
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cli::arranged(std::env::args_os()));
     match cli.command {
         None => run::run(&cli.run),
         Some(command) => carry_out(&command),
@@ -54,6 +54,8 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Cache(CacheCommand::Flush(args)) => remote::cache_flush(args),
         Command::Cache(CacheCommand::Dump(args)) => remote::cache_dump(args),
         Command::Cache(CacheCommand::Stats(args)) => remote::cache_stats(args),
+        Command::Cache(CacheCommand::Lookup(args)) => remote::cache_lookup(args),
+        Command::Lists(args) => remote::lists(args),
         Command::Certificate(args) => certificate::run(args),
         Command::Mobileconfig(args) => mobileconfig::run(args),
         Command::Completions(args) => completions(args),

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 
+use crate::cli::OutputArgs;
+
 /// Everything went well.
 pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
 
@@ -22,10 +24,38 @@ pub(crate) fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes to standard output; `false` when nobody reads it any more.
+pub(crate) fn still_read(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
+
 /// Says what went wrong, on standard error.
 pub(crate) fn complain(text: &str) {
     let mut out = io::stderr().lock();
     let _ = writeln!(out, "gannet: {text}");
+}
+
+/// Says what went wrong, as JSON if that is what was asked for, and returns the code for a negative result.
+///
+/// The JSON goes to standard output, where whoever reads JSON looks: `{"error": "…"}`.
+pub(crate) fn failed(why: &str, output: OutputArgs) -> ExitCode {
+    if output.json {
+        print(&control::api::to_json(&control::api::Complaint { error: why.to_owned() }));
+    } else {
+        complain(&escaped_lines(why));
+    }
+    negative()
+}
+
+/// Says what is wrong with the command line, as JSON if that is what was asked for, and returns the code for it.
+pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
+    if output.json {
+        print(&control::api::to_json(&control::api::Complaint { error: why.to_owned() }));
+    } else {
+        complain(why);
+    }
+    wrong_usage()
 }
 
 /// Writes over the last line of a terminal that standard error leads to; an empty text takes that line away.
@@ -41,6 +71,11 @@ pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     push_escaped(&mut safe, text);
     safe
+}
+
+/// Returns `text` like [`escaped`], its ends of lines left as they are.
+fn escaped_lines(text: &str) -> String {
+    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
 /// Appends `text` to `out` like [`escaped`].
@@ -66,6 +101,7 @@ mod tests {
     #[test]
     fn terminals_are_not_driven_by_names() {
         assert_eq!(escaped("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\u{a}");
+        assert_eq!(escaped_lines("a\x1b[2Jb\nc"), "a\\u{1b}[2Jb\nc");
         assert_eq!(escaped("bücher \u{202e}x \u{9b}1m"), "bücher \\u{202e}x \\u{9b}1m");
     }
 }

@@ -34,17 +34,11 @@ const SCHEMES: [&str; 6] = ["udp", "tcp", "tls", "https", "h3", "quic"];
 pub(crate) fn run(args: &ProbeArgs) -> ExitCode {
     let server = match server(&args.server) {
         Ok(server) => server,
-        Err(why) => {
-            out::complain(&why);
-            return out::wrong_usage();
-        }
+        Err(why) => return out::wrong(&why, args.output),
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            out::complain(&format!("cannot begin: {error}"));
-            return out::negative();
-        }
+        Err(error) => return out::failed(&format!("cannot begin: {error}"), args.output),
     };
     let report = LocalSet::new().block_on(&runtime, measure(args, &server));
     out::print(&if args.output.json { api::to_json(&report) } else { text(&report) });
@@ -52,7 +46,7 @@ pub(crate) fn run(args: &ProbeArgs) -> ExitCode {
 }
 
 /// Reads a server as it stands in the configuration: a text, or a mapping in braces.
-fn server(written: &str) -> Result<ServerPlan, String> {
+pub(crate) fn server(written: &str) -> Result<ServerPlan, String> {
     let item = if written.trim_start().starts_with('{') {
         written.to_owned()
     } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
 use jobs::recorder::{Reader, Recorded, Wanted};
@@ -11,54 +11,99 @@ use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};
 use crate::inspect::{self, Origin};
-use crate::{out, sys};
+use crate::{out, remote, sys};
 
 /// What `--top` counts, in milliseconds.
 const TOP_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// How often new records are looked for.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+
 /// Runs `gannet log`.
 pub(crate) fn show(args: &LogArgs) -> ExitCode {
     match try_show(args) {
-        Ok(text) => {
-            out::print(&text);
-            out::FINE
-        }
-        Err(why) => {
-            out::complain(&why);
-            out::negative()
-        }
+        Ok(()) => out::FINE,
+        Err(why) => out::failed(&why, args.remote.output),
     }
 }
 
-fn try_show(args: &LogArgs) -> Result<String, String> {
+fn try_show(args: &LogArgs) -> Result<(), String> {
+    let is_json = args.remote.output.json;
     let reader = Reader::open(&database(args)?)?;
     if let Some(top) = args.top {
-        let since = unix_ms().saturating_sub(TOP_MS);
+        let since = args.since.unwrap_or_else(|| unix_ms().saturating_sub(TOP_MS));
         let found = match top {
             Top::Names => reader.top_names(since, args.lines)?,
             Top::Clients => reader.top_clients(since, args.lines)?,
         };
         let tallies: Vec<api::Tally> =
             found.into_iter().map(|(what, queries)| api::Tally { what, queries }).collect();
-        return Ok(if args.output.json { api::to_json(&tallies) } else { top_text(&tallies) });
+        out::print(&if is_json { api::to_json(&tallies) } else { top_text(&tallies) });
+        return Ok(());
     }
     let name = args.name.as_deref().map(|name| {
-        let name = name.to_ascii_lowercase();
+        let name = wire::idn::to_ascii(name).unwrap_or_else(|_| name.into()).to_ascii_lowercase();
         if name == "." { name } else { name.trim_end_matches('.').to_owned() }
     });
-    let wanted = Wanted { count: args.lines, client: args.client, name, covers_below: args.below };
+    let wanted = Wanted {
+        count: args.lines,
+        client: args.client,
+        name,
+        covers_below: args.below,
+        since_ms: args.since,
+        until_ms: args.until,
+        rcode: args.rcode.map(|word| word.0),
+        blocked: args.blocked,
+        after_id: None,
+    };
+    if args.follow {
+        return follow(&reader, wanted, args);
+    }
     let found = reader.newest(&wanted)?;
-    Ok(if args.output.json {
+    out::print(&if is_json {
         api::to_json(&found.iter().map(shown).collect::<Vec<_>>())
     } else {
         found.iter().map(|query| line(query, args.path)).collect()
-    })
+    });
+    Ok(())
 }
 
-/// Returns where the database is.
+/// Prints the newest, the oldest of them first, and then what comes; in JSON, each on a line of its own.
+fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), String> {
+    let mut last = reader.last_id()?;
+    let mut found = reader.newest(&wanted)?;
+    found.reverse();
+    wanted.count = u32::MAX;
+    loop {
+        let text: String = found
+            .iter()
+            .map(|query| match args.remote.output.json {
+                true => api::to_json_line(&shown(query)),
+                false => line(query, args.path),
+            })
+            .collect();
+        if !out::still_read(&text) {
+            return Ok(());
+        }
+        std::thread::sleep(FOLLOW_EVERY);
+        // Looked at first: what is recorded meanwhile comes next time.
+        let newest = reader.last_id()?;
+        wanted.after_id = Some(last);
+        found = if newest > last { reader.following(&wanted)? } else { Vec::new() };
+        last = found.last().map_or(newest, |query| query.id).max(newest);
+    }
+}
+
+/// Returns where the database is: as it is said, the running server's, or the configuration's.
 fn database(args: &LogArgs) -> Result<PathBuf, String> {
     if let Some(file) = &args.file {
         return Ok(file.clone());
+    }
+    if args.config.config.is_none()
+        && let Some(status) = remote::status(&args.remote.socket)
+    {
+        let none = "the running server records no queries: its setting recorder.file is not set";
+        return status.recorder.map(PathBuf::from).ok_or_else(|| none.to_owned());
     }
     let origin = Origin::find(&args.config);
     let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
@@ -95,14 +140,16 @@ fn line(query: &Recorded, has_path: bool) -> String {
     let seconds = u64::try_from(query.at_ms / 1000).unwrap_or(0);
     let (hour, minute, second) = sys::local_time_of_day(seconds);
     let status = query.rcode.map_or_else(|| "no reply".to_owned(), |rcode| Rcode(rcode).to_string());
+    // Times are recorded in whole milliseconds.
+    let waited = if query.waited_ms == 0 { "<1".to_owned() } else { query.waited_ms.to_string() };
     let mut text = format!(
-        "{hour:02}:{minute:02}:{second:02}.{:03} {} {} {} {} {} ms",
+        "{}{hour:02}:{minute:02}:{second:02}.{:03} {} {} {} {} {waited} ms",
+        day(query.at_ms),
         query.at_ms.rem_euclid(1000),
         query.client,
         out::escaped(&query.name),
         Rtype(query.qtype),
         status,
-        query.waited_ms,
     );
     if !query.addresses.is_empty() {
         let _ = write!(text, " {}", query.addresses);
@@ -114,6 +161,15 @@ fn line(query: &Recorded, has_path: bool) -> String {
         }
     }
     text
+}
+
+/// Returns the date of what is not of the last day, with a blank behind it.
+fn day(at_ms: i64) -> String {
+    if unix_ms().saturating_sub(at_ms) < TOP_MS {
+        return String::new();
+    }
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d ").to_string()
 }
 
 fn top_text(tallies: &[api::Tally]) -> String {

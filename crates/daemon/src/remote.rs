@@ -1,5 +1,8 @@
 //! The commands that talk to the running server.
 
+mod lists;
+mod stats;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,10 +14,13 @@ use control::More;
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{
-    DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs,
-    SetNameArgs, SocketArgs, StatsArgs, ZoneAddArgs, ZoneLoadArgs, ZoneRemoveArgs,
+    CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand, OutputArgs,
+    ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs, ZoneAddArgs,
+    ZoneLoadArgs, ZoneRemoveArgs,
 };
 use crate::{explain, out};
+
+pub(crate) use stats::run as stats;
 
 /// How long a look at the server may take.
 const LOOK_PATIENCE: Duration = Duration::from_secs(10);
@@ -108,7 +114,7 @@ pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
     let order = api::ZoneOrder { what: api::ZoneWhat::Print, name: Some(name.to_owned()) };
     let mut outcome = out::FINE;
     let take = |response: Response| {
-        outcome = show(&response, args.output.json);
+        outcome = show(&response, args.output);
         match response {
             Response::ZoneRecords(part) if !part.is_last => More::Yes,
             _ => More::No,
@@ -117,10 +123,7 @@ pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
     let paths = socket_paths(&args.socket);
     match control::ask_for_all(&paths, &Request::Zone(order), WORK_PATIENCE, take) {
         Ok(()) => outcome,
-        Err(why) => {
-            out::complain(&why.to_string());
-            out::negative()
-        }
+        Err(why) => out::failed(&why.to_string(), args.output),
     }
 }
 
@@ -129,10 +132,30 @@ pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
     ask(args, &Request::Status, LOOK_PATIENCE)
 }
 
-/// Runs `gannet stats`.
-pub(crate) fn stats(args: &StatsArgs) -> ExitCode {
-    let request = if args.prometheus { Request::Metrics } else { Request::Stats };
-    ask(&args.remote, &request, LOOK_PATIENCE)
+/// Runs `gannet lists`.
+pub(crate) fn lists(args: &ListsArgs) -> ExitCode {
+    match &args.command {
+        None => ask(&args.remote, &Request::Lists(api::ListsOf { set: args.set.clone() }), LOOK_PATIENCE),
+        Some(ListsCommand::Update(args)) => {
+            let wanted = api::ListsOf { set: args.set.clone() };
+            ask(&args.remote, &Request::ListsFetch(wanted), WORK_PATIENCE)
+        }
+    }
+}
+
+/// Runs `gannet cache lookup`.
+pub(crate) fn cache_lookup(args: &CacheLookupArgs) -> ExitCode {
+    let name = match wire::idn::to_ascii(&args.name) {
+        Ok(name) => name.into_owned(),
+        Err(error) => return out::wrong(&error.to_string(), args.remote.output),
+    };
+    let lookup = api::CacheLookup {
+        cache: args.cache.clone(),
+        name,
+        rtype: args.rtype.clone(),
+        covers_below: args.below,
+    };
+    ask(&args.remote, &Request::CacheLookup(lookup), WORK_PATIENCE)
 }
 
 /// Runs `gannet cache stats`.
@@ -167,28 +190,25 @@ pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
 
 pub(crate) fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
     match control::ask(&socket_paths(&args.socket), request, patience) {
-        Ok(response) => show(&response, args.output.json),
-        Err(error) => {
-            out::complain(&error.to_string());
-            out::negative()
-        }
+        Ok(response) => show(&response, args.output),
+        Err(error) => out::failed(&error.to_string(), args.output),
     }
 }
 
 /// Prints a response and returns what it means for scripts.
-pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
+pub(crate) fn show(response: &Response, output: OutputArgs) -> ExitCode {
     let (text, is_fine) = match response {
-        Response::Error(failure) => {
-            out::complain(&out::escaped(&failure.message));
-            return out::negative();
-        }
+        Response::Error(failure) => return out::failed(&failure.message, output),
         Response::Reload(reload) => (reload_text(reload), reload.is_adopted),
         Response::Status(status) => (status_text(status), true),
-        Response::Stats(stats) => (stats_text(stats), true),
+        Response::Stats(stats) => (stats::text(stats), true),
         Response::Metrics(text) => (text.clone(), true),
         Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
         Response::CacheStats(caches) => (caches_text(caches), true),
+        Response::CacheEntries(held) => (entries_text(held), !held.entries.is_empty()),
+        Response::Lists(sets) => (lists::text(sets), true),
+        Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
         Response::SetList(items) => (items_text(items), true),
         Response::Zones(zones) => (zones_text(zones), true),
@@ -200,7 +220,7 @@ pub(crate) fn show(response: &Response, is_json: bool) -> ExitCode {
         Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explain::text(explained), true),
     };
-    out::print(&if is_json { response.to_json() } else { text });
+    out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
 }
 
@@ -248,14 +268,11 @@ fn change_zones(args: &RemoteArgs, names: &[String], request: impl Fn(Vec<String
                 all.notes.extend(changed.notes);
                 all.refused.extend(changed.refused);
             }
-            Ok(other) => return show(&other, args.output.json),
-            Err(error) => {
-                out::complain(&error.to_string());
-                return out::negative();
-            }
+            Ok(other) => return show(&other, args.output),
+            Err(error) => return out::failed(&error.to_string(), args.output),
         }
     }
-    show(&Response::ZonesChanged(all), args.output.json)
+    show(&Response::ZonesChanged(all), args.output)
 }
 
 /// Reads a list of zones: one on each line, perhaps with a template behind it.
@@ -299,10 +316,7 @@ pub(crate) fn zone_add(args: &ZoneAddArgs) -> ExitCode {
     if let Some(file) = &args.from {
         let list = match read_list(file) {
             Ok(list) => list,
-            Err(why) => {
-                out::complain(&why);
-                return out::negative();
-            }
+            Err(why) => return out::failed(&why, args.remote.output),
         };
         for (name, like) in list {
             groups.entry(like.or_else(|| args.like.clone())).or_default().push(name);
@@ -327,10 +341,7 @@ pub(crate) fn zone_remove(args: &ZoneRemoveArgs) -> ExitCode {
     if let Some(file) = &args.from {
         match read_list(file) {
             Ok(list) => names.extend(list.into_iter().map(|(name, _)| name)),
-            Err(why) => {
-                out::complain(&why);
-                return out::negative();
-            }
+            Err(why) => return out::failed(&why, args.remote.output),
         }
     }
     change_zones(&args.remote, &names, |zones| Request::ZoneRemove(api::ZoneNames { zones }))
@@ -341,8 +352,8 @@ pub(crate) fn zone_load(args: &ZoneLoadArgs) -> ExitCode {
     // The server has another working directory.
     let file = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
     let Some(file) = file.to_str() else {
-        out::complain(&format!("\"{}\" is no path that can be sent", file.display()));
-        return out::negative();
+        let why = format!("\"{}\" is no path that can be sent", file.display());
+        return out::failed(&why, args.remote.output);
     };
     let load = api::ZoneLoad { zone: args.name.clone(), file: file.to_owned() };
     ask(&args.remote, &Request::ZoneLoad(load), WORK_PATIENCE)
@@ -434,6 +445,8 @@ fn status_text(status: &api::Status) -> String {
         status.workers,
         status.waiting
     );
+    let memory = status.memory_octets.map_or_else(String::new, |octets| format!(", memory {}", size(octets)));
+    let _ = writeln!(text, "load           {:.1} queries a second{memory}", status.queries_per_second);
     let configuration = &status.configuration;
     let _ = writeln!(
         text,
@@ -446,6 +459,29 @@ fn status_text(status: &api::Status) -> String {
     for (index, listener) in status.listeners.iter().enumerate() {
         let title = if index == 0 { "listens on" } else { "" };
         let _ = writeln!(text, "{title:<14} {} {}", listener.at, listener.transport);
+    }
+    let lists = &status.lists;
+    if lists.sets > 0 {
+        let part =
+            |count: u64, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
+        let _ = writeln!(
+            text,
+            "lists          {} in {}{}{}{}",
+            counted(lists.rules, "rule"),
+            counted(lists.sets, "set"),
+            part(lists.fetched, "fetched"),
+            part(lists.missing, "without a copy"),
+            part(lists.failing, "failing; see: gannet lists")
+        );
+    }
+    for (index, certificate) in status.certificates.iter().enumerate() {
+        let title = if index == 0 { "certificates" } else { "" };
+        let end = match u64::try_from(certificate.ends_in_s) {
+            Ok(left) => format!("ends in {}", span(left)),
+            Err(_) => "EXPIRED".to_owned(),
+        };
+        let names = out::escaped(&certificate.names.join(", "));
+        let _ = writeln!(text, "{title:<14} {names}, {end} ({})", certificate.ends);
     }
     for (pool, upstreams) in &status.upstreams {
         let _ = writeln!(text, "upstreams      {}", out::escaped(pool));
@@ -466,12 +502,37 @@ fn status_text(status: &api::Status) -> String {
     text
 }
 
-fn stats_text(stats: &api::Stats) -> String {
+/// Lays out what the caches hold.
+fn entries_text(held: &api::CacheEntries) -> String {
     let mut text = String::new();
-    for (group, counters) in stats {
-        for (name, value) in counters {
-            let _ = writeln!(text, "{group}.{name} {value}");
+    for entry in &held.entries {
+        let state = match (entry.fresh_for_s, entry.stale_for_s) {
+            (Some(left), _) => format!("fresh for {}", span(left.into())),
+            (None, since) => format!("stale since {}", span(since.unwrap_or(0).into())),
+        };
+        let subnet = entry.client_subnet.as_ref().map_or_else(String::new, |net| format!(", for {net}"));
+        let flags = entry.flags.iter().map(|flag| format!(", {flag}")).collect::<String>();
+        let _ = writeln!(
+            text,
+            "{} {} {} in {}, {state}, kept for {} at most{subnet}{flags}",
+            entry.name,
+            entry.rtype,
+            entry.status,
+            out::escaped(&entry.cache),
+            span(entry.kept_for_s.into()),
+        );
+        for record in entry.answer.iter().chain(&entry.authority).chain(&entry.additional) {
+            let _ = writeln!(text, "    {} {} {} {}", record.name, record.ttl, record.rtype, record.data);
         }
+        if let Some(error) = &entry.extended_error {
+            let _ = writeln!(text, "    error {} {}", error.code, error.name);
+        }
+    }
+    if held.is_cut_short {
+        text.push_str("and more: say a type or a cache\n");
+    }
+    if held.entries.is_empty() {
+        text.push_str("no cache holds it\n");
     }
     text
 }
@@ -529,6 +590,11 @@ fn jobs_text(jobs: &[api::Job]) -> String {
         text.push_str("nothing is scheduled (setting schedules)\n");
     }
     text
+}
+
+/// Returns a count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns a span of time in its two largest units.

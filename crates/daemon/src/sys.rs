@@ -25,6 +25,15 @@ fn check(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Returns the octets of memory that this process has in use (resident), if the system tells (proc(5)).
+pub(crate) fn resident_octets() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: `_SC_PAGESIZE` takes nothing and cannot fail.
+    let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(octets).ok()?)
+}
+
 /// Returns the effective user's ID.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.

@@ -338,17 +338,29 @@ impl Server {
     /// When there is none of that name.
     pub fn stat(&self, group: &str, name: &str) -> u64 {
         let output = self.command(&["stats"]);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let wanted = format!("{group}.{name} ");
-        said.lines()
-            .find_map(|line| line.strip_prefix(&wanted)?.parse().ok())
-            .unwrap_or_else(|| panic!("no {wanted}in {said}"))
+        counter(&String::from_utf8_lossy(&output.stdout), group, name)
     }
 
     /// Runs `kdig` against it.
     pub fn kdig(&self, arguments: &[&str]) -> String {
         client::kdig(self.address, arguments)
     }
+}
+
+/// Returns a counter in what `gannet stats` printed; hyphens and underscores are the same.
+///
+/// # Panics
+///
+/// When there is none of that name.
+pub fn counter(stats: &str, group: &str, name: &str) -> u64 {
+    let wanted = if group == "label" {
+        format!("{group}.{name}")
+    } else {
+        format!("{group}.{}", name.replace('_', "-"))
+    };
+    let values = stats.lines().filter_map(|line| line.strip_prefix(&wanted)?.strip_prefix(' '));
+    let mut numbers = values.filter_map(|rest| rest.split_whitespace().next()?.parse().ok());
+    numbers.next().unwrap_or_else(|| panic!("no {wanted} in\n{stats}"))
 }
 
 impl Drop for Server {

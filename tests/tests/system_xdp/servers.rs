@@ -291,8 +291,4 @@ pub(crate) fn be_banned_and_let_in_again(folder: &Path, server: &Server) {
     wait_for(folder, "was-welcome", || false);
 }
 
-/// Returns a counter of `gannet stats`.
-pub(crate) fn counter(stats: &str, group: &str, name: &str) -> u64 {
-    let number = stats.lines().find_map(|line| line.strip_prefix(&format!("{group}.{name} "))?.parse().ok());
-    number.unwrap_or_else(|| panic!("no {group}.{name} in\n{stats}"))
-}
+pub(crate) use testkit::program::counter;

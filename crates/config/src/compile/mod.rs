@@ -41,6 +41,7 @@ use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};
+pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.
 pub const OTHER_PORT: u16 = 5300;
@@ -89,6 +90,11 @@ impl Plans {
     pub fn listeners(&self) -> &[Option<String>] {
         &self.keep.listeners
     }
+
+    /// Returns the certificates that the server shows to clients.
+    pub fn certificates(&self) -> &[OwnCertificate] {
+        &self.keep.certificates
+    }
 }
 
 /// One cache and where it is kept over restarts.
@@ -119,6 +125,8 @@ struct Keep {
     tickets: Option<tls::Tickets>,
     /// The name of this server in its first certificate.
     server_name: Option<NameBuf>,
+    /// The certificates that there are.
+    certificates: Vec<OwnCertificate>,
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
     /// Who is banned for being over it, once anybody could be, with the lengths of the prefixes that are meant.
@@ -154,6 +162,7 @@ impl Keep {
             reverse: None,
             tickets: None,
             server_name: None,
+            certificates: Vec::new(),
             rate_table: None,
             rate_bans: None,
             numbers: program::event::Numbers::default(),
@@ -291,7 +300,7 @@ pub fn compile_again(
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
-            let keep = (&mut keep.tickets, &mut keep.server_name);
+            let keep = (&mut keep.tickets, &mut keep.server_name, &mut keep.certificates);
             tls::compile(settings, keep, surroundings, &mut problems)
         }
     };

@@ -23,16 +23,28 @@ pub(super) struct Tickets {
     roots: Vec<CertificateDer<'static>>,
 }
 
+/// A certificate that the server shows to clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCertificate {
+    /// Its file.
+    pub file: PathBuf,
+    /// The names that it is for.
+    pub names: Vec<String>,
+    /// Until when it is valid, in seconds since 1970.
+    pub ends: i64,
+}
+
 /// Compiles what the configuration says about TLS; `None` if there is no certificate, or a mistake. Notes the server's name
 /// in its first certificate.
 pub(super) fn compile(
     settings: &Settings,
-    (tickets, server_name): (&mut Option<Tickets>, &mut Option<NameBuf>),
+    (tickets, server_name, shown): (&mut Option<Tickets>, &mut Option<NameBuf>, &mut Vec<OwnCertificate>),
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Option<Arc<Tls>> {
     let tls = &settings.tls;
     *server_name = None;
+    shown.clear();
     if tls.certificates.is_empty() {
         return None;
     }
@@ -40,10 +52,11 @@ pub(super) fn compile(
     let mut identities = Vec::new();
     for certificate in &tls.certificates {
         match files.identity(certificate, problems) {
-            Ok((identity, name)) => {
+            Ok((identity, name, own)) => {
                 if identities.is_empty() {
                     *server_name = name;
                 }
+                shown.push(own);
                 identities.push(identity);
             }
             Err(problem) => problems.push(*problem),
@@ -172,12 +185,12 @@ impl Files<'_> {
         })
     }
 
-    /// Returns who the server is by a certificate, and the first name in it that is one server's.
+    /// Returns who the server is by a certificate, the first name in it that is one server's, and what is shown of it.
     fn identity(
         &self,
         certificate: &Certificate,
         problems: &mut Vec<Problem>,
-    ) -> Result<(Identity, Option<NameBuf>), Box<Problem>> {
+    ) -> Result<(Identity, Option<NameBuf>, OwnCertificate), Box<Problem>> {
         let Certificate { chain: chain_file, key: key_file } = certificate;
         let chain = self.chain(chain_file)?;
         let facts = chain.first().and_then(|first| CertificateFacts::parse(first));
@@ -198,6 +211,8 @@ impl Files<'_> {
         self.check_time(chain_file, &facts, problems);
         let is_name = |name: &&String| name.parse::<IpAddr>().is_err() && !name.starts_with('*');
         let name = facts.names.iter().find(is_name).and_then(|name| name.parse().ok());
+        let own =
+            OwnCertificate { file: chain_file.value.clone(), names: facts.names.clone(), ends: facts.ends };
         let identity = Identity::new(chain, &key, facts.names).map_err(|error| match error {
             IdentityError::Mismatch => {
                 let chain = shown(&chain_file.value);
@@ -209,7 +224,7 @@ impl Files<'_> {
                 wrong(chain_file, &format!("the certificate cannot be used: {why}"))
             }
         })?;
-        Ok((identity, name))
+        Ok((identity, name, own))
     }
 
     /// Warns about a certificate that clients will refuse now. The server runs all the same: its other listeners need none.

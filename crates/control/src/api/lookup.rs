@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Lookup {
     /// Who answered.
     pub server: String,
-    /// `udp` or `tcp`.
+    /// What carried it: `udp`, `tcp`, `tls`, `https`, `h3`, `quic`, `dnscrypt` or `odoh`.
     pub transport: String,
     /// From the first packet sent to the reply.
     pub time_ms: f64,
@@ -33,6 +33,51 @@ pub struct Lookup {
     /// Extended errors (RFC 8914).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extended_errors: Vec<ExtendedError>,
+    /// The other EDNS options.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<EdnsOption>,
+    /// The key that signed the reply, which was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
+}
+
+/// What `gannet query NAME AXFR --json` prints, and for IXFR.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Transfer {
+    /// Who answered.
+    pub server: String,
+    /// What carried it.
+    pub transport: String,
+    /// From the connection to the last message.
+    pub time_ms: f64,
+    /// The messages' length together.
+    pub size_octets: u64,
+    /// How many there were.
+    pub messages: u64,
+    /// `whole`, `differences` or `up-to-date`.
+    pub kind: String,
+    /// The serial of the version that it leads to.
+    pub serial: u32,
+    /// Records, the SOAs among them.
+    pub records: u64,
+    /// The key that signed the messages, which were verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
+    /// The records in the order in which they came.
+    pub answer: Vec<Record>,
+}
+
+/// An EDNS option.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EdnsOption {
+    /// The code.
+    pub code: u16,
+    /// Its name.
+    pub name: String,
+    /// The data, in words where they are understood and in hexadecimal digits elsewhere.
+    pub value: String,
 }
 
 /// A question in presentation form.

@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use caches::{CacheFlush, CacheStats, Dumped, Flush, Flushed};
+pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use jobs::{Job, JobRun, Recorded, Tally};
-pub use lookup::{ExtendedError, Lookup, Question, Record};
+pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
-pub use sets::{SetChange, SetChanged, SetItem, SetName};
-pub use status::{Configuration, Listener, Stats, Status, Upstream};
+pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
+pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream};
 pub use zones::{
     DsSeen, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames, ZoneNote,
     ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
@@ -47,6 +47,8 @@ pub enum Request {
     CacheDump,
     /// Say how full the caches are.
     CacheStats,
+    /// Say what the caches hold for a name.
+    CacheLookup(CacheLookup),
     /// Take a query through the policy and say what happens to it on its way.
     Explain(Explain),
     /// Say what is done at certain times.
@@ -55,6 +57,10 @@ pub enum Request {
     JobRun(JobRun),
     /// Read the lists of one set again.
     SetReload(SetName),
+    /// Say how sets and their lists stand.
+    Lists(ListsOf),
+    /// Fetch lists from their web servers now, and say how they stand then.
+    ListsFetch(ListsOf),
     /// Say what a dynamic set holds.
     SetList(SetName),
     /// Add to a dynamic set.
@@ -99,6 +105,12 @@ pub enum Response {
     Jobs(Vec<Job>),
     /// To [`Request::Explain`].
     Explained(Explained),
+    /// To [`Request::Lists`].
+    Lists(Vec<Set>),
+    /// To [`Request::ListsFetch`].
+    ListsFetched(ListsFetched),
+    /// To [`Request::CacheLookup`].
+    CacheEntries(CacheEntries),
     /// To [`Request::SetList`].
     SetList(Vec<SetItem>),
     /// To [`Request::SetAdd`] and [`Request::SetRemove`].
@@ -149,6 +161,9 @@ impl Response {
             Self::CacheDump(it) => to_json(it),
             Self::CacheStats(it) => to_json(it),
             Self::Jobs(it) => to_json(it),
+            Self::Lists(it) => to_json(it),
+            Self::ListsFetched(it) => to_json(it),
+            Self::CacheEntries(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),
@@ -156,6 +171,14 @@ impl Response {
             Self::Error(it) => to_json(it),
         }
     }
+}
+
+/// What a command with `--json` prints in place of its result when it could not do what it was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Complaint {
+    /// Why not.
+    pub error: String,
 }
 
 /// Returns `value` as indented JSON with a final newline.

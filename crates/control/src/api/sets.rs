@@ -43,3 +43,76 @@ pub struct SetItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaves_in_s: Option<u64>,
 }
+
+/// Which set's lists; all when absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ListsOf {
+    /// The set's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+}
+
+/// A set and the lists it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Set {
+    /// Its name.
+    pub name: String,
+    /// Rules of its own, and ranges of addresses.
+    pub rules: u64,
+    /// Octets of memory.
+    pub octets: u64,
+    /// What it holds by itself, if it is dynamic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamic_items: Option<u64>,
+    /// Its lists, in the order of the configuration.
+    pub lists: Vec<List>,
+}
+
+/// A list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct List {
+    /// Its format, such as `hosts`.
+    pub format: String,
+    /// The file or URL; absent for rules that stand in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Whether it comes from a web server.
+    pub is_fetched: bool,
+    /// Octets of the copy in use, or of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub octets: Option<u64>,
+    /// Seconds since it was known to be the newest, or since the file was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
+    /// Seconds until it is asked for again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_in_s: Option<u64>,
+    /// Downloads that failed since the start.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u64,
+    /// What went wrong last, if the last download failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// Seconds since that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_s_ago: Option<u64>,
+}
+
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What became of lists that were fetched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ListsFetched {
+    /// Lists that were fetched, or had not changed.
+    pub fetched: u64,
+    /// Lists that could not be fetched or used.
+    pub failed: u64,
+    /// How the sets stand now.
+    pub sets: Vec<Set>,
+}

@@ -24,6 +24,51 @@ pub struct Status {
     pub upstreams: BTreeMap<String, Vec<Upstream>>,
     /// The configuration in use.
     pub configuration: Configuration,
+    /// Queries a second, over the last ten seconds at most.
+    #[serde(default)]
+    pub queries_per_second: f64,
+    /// Octets of memory in use (resident), if the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_octets: Option<u64>,
+    /// The lists of sets, all together.
+    #[serde(default)]
+    pub lists: ListsSummary,
+    /// The certificates that clients are shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<Certificate>,
+    /// The database of recorded queries, if they are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<String>,
+}
+
+/// The lists of sets, all together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ListsSummary {
+    /// Sets.
+    pub sets: u64,
+    /// Their rules.
+    pub rules: u64,
+    /// Lists that come from web servers.
+    pub fetched: u64,
+    /// Those of them of which there is no copy yet.
+    pub missing: u64,
+    /// Those whose last download failed.
+    pub failing: u64,
+}
+
+/// A certificate that clients are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Certificate {
+    /// Its file.
+    pub file: String,
+    /// The names that it is for.
+    pub names: Vec<String>,
+    /// Until when it is valid (RFC 3339).
+    pub ends: String,
+    /// Seconds until then; below zero when that is past.
+    pub ends_in_s: i64,
 }
 
 /// One listening address.

@@ -47,7 +47,8 @@ pub(crate) fn kept(plans: &Plans) -> Vec<Kept> {
     kept.collect()
 }
 
-fn now() -> Now {
+/// Returns the time as caches count it.
+pub(crate) fn now() -> Now {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Now(u32::try_from(seconds).unwrap_or(u32::MAX))
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "what a test says goes there")]
 
+mod asking;
 mod commands;
 mod first_run;
 mod harness;

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use crate::harness::{PATIENCE, Place, Server, Upstream, is_root, proc_status, text};
 
 /// A configuration that listens where the system likes and asks `upstream`.
-fn config(upstream: &Upstream, more: &str) -> String {
+pub(crate) fn config(upstream: &Upstream, more: &str) -> String {
     format!(
         "server: {{workers: 2, state-directory: state}}\n\
          listen: [\"127.0.0.1:0\"]\n\
@@ -33,7 +33,9 @@ fn it_answers_from_its_upstream_and_then_from_memory() {
     );
 
     let (_, stdout, _) = text(&server.run(&["stats"]));
-    assert!(stdout.contains(".cache_hits 1\n"), "{stdout}");
+    let hits = stdout.lines().find(|line| line.starts_with("engine.cache-hits "));
+    let words: Vec<&str> = hits.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(words.join(" "), "engine.cache-hits 1 Queries answered from the cache.", "{stdout}");
     let (_, stdout, _) = text(&server.run(&["cache", "stats"]));
     assert!(stdout.starts_with("main: 1 answers in "), "{stdout}");
 }

@@ -168,20 +168,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Edit {
-    pub(super) const fn meaning(&self) -> Meaning<'_> {
-        Meaning::Changes(match self {
-            Self::Ttl(_) => "ttl",
-            Self::Remove(_) => "remove",
-            Self::Keep(_) => "keep",
-            Self::Flatten => "flatten",
-            Self::Strip(_) => "strip",
-            Self::Sort(_) => "sort",
-            Self::Shuffle => "shuffle",
-            Self::Limit(_) => "limit",
-            Self::Rebind(_) => "rebind",
-            Self::Ede(..) => "ede",
-            Self::Remember { .. } => "remember",
-        })
+    pub(super) fn meaning(&self) -> Meaning<'_> {
+        Meaning::Passes
     }
 
     pub(super) fn references(&self) -> Vec<Reference<'_>> {

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use cache::Flush;
-use control::api::{self, CacheFlush, Response};
-use wire::{NameBuf, Rtype};
+use cache::{EntryView, Flush, Freshness, KeyBits, Now};
+use control::api::{self, CacheFlush, CacheLookup, Response};
+use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
 use super::{Running, lock};
-use crate::run::caches::{Caches, Kept};
+use crate::lookup::{ede_named, section};
+use crate::run::caches::{Caches, Kept, now};
+
+/// Answers that one look into the caches shows.
+const ENTRIES_SHOWN_MAX: usize = 1000;
+/// What clients get as the TTL of stale answers (RFC 8767 §4).
+const STALE_TTL: u32 = 30;
 
 /// Which caches to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +54,21 @@ impl Running {
         stats.collect()
     }
 
+    /// Shows what the caches hold for a name, and perhaps for the names below it.
+    pub(super) fn cache_lookup(&self, asked: &CacheLookup) -> Response {
+        let mut caches = lock(&self.view).caches.clone();
+        if let Some(wanted) = &asked.cache {
+            caches.retain(|name, _| name == wanted);
+            if caches.is_empty() {
+                return Response::error(format!("there is no cache \"{wanted}\""));
+            }
+        }
+        match held(&caches, asked, now()) {
+            Ok(entries) => Response::CacheEntries(entries),
+            Err(why) => Response::error(why),
+        }
+    }
+
     pub(super) fn cache_flush(&self, flush: &CacheFlush) -> Response {
         let mut caches = lock(&self.view).caches.clone();
         if let Some(wanted) = &flush.cache {
@@ -76,4 +97,93 @@ fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, String> {
             flush(Flush::Type(name_of(name)?.as_name(), rtype))
         }
     })
+}
+
+/// Looks at every answer for those that are asked for.
+fn held(caches: &Caches, asked: &CacheLookup, now: Now) -> Result<api::CacheEntries, String> {
+    let name: NameBuf = asked.name.parse().map_err(|error| format!("\"{}\": {error}", asked.name))?;
+    let rtype = asked
+        .rtype
+        .as_ref()
+        .map(|text| text.parse::<Rtype>().map_err(|_| format!("\"{text}\" is not a record type")));
+    let rtype = rtype.transpose()?;
+    let mut found = api::CacheEntries::default();
+    for (cache, answers) in caches {
+        answers.for_each(|entry| {
+            let is_name = entry.name == name.as_name()
+                || (asked.covers_below && entry.name.is_at_or_below(name.as_name()));
+            if !is_name || rtype.is_some_and(|rtype| rtype != entry.qtype) {
+                return;
+            }
+            let Some(freshness) = entry.freshness(now) else { return };
+            if found.entries.len() >= ENTRIES_SHOWN_MAX {
+                found.is_cut_short = true;
+                return;
+            }
+            found.entries.push(described(cache, entry, freshness, now));
+        });
+    }
+    found.entries.sort_by(|a, b| (&a.cache, &a.name, &a.rtype).cmp(&(&b.cache, &b.name, &b.rtype)));
+    Ok(found)
+}
+
+fn described(cache: &str, entry: &EntryView<'_>, freshness: Freshness, now: Now) -> api::CacheEntry {
+    let age = now.0.saturating_sub(entry.stored_at.0);
+    let (fresh_for_s, stale_for_s) = match freshness {
+        Freshness::Fresh { left } => (Some(left), None),
+        Freshness::Stale { since } => (None, Some(since)),
+    };
+    let bytes = message(entry, age, stale_for_s.is_some());
+    let message = Message::parse(&bytes).ok();
+    let records = |wanted| message.as_ref().map_or_else(Vec::new, |message| section(message, wanted));
+    let kinds = [(KeyBits::DO, "dnssec"), (KeyBits::CD, "unchecked"), (KeyBits::FAILURE, "failure")];
+    api::CacheEntry {
+        cache: cache.to_owned(),
+        name: entry.name.to_string(),
+        rtype: entry.qtype.to_string(),
+        status: entry.rcode.to_string(),
+        fresh_for_s,
+        stale_for_s,
+        kept_for_s: entry.ttl.saturating_add(entry.stale).saturating_sub(age),
+        client_subnet: entry.scope.map(|scope| subnet(&scope)),
+        flags: kinds
+            .into_iter()
+            .filter(|(bit, _)| entry.bits.has(*bit))
+            .map(|(_, word)| word.to_owned())
+            .collect(),
+        answer: records(Section::Answer),
+        authority: records(Section::Authority),
+        additional: records(Section::Additional),
+        extended_error: entry.ede.map(|code| ede_named(code, "")),
+    }
+}
+
+/// Puts an answer together as a client would get it: names in it lead to the question.
+fn message(entry: &EntryView<'_>, age: u32, is_stale: bool) -> Vec<u8> {
+    let header = Header {
+        id: 0,
+        flags: Flags::QR.with_rcode(entry.rcode),
+        questions: 1,
+        answers: entry.answers,
+        authorities: entry.authorities,
+        additionals: entry.additionals,
+    };
+    let mut body = entry.body.to_vec();
+    for &at in entry.ttl_offsets {
+        let Some(field) = body.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
+            break;
+        };
+        let ttl = if is_stale { STALE_TTL } else { u32::from_be_bytes(*field).saturating_sub(age) };
+        *field = ttl.to_be_bytes();
+    }
+    let question = [entry.qtype.0.to_be_bytes(), entry.qclass.0.to_be_bytes()].concat();
+    [header.to_bytes().as_slice(), entry.name.as_bytes(), &question, &body].concat()
+}
+
+fn subnet(scope: &cache::Scope) -> String {
+    let address: std::net::IpAddr = match (scope.family, scope.address.first_chunk::<4>()) {
+        (1, Some(octets)) => (*octets).into(),
+        _ => scope.address.into(),
+    };
+    format!("{address}/{}", scope.prefix)
 }

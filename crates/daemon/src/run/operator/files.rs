@@ -44,6 +44,7 @@ impl Running {
     /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
     pub(crate) fn look(&self) {
         self.devices.look();
+        self.look_at_pace();
         let (sets, watched, bans) = {
             let view = lock(&self.view);
             (view.sets.clone(), Arc::clone(&view.watched), view.bans.clone())

@@ -3,12 +3,14 @@
 mod bans;
 mod caches;
 mod files;
+mod lists;
 mod numbers;
 mod reload;
 mod sets;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -83,6 +85,8 @@ pub(crate) struct Running {
     banned: Mutex<BTreeSet<Prefix>>,
     /// What the files looked like lately.
     seen: Mutex<Seen>,
+    /// How many queries there were lately.
+    pace: Mutex<numbers::Pace>,
 }
 
 /// What a reload replaces and a dump reads.
@@ -102,6 +106,11 @@ struct View {
     generation: u64,
     adopted: Instant,
     is_last_reload_refused: bool,
+    /// The sets of the configuration with their lists.
+    listed: Arc<[lists::Listed]>,
+    certificates: Vec<config::OwnCertificate>,
+    /// The database of recorded queries.
+    recorder: Option<PathBuf>,
 }
 
 /// What a running server is made of.
@@ -133,6 +142,12 @@ pub(crate) struct Parts {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends the process, so a poisoned lock is never seen.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the database of recorded queries, wherever who asks for it works.
+fn recorder_file(plans: &config::Plans) -> Option<PathBuf> {
+    let file = &plans.jobs.recorder.as_ref()?.file;
+    Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
 }
 
 /// Checks what records lead to, as the plans say.
@@ -177,6 +192,9 @@ impl Running {
             generation: 1,
             adopted: Instant::now(),
             is_last_reload_refused: false,
+            listed: lists::listed(&loaded.settings),
+            certificates: plans.certificates().to_vec(),
+            recorder: recorder_file(&plans),
         };
         let work = Mutex::new(Work { loaded, plans, kept });
         Self {
@@ -202,6 +220,7 @@ impl Running {
             view: Mutex::new(view),
             banned: Mutex::default(),
             seen: Mutex::default(),
+            pace: Mutex::default(),
         }
     }
 
@@ -320,11 +339,18 @@ impl Operator for Running {
         match request {
             Request::Reload => Response::Reload(self.reload()),
             Request::Status => Response::Status(self.status()),
-            Request::Stats => Response::Stats(self.stats()),
+            Request::Stats => Response::Stats(numbers::kebab(self.stats())),
             Request::Metrics => Response::Metrics(self.metrics()),
             Request::CacheFlush(flush) => self.cache_flush(&flush),
             Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
             Request::CacheStats => Response::CacheStats(self.cache_stats()),
+            Request::CacheLookup(asked) => self.cache_lookup(&asked),
+            Request::Lists(asked) => {
+                self.lists(asked.set.as_deref()).map_or_else(Response::error, Response::Lists)
+            }
+            Request::ListsFetch(asked) => {
+                self.lists_fetch(asked.set.as_deref()).map_or_else(Response::error, Response::ListsFetched)
+            }
             Request::Jobs => Response::Jobs(self.jobs()),
             Request::Zone(order) => self.zone(&order),
             Request::ZoneAdd(add) => self.zone_add(&add),

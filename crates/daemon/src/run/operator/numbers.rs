@@ -1,17 +1,28 @@
 //! How the server is, in numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use control::api;
 use control::metrics::{CheckedRecord, Checks, Numbers, text};
 use fetch::status::UpstreamState;
 
 use super::{Running, lock};
+use crate::sys;
 
 impl Running {
     pub(super) fn status(&self) -> api::Status {
         let boards: Vec<fetch::Status> = self.faces.iter().map(|face| face.board.status()).collect();
+        let lists = self.lists_summary();
+        let queries_per_second = lock(&self.pace).per_second();
         let view = lock(&self.view);
+        let now = i64::try_from(super::unix_seconds()).unwrap_or(i64::MAX);
+        let certificates = view.certificates.iter().map(|own| api::Certificate {
+            file: own.file.display().to_string(),
+            names: own.names.clone(),
+            ends: jiff::Timestamp::from_second(own.ends).unwrap_or_default().to_string(),
+            ends_in_s: own.ends.saturating_sub(now),
+        });
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -26,7 +37,18 @@ impl Running {
                 age_s: view.adopted.elapsed().as_secs(),
                 is_last_reload_refused: view.is_last_reload_refused,
             },
+            queries_per_second,
+            memory_octets: sys::resident_octets(),
+            lists,
+            certificates: certificates.collect(),
+            recorder: view.recorder.as_ref().map(|file| file.display().to_string()),
         }
+    }
+
+    /// Notes how many queries there were. Called once a second.
+    pub(super) fn look_at_pace(&self) {
+        let stats = self.faces.iter().map(|face| queries(&face.engine)).sum();
+        lock(&self.pace).note(Instant::now(), stats);
     }
 
     pub(super) fn stats(&self) -> api::Stats {
@@ -66,6 +88,7 @@ impl Running {
             status: &self.status(),
             caches: &self.cache_stats(),
             checks: &self.checks(),
+            sets: &self.lists(None).unwrap_or_default(),
             descriptions: &descriptions,
         })
     }
@@ -81,6 +104,49 @@ impl Running {
         let made = self.checker.made().into_iter().map(|(check, made)| (check, [made.passed, made.failed]));
         Checks { records: records.collect(), made: made.collect() }
     }
+}
+
+/// Looks that the pace is taken from.
+const LOOKS_MAX: usize = 10;
+
+/// How many queries there were lately.
+#[derive(Default)]
+pub(super) struct Pace(VecDeque<(Instant, u64)>);
+
+impl Pace {
+    fn note(&mut self, now: Instant, queries: u64) {
+        if self.0.len() > LOOKS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, queries));
+    }
+
+    /// Returns queries a second between the oldest look and the newest.
+    fn per_second(&self) -> f64 {
+        let (Some((begin, before)), Some((end, after))) = (self.0.front(), self.0.back()) else { return 0.0 };
+        let seconds = end.duration_since(*begin).as_secs_f64();
+        if seconds > 0.0 {
+            (after.saturating_sub(*before) as f64 / seconds * 10.0).round() / 10.0
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Returns how many queries a worker has received.
+fn queries(counters: &engine::Counters) -> u64 {
+    let mut sum = 0;
+    counters.read(|name, value| sum += if name.starts_with("queries_") { value } else { 0 });
+    sum
+}
+
+/// Returns counters with their names as all JSON has them: with hyphens. Labels and prefixes stay as they are.
+pub(super) fn kebab(stats: api::Stats) -> api::Stats {
+    let spelt = |(group, counters): (String, BTreeMap<String, u64>)| match group.as_str() {
+        "label" | "bans.seconds-left" => (group, counters),
+        _ => (group, counters.into_iter().map(|(name, value)| (name.replace('_', "-"), value)).collect()),
+    };
+    stats.into_iter().map(spelt).collect()
 }
 
 /// Adds up what the workers say about each upstream.
@@ -117,4 +183,29 @@ fn upstreams(boards: &[fetch::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
         .into_iter()
         .map(|(name, upstreams)| (name, upstreams.into_iter().map(|(upstream, _)| upstream).collect()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_pace_is_that_of_the_last_ten_looks() {
+        let (mut pace, begin) = (Pace::default(), Instant::now());
+        assert_eq!(pace.per_second(), 0.0);
+        for second in 0..=20 {
+            let queries = if second < 10 { 0 } else { (second - 10) * 50 };
+            pace.note(begin + Duration::from_secs(second), queries);
+        }
+        assert_eq!(pace.per_second(), 50.0);
+    }
+
+    #[test]
+    fn counters_are_spelt_with_hyphens_and_labels_as_they_are() {
+        let stats = [("engine", "cache_hits"), ("label", "my_label"), ("xdp.eth0", "lost-ring-full")];
+        let stats = stats.map(|(group, name)| (group.to_owned(), BTreeMap::from([(name.to_owned(), 1)])));
+        let names: Vec<String> = kebab(stats.into()).into_values().flat_map(BTreeMap::into_keys).collect();
+        assert_eq!(names, ["cache-hits", "my_label", "lost-ring-full"]);
+    }
 }

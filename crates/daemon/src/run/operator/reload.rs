@@ -40,6 +40,9 @@ impl Running {
                 view.sets = work.plans.sets.clone();
                 view.bans = LiveBans::of(&work.plans, &work.loaded);
                 view.watched = watched;
+                view.listed = super::lists::listed(&work.loaded.settings);
+                view.certificates = work.plans.certificates().to_vec();
+                view.recorder = super::recorder_file(&work.plans);
                 report(&warnings);
                 if !needs_restart.is_empty() {
                     warn!(settings = %needs_restart.join(", "), "changed, but read only at the start");
@@ -176,6 +179,7 @@ impl Running {
             view.caches = caches::by_name(&work.plans);
             view.sets = work.plans.sets.clone();
             view.bans = LiveBans::of(&work.plans, &work.loaded);
+            view.certificates = work.plans.certificates().to_vec();
             if only.is_none() {
                 // They may include other files than before.
                 view.watched = watched;
