@@ -95,7 +95,7 @@ fn action_text(action: &At<Action>, sources: &Sources) -> String {
         return text.trim_matches(['"', '\'']).to_owned();
     }
     match action.value.meaning() {
-        Meaning::Keeps(name) => format!("cache({name})"),
+        Meaning::Keeps { cache, .. } => format!("cache({cache})"),
         Meaning::Asks(name) => format!("forward({name})"),
         Meaning::Looks(word) => word.to_owned(),
         _ => "built in".to_owned(),

@@ -486,6 +486,18 @@ fn find_circles<'s>(
 /// Comparisons of conditions in one policy; of longer ones the rest is not looked at.
 const COMPARISONS_MAX: usize = 100_000;
 
+/// Returns whether a condition is written so that it never holds.
+fn is_never(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(parts) => parts.iter().any(is_never),
+        // One that cannot be read has no parts.
+        Condition::Any(parts) => parts.iter().all(is_never),
+        Condition::Not(inside) => **inside == Condition::Constant(true),
+        Condition::Constant(holds) => !holds,
+        Condition::Named(_) | Condition::Test(_) => false,
+    }
+}
+
 /// Reports what stands after the end, and rules that an earlier one takes everything from.
 fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
     let mut end: Option<Span> = None;
@@ -505,9 +517,8 @@ fn check_reachable(policy: &Policy, problems: &mut Vec<Problem>) {
         if let Some(condition) = &rule.condition {
             left = left.saturating_sub(taken.len());
             let wider = taken.iter().find(|taken| left > 0 && implies(&condition.value, &taken.value));
-            // One that cannot be read holds never; that was reported.
-            let is_read = condition.value != Condition::Any(Vec::new());
-            if let (Some(wider), true) = (wider, is_read && condition.value != Condition::Constant(false)) {
+            // One that holds never is reported as that, and so is one that cannot be read.
+            if let (Some(wider), false) = (wider, is_never(&condition.value)) {
                 problems.push(Problem::warning(condition.span, "this rule is never taken").hint_at(
                     "the rule on ",
                     wider.span,

@@ -167,7 +167,6 @@ plugins:
             "c.yaml:11:16: error: \"upgrade\" for each query: Gannet does not replace itself: whoever installed it does",
             "c.yaml:12:17: error: \"reload\" for each query: a reload is asked for by \"gannet reload\"",
             "c.yaml:13:17: error: \"download\" for each query: lists are refreshed by time here, see \"schedules\"",
-            "c.yaml:17:60: error: no set reads what comes from \"https://example.org/b.txt\": only lists of sets are downloaded here",
             "c.yaml:17:102: error: a list is never fetched from a web server that does not prove who it is",
             "c.yaml:18:70: error: an HTTP request cannot go through a proxy",
             "c.yaml:19:76: error: there is no profile \"near\"",
@@ -175,6 +174,203 @@ plugins:
             "c.yaml:20:85: error: what is downloaded here is a list of a set: let a plugin \"download\" name its file",
         ],
     );
+}
+
+/// Imports a text that lies beside these files; returns what came of it and what was said.
+fn import_text(
+    dialect: Dialect,
+    text: &str,
+    files: &[(&str, &str)],
+) -> Result<(String, Vec<String>), Vec<String>> {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, text) in files {
+        std::fs::write(directory.path().join(name), text).expect("the file can be written");
+    }
+    let path = directory.path().join("c.yaml");
+    std::fs::write(&path, text).expect("the file can be written");
+    let prefix = format!("{}/", directory.path().display());
+    let lines = |found: &[Diagnostic]| {
+        found.iter().map(|found| found.line().replace(&prefix, "")).collect::<Vec<_>>()
+    };
+    match config::import(dialect, &path, &System) {
+        Err(found) => Err(lines(&found)),
+        Ok(imported) => {
+            let made = path.with_file_name("made.yaml");
+            let loaded = config::load_text(&made, &imported.text, &System);
+            let loaded =
+                loaded.unwrap_or_else(|found| panic!("{}\n{}", lines(&found).join("\n"), imported.text));
+            let plans = config::compile(&loaded, &[], None, &System);
+            let plans =
+                plans.unwrap_or_else(|found| panic!("{}\n{}", lines(&found).join("\n"), imported.text));
+            assert_eq!(lines(&plans.warnings), Vec::<String>::new(), "{}", imported.text);
+            Ok((imported.text, lines(&imported.warnings)))
+        }
+    }
+}
+
+/// A configuration of mosdns with these plugins, and these rules in its sequence.
+fn mosdns(plugins: &str, rules: &str) -> String {
+    format!(
+        "plugins:\n{plugins}  - {{tag: f, type: forward, args: {{upstreams: [{{addr: 192.0.2.53}}]}}}}\n  - tag: main\n    type: sequence\n    args:\n{rules}  - {{tag: u, type: udp_server, args: {{entry: main, listen: '127.0.0.1:5353'}}}}\n"
+    )
+}
+
+#[test]
+fn a_port_alone_is_both_families() {
+    for listen in [":5353", "'[::]:5353'"] {
+        for dialect in [Dialect::Mosdns, Dialect::Oxidns] {
+            let text = mosdns("", "      - {exec: $f}\n").replace("'127.0.0.1:5353'", listen);
+            let (made, _) = import_text(dialect, &text, &[]).expect("it is imported");
+            assert!(made.contains("listen:\n  - at: 0.0.0.0:5353\n"), "{made}");
+            assert!(made.contains("  - at: '[::]:5353'\n"), "{made}");
+        }
+    }
+}
+
+#[test]
+fn a_rejection_and_a_return_are_one_end() {
+    let rules = "      - {matches: 'qname full:a.example', exec: reject 3}\n      - {matches: 'qname full:a.example', exec: return}\n      - {exec: $f}\n";
+    let (made, _) = import_text(Dialect::Mosdns, &mosdns("", rules), &[]).expect("it is imported");
+    assert!(made.contains("      do: reject(nxdomain)\n"), "{made}");
+}
+
+#[test]
+fn values_that_are_too_large_become_the_largest() {
+    let plugins = "  - {tag: c, type: cache, args: {size: 1024, lazy_cache_ttl: 259200000, dump_file: x, dump_interval: 5}}\n";
+    let rules = "      - {exec: $c}\n      - {exec: $f}\n";
+    let (made, said) = import_text(Dialect::Mosdns, &mosdns(plugins, rules), &[]).expect("it is imported");
+    assert!(made.contains("    stale: 2592000s\n") && made.contains("      every: 60s\n"), "{made}");
+    assert!(said[0].ends_with("\"lazy_cache_ttl\" becomes 30d: 259200000 s cannot be said here"), "{said:?}");
+}
+
+#[test]
+fn a_set_without_entries_is_empty() {
+    let plugins = "  - {tag: none, type: domain_set}\n  - {tag: nowhere, type: ip_set, args: {ips: []}}\n";
+    let rules = "      - {matches: [qname $none, client_ip $nowhere], exec: reject 3}\n      - {exec: $f}\n";
+    let (made, said) = import_text(Dialect::Mosdns, &mosdns(plugins, rules), &[]).expect("it is imported");
+    assert!(made.contains("  none:\n    names: []\n  nowhere:\n    addresses: []\n"), "{made}");
+    assert_eq!(said.len(), 2, "{said:?}");
+}
+
+#[test]
+fn a_bad_address_is_an_error_where_it_stands() {
+    let text = mosdns("", "      - {exec: $f}\n      - {exec: 'forward 192.0.2.1:x'}\n")
+        .replace("192.0.2.53", "'127.0.0.1:SOME-WORD'");
+    let found = import_text(Dialect::Mosdns, &text, &[]).expect_err("no address");
+    let expect = [
+        "c.yaml:2:11: error: \"f\" has no upstreams",
+        "c.yaml:2:56: error: \"SOME-WORD\" is not a port",
+        "c.yaml:7:25: error: \"x\" is not a port",
+    ];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn what_the_checker_refuses_is_an_error_of_the_source() {
+    // A mark that nobody would look at twice: it is for the checker to find.
+    let text = mosdns("", "      - {exec: $f}\n").replace("192.0.2.53}", "192.0.2.53, so_mark: many}");
+    let found = import_text(Dialect::Mosdns, &text, &[]).expect_err("no mark");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("c.yaml:2:76: error: what this becomes, \"many\", is refused"), "{found:?}");
+}
+
+#[test]
+fn a_preference_behind_the_answer_stands_before_it() {
+    let rules = "      - {exec: $f}\n      - {exec: prefer_ipv4}\n      - {exec: accept}\n";
+    let (made, _) = import_text(Dialect::Mosdns, &mosdns("", rules), &[]).expect("it is imported");
+    assert!(made.contains("    - prefer-ipv4\n    - forward(f)\n    - accept\n"), "{made}");
+}
+
+#[test]
+fn redirections_grow_with_their_number_alone() {
+    let rule = |number: usize| format!("'full:a{number}.example b{number}.example'");
+    let plugins = |count: usize| {
+        let rules: Vec<String> = (0..count).map(rule).collect();
+        format!("  - {{tag: r, type: redirect, args: {{rules: [{}]}}}}\n", rules.join(", "))
+    };
+    let made = |count: usize| {
+        let text = mosdns(&plugins(count), "      - {exec: $r}\n      - {exec: $f}\n");
+        import_text(Dialect::Mosdns, &text, &[]).expect("it is imported").0
+    };
+    let (one, two) = (made(400), made(800));
+    assert!(two.len() < 2 * one.len() + 1000, "{} octets after {}", two.len(), one.len());
+    assert!(two.lines().all(|line| line.len() < 200));
+}
+
+#[test]
+fn files_of_hosts_and_lists_stay_files() {
+    let plugins = "  - {tag: h, type: hosts, args: {files: [h.txt]}}\n  - {tag: d, type: domain_set, args: {files: [d.txt]}}\n  - {tag: i, type: ip_set, args: {files: [i.txt]}}\n";
+    let rules = "      - {exec: $h}\n      - {matches: [qname $d, '!client_ip $i'], exec: reject 3}\n      - {exec: $f}\n";
+    let files = [
+        (
+            "h.txt",
+            "nas.example 192.0.2.7 2001:db8::7\ndomain:tv.example 192.0.2.8\n192.0.2.9 printer.example\n",
+        ),
+        ("d.txt", ".2mdn.example\n*.wild.example\nbücher.example\n"),
+        ("i.txt", "218.7.1.0/16\n"),
+    ];
+    let (made, _) = import_text(Dialect::Mosdns, &mosdns(plugins, rules), &files).expect("it is imported");
+    assert!(made.contains("    hosts: [h.txt]\n") && !made.contains("192.0.2.7"), "{made}");
+    assert!(made.contains("      - list: names:d.txt\n        strict: false\n"), "{made}");
+}
+
+#[test]
+fn jobs_may_be_sequences() {
+    let text = "\
+plugins:
+  - {tag: list, type: domain_set, args: {files: [lists/a.txt]}}
+  - {tag: fetch, type: download, args: {downloads: [{url: 'https://example.org/a.txt', dir: lists}, {url: 'https://example.org/unread.txt', dir: lists}], socks5: '192.0.2.9:1080'}}
+  - {tag: job, type: sequence, args: [{exec: $fetch}, {exec: reload_provider $list}]}
+  - {tag: c, type: cron, args: {jobs: [{schedule: '0 4 * * *', executors: [$job]}]}}
+  - {tag: f, type: forward, args: {upstreams: [{addr: 192.0.2.53}]}}
+  - tag: main
+    type: sequence
+    args:
+      - {matches: qname $list, exec: reject 3}
+      - {exec: $f}
+  - {tag: u, type: udp_server, args: {entry: main, listen: ':5353'}}
+";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c.yaml");
+    std::fs::write(&path, text).expect("the file can be written");
+    let imported = config::import(Dialect::Oxidns, &path, &System).expect("it is imported");
+    assert!(imported.text.contains("    do: [refresh(sets)]\n"), "{}", imported.text);
+    let said: Vec<String> = imported.warnings.iter().map(|found| found.message.clone()).collect();
+    let expect =
+        ["nothing here reads what comes from \"https://example.org/unread.txt\"", "the proxy is left out"];
+    for expect in expect {
+        assert!(said.iter().any(|said| said.starts_with(expect)), "{said:?}");
+    }
+}
+
+#[test]
+fn values_of_name_servers_that_are_other_here_are_said_in_our_words() {
+    let nsd = "server:\n  identity: \"\"\n  version: \"\"\n  ip4-only: yes\n  difffile: \"/var/nsd.diff\"\nzone:\n  name: example.org\n  zonefile: org\n";
+    check_name_server_says(NameServer::Nsd, nsd, &["hostname: hidden", "version: hidden", "0.0.0.0:53"]);
+    let knot = "policy:\n  - id: mine\n    algorithm: rsasha256\n    ksk-size: 2560\nzone:\n  - domain: example.org\n    file: org\n    dnssec-signing: on\n    dnssec-policy: mine\n";
+    check_name_server_says(NameServer::Knot, knot, &["ksk-size: 3072"]);
+}
+
+#[test]
+fn bind_that_resolves_is_refused_whether_it_says_so_or_not() {
+    let zone = "zone example.org { type primary; file \"org\"; };\n";
+    let resolves = "BIND resolves for its own networks unless it is told not to, which cannot be carried over: nothing here asks the root servers";
+    check_name_server_refused(NameServer::Bind, zone, &[&format!("c: error: {resolves}")]);
+    let options = format!("options {{ directory \".\"; }};\n{zone}");
+    check_name_server_refused(NameServer::Bind, &options, &[&format!("c:1:1: error: {resolves}")]);
+    check_name_server_says(NameServer::Bind, &format!("options {{ recursion no; }};\n{zone}"), &[]);
+}
+
+#[test]
+fn a_key_that_no_file_of_bind_defines_is_an_error_where_it_is_named() {
+    let text = "options { recursion no; };\nzone example.org { type primary; file \"org\"; allow-transfer { key nobody; }; };\n";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("c");
+    std::fs::write(&path, text).expect("the file can be written");
+    let found = config::import_name_server(NameServer::Bind, &path, &System).expect_err("no such key");
+    let errors: Vec<_> = found.iter().filter(|found| found.severity == config::Severity::Error).collect();
+    assert_eq!((errors.len(), errors[0].line), (1, 2), "{errors:?}");
+    assert!(errors[0].message.contains("nobody"), "{errors:?}");
 }
 
 fn check_name_server_refused(server: NameServer, text: &str, expect: &[&str]) {
@@ -285,7 +481,7 @@ fn knot_with_token(keystore: &str, policy: &str) -> String {
 fn bind_with_token(store: &str, keys: &str) -> String {
     format!(
         "key-store \"hsm\" {{ {store} }};\ndnssec-policy \"mine\" {{ keys {{ {keys} }}; }};\n\
-         zone example.org {{ type primary; file org; dnssec-policy mine; }};\n"
+         zone example.org {{ type primary; file org; dnssec-policy mine; }};\noptions {{ recursion no; }};\n"
     )
 }
 

@@ -1,6 +1,7 @@
 //! Hashed names (RFC 5155).
 
-use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+mod hash;
+
 use wire::{Name, NameBuf, Rtype};
 
 use crate::bitmap::write_bitmap;
@@ -34,6 +35,11 @@ impl Nsec3Parameters {
         })
     }
 
+    /// Returns whether the data of an NSEC3 was made with the same iterations and salt.
+    pub fn are_of(&self, rdata: &[u8]) -> bool {
+        Self::parse(rdata).is_some_and(|other| other.iterations == self.iterations && other.salt == self.salt)
+    }
+
     fn write_head(&self, flags: u8, out: &mut Vec<u8>) {
         out.extend([1, flags]);
         out.extend(self.iterations.to_be_bytes());
@@ -57,23 +63,6 @@ impl Nsec3Parameters {
         out.extend(next);
         write_bitmap(types, &mut out);
         out
-    }
-
-    /// Hashes a name, letter case ignored.
-    pub fn hash(&self, name: Name<'_>) -> Nsec3Hash {
-        let mut hash = self.round(name.to_folded().as_bytes());
-        for _ in 0..self.iterations {
-            hash = self.round(&hash);
-        }
-        hash
-    }
-
-    fn round(&self, octets: &[u8]) -> Nsec3Hash {
-        let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
-        context.update(octets);
-        context.update(&self.salt);
-        let digest = context.finish();
-        digest.as_ref().first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -107,12 +96,45 @@ mod tests {
             ("ns1.example", "2t7b4g4vsa5smi47k61mv5bv1a22bojr"),
             ("*.w.example", "r53bq7cc2uvmubfu5ocmm6pers9tk9en"),
             ("X.Y.W.example", "2vptu5timamqttgl4luu9kg21e0aor3s"),
+            ("2T7B4G4VSA5SMI47K61MV5BV1A22BOJR.example", "kohar7mbb8dc2ce8a9qvl8hon4k53uhi"),
         ] {
             let name = NameBuf::from_text(name).expect("a name");
             let hashed = parameters.hash(name.as_name());
             let owner = owner_of(&hashed, apex.as_name()).expect("a short apex");
             assert_eq!(owner.to_string(), format!("{hash}.example."));
             assert_eq!(hash_of(owner.as_name()), Some(hashed));
+        }
+    }
+
+    /// Hashes by the definition of RFC 5155 §5, octets put together anew in each round.
+    fn by_definition(name: &[u8], salt: &[u8], iterations: u16) -> Nsec3Hash {
+        let round = |octets: &[u8]| -> Nsec3Hash {
+            let input = [octets, salt].concat();
+            let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, &input);
+            digest.as_ref().try_into().expect("20 octets")
+        };
+        (0..iterations).fold(round(name), |hash, _| round(&hash))
+    }
+
+    #[test]
+    fn names_and_salts_of_any_length_hash_as_defined() {
+        let label = "a".repeat(63);
+        let longest = format!("{label}.{label}.{label}.{}", "b".repeat(61));
+        for name in [".", "example", "WWW.Example.ORG", &longest] {
+            let name = NameBuf::from_text(name).expect("a name");
+            for salt in [0, 1, 35, 36, 44, 255] {
+                let salt = vec![0xa5; salt];
+                for iterations in [0, 1, 2, 10] {
+                    let parameters =
+                        Nsec3Parameters { iterations, salt: salt.as_slice().into(), opts_out: false };
+                    assert_eq!(
+                        parameters.hash(name.as_name()),
+                        by_definition(name.as_name().to_folded().as_bytes(), &salt, iterations),
+                        "{name} with {} octets of salt, {iterations} iterations",
+                        salt.len()
+                    );
+                }
+            }
         }
     }
 }

@@ -646,6 +646,27 @@ fn an_answer_outlasts_a_sleep() {
 }
 
 #[test]
+fn an_answer_outlasts_what_asks_in_what_follows() {
+    let redirect = || rewrite(Target::Name(name("other.example.net")), Style::Cname);
+    let restore = || rewrite(Target::Name(name("other.example.net")), Style::Restored);
+    for (late, qtype) in [
+        (vec![prefer(Rtype::A)], Rtype::AAAA),
+        (vec![prefer(Rtype::AAAA)], Rtype::A),
+        (dns64(), Rtype::AAAA),
+        (vec![redirect()], Rtype::A),
+        (vec![restore()], Rtype::A),
+    ] {
+        let ops = [forward(0)].into_iter().chain(late).chain([Op::Sleep(20), Op::Accept]).collect();
+        let got = seen(&ask(&mut server(ops), &www(qtype), &mut both));
+        assert_eq!((got.rcode, got.answers.len()), (Rcode::NOERROR, 1), "{qtype}");
+    }
+    // Without the answer they ask again.
+    let mut server = server(vec![forward(0), Op::Forget, redirect(), forward(1)]);
+    let got = ask(&mut server, &www(Rtype::A), &mut both);
+    assert_eq!(owners(&got).len(), 2);
+}
+
+#[test]
 fn answers_are_forgotten_and_cut_and_jumps_do_not_come_back() {
     let mut server = server(vec![forward(0), Op::Forget, Op::Accept]);
     assert_eq!(seen(&ask(&mut server, &www(Rtype::A), &mut address(6))).rcode, Rcode::REFUSED);

@@ -5,6 +5,7 @@ use std::fmt;
 use wire::{NameBuf, Rtype};
 
 use crate::master::Place;
+use crate::nsec3::ITERATIONS_MAX;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,8 +78,13 @@ pub enum Problem {
     WildcardDname,
     /// NSEC3 records that no NSEC3PARAM at the apex belongs to: they prove nothing.
     StrayNsec3,
-    /// NSEC3 with more rounds than are made here; the zone is served without proofs.
-    Iterations(u16),
+    /// NSEC3 with iterations (RFC 9276 §3.1), perhaps more than are computed here.
+    Iterations {
+        /// Those of NSEC3PARAM.
+        iterations: u16,
+        /// Whether denials prove nothing but that they are too many.
+        is_costly: bool,
+    },
     /// The zone has more octets than can be numbered.
     ZoneTooLarge,
 }
@@ -112,7 +118,7 @@ impl Problem {
             | Self::WildcardDname
             | Self::StrayNsec3
             | Self::UnsignedAddresses
-            | Self::Iterations(_) => Level::Warning,
+            | Self::Iterations { .. } => Level::Warning,
         }
     }
 }
@@ -152,9 +158,14 @@ impl fmt::Display for Problem {
             Self::StrayNsec3 => {
                 f.write_str("NSEC3 records without a matching NSEC3PARAM at the apex; nothing is proved")
             }
-            Self::Iterations(rounds) => {
-                write!(f, "NSEC3 with {rounds} rounds, expected 0; nothing is proved")
+            Self::Iterations { iterations, is_costly: false } => {
+                write!(f, "NSEC3 with {iterations} iterations, expected 0: validators may treat the zone as insecure")
             }
+            Self::Iterations { iterations, is_costly: true } => write!(
+                f,
+                "NSEC3 with {iterations} iterations, expected 0: more than {ITERATIONS_MAX} are not computed, and \
+                 validators treat the zone as insecure"
+            ),
             Self::ZoneTooLarge => f.write_str("more than 4 GiB of records"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use dnssec::{Nsec3Hash, Nsec3Parameters};
 use wire::rtypes::{self, Field, NameRule};
 use wire::{Class, Name, NameBuf, Rtype};
 
@@ -11,9 +12,9 @@ use crate::build::{Builder, COLLECTED_HEAD, FINDINGS_MAX, Run, labels_of};
 use crate::canonical::{Key, word};
 use crate::check::Problem;
 use crate::master::Place;
-use crate::nsec3::{Hash, ITERATIONS_MAX, Parameters};
+use crate::nsec3::Nsec3Chain;
 use crate::target::target_at;
-use crate::zone::{Denial, Facts, Negative, Nsec3Chain, NsecChain, Proof, Zone, bucket, find};
+use crate::zone::{Denial, Facts, Negative, NsecChain, Proof, Zone, bucket, find};
 
 /// Names that share a bucket, on average: what a look-up reads beside the name itself.
 const NAMES_PER_BUCKET: usize = 1;
@@ -68,14 +69,14 @@ pub(crate) struct Compiler<'b> {
     places: Vec<(u32, u32, u16)>,
     /// The hash of each block.
     hashes: Vec<u64>,
-    nsec3: Vec<(Hash, u32)>,
+    nsec3: Vec<(Nsec3Hash, u32)>,
     nsec3_blocks: Vec<u8>,
     records: Vec<Collected>,
     facts: Facts,
     has_dname: bool,
     soa: Option<(Vec<u8>, Vec<u8>, u16)>,
     has_ns: bool,
-    parameters: Option<Parameters>,
+    parameters: Option<Nsec3Parameters>,
     nsec_count: usize,
     has_apex_nsec: bool,
 }
@@ -149,7 +150,8 @@ impl<'b> Compiler<'b> {
     /// Compiles an NSEC3 record and its signatures.
     fn proof(&mut self, labels: &[u8], mut records: Vec<Collected>, place: Option<Place>) {
         let label = labels.split_first().and_then(|(&len, rest)| rest.get(..usize::from(len))).unwrap_or(&[]);
-        let hash: Option<Hash> = wire::text::read_base32_hex(label).and_then(|hash| hash.try_into().ok());
+        let hash: Option<Nsec3Hash> =
+            wire::text::read_base32_hex(label).and_then(|hash| hash.try_into().ok());
         let (Some(hash), true) = (hash, label.len() + 1 == labels.len()) else {
             self.find(place, labels, Problem::StrayNsec3);
             return;
@@ -348,7 +350,7 @@ impl<'b> Compiler<'b> {
         if let Some(all) = block.rrset(Rtype::NSEC3PARAM) {
             // RFC 5155 §4.1.2: those with flags are for signers only.
             let parameters = Records(all.records).filter(|record| record.rdata.get(1) == Some(&0));
-            self.parameters = parameters.filter_map(|record| Parameters::parse(record.rdata)).next();
+            self.parameters = parameters.filter_map(|record| Nsec3Parameters::parse(record.rdata)).next();
         }
     }
 
@@ -591,10 +593,6 @@ impl<'b> Compiler<'b> {
             self.find(None, &[], Problem::StrayNsec3);
             return Denial::None;
         };
-        if parameters.iterations() > ITERATIONS_MAX {
-            self.find(None, &[], Problem::Iterations(parameters.iterations()));
-            return Denial::None;
-        }
         // A zone that changes from one chain to another has two for a while.
         let blocks = &self.nsec3_blocks;
         let mut hashes = std::mem::take(&mut self.nsec3);
@@ -602,22 +600,27 @@ impl<'b> Compiler<'b> {
             let data = Block::read(blocks, *at).and_then(|block| block.rrset(Rtype::NSEC3));
             data.is_some_and(|rrset| Records(rrset.records).any(|record| parameters.are_of(record.rdata)))
         });
-        if hashes.is_empty() {
+        let iterations = parameters.iterations;
+        let Some(chain) = Nsec3Chain::new(parameters, hashes, self.builder.apex.as_name()) else {
             self.find(None, &[], Problem::StrayNsec3);
             return Denial::None;
+        };
+        if iterations > 0 {
+            self.find(None, &[], Problem::Iterations { iterations, is_costly: chain.is_costly() });
         }
-        hashes.sort_unstable();
-        let chain = Nsec3Chain { parameters, hashes: hashes.into_boxed_slice() };
         for number in 0..self.places.len() {
             let at = self.places[number].0;
             let Some(block) = Block::read(&self.blocks, at) else { continue };
             let link_at = at as usize * UNIT + HEAD + block.labels().len();
             let Ok(owner) = NameBuf::below(block.labels(), self.builder.apex.as_name()) else { continue };
-            let hash = chain.parameters.hash(owner.as_name());
-            if let Ok(number) = chain.hashes.binary_search_by(|(other, _)| other.cmp(&hash))
+            // Hashing every name of a zone that asks for too much would hold up the server for as long.
+            if chain.is_costly() && !block.labels().is_empty() {
+                continue;
+            }
+            if let Some(number) = chain.matching(owner.as_name())
                 && let Some(place) = self.blocks.get_mut(link_at..link_at + 4)
             {
-                place.copy_from_slice(&(number as u32 + 1).to_le_bytes());
+                place.copy_from_slice(&(number + 1).to_le_bytes());
             }
         }
         Denial::Nsec3(chain)

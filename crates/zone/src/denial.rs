@@ -8,8 +8,9 @@ use wire::{Full, Name, Rcode, Rtype, Section};
 use crate::alias::ADDRESSES_OCTETS_MAX;
 use crate::answer::{Failure, Missing, Run, Step, wildcard_of};
 use crate::block::{Block, Layout, Records, Rrset};
+use crate::nsec3::Nsec3Chain;
 use crate::online::{Online, Proof, SIGNATURES_OCTETS_MAX, Share, Types};
-use crate::zone::{Denial, Nsec3Chain, NsecChain, Zone};
+use crate::zone::{Denial, NsecChain, Zone};
 
 /// Records that the proofs of one answer may take: four for each of two negative answers.
 const PROOFS_MAX: usize = 8;
@@ -42,6 +43,13 @@ impl Written {
 /// so they wait until the answer section is complete.
 pub(crate) type Expansions<'r> = [Option<(&'r Zone, Block<'r>)>; EXPANSIONS_MAX];
 
+/// A closest encloser that an NSEC3 record proves (RFC 5155 §1.3).
+struct Provable<'n> {
+    name: Name<'n>,
+    /// That of the record that matches it.
+    number: usize,
+}
+
 impl<'r> Run<'r, '_> {
     /// Proves that a name does not exist and that no wildcard stands in for it.
     pub(crate) fn prove_absence(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> Result<(), Full> {
@@ -61,9 +69,9 @@ impl<'r> Run<'r, '_> {
                 }
             }
             Denial::Nsec3(chain) => {
-                let encloser = self.closest_proof(zone, chain, missing.name)?;
-                match wildcard_of(encloser.unwrap_or(missing.encloser_name)) {
-                    Some(wildcard) => self.nsec3_covering(zone, chain, wildcard.as_name()),
+                let Some(encloser) = self.closest_proof(zone, chain, missing.name)? else { return Ok(()) };
+                match chain.covering_wildcard(zone, encloser.number, encloser.name) {
+                    Some(proof) => self.nsec3(zone, proof),
                     None => Ok(()),
                 }
             }
@@ -105,7 +113,7 @@ impl<'r> Run<'r, '_> {
             // RFC 9824 §3.3: signed as if the name were there.
             Denial::None | Denial::Compact(_) => None,
             Denial::Nsec(chain) => chain.at_or_before(zone, missing.name),
-            Denial::Nsec3(chain) => chain.covering(zone, &chain.parameters.hash(missing.next_closer)),
+            Denial::Nsec3(chain) => chain.covering(zone, missing.next_closer),
         };
         let Some(proof) = proof else { return true };
         match self.expansions.iter_mut().find(|place| place.is_none()) {
@@ -328,31 +336,27 @@ impl<'r> Run<'r, '_> {
         self.rrset(Section::Authority, owner.as_name(), &rrset)
     }
 
-    fn nsec3_covering(&mut self, zone: &Zone, chain: &Nsec3Chain, name: Name<'_>) -> Result<(), Full> {
-        match chain.covering(zone, &chain.parameters.hash(name)) {
-            Some(block) => self.nsec3(zone, block),
-            None => Ok(()),
-        }
-    }
-
     /// Writes the proof of the closest encloser: the NSEC3 of the closest name above that has one, and the one that
-    /// covers the next name down (RFC 5155 §7.2.1). Returns that closest name.
+    /// covers the next name down (RFC 5155 §7.2.1). Returns that closest name; nothing if not even the apex has a record.
     fn closest_proof<'n>(
         &mut self,
         zone: &'r Zone,
         chain: &Nsec3Chain,
         name: Name<'n>,
-    ) -> Result<Option<Name<'n>>, Full> {
+    ) -> Result<Option<Provable<'n>>, Full> {
         let mut next_closer = name;
         // Ends: each turn takes a label off.
         while let Some(parent) = next_closer.parent().filter(|parent| parent.len() >= zone.apex().len()) {
             // What opted out has no record, so the closest provable encloser may be further up.
             if let Some(proof) = self.find_host(zone, parent).and_then(Block::link)
-                && let Some(proof) = chain.numbered(zone, proof as usize)
+                && let number = proof as usize
+                && let Some(proof) = chain.numbered(zone, number)
             {
                 self.nsec3(zone, proof)?;
-                self.nsec3_covering(zone, chain, next_closer)?;
-                return Ok(Some(parent));
+                if let Some(covering) = chain.covering(zone, next_closer) {
+                    self.nsec3(zone, covering)?;
+                }
+                return Ok(Some(Provable { name: parent, number }));
             }
             next_closer = parent;
         }

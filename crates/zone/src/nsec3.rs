@@ -1,182 +1,185 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Hashes of names as NSEC3 has them (RFC 5155 §5). SHA-1 protects nothing here: it spreads names.
+//! The NSEC3 records of a zone, in the order of their hashes (RFC 5155 §7).
 
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use dnssec::{Nsec3Hash, Nsec3Parameters};
 use wire::Name;
 
-/// Octets of a hash.
-pub(crate) const HASH_OCTETS: usize = 20;
-/// Octets a salt may have.
-const SALT_OCTETS_MAX: usize = 255;
-/// Rounds beyond which a zone's proofs are not made: RFC 9276 asks for none, and validators refuse more than this.
-pub const ITERATIONS_MAX: u16 = 500;
+use crate::answer::wildcard_of;
+use crate::block::Block;
+use crate::zone::{Zone, bucket};
 
-/// The hash of a name.
-pub(crate) type Hash = [u8; HASH_OCTETS];
+/// Iterations with which names are hashed while clients wait. RFC 9276 §3.1 asks for none, and validators treat an answer
+/// with more than this as insecure (150 is the largest limit in use, that of RFC 5155 §10.3 for short keys).
+pub const ITERATIONS_MAX: u16 = 150;
 
-/// How a zone hashes names.
-#[derive(Clone)]
-pub(crate) struct Parameters {
-    iterations: u16,
-    salt: Box<[u8]>,
+/// NSEC3 records in the order of their hashes.
+pub(crate) struct Nsec3Chain {
+    parameters: Nsec3Parameters,
+    /// Each hash, and where its block is among [`Zone::hashed`].
+    hashes: Box<[(Nsec3Hash, u32)]>,
+    /// The number of the record that matches the apex, if there is one.
+    apex: Option<u32>,
+    /// For each record, the number plus one of the record that covers the wildcard below the name that it matches; 0 until
+    /// a query needed it. Threads that write at the same time write the same number.
+    wildcards: Box<[AtomicU32]>,
 }
 
-// Once per configuration.
-impl Parameters {
-    /// Reads the data of an NSEC3PARAM, or the beginning of an NSEC3's; other algorithms than SHA-1 are not known.
-    pub(crate) fn parse(rdata: &[u8]) -> Option<Self> {
-        let (&[algorithm, _, i0, i1, salt_len], rest) = rdata.split_first_chunk::<5>()?;
-        let salt = rest.get(..usize::from(salt_len))?;
-        (algorithm == 1).then(|| Self { iterations: u16::from_be_bytes([i0, i1]), salt: salt.into() })
-    }
-
-    /// Returns the rounds after the first.
-    pub(crate) const fn iterations(&self) -> u16 {
-        self.iterations
-    }
-
-    /// Returns whether the data of an NSEC3 was made with these.
-    pub(crate) fn are_of(&self, rdata: &[u8]) -> bool {
-        Self::parse(rdata).is_some_and(|other| other.iterations == self.iterations && other.salt == self.salt)
-    }
-}
-
-impl Parameters {
-    /// Hashes a name, letter case ignored.
-    pub(crate) fn hash(&self, name: Name<'_>) -> Hash {
-        let folded = name.to_folded();
-        let mut hash = self.round(folded.as_bytes());
-        // Ends: `ITERATIONS_MAX` bounds what a zone that is loaded may ask for.
-        for _ in 0..self.iterations {
-            hash = self.round(&hash);
+// Once per version of a zone.
+impl Nsec3Chain {
+    /// Returns the chain of these records; nothing if there are none.
+    pub(crate) fn new(
+        parameters: Nsec3Parameters,
+        mut hashes: Vec<(Nsec3Hash, u32)>,
+        apex: Name<'_>,
+    ) -> Option<Self> {
+        if hashes.is_empty() {
+            return None;
         }
-        hash
+        hashes.sort_unstable();
+        let wildcards = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+        let mut chain = Self { parameters, hashes: hashes.into_boxed_slice(), apex: None, wildcards };
+        chain.apex = chain.matching(apex);
+        Some(chain)
     }
 
-    fn round(&self, octets: &[u8]) -> Hash {
-        let mut sha = Sha1::new();
-        sha.update(octets);
-        sha.update(self.salt.get(..self.salt.len().min(SALT_OCTETS_MAX)).unwrap_or(&[]));
-        sha.finish()
+    /// Returns the number of the record that matches a name, if one does.
+    pub(crate) fn matching(&self, name: Name<'_>) -> Option<u32> {
+        let hash = self.parameters.hash(name);
+        let found = self.hashes.binary_search_by(|(other, _)| other.cmp(&hash));
+        found.ok().and_then(|number| u32::try_from(number).ok())
+    }
+
+    /// Returns how many octets of memory it takes.
+    pub(crate) const fn octets(&self) -> usize {
+        size_of_val(&*self.hashes) + size_of_val(&*self.wildcards)
     }
 }
 
-/// SHA-1 (FIPS 180-4 §6.1).
-struct Sha1 {
-    state: [u32; 5],
-    block: [u8; 64],
-    len: usize,
-    total: u64,
-}
-
-impl Sha1 {
-    const fn new() -> Self {
-        let state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
-        Self { state, block: [0; 64], len: 0, total: 0 }
+impl Nsec3Chain {
+    /// Returns whether names have more than [`ITERATIONS_MAX`] iterations. Then none is hashed but the apex.
+    pub(crate) const fn is_costly(&self) -> bool {
+        self.parameters.iterations > ITERATIONS_MAX
     }
 
-    fn update(&mut self, mut octets: &[u8]) {
-        self.total += octets.len() as u64;
-        while !octets.is_empty() {
-            let room = self.block.get_mut(self.len..).unwrap_or(&mut []);
-            let (now, later) = octets.split_at(octets.len().min(room.len()));
-            for (place, octet) in room.iter_mut().zip(now) {
-                *place = *octet;
+    /// Returns the record of this number in the order of hashes.
+    pub(crate) fn numbered<'z>(&self, zone: &'z Zone, number: usize) -> Option<Block<'z>> {
+        Block::read(&zone.hashed, self.hashes.get(number)?.1)
+    }
+
+    /// Returns the record that covers a name that no record matches.
+    ///
+    /// Of a chain that [is costly](Self::is_costly) it returns the record that matches the apex: a validator that sees
+    /// its iterations treats the answer as insecure (RFC 9276 §3.2), whatever else is proved.
+    pub(crate) fn covering<'z>(&self, zone: &'z Zone, name: Name<'_>) -> Option<Block<'z>> {
+        self.numbered(zone, self.number_covering(name)?)
+    }
+
+    /// Returns the record that covers the wildcard below a name that the record of this number matches. The wildcard is
+    /// hashed once in the life of this version of the zone.
+    pub(crate) fn covering_wildcard<'z>(
+        &self,
+        zone: &'z Zone,
+        number: usize,
+        name: Name<'_>,
+    ) -> Option<Block<'z>> {
+        let place = self.wildcards.get(number)?;
+        let covering = match place.load(Relaxed) {
+            0 => {
+                let covering = self.number_covering(wildcard_of(name)?.as_name())?;
+                place.store(u32::try_from(covering).ok()? + 1, Relaxed);
+                covering
             }
-            self.len += now.len();
-            octets = later;
-            if self.len == 64 {
-                self.compress();
+            known => known as usize - 1,
+        };
+        self.numbered(zone, covering)
+    }
+
+    fn number_covering(&self, name: Name<'_>) -> Option<usize> {
+        if self.is_costly() {
+            return self.apex.map(|number| number as usize);
+        }
+        self.number_before(&self.parameters.hash(name))
+    }
+
+    /// Returns the number of the last record before a hash that no record has; the ends of the chain meet.
+    ///
+    /// Hashes are spread evenly: the search begins where this one should be and doubles its step away from there. In a
+    /// large chain that reads a few lines of memory, where halving the whole reads one for each bit of its length.
+    fn number_before(&self, hash: &Nsec3Hash) -> Option<usize> {
+        let is_before = |at: usize| self.hashes.get(at).is_some_and(|(other, _)| other < hash);
+        let len = self.hashes.len();
+        let guess = hash.first_chunk().map_or(0, |first| bucket(u64::from_be_bytes(*first), len));
+        // All records before `low` are before the hash, none from `high` on is.
+        let (mut low, mut high) = (0, len);
+        let mut step = 1;
+        // Both loops end: the step doubles until it leaves the chain.
+        if is_before(guess) {
+            low = guess + 1;
+            while low + step < high {
+                if !is_before(low + step) {
+                    high = low + step;
+                    break;
+                }
+                low += step + 1;
+                step *= 2;
+            }
+        } else {
+            high = guess;
+            while step <= high {
+                if is_before(high - step) {
+                    low = high - step + 1;
+                    break;
+                }
+                high -= step;
+                step *= 2;
             }
         }
-    }
-
-    fn finish(mut self) -> Hash {
-        let bits = self.total * 8;
-        self.update(&[0x80]);
-        while self.len != 56 {
-            self.update(&[0]);
-        }
-        self.update(&bits.to_be_bytes());
-        let mut hash = [0; HASH_OCTETS];
-        for (place, word) in hash.as_chunks_mut::<4>().0.iter_mut().zip(self.state) {
-            *place = word.to_be_bytes();
-        }
-        hash
-    }
-
-    fn compress(&mut self) {
-        self.len = 0;
-        let mut words = [0_u32; 16];
-        for (word, octets) in words.iter_mut().zip(self.block.as_chunks::<4>().0) {
-            *word = u32::from_be_bytes(*octets);
-        }
-        let [mut a, mut b, mut c, mut d, mut e] = self.state;
-        for round in 0..80_usize {
-            let (f, k) = match round {
-                0..20 => ((b & c) | (!b & d), 0x5a82_7999),
-                20..40 => (b ^ c ^ d, 0x6ed9_eba1),
-                40..60 => ((b & c) | (b & d) | (c & d), 0x8f1b_bcdc_u32),
-                _ => (b ^ c ^ d, 0xca62_c1d6),
-            };
-            let [word, ..] = words;
-            let next = a.rotate_left(5).wrapping_add(f).wrapping_add(e).wrapping_add(k).wrapping_add(word);
-            (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
-            // The schedule slides: the first word makes room for the one sixteen rounds on.
-            let [w0, _, w2, .., w8, _, _, _, _, w13, _, _] = words;
-            words.rotate_left(1);
-            let [.., last] = &mut words;
-            *last = (w0 ^ w2 ^ w8 ^ w13).rotate_left(1);
-        }
-        for (state, word) in self.state.iter_mut().zip([a, b, c, d, e]) {
-            *state = state.wrapping_add(word);
-        }
+        let near = self.hashes.get(low..high)?;
+        let after = low + near.partition_point(|(other, _)| other < hash);
+        after.checked_sub(1).or_else(|| len.checked_sub(1))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use wire::NameBuf;
 
-    fn hex(octets: &[u8]) -> String {
-        octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    fn chain(mut hashes: Vec<Nsec3Hash>) -> Nsec3Chain {
+        hashes.sort_unstable();
+        hashes.dedup();
+        let hashes = hashes.into_iter().map(|hash| (hash, 0)).collect();
+        Nsec3Chain::new(Nsec3Parameters::default(), hashes, NameBuf::root().as_name()).expect("records")
     }
 
-    #[test]
-    fn sha_1_is_that_of_the_standard() {
-        for (text, hash) in [
-            ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
-            ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
-            (
-                "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-                "84983e441c3bd26ebaae4aa1f95129e5e54670f1",
-            ),
-        ] {
-            let mut sha = Sha1::new();
-            sha.update(text.as_bytes());
-            assert_eq!(hex(&sha.finish()), hash, "{text}");
-        }
-        let mut sha = Sha1::new();
-        for _ in 0..10_000 {
-            sha.update(&[b'a'; 100]);
-        }
-        assert_eq!(hex(&sha.finish()), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
+    fn check(chain: &Nsec3Chain, hash: &Nsec3Hash) {
+        let len = chain.hashes.len();
+        let after = chain.hashes.partition_point(|(other, _)| other < hash);
+        assert_eq!(chain.number_before(hash), Some((after + len - 1) % len), "{hash:02x?} among {len}");
     }
 
-    #[test]
-    fn names_hash_as_in_rfc_5155_appendix_a() {
-        let parameters = Parameters::parse(&[1, 0, 0, 12, 4, 0xaa, 0xbb, 0xcc, 0xdd]).expect("parameters");
-        for (name, hash) in [
-            ("example", "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom"),
-            ("a.example", "35mthgpgcu1qg68fab165klnsnk3dpvl"),
-            ("ns1.example", "2t7b4g4vsa5smi47k61mv5bv1a22bojr"),
-            ("*.w.example", "r53bq7cc2uvmubfu5ocmm6pers9tk9en"),
-            ("2T7B4G4VSA5SMI47K61MV5BV1A22BOJR.example", "kohar7mbb8dc2ce8a9qvl8hon4k53uhi"),
-        ] {
-            let name = NameBuf::from_text(name).expect("a name");
-            let expect = wire::text::read_base32_hex(hash.as_bytes()).expect("Base32hex");
-            assert_eq!(parameters.hash(name.as_name()).as_slice(), expect);
+    proptest! {
+        #[test]
+        fn the_record_before_a_hash_is_found_among_spread_and_crowded_ones(
+            hashes in prop::collection::vec(prop::array::uniform20(any::<u8>()), 1..200),
+            crowded in any::<bool>(),
+            asked in prop::array::uniform20(any::<u8>()),
+        ) {
+            let crowd = |mut hash: Nsec3Hash| {
+                if crowded {
+                    hash[..7].fill(0x5a);
+                }
+                hash
+            };
+            let chain = chain(hashes.iter().copied().map(crowd).collect());
+            check(&chain, &asked);
+            check(&chain, &crowd(asked));
+            check(&chain, &[0; 20]);
+            check(&chain, &[0xff; 20]);
         }
     }
 }

@@ -10,7 +10,7 @@ use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset, UNIT};
 use crate::canonical::{Key, word};
-use crate::nsec3::{Hash, Parameters};
+use crate::nsec3::Nsec3Chain;
 use crate::online::Online;
 
 /// A zone as it is served. Nothing in it changes; another version is another `Zone`.
@@ -93,13 +93,6 @@ pub(crate) struct NsecChain {
     pub(crate) common: Box<[u8]>,
     /// For each name, the eight octets of its key after those, and its block. The apex is the first.
     pub(crate) names: Box<[(u64, u32)]>,
-}
-
-/// NSEC3 records in the order of their hashes.
-pub(crate) struct Nsec3Chain {
-    pub(crate) parameters: Parameters,
-    /// Each hash, and where its block is among [`Zone::hashed`].
-    pub(crate) hashes: Box<[(Hash, u32)]>,
 }
 
 /// The SOA with the TTL of negative answers (RFC 2308 §3), and its signatures.
@@ -225,7 +218,7 @@ impl Zone {
         let denial = match &self.denial {
             Denial::None | Denial::Compact(_) => 0,
             Denial::Nsec(chain) => size_of_val(&*chain.names),
-            Denial::Nsec3(chain) => size_of_val(&*chain.hashes),
+            Denial::Nsec3(chain) => chain.octets(),
         };
         let under = self.under.as_ref().map_or(0, |under| under.zone.octets());
         self.blocks.len() + self.hashed.len() + size_of_val(&*self.index) + denial + under
@@ -324,18 +317,5 @@ impl NsecChain {
             None => apex,
         };
         Block::read(&zone.blocks, at)
-    }
-}
-
-impl Nsec3Chain {
-    /// Returns the record that covers a hash that no record has: the last before it; the ends meet.
-    pub(crate) fn covering<'z>(&self, zone: &'z Zone, hash: &Hash) -> Option<Block<'z>> {
-        let after = self.hashes.partition_point(|(other, _)| other < hash);
-        self.numbered(zone, after.checked_sub(1).or_else(|| self.hashes.len().checked_sub(1))?)
-    }
-
-    /// Returns the record of this number in the order of hashes.
-    pub(crate) fn numbered<'z>(&self, zone: &'z Zone, number: usize) -> Option<Block<'z>> {
-        Block::read(&zone.hashed, self.hashes.get(number)?.1)
     }
 }

@@ -236,6 +236,9 @@ fn hashed_denial_is_that_of_rfc_5155_appendix_b() {
     const WILDCARD: &str = "r53bq7cc2uvmubfu5ocmm6pers9tk9en";
     // B.1 A name error.
     check_proof("a.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
+    // The hash of the wildcard is remembered: the same proof comes out for this name and for its neighbour.
+    check_proof("a.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
+    check_proof("b.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
     // B.2 No data.
     check_proof("ns1.example", Rtype::MX, OK, &soa, &[NS1], &[]);
     // B.2.1 No data, empty non-terminal.
@@ -277,4 +280,34 @@ fn hashed_denial_is_that_of_rfc_5155_appendix_b() {
         &["an 2t7b4g4vsa5smi47k61mv5bv1a22bojr.example. A 192.0.2.127"],
     );
     check(&zones, "35mthgpgcu1qg68fab165klnsnk3dpvl.example", Rtype::NSEC3, false, NO, &["au example. SOA"]);
+}
+
+#[test]
+fn a_zone_with_too_many_iterations_is_answered_with_the_record_of_its_apex() {
+    for iterations in [zone::ITERATIONS_MAX, zone::ITERATIONS_MAX + 1, u16::MAX] {
+        let parameters = dnssec::Nsec3Parameters { iterations, ..dnssec::Nsec3Parameters::default() };
+        let hash = |owner: &str| {
+            let mut text = String::new();
+            let hashed = parameters.hash(name(owner).as_name());
+            wire::text::write_base32_hex(&mut text, &hashed).expect("memory");
+            text.to_ascii_lowercase()
+        };
+        let (apex, host) = (hash("example"), hash("host.example"));
+        let text = format!(
+            "$ORIGIN example.\n$TTL 60\n@ SOA ns.invalid. h.invalid. 1 2 3 4 5\n@ NS ns.invalid.\nhost A 192.0.2.1\n\
+             @ NSEC3PARAM 1 0 {iterations} -\n{apex} NSEC3 1 0 {iterations} - {host} SOA NS RRSIG NSEC3PARAM\n\
+             {host} NSEC3 1 0 {iterations} - {apex} A RRSIG\n"
+        );
+        let zones = zones(&[("example", &text)]);
+        let ask = |qname: &str, qtype| support::ask(&zones, qname, qtype, true).lines;
+        let proofs = |lines: &[String]| lines.iter().filter(|line| line.contains(" NSEC3 ")).count();
+        assert_eq!(ask("host.example", Rtype::A), ["an host.example. 60 A 192.0.2.1"]);
+        let missing = ask("no.example", Rtype::A);
+        let of_apex = format!("au {apex}.example. 60 NSEC3 ");
+        assert!(missing.iter().any(|line| line.starts_with(&of_apex)), "{missing:?}");
+        assert_eq!(proofs(&ask("host.example", Rtype::TXT)), 1);
+        if iterations > zone::ITERATIONS_MAX {
+            assert_eq!(proofs(&missing), 1, "{missing:?}");
+        }
+    }
 }

@@ -2,17 +2,20 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::records::{Records, RecordsBuilder};
-use wire::HashKey;
+use wire::{HashKey, NameBuf, Rtype};
 
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
+use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};
+use crate::values;
 
 /// Compiles every set, by name.
 pub(super) fn compile(
@@ -25,6 +28,7 @@ pub(super) fn compile(
         let mut records = set.records.clone();
         read_texts(set, &mut records, surroundings, problems);
         read_files(set, &mut records, surroundings, problems);
+        read_hosts(set, &mut records, (settings, surroundings), problems);
         if let Some(owner) = alias_with_others(&records) {
             problems.push(
                 Problem::error(set.name.span, format!("{owner} has an alias (CNAME) and other records"))
@@ -62,6 +66,7 @@ pub(super) fn files(set: &RecordSet, surroundings: &dyn Surroundings) -> Vec<Pat
             drop(parse_all(&String::from_utf8_lossy(&octets), set.origin.as_name(), &includes));
         }
     }
+    files.borrow_mut().extend(set.hosts.iter().map(|file| file.value.clone()));
     files.into_inner()
 }
 
@@ -85,6 +90,94 @@ fn read_texts(
                 .into_iter()
                 .map(|mistake| Problem::error(text.text.span, mistake.message).expected(mistake.expected)),
         );
+    }
+}
+
+/// A name of a hosts file, and whether it is all that is below it.
+type HostOwner = (NameBuf, bool);
+
+/// Reads files of names and addresses; lines that cannot be read are left out, as their authors are others.
+fn read_hosts(
+    set: &RecordSet,
+    records: &mut Vec<Record>,
+    (settings, surroundings): (&Settings, &dyn Surroundings),
+    problems: &mut Vec<Problem>,
+) {
+    for file in &set.hosts {
+        let shown = file.value.display();
+        let octets = match surroundings.read(&file.value) {
+            Ok(octets) => octets,
+            Err(error) => {
+                let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+                problems.push(Problem::error(file.span, message));
+                continue;
+            }
+        };
+        let mut mistakes = Mistakes::of(false);
+        let mut hosts: BTreeMap<Vec<u8>, (HostOwner, Vec<IpAddr>)> = BTreeMap::new();
+        for (number, line) in (1..).zip(String::from_utf8_lossy(&octets).lines()) {
+            let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+            let read = match words.as_slice() {
+                [] => continue,
+                [first, names @ ..] if first.parse::<IpAddr>().is_ok() => names.iter().try_for_each(|name| {
+                    let owner = (host_name(name)?, false);
+                    let known = hosts.entry(sort_key(&owner)).or_insert((owner, Vec::new()));
+                    known.1.extend(first.parse::<IpAddr>());
+                    Ok(())
+                }),
+                [first, addresses @ ..] => host_pattern(first).and_then(|owner| {
+                    let addresses = addresses.iter().map(|word| {
+                        word.parse::<IpAddr>().map_err(|_| format!("\"{word}\" is not an address"))
+                    });
+                    let addresses: Vec<IpAddr> = addresses.collect::<Result<_, _>>()?;
+                    if addresses.is_empty() {
+                        return Err(format!("\"{first}\" has no address"));
+                    }
+                    hosts.insert(sort_key(&owner), (owner, addresses));
+                    Ok(())
+                }),
+            };
+            if let Err(why) = read {
+                mistakes.add(number, || why);
+            }
+        }
+        if let Some(text) = mistakes.describe() {
+            problems.push(Problem::warning(file.span, format!("\"{shown}\": {text}")));
+        }
+        let ttl = super::ttl(settings.hosts.ttl);
+        for ((owner, covers_below), addresses) in hosts.into_values() {
+            let below = covers_below.then(|| NameBuf::below(b"\x01*", owner.as_name()).ok()).flatten();
+            for owner in [Some(owner), below].into_iter().flatten() {
+                records.extend(addresses.iter().map(|address| match address {
+                    IpAddr::V4(address) => {
+                        Record { owner, rtype: Rtype::A, ttl, rdata: address.octets().to_vec() }
+                    }
+                    IpAddr::V6(address) => {
+                        Record { owner, rtype: Rtype::AAAA, ttl, rdata: address.octets().to_vec() }
+                    }
+                }));
+            }
+        }
+    }
+}
+
+fn sort_key((owner, covers_below): &HostOwner) -> Vec<u8> {
+    let mut key = owner.as_name().to_folded().as_bytes().to_vec();
+    key.push(u8::from(*covers_below));
+    key
+}
+
+fn host_name(text: &str) -> Result<NameBuf, String> {
+    values::name(text).map_err(|misread| misread.message)
+}
+
+/// Reads what stands before the addresses.
+fn host_pattern(text: &str) -> Result<HostOwner, String> {
+    match text.split_once(':') {
+        None => Ok((host_name(text)?, false)),
+        Some(("full" | "exact", name)) => Ok((host_name(name)?, false)),
+        Some(("domain" | "suffix", name)) => Ok((host_name(name)?, true)),
+        Some((other, _)) => Err(format!("\"{other}:\" cannot stand for a name with addresses")),
     }
 }
 

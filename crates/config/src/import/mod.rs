@@ -16,6 +16,7 @@ mod records;
 mod servers;
 mod sets;
 mod upstreams;
+mod verify;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,11 +89,17 @@ pub fn import(
         effects: Map::default(),
         schedules: Vec::new(),
         recorder: None,
+        has_hosts_files: false,
         others: Map::default(),
         outbound: outbound::Outbound::default(),
     };
     translator.run();
     let text = translator.document(path);
+    if !translator.problems.iter().any(Problem::is_error) {
+        let owner = |section: &str, name: &str| translator.owner(section, name);
+        let refused = verify::verify(path, &text, surroundings, &declared.sources, &owner);
+        translator.problems.extend(refused);
+    }
     let failed = translator.problems.iter().any(Problem::is_error);
     let found = diagnostics(translator.problems, &declared.sources);
     if failed { Err(found) } else { Ok(Imported { text, warnings: found }) }
@@ -147,6 +154,8 @@ struct Translator<'a> {
     effects: Map,
     schedules: Vec<write::Noted>,
     recorder: Option<Map>,
+    /// Whether records come from hosts files.
+    has_hosts_files: bool,
     others: Map,
     /// How things get in and out.
     outbound: outbound::Outbound,
@@ -174,6 +183,11 @@ impl<'a> Translator<'a> {
         if !self.trusted.is_empty() {
             let note = format!("Here {}.", servers::TRUSTED_FROM_THE_START);
             top.note("trusted-peers", vec![note], Out::Row(self.trusted.iter().cloned().collect()));
+        }
+        if self.has_hosts_files {
+            let mut hosts = Map::default();
+            hosts.put("ttl", format!("{}s", records::HOSTS_TTL));
+            top.put("hosts", hosts);
         }
         if let Some(recorder) = self.recorder.take() {
             top.put("recorder", recorder);
@@ -219,6 +233,27 @@ impl<'a> Translator<'a> {
         let policies = policies::write(std::mem::take(&mut self.policies));
         sections.put("policy", policies);
         document(&head, sections)
+    }
+
+    /// Returns the place of the plugin that became what the new file calls `name` in `section`.
+    fn owner(&self, section: &str, name: &str) -> Option<Span> {
+        let kind = match section {
+            "upstreams" => Kind::Upstream,
+            "cache" => Kind::Cache,
+            "sets" => Kind::Set,
+            "records" => Kind::Records,
+            "effects" => Kind::Effect,
+            "policy" => Kind::Policy,
+            _ => return None,
+        };
+        let known = self.names.iter().find(|((known, _), ours)| *known == kind && *ours == name);
+        let tag = match known {
+            Some(((_, tag), _)) => tag.strip_prefix("redirect ").unwrap_or(tag),
+            None => match self.wanted.iter().find(|(_, ours)| kind == Kind::Policy && ours == name)? {
+                (Wanted::Sequence { tag, .. } | Wanted::Single(tag), _) => tag,
+            },
+        };
+        self.declared.find(tag).map(|plugin| plugin.tag.span)
     }
 
     /// Returns our name for a plugin, made unique among its kind.

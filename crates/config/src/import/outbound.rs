@@ -165,6 +165,22 @@ impl<'a> Translator<'a> {
         }
     }
 
+    /// Says of downloads that they go straight to the web server, by the resolvers that all have in common.
+    fn no_proxy_of_a_download(&mut self, args: &Args<'_>, plugin: Span) {
+        let local = args.text("socks5", &mut self.problems).filter(|socks5| !socks5.value.is_empty());
+        let (has_local, profile) = (local.is_some(), self.way_out(args));
+        let place = args.place(if has_local { "socks5" } else { "outbound" }).unwrap_or(plugin);
+        if has_local || profile.proxy.is_some() {
+            self.warn(place, "the proxy is left out: lists are fetched without one here");
+        }
+        if self.usual_way_out().resolvers != profile.resolvers {
+            self.warn(
+                place,
+                "the resolvers are left out: lists are fetched by \"server.resolvers\", which come from the default profile",
+            );
+        }
+    }
+
     /// Notes what `download` plugins fetch, before anything asks for their files.
     pub(super) fn note_downloads(&mut self) {
         let declared = self.declared;
@@ -207,7 +223,7 @@ impl<'a> Translator<'a> {
             };
             self.outbound.downloads.insert(plain(&path), url);
         }
-        self.no_way_of_its_own(&args, "a download", plugin.kind.span);
+        self.no_proxy_of_a_download(&args, plugin.kind.span);
         if args.flag("insecure_skip_verify", &mut self.problems).is_some_and(|flag| flag.value) {
             let place = args.place("insecure_skip_verify").unwrap_or(plugin.kind.span);
             self.wrong(
@@ -231,7 +247,7 @@ impl<'a> Translator<'a> {
     ) -> Noted {
         let mut rows = Vec::new();
         let mut items: Vec<Noted> = Vec::new();
-        let mut is_fetched = false;
+        let (mut is_fetched, mut is_lenient) = (false, false);
         for (format, file, part) in lists {
             let part = part.map_or(String::new(), |part| format!(":{part}"));
             let path = plain(&file);
@@ -246,13 +262,18 @@ impl<'a> Translator<'a> {
                 None => {
                     let list = format!("{format}:{file}{part}");
                     map.put("list", list.clone());
+                    if matches!(format, "names" | "addresses") {
+                        // What cannot be read there is not a mistake of whoever imports.
+                        map.put("strict", Out::Flag(false));
+                        is_lenient = true;
+                    }
                     rows.push(list);
                 }
             }
             items.push(map.into());
         }
         if !is_fetched {
-            return Out::Row(rows).into();
+            return if is_lenient { Out::List(items).into() } else { Out::Row(rows).into() };
         }
         let note = "What OxiDNS downloads into files is fetched into the set itself, at first and when a schedule says so.";
         Noted { notes: vec![note.to_owned()], value: Out::List(items) }
@@ -268,10 +289,10 @@ impl<'a> Translator<'a> {
             .map(|(_, url)| url.clone())
             .collect();
         for url in unread {
-            self.wrong(
+            self.warn(
                 url.span,
                 format!(
-                    "no set reads what comes from \"{}\": only lists of sets are downloaded here",
+                    "nothing here reads what comes from \"{}\": it is not downloaded, only lists of sets are",
                     url.value
                 ),
             );

@@ -1,6 +1,6 @@
 //! What plugins do outside of DNS: sets of the kernel, routers, requests, programs, records of queries, jobs by time.
 
-use super::plugins::{Plugin, Quick, words};
+use super::plugins::{Plugin, Quick, rules, words};
 use super::policies::{Action, Rule};
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
@@ -478,9 +478,12 @@ impl<'a> Translator<'a> {
                 job.finish(&mut self.problems);
                 let mut what = Vec::new();
                 for quick in executors {
-                    what.extend(self.job(&quick));
+                    for task in self.job(&quick, 0) {
+                        if !what.contains(&task) {
+                            what.push(task);
+                        }
+                    }
                 }
-                what.dedup();
                 let at = match (schedule, interval) {
                     (Some(schedule), _) => schedule.value,
                     (None, Some(interval)) => match every(&interval.value) {
@@ -515,8 +518,32 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Returns what a job does.
-    fn job(&mut self, quick: &Quick) -> Vec<String> {
+    /// Returns what the rules of a sequence do, one after the other.
+    fn job_sequence(&mut self, plugin: &'a Plugin, depth: usize) -> Vec<String> {
+        let mut what = Vec::new();
+        for rule in rules(&plugin.args, &mut self.problems) {
+            if let Some(test) = rule.matches.first() {
+                self.wrong(
+                    test.span(),
+                    "a schedule has no conditions: there is no query to look at".to_owned(),
+                );
+                continue;
+            }
+            let Some(exec) = &rule.exec else { continue };
+            match exec.head.value.as_str() {
+                // What ends a sequence ends the job, and what stands behind it is never done.
+                "accept" | "return" if !exec.is_reference => break,
+                "debug_print" | "query_summary" | "sleep" if !exec.is_reference => {
+                    self.warn(exec.span(), format!("\"{}\" in a job is left out", exec.head.value));
+                }
+                _ => what.extend(self.job(exec, depth + 1)),
+            }
+        }
+        what
+    }
+
+    /// Returns what a job does; `depth`: sequences that it is inside of.
+    fn job(&mut self, quick: &Quick, depth: usize) -> Vec<String> {
         let kind = if quick.is_reference {
             let Some(plugin) = self.plugin(&quick.head) else { return Vec::new() };
             let kind = plugin.kind.value.clone();
@@ -531,6 +558,7 @@ impl<'a> Translator<'a> {
                 }
                 // Its files are lists of sets now.
                 "download" => return vec!["refresh(sets)".to_owned()],
+                "sequence" if depth < JOB_DEPTH_MAX => return self.job_sequence(plugin, depth),
                 _ => {}
             }
             kind
@@ -561,6 +589,9 @@ impl<'a> Translator<'a> {
         }
     }
 }
+
+/// How deep sequences of a job may name sequences.
+const JOB_DEPTH_MAX: usize = 8;
 
 /// Returns a time with its unit: a bare number is seconds.
 fn duration(text: &str) -> String {

@@ -42,17 +42,24 @@ pub(super) struct Action {
     pub(super) may_continue: bool,
     /// Whether it goes on with the answer.
     pub(super) continues: bool,
+    /// Whether it brings no answer, although it runs a policy.
+    pub(super) only_steers: bool,
 }
 
 impl Action {
     /// Returns an action that says all by itself.
     pub(super) fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), may_continue: false, continues: false }
+        Self { text: text.into(), may_continue: false, continues: false, only_steers: false }
+    }
+
+    /// Returns an action that runs a policy which has what follows ask for something else.
+    pub(super) fn steers(text: impl Into<String>) -> Self {
+        Self { only_steers: true, ..Self::plain(text) }
     }
 
     /// Returns an action that finds an answer, and goes on with it.
     pub(super) fn finds(text: impl Into<String>) -> Self {
-        Self { text: text.into(), may_continue: true, continues: true }
+        Self { may_continue: true, continues: true, ..Self::plain(text) }
     }
 
     /// Returns the same that ends with the answer.
@@ -197,7 +204,8 @@ impl Translator<'_> {
                     continue;
                 }
                 if brings(&made) && !after.is_empty() {
-                    made.actions.extend(after.iter().cloned());
+                    let end = made.actions.iter().position(always_ends).unwrap_or(made.actions.len());
+                    made.actions.splice(end..end, after.iter().cloned());
                 }
                 made.condition = match (&condition, made.condition) {
                     (None, own) => own,
@@ -215,6 +223,7 @@ impl Translator<'_> {
         if is_entry {
             self.end_of_chain(&mut policy);
         }
+        steer_early(&mut policy.rules, self.dialect.name());
         // What was found before a called policy begins is not known in it.
         simplify(&mut policy.rules, !is_entry);
         merge(&mut policy.rules);
@@ -324,18 +333,50 @@ fn simplify(rules: &mut Vec<Rule>, is_called: bool) {
     }
 }
 
+/// Puts what asks for both families before the step that brings the answer: in mosdns it looks at the answer that is
+/// there, here it has what follows ask.
+fn steer_early(rules: &mut Vec<Rule>, program: &str) {
+    let looks = |condition: &Option<String>| {
+        condition.as_deref().is_some_and(|text| text.contains("answer") || text.contains("rcode"))
+    };
+    let mut at = 0;
+    while at < rules.len() {
+        let rule = &rules[at];
+        let is_steering = matches!(rule.actions.as_slice(), [only] if only.text.starts_with("prefer-ipv"));
+        let may_move = is_steering
+            && !looks(&rule.condition)
+            && !rule.condition.as_deref().is_some_and(|text| text.contains("mark"))
+            && !rules[at + 1..].iter().any(brings);
+        let before = rules[..at].iter().rposition(|rule| !brings(rule) && !looks(&rule.condition));
+        let to = before.map_or(0, |before| before + 1);
+        if may_move && rules[to..at].iter().any(brings) {
+            let mut rule = rules.remove(at);
+            rule.notes.push(format!(
+                "{program} looks at the answer that is there; here this stands before what brings it."
+            ));
+            rules.insert(to, rule);
+        }
+        at += 1;
+    }
+}
+
 /// Takes out what comes after a rule that ends every query.
 fn cut(rules: &mut Vec<Rule>) {
-    let words = ["accept", "return", "drop", "reject(", "goto(", "respond(", "block("];
-    let is_end = |rule: &Rule| {
-        rule.condition.is_none()
-            && rule.actions.last().is_some_and(|action| {
-                !action.continues && words.iter().any(|word| action.text.starts_with(word))
-            })
-    };
+    for rule in rules.iter_mut() {
+        if let Some(end) = rule.actions.iter().position(always_ends) {
+            rule.actions.truncate(end + 1);
+        }
+    }
+    let is_end = |rule: &Rule| rule.condition.is_none() && rule.actions.last().is_some_and(always_ends);
     if let Some(at) = rules.iter().position(is_end) {
         rules.truncate(at + 1);
     }
+}
+
+/// Returns whether no query gets past an action.
+fn always_ends(action: &Action) -> bool {
+    let words = ["accept", "return", "drop", "reject(", "goto(", "respond(", "block("];
+    !action.continues && words.iter().any(|word| action.text.starts_with(word))
 }
 
 /// Returns whether a rule does nothing but look for an answer, with a condition that does not look at one.
@@ -349,7 +390,7 @@ fn finds_only(rule: &Rule) -> bool {
 
 /// Returns whether a rule may leave an answer behind and go on.
 fn brings(rule: &Rule) -> bool {
-    rule.actions.iter().any(|action| {
+    rule.actions.iter().filter(|action| !action.only_steers).any(|action| {
         (action.continues && !action.text.starts_with("cache("))
             || ["forward(", "call(", "fallback(", "race("].iter().any(|word| action.text.starts_with(word))
     })
@@ -364,16 +405,16 @@ fn merge(rules: &mut Vec<Rule>) {
         let is_stable = |condition: &str| {
             !["answer", "rcode", "mark", "random", "rate("].iter().any(|word| condition.contains(word))
         };
-        let ends = first.actions.last().is_some_and(|action| {
-            !action.continues
-                && (action.may_continue || ["accept", "return", "drop"].contains(&action.text.as_str()))
-        });
+        let last = first.actions.last();
+        let ends = last.is_some_and(always_ends);
+        let may_end = last.is_some_and(|action| !action.continues && action.may_continue);
         let same = first.condition.is_some()
             && first.condition == second.condition
-            && first.condition.as_deref().is_some_and(is_stable)
-            && second.notes.is_empty()
-            && !ends;
-        if same {
+            && first.condition.as_deref().is_some_and(is_stable);
+        if same && ends {
+            // The first leaves nothing for the second.
+            rules.remove(at);
+        } else if same && second.notes.is_empty() && !may_end {
             first.actions.extend(second.actions.iter().cloned());
             rules.remove(at);
         } else {
@@ -425,6 +466,48 @@ mod tests {
             false,
             &["cache(main, continue)", "answer: mark(1)", "answer: accept"],
         );
+    }
+
+    #[test]
+    fn what_an_end_leaves_nothing_for_is_left_out() {
+        let a = || Some("qname in exact:a.example");
+        let mut rules = vec![
+            rule(a(), Action::plain("reject(nxdomain)")),
+            rule(a(), Action::plain("return")),
+            rule(a(), Action::plain("mark(1)")),
+            rule(Some("qtype == A"), Action::plain("mark(2)")),
+        ];
+        rules[0].actions.push(Action::plain("mark(3)"));
+        merge(&mut rules);
+        cut(&mut rules);
+        assert_eq!(rules.iter().map(|rule| rule.actions.len()).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    #[test]
+    fn both_families_are_asked_for_before_the_answer_is_there() {
+        let mut rules = vec![
+            rule(None, Action::finds("cache(main)")),
+            rule(Some("qname in cn"), Action::plain("forward(local)")),
+            rule(Some("not answer"), Action::plain("forward(remote)")),
+            rule(None, Action::plain("prefer-ipv4")),
+            rule(None, Action::plain("accept")),
+        ];
+        steer_early(&mut rules, "mosdns");
+        let texts: Vec<&str> = rules.iter().map(|rule| rule.actions[0].text.as_str()).collect();
+        assert_eq!(texts, ["cache(main)", "prefer-ipv4", "forward(local)", "forward(remote)", "accept"]);
+        // What is before an answer, or before another step that brings one, stays.
+        for rules in [
+            vec![rule(None, Action::plain("prefer-ipv4")), rule(None, Action::plain("forward(a)"))],
+            vec![
+                rule(None, Action::plain("forward(a)")),
+                rule(None, Action::plain("prefer-ipv4")),
+                rule(None, Action::plain("forward(b)")),
+            ],
+        ] {
+            let mut moved = rules.clone();
+            steer_early(&mut moved, "mosdns");
+            assert_eq!(moved, rules);
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! `hosts`, `arbitrary`, `redirect`: names that are answered or replaced from lists.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::plugins::{Plugin, words};
-use super::policies::{Action, Rule};
+use super::policies::{Action, Policy, Rule};
 use super::write::{Map, Out};
 use super::{Kind, Translator};
 use crate::source::{At, FileId};
 use crate::values;
 
 /// The TTL that both programs give to names of `hosts`.
-const HOSTS_TTL: u32 = 10;
+pub(super) const HOSTS_TTL: u32 = 10;
 /// What is said of the alias that a redirection puts before an answer.
 const ALIAS_TTL: &str = "The alias has the TTL of the answer here; there it has one second.";
 /// Lines of a file of names that go into the new file.
@@ -85,8 +86,23 @@ impl<'a> Translator<'a> {
         let files = args.texts("files", &mut self.problems);
         let ends = args.flag("short_circuit", &mut self.problems).is_some_and(|flag| flag.value);
         args.finish(&mut self.problems);
+        let mut kept: Vec<String> = Vec::new();
         for file in &files {
-            entries.extend(self.lines(file));
+            // The file stays the one that counts; only what no record can say is taken out of it.
+            let lines = self.lines(file);
+            let is_pattern =
+                |line: &At<String>| line.value.starts_with("keyword:") || line.value.starts_with("regexp:");
+            if lines.iter().any(|line| !is_pattern(line)) {
+                kept.push(file.value.clone());
+            }
+            let patterns: Vec<_> = lines.into_iter().filter(is_pattern).collect();
+            if !patterns.is_empty() {
+                self.warn(
+                    file.span,
+                    "keywords and expressions of this file are copied: what is changed there is to be changed here, too",
+                );
+            }
+            entries.extend(patterns);
         }
         let name = self.name(Kind::Records, &plugin.tag.value);
         let mut text = String::new();
@@ -134,10 +150,17 @@ impl<'a> Translator<'a> {
             }
         }
         let mut rules = Vec::new();
-        if !text.is_empty() {
+        if !text.is_empty() || !kept.is_empty() {
             if is_new {
                 let mut map = Map::default();
-                map.put("text", Out::Block(text));
+                if !text.is_empty() {
+                    map.put("text", Out::Block(text));
+                }
+                if !kept.is_empty() {
+                    self.has_hosts_files = true;
+                    let notes = vec!["These files are read again when they change.".to_owned()];
+                    map.note("hosts", notes, Out::Row(kept));
+                }
                 self.records.put(name.clone(), map);
             }
             // Other types than addresses go on to the next step.
@@ -222,31 +245,50 @@ impl<'a> Translator<'a> {
         }
         found.sort_by_key(|(rank, ..)| *rank);
         let mut grouped: Vec<(Vec<String>, String)> = Vec::new();
+        // Where whole names are, which cannot overlap: one rule for each target will do.
+        let mut whole: BTreeMap<String, usize> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for (_, pattern, target) in found {
-            match grouped.last_mut() {
-                Some((patterns, last)) if *last == target => patterns.push(pattern),
-                Some(_) | None => grouped.push((vec![pattern], target)),
+            // The first of two that are the same counts.
+            if !seen.insert(pattern.to_ascii_lowercase()) {
+                continue;
+            }
+            let is_whole = self.dialect == super::Dialect::Mosdns && pattern.starts_with("exact:");
+            let known = if is_whole { whole.get(&target).copied() } else { grouped.len().checked_sub(1) };
+            match known.and_then(|at| grouped.get_mut(at)).filter(|(_, last)| *last == target) {
+                Some((patterns, _)) => patterns.push(pattern),
+                None => {
+                    if is_whole {
+                        whole.insert(target.clone(), grouped.len());
+                    }
+                    grouped.push((vec![pattern], target));
+                }
             }
         }
         let tag = plugin.tag.value.clone();
-        let mut rules = Vec::new();
-        let mut before: Vec<String> = Vec::new();
+        let key = (Kind::Policy, format!("redirect {tag}"));
+        if let Some(name) = self.names.get(&key) {
+            return vec![Rule { actions: vec![Action::steers(format!("call({name})"))], ..Rule::default() }];
+        }
+        let mut policy = Policy { notes: vec![ALIAS_TTL.to_owned()], rules: Vec::new() };
         for (number, (patterns, target)) in grouped.into_iter().enumerate() {
             let list = self.name_list(&format!("{tag}-{}", number + 1), &patterns);
-            // A name is replaced once: what stands first counts.
-            let mut condition = format!("qname in {list}");
-            if !before.is_empty() {
-                condition.push_str(&format!(" and not qname in {}", before.join("|")));
-            }
-            before.push(list);
-            rules.push(Rule {
-                condition: Some(condition),
-                actions: vec![Action::plain(format!("redirect({target})"))],
-                notes: if number == 0 { vec![ALIAS_TTL.to_owned()] } else { Vec::new() },
+            // A name is replaced once: what stands first counts, and then the policy is left.
+            let actions = vec![Action::plain(format!("redirect({target})")), Action::plain("return")];
+            policy.rules.push(Rule {
+                condition: Some(format!("qname in {list}")),
+                actions,
                 ..Rule::default()
             });
         }
-        rules
+        if policy.rules.is_empty() {
+            self.warn(plugin.tag.span, "it redirects nothing: it is left out");
+            return Vec::new();
+        }
+        let name = self.fresh(Kind::Policy, &tag);
+        self.names.insert(key, name.clone());
+        self.policies.push((name.clone(), policy));
+        vec![Rule { actions: vec![Action::steers(format!("call({name})"))], ..Rule::default() }]
     }
 
     /// Returns a list of patterns as a condition can have it: in place if it is short and plain, else as a set.

@@ -40,6 +40,14 @@ struct Proof {
     key: String,
 }
 
+/// Returns where a server listens that is told this: both programs take `:53` and `[::]:53` for both families.
+fn places(at: &str) -> Vec<String> {
+    match at.strip_prefix("[::]:").or_else(|| at.strip_prefix(':')) {
+        Some(port) => vec![format!("0.0.0.0:{port}"), format!("[::]:{port}")],
+        None => vec![at.to_owned()],
+    }
+}
+
 impl<'a> Translator<'a> {
     /// Reads what is beside the plugins.
     pub(super) fn top_level(&mut self, top: &mut Map) {
@@ -137,11 +145,8 @@ impl<'a> Translator<'a> {
                     continue;
                 }
             };
-            let at = match at.strip_prefix(':') {
-                Some(port) => format!("[::]:{port}"),
-                None => at,
-            };
-            if values::socket_address(&at, 53).is_err() {
+            let places = places(&at);
+            if places.iter().any(|at| values::socket_address(at, 53).is_err()) {
                 let span = listen.map_or(plugin.kind.span, |listen| listen.span);
                 self.wrong(span, format!("\"{at}\" is not an address to listen at"));
                 continue;
@@ -154,7 +159,14 @@ impl<'a> Translator<'a> {
             // All of them, so that every one that is missing is told.
             let missing = entries.filter(|entry| self.plugin(entry).is_none()).count();
             if missing == 0 {
-                doors.push(Door { at, speaks, entry, paths, is_forwarded });
+                let door = |at| Door {
+                    at,
+                    speaks: speaks.clone(),
+                    entry: entry.clone(),
+                    paths: paths.clone(),
+                    is_forwarded,
+                };
+                doors.extend(places.into_iter().map(door));
             }
         }
         if doors.is_empty() {

@@ -118,6 +118,7 @@ impl<'a> Translator<'a> {
                     map.put("names", Out::List(items));
                 }
                 self.files_and_sets(plugin, "names", (&files, &sets), &mut map);
+                self.empty_set(plugin, "names", &mut map);
             }
             "ip_set" => {
                 let args = self.args(plugin);
@@ -133,6 +134,7 @@ impl<'a> Translator<'a> {
                     map.put("addresses", Out::List(items));
                 }
                 self.files_and_sets(plugin, "addresses", (&files, &sets), &mut map);
+                self.empty_set(plugin, "addresses", &mut map);
             }
             kind @ ("geosite" | "geoip") if self.dialect == Dialect::Oxidns => {
                 let args = self.args(plugin);
@@ -223,6 +225,14 @@ impl<'a> Translator<'a> {
         self.sets.put(name, map);
     }
 
+    /// Says of a set without entries what it holds none of.
+    fn empty_set(&mut self, plugin: &'a Plugin, kind: &str, map: &mut Map) {
+        if map.is_empty() {
+            self.warn(plugin.tag.span, "this set is empty: nothing is in it here either");
+            map.put(kind, Out::List(Vec::new()));
+        }
+    }
+
     fn files_and_sets(
         &mut self,
         plugin: &'a Plugin,
@@ -263,6 +273,7 @@ fn adguard_rule(rule: &At<String>) -> Result<(), String> {
         refresh: None,
         timeout: Duration::ZERO,
         octets_max: rule.value.len() as u64,
+        is_strict: true,
     };
     crate::sets::check_list(&list, rule.value.clone().into_bytes()).map(drop)
 }

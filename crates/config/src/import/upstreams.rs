@@ -1,6 +1,7 @@
 //! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use super::executors::with_end;
 use super::outbound::Profile;
@@ -8,6 +9,7 @@ use super::plugins::{Plugin, Quick};
 use super::policies::Rule;
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
+use crate::lower::server;
 use crate::source::At;
 use crate::values;
 use crate::yaml::Node;
@@ -16,6 +18,11 @@ use crate::yaml::Node;
 const ENTRY_OCTETS: u64 = 256;
 /// The smallest cache there can be.
 const CACHE_OCTETS_MIN: u64 = 1 << 20;
+/// The longest times that caches take, in seconds.
+const STALE_MAX: u64 = 30 * 86_400;
+const TTL_MAX: u64 = 30 * 86_400;
+const NEGATIVE_TTL_MAX: u64 = 7 * 86_400;
+const DUMP_EVERY_MAX: u64 = 7 * 86_400;
 /// Most connections to one server.
 const CONNECTIONS_MAX: u64 = fetch::plan::CONNECTIONS_MAX as u64;
 /// As long as upstreams are tried at all: until every one of them has ended.
@@ -222,6 +229,11 @@ impl<'a> Translator<'a> {
         let socks5 =
             socks5.filter(|_| passes_proxy(prefix) || !is_proxy_usual || self.dialect == Dialect::Mosdns);
         let text = format!("{prefix}{host}{path}");
+        if let Err(misread) = server(&text) {
+            let message = misread.message;
+            self.problems.push(crate::diagnostic::Problem::error(address.span, message));
+            return None;
+        }
         let mut map = Map::default();
         map.put("address", text.clone());
         let is_connected = !prefix.is_empty();
@@ -280,6 +292,10 @@ impl<'a> Translator<'a> {
             };
             let (bare, _) = host.split_at(host.find('/').unwrap_or(host.len()));
             has_names |= values::socket_address(bare, 53).is_err();
+            if let Err(misread) = server(&format!("{prefix}{host}")) {
+                self.wrong(address.span, misread.message);
+                return Vec::new();
+            }
             match proxy.as_ref().filter(|_| passes_proxy(prefix)) {
                 Some(proxy) => {
                     let mut map = Map::default();
@@ -318,6 +334,17 @@ impl<'a> Translator<'a> {
         let problems = &mut self.problems;
         let entries = args.number("size", problems).map_or(1024, |size| size.value);
         let lazy = args.number("lazy_cache_ttl", problems).map_or(0, |ttl| ttl.value);
+        let bounded = |key: &str, seconds: u64, (least, most): (u64, u64), problems: &mut Vec<_>| {
+            let kept = seconds.clamp(least, most);
+            if kept != seconds
+                && let Some(place) = args.place(key)
+            {
+                let text = values::duration_text(Duration::from_secs(kept));
+                let message = format!("\"{key}\" becomes {text}: {seconds} s cannot be said here");
+                problems.push(crate::diagnostic::Problem::warning(place, message));
+            }
+            format!("{kept}s")
+        };
         let file = args.text("dump_file", problems);
         let every = args.number("dump_interval", problems).map_or(600, |seconds| seconds.value);
         let mut ends = false;
@@ -337,9 +364,16 @@ impl<'a> Translator<'a> {
                 ends = args.flag("short_circuit", problems).is_some_and(|flag| flag.value);
                 let negative = args.flag("cache_negative", problems).is_none_or(|flag| flag.value);
                 let most = args.number("max_negative_ttl", problems).map_or(300, |ttl| ttl.value);
-                cache.put("max-negative-ttl", if negative { format!("{most}s") } else { "0s".to_owned() });
+                cache.put(
+                    "max-negative-ttl",
+                    if negative {
+                        bounded("max_negative_ttl", most, (0, NEGATIVE_TTL_MAX), problems)
+                    } else {
+                        "0s".to_owned()
+                    },
+                );
                 if let Some(most) = args.number("max_positive_ttl", problems) {
-                    cache.put("max-ttl", format!("{}s", most.value));
+                    cache.put("max-ttl", bounded("max_positive_ttl", most.value, (1, TTL_MAX), problems));
                 }
                 if let Some(least) = args.number("min_positive_ttl", problems)
                     && let Some(place) = args.place("min_positive_ttl")
@@ -365,7 +399,12 @@ impl<'a> Translator<'a> {
             }
         }
         if lazy > 0 {
-            cache.put("stale", format!("{lazy}s"));
+            let stale = bounded("lazy_cache_ttl", lazy, (1, STALE_MAX), problems);
+            let notes = match lazy > STALE_MAX {
+                true => vec![format!("{lazy} s there; an answer is never stale for longer than this here.")],
+                false => Vec::new(),
+            };
+            cache.note("stale", notes, Out::Text(stale));
             cache.put("stale-client-timeout", "0s");
             match self.dialect {
                 Dialect::Mosdns => cache.put("stale-ttl", "5s"),
@@ -384,7 +423,7 @@ impl<'a> Translator<'a> {
         if let Some(file) = file.filter(|file| !file.value.is_empty()) {
             let mut dump = Map::default();
             dump.put("file", file.value);
-            dump.put("every", format!("{every}s"));
+            dump.put("every", bounded("dump_interval", every, (60, DUMP_EVERY_MAX), problems));
             cache.put("dump", dump);
         }
         args.finish(problems);

@@ -31,6 +31,7 @@ use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Star
 use crate::source::{FileId, Sources, Span};
 use crate::values;
 use crate::yaml::{self, Entry, Node};
+pub(crate) use notation::server;
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
 pub(crate) use sets::range_of;

@@ -86,7 +86,7 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
 }
 
 /// Reads an upstream server.
-pub(super) fn server(text: &str) -> Read<Server> {
+pub(crate) fn server(text: &str) -> Read<Server> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
         at,
         message,

@@ -44,18 +44,21 @@ impl Lowering<'_> {
                 texts.into_iter().map(|at| at.value).unzip();
             let records = records.concat();
             let including = including.into_iter().flatten().collect();
-            let files = self.list(&section, "files", |_, _, scalar| path(&scalar.text));
-            let files: Vec<_> = files
-                .into_iter()
-                .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
-                .collect();
+            let mut paths = |key| -> Vec<_> {
+                let files = self.list(&section, key, |_, _, scalar| path(&scalar.text));
+                files
+                    .into_iter()
+                    .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
+                    .collect()
+            };
+            let (files, hosts) = (paths("files"), paths("hosts"));
             if section.entries.is_empty() {
                 self.problems.push(
                     Problem::error(name.span, format!("set of records \"{}\" is empty", name.value))
-                        .expected("\"text:\" or \"files:\""),
+                        .expected("\"text:\", \"files:\" or \"hosts:\""),
                 );
             }
-            sets.push(RecordSet { name, records, including, files, origin });
+            sets.push(RecordSet { name, records, including, files, hosts, origin });
         }
         sets
     }

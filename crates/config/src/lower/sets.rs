@@ -64,6 +64,7 @@ impl Lowering<'_> {
             select: Vec::new(),
             refresh: None,
             timeout: Duration::ZERO,
+            is_strict: true,
         })
     }
 
@@ -81,6 +82,7 @@ impl Lowering<'_> {
         let refresh = self.duration_or(item, "refresh");
         let timeout = self.duration(item, "timeout");
         let octets_max = self.size(item, "size");
+        let is_strict = self.boolean(item, "strict");
         let Some(At { value: list, span }) = list else {
             if item.entry("list").is_none() {
                 self.problems.push(
@@ -109,7 +111,16 @@ impl Lowering<'_> {
                 }
             }
         }
-        Some(SetList { span, format: list.format, place: list.place, select, refresh, timeout, octets_max })
+        let is_own = matches!(list.place, ListPlace::File(_))
+            && matches!(list.format, ListFormat::Names | ListFormat::Addresses);
+        if let (Some(entry), false) = (item.entry("strict"), is_own) {
+            let message = "\"strict\" is ignored: mistakes in lists of others are never errors";
+            self.problems.push(
+                Problem::warning(entry.key_span, message).expected("a file of the format names or addresses"),
+            );
+        }
+        let (format, place) = (list.format, list.place);
+        Some(SetList { span, format, place, select, refresh, timeout, octets_max, is_strict })
     }
 
     fn tags(&mut self, set: &Section<'_>) -> Vec<(At<String>, Vec<Prefix>)> {

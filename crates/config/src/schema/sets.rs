@@ -79,6 +79,14 @@ pub(super) const ROWS: &[Row] = &[
         "How large the list may be; a larger one is not read, and not fetched to its end.",
     ),
     row(
+        "sets.*.lists[].strict",
+        Kind::One(Value::Bool),
+        "true",
+        "a list of one's own is mended at once",
+        "Whether a mistake in a list of one's own (a file of the format `names` or `addresses`) is an error. Say `false` of a file that \
+         somebody else makes: then lines that cannot be read are counted and shown, and prefixes may have bits of hosts.",
+    ),
+    row(
         "sets.*.lists[].timeout",
         duration(SECOND, HOUR),
         "1m",

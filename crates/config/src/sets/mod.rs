@@ -22,8 +22,9 @@ use wire::HashKey;
 
 pub use dynamic::{Dynamic, DynamicHandle};
 pub(crate) use pattern::name_pattern;
+pub(crate) use reading::Mistakes;
 pub(crate) use reading::address_range;
-use reading::{Ear, Mistakes, Reading};
+use reading::{Ear, Reading};
 
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
@@ -209,6 +210,7 @@ impl<'a> Compiler<'a> {
             tags: self.set.map_or(&[], |set| set.tags.as_slice()),
             select: list.select.iter().map(|part| part.value.as_str()).collect(),
             revoked,
+            is_own: is_own(list),
             mistakes: Mistakes::of(is_own(list)),
         };
         reading.read(list.format, octets);
@@ -297,7 +299,8 @@ impl Sets {
         }
         for list in &set.lists {
             let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
-            format!("{:?} {:?} {select:?} {}", list.format, list.place, list.octets_max).hash(&mut hasher);
+            let said = (list.octets_max, list.is_strict);
+            format!("{:?} {:?} {select:?} {said:?}", list.format, list.place).hash(&mut hasher);
         }
         stamps.hash(&mut hasher);
         for (number, parts) in [(1, &set.include), (2, &set.except)] {
@@ -494,7 +497,9 @@ impl Sets {
 /// Returns whether mistakes in a list are the operator's own.
 const fn is_own(list: &SetList) -> bool {
     match list.place {
-        ListPlace::File(_) => matches!(list.format, ListFormat::Names | ListFormat::Addresses),
+        ListPlace::File(_) => {
+            list.is_strict && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
+        }
         ListPlace::Here(_) => true,
         ListPlace::Url(_) => false,
     }
@@ -586,6 +591,7 @@ mod testing {
             refresh: None,
             timeout: Duration::from_secs(1),
             octets_max: 1 << 20,
+            is_strict: true,
         }
     }
 
@@ -844,6 +850,40 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_others_never_stand_in_the_way() {
+        let memory = Memory::new(&[
+            (
+                "/etc/n.txt",
+                ".dot.example\n*.star.example\na..b\nfull:.x\nkeyword:\nregexp:(\nbücher.example\n",
+            ),
+            ("/etc/a.txt", "192.0.2.77/24\nnonsense\n2001:db8::1/32\n"),
+        ]);
+        let set = |strict: bool| {
+            format!(
+                "sets:\n  n: {{lists: [{{list: \"names:n.txt\", strict: {strict}}}]}}\n  a: {{lists: [{{list: \"addresses:a.txt\", strict: {strict}}}]}}\n"
+            )
+        };
+        let (sets, problems) = compile(&set(false), &memory, None);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("warning: \"/etc/n.txt\": line 3: \"a..b\""), "{problems:?}");
+        assert!(problems[0].ends_with("; and 1 more"), "{problems:?}");
+        assert!(problems[1].contains("warning: \"/etc/a.txt\": line 2: \"nonsense\""), "{problems:?}");
+        for name in
+            ["dot.example", "x.dot.example", "star.example", "y.star.example", "xn--bcher-kva.example"]
+        {
+            assert!(holds(&sets, "n", name), "{name}");
+        }
+        let addresses = sets.addresses(std::iter::once(Term::Set("a")));
+        for address in ["192.0.2.1", "2001:db8:1::"] {
+            assert!(addresses.contains(address.parse().expect("an address")), "{address}");
+        }
+        // One's own must be right.
+        let (_, problems) = compile(&set(true), &memory, None);
+        assert!(problems.iter().all(|problem| problem.contains("error")), "{problems:?}");
+        assert_eq!(problems.len(), 7);
+    }
+
+    #[test]
     fn the_last_good_copy_of_a_url_is_read() {
         let file = copy_file(Path::new("/var/lib/gannet"), "ads", "https://example.org/list.txt");
         assert_eq!(file, Path::new("/var/lib/gannet/sets/ads-30e912e722286b4f"));
@@ -879,6 +919,7 @@ mod tests {
             refresh: None,
             timeout: Duration::from_secs(1),
             octets_max: 1 << 20,
+            is_strict: true,
         };
         assert_eq!(check_list(&list(ListFormat::Names), b"a.example\nb.example\n".to_vec()), Ok(2));
         let page = b"<html>\n<body>\n404 not found\n</body>\n".to_vec();

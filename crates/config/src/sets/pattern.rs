@@ -24,7 +24,11 @@ pub(crate) fn name_pattern(text: &str) -> Read<NamePattern> {
     };
     match form {
         "suffix" => {
-            values::name(rest).map(|name| NamePattern::Name(name, Reach::ItselfAndBelow)).map_err(moved)
+            // `.example.org` and `*.example.org` are what others write for the same.
+            let bare = rest.strip_prefix("*.").or_else(|| rest.strip_prefix('.'));
+            values::name(bare.filter(|bare| !bare.is_empty()).unwrap_or(rest))
+                .map(|name| NamePattern::Name(name, Reach::ItselfAndBelow))
+                .map_err(moved)
         }
         "exact" => values::name(rest).map(|name| NamePattern::Name(name, Reach::Itself)).map_err(moved),
         "keyword" if rest.is_empty() => Err(refused(&PatternError::Empty)),
@@ -57,6 +61,9 @@ mod tests {
     fn each_form_is_read() {
         let name = values::name("example.org").expect("a name");
         check("example.org", NamePattern::Name(name, Reach::ItselfAndBelow));
+        for text in [".example.org", "*.example.org", "suffix:.example.org", "suffix:*.example.org"] {
+            check(text, NamePattern::Name(name, Reach::ItselfAndBelow));
+        }
         check("suffix:example.org", NamePattern::Name(name, Reach::ItselfAndBelow));
         check("exact:example.org.", NamePattern::Name(name, Reach::Itself));
         check("keyword:ads", NamePattern::Keyword("ads".to_owned()));

@@ -106,6 +106,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) select: Vec<&'a str>,
     /// Rules that a `badfilter` takes back, in all lists of the set.
     pub(crate) revoked: &'a HashSet<String>,
+    /// Whether it is a list of one's own, in which nothing is mended.
+    pub(crate) is_own: bool,
     pub(crate) mistakes: Mistakes,
 }
 
@@ -189,6 +191,17 @@ fn plain_name(text: &[u8]) -> Option<NameBuf> {
         name.push_label(label).ok()?;
     }
     Some(name)
+}
+
+/// Reads the same from a list of somebody else, in which prefixes may have bits of hosts.
+pub(super) fn lenient_range(text: &str) -> Read<(IpAddr, IpAddr)> {
+    if let Some((host, bits)) = text.split_once('/')
+        && let (Ok(address), Ok(bits)) = (host.parse::<IpAddr>(), bits.parse::<u8>())
+        && bits <= if address.is_ipv4() { 32 } else { 128 }
+    {
+        return Ok(crate::lower::range_of(Prefix::new(address, bits)));
+    }
+    address_range(text)
 }
 
 /// Reads an address, a prefix or a range `first-last`.

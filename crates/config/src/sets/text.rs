@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use sets::Reach;
 
-use super::reading::{Reading, address_range, lines, shown};
+use super::reading::{Reading, address_range, lenient_range, lines, shown};
 
 /// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what is below them too.
 pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
@@ -27,11 +27,11 @@ pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
 /// Reads one rule on names.
 fn rule(to: &mut Reading<'_>, line: &[u8], number: u32) {
     let Some(colon) = line.iter().position(|&octet| octet == b':') else {
-        return to.name(line, Reach::ItselfAndBelow, number);
+        return to.name(bare(line), Reach::ItselfAndBelow, number);
     };
     let (form, rest) = (&line[..colon], &line[colon + 1..]);
     match form {
-        b"domain" | b"suffix" => to.name(rest, Reach::ItselfAndBelow, number),
+        b"domain" | b"suffix" => to.name(bare(rest), Reach::ItselfAndBelow, number),
         b"full" | b"exact" => to.name(rest, Reach::Itself, number),
         b"keyword" | b"regexp" | b"regex" => {
             let Ok(text) = std::str::from_utf8(rest) else {
@@ -53,6 +53,11 @@ fn rule(to: &mut Reading<'_>, line: &[u8], number: u32) {
     }
 }
 
+/// Returns a name without the `.` or `*.` before it: with either it means what it means by itself.
+fn bare(name: &[u8]) -> &[u8] {
+    name.strip_prefix(b"*").unwrap_or(name).strip_prefix(b".").filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
 /// Reads addresses, prefixes and ranges. What follows a blank is a comment.
 pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
     for (number, line) in lines(octets, to.ear) {
@@ -60,7 +65,8 @@ pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
         let Some(word) = line.split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty()) else {
             continue;
         };
-        match std::str::from_utf8(word).map(address_range) {
+        let read = if to.is_own { address_range } else { lenient_range };
+        match std::str::from_utf8(word).map(read) {
             Ok(Ok(range)) => to.range(range, number),
             Ok(Err(misread)) => to.mistakes.add(number, || misread.message),
             Err(_) => to.mistakes.add(number, || format!("\"{}\" is not an address", shown(word))),

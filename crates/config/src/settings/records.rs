@@ -18,6 +18,8 @@ pub struct RecordSet {
     pub including: Vec<IncludingText>,
     /// Files with more.
     pub files: Vec<At<PathBuf>>,
+    /// Files with names and addresses.
+    pub hosts: Vec<At<PathBuf>>,
     /// What names without a dot at their end are below.
     pub origin: NameBuf,
 }

@@ -39,6 +39,7 @@ impl Set {
     pub fn may_hold_names(&self, all: &[Set]) -> bool {
         self.may_hold(all, SETS_DEPTH_MAX, &|set| {
             !set.names.is_empty()
+                || set.is_empty()
                 || set.lists.iter().any(|list| list.format.has_names())
                 || set.dynamic.as_ref().is_some_and(|dynamic| dynamic.holds == DynamicKind::Names)
         })
@@ -48,9 +49,20 @@ impl Set {
     pub fn may_hold_addresses(&self, all: &[Set]) -> bool {
         self.may_hold(all, SETS_DEPTH_MAX, &|set| {
             !set.addresses.is_empty()
+                || set.is_empty()
                 || set.lists.iter().any(|list| list.format.has_addresses())
                 || set.dynamic.as_ref().is_some_and(|dynamic| dynamic.holds == DynamicKind::Addresses)
         })
+    }
+
+    /// Returns whether it says of everything that it holds none of it.
+    fn is_empty(&self) -> bool {
+        let Self { names, addresses, lists, include, dynamic, .. } = self;
+        names.is_empty()
+            && addresses.is_empty()
+            && lists.is_empty()
+            && include.is_empty()
+            && dynamic.as_ref().is_none()
     }
 
     fn may_hold(&self, all: &[Set], depth: usize, holds: &dyn Fn(&Set) -> bool) -> bool {
@@ -78,6 +90,8 @@ pub struct SetList {
     pub timeout: Duration,
     /// Octets it may have.
     pub octets_max: u64,
+    /// Whether a mistake in it is an error, where it is a list of one's own.
+    pub is_strict: bool,
 }
 
 /// Where a list is.

@@ -575,6 +575,10 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> Parted {
+        // What asks in what follows is too late when there is an answer: that one stays.
+        if split.is_rest() && self.answer.is_some() {
+            return Parted::Passes;
+        }
         if !split.applies(&Facts { run: self, desktop, message: work.message }) {
             return Parted::Passes;
         }

@@ -271,7 +271,7 @@ impl<'a> Emitter<'a> {
             next += 1;
             let policy = self.parts.settings.policies.iter().find(|policy| policy.name.value == name);
             for action in policy.into_iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions) {
-                if matches!(action.value.meaning(), Meaning::Keeps(_)) {
+                if matches!(action.value.meaning(), Meaning::Keeps { .. }) {
                     return true;
                 }
                 for target in action.value.policies() {

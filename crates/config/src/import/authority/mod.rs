@@ -75,8 +75,12 @@ pub fn import_name_server(
             NameServer::Erldns => erldns::import(&mut files, &mut made, file, &text),
         }
     }
-    let failed = files.problems.iter().any(Problem::is_error);
     let text = made.document(path, server);
+    if !files.problems.iter().any(Problem::is_error) {
+        let refused = super::verify::verify(path, &text, surroundings, &files.sources, &|_, _| None);
+        files.problems.extend(refused);
+    }
+    let failed = files.problems.iter().any(Problem::is_error);
     let found = diagnostics(files.problems, &files.sources);
     if failed { Err(found) } else { Ok(Imported { text, warnings: found }) }
 }

@@ -20,6 +20,11 @@ const LOGS: &str = "messages go where the service manager puts them";
 const SECTIONS: [&str; 9] =
     ["server", "remote-control", "key", "pattern", "zone", "tls-auth", "verify", "dnstap", "xdp"];
 
+/// Returns a text that is given away, or that nothing is: an empty one says so.
+fn shown(text: &At<String>) -> &str {
+    if text.value.is_empty() { "hidden" } else { &text.value }
+}
+
 const SERVER: Known = Known {
     used: &[
         "ip-address",
@@ -57,6 +62,8 @@ const SERVER: Known = Known {
         "metrics-port",
         "do-ip4",
         "do-ip6",
+        "ip4-only",
+        "ip6-only",
         "tls-auth-xfr-only",
         "rrl-whitelist-ratelimit",
     ],
@@ -64,6 +71,7 @@ const SERVER: Known = Known {
         ("database", KEPT),
         ("xfrdfile", KEPT),
         ("xfrdir", KEPT),
+        ("difffile", KEPT),
         ("zonefiles-write", KEPT),
         ("pidfile", "the service manager knows the process"),
         ("logfile", LOGS),
@@ -320,14 +328,14 @@ impl Nsd<'_, '_> {
         if is_on(self, "hide-version") != Some(true)
             && let Some(version) = fields.one("version")
         {
-            self.made.server.put("version", version.value.as_str());
+            self.made.server.put("version", shown(version));
         }
         if is_on(self, "hide-identity") != Some(true)
             && let Some(identity) = fields.one("identity")
         {
-            self.made.server.put("hostname", identity.value.as_str());
+            self.made.server.put("hostname", shown(identity));
         }
-        if let Some(nsid) = fields.one("nsid") {
+        if let Some(nsid) = fields.one("nsid").filter(|nsid| !nsid.value.is_empty()) {
             let text = match nsid.value.strip_prefix("ascii_") {
                 Some(text) => Some(text.to_owned()),
                 None => crate::values::hex(&nsid.value).and_then(|octets| String::from_utf8(octets).ok()),
@@ -429,9 +437,11 @@ impl Nsd<'_, '_> {
             }
         }
         if at.is_empty() {
-            let families = [("do-ip4", "0.0.0.0"), ("do-ip6", "[::]")];
-            for (key, any) in families {
-                if fields.flag(key, self.files).is_none_or(|flag| flag.value) {
+            // Either family can be switched off, or the other one be the only one.
+            let families = [("do-ip4", "ip6-only", "0.0.0.0"), ("do-ip6", "ip4-only", "[::]")];
+            for (key, other, any) in families {
+                let is_on = fields.flag(key, self.files).is_none_or(|flag| flag.value);
+                if is_on && fields.flag(other, self.files).is_none_or(|flag| !flag.value) {
                     at.push(format!("{any}:{port}"));
                 }
             }

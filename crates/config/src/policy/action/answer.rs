@@ -174,10 +174,11 @@ impl Answer {
             Self::Hosts => Meaning::Looks("hosts"),
             Self::Local => Meaning::Looks("local"),
             Self::Zones(_) => Meaning::Looks("zones"),
+            Self::RecordSet { continues: true, .. } => Meaning::Finds("records"),
             Self::Records(_) | Self::RecordSet { .. } => Meaning::Looks("records"),
             Self::Reverse => Meaning::Looks("reverse"),
-            Self::Respond(respond) if respond.continues => Meaning::Looks("respond"),
-            Self::Block(block) if block.continues => Meaning::Looks("block"),
+            Self::Respond(respond) if respond.continues => Meaning::Finds("respond"),
+            Self::Block(block) if block.continues => Meaning::Finds("block"),
             Self::Reject(_) | Self::Drop | Self::Block(_) | Self::Respond(_) => Meaning::Ends,
         }
     }

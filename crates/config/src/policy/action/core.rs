@@ -515,19 +515,20 @@ pub(super) const ROWS: &[Row] = &[
 impl Core {
     pub(super) fn meaning(&self) -> Meaning<'_> {
         match self {
-            Self::Cache(name) | Self::CacheAndGoOn(name) => Meaning::Keeps(&name.value),
+            Self::Cache(name) => Meaning::Keeps { cache: &name.value, continues: false },
+            Self::CacheAndGoOn(name) => Meaning::Keeps { cache: &name.value, continues: true },
             Self::Forward(group) | Self::ForwardTo { group, .. } => Meaning::Asks(&group.value),
             Self::Fallback(fallback) => Meaning::Runs(fallback.sides.iter().collect()),
             Self::Race { sides, .. } => Meaning::Runs(sides.iter().collect()),
             Self::Accept => Meaning::Ends,
-            Self::Mark(_)
-            | Self::Unmark(_)
-            | Self::Rename { .. }
-            | Self::Prefer { .. }
-            | Self::Dns64 { .. }
-            | Self::Sleep(_)
-            | Self::Quickest { .. }
-            | Self::Truncate => Meaning::Passes,
+            Self::Mark(_) | Self::Unmark(_) | Self::Sleep(_) => Meaning::Passes,
+            Self::Rename { with_alias: true, .. } => Meaning::Steers("redirect"),
+            Self::Rename { with_alias: false, .. } => Meaning::Steers("rewrite"),
+            Self::Prefer { family: Family::V4, .. } => Meaning::Steers("prefer-ipv4"),
+            Self::Prefer { family: Family::V6, .. } => Meaning::Steers("prefer-ipv6"),
+            Self::Dns64 { .. } => Meaning::Steers("dns64"),
+            Self::Quickest { .. } => Meaning::Changes("quickest"),
+            Self::Truncate => Meaning::Changes("truncate"),
             Self::Forget => Meaning::Forgets,
             Self::Call(name) => Meaning::Calls(name),
             Self::Goto(name) => Meaning::Goes(name),

@@ -168,8 +168,20 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Edit {
-    pub(super) fn meaning(&self) -> Meaning<'_> {
-        Meaning::Passes
+    pub(super) const fn meaning(&self) -> Meaning<'_> {
+        Meaning::Changes(match self {
+            Self::Ttl(_) => "ttl",
+            Self::Remove(_) => "remove",
+            Self::Keep(_) => "keep",
+            Self::Flatten => "flatten",
+            Self::Strip(_) => "strip",
+            Self::Sort(_) => "sort",
+            Self::Shuffle => "shuffle",
+            Self::Limit(_) => "limit",
+            Self::Rebind(_) => "rebind",
+            Self::Ede(..) => "ede",
+            Self::Remember { .. } => "remember",
+        })
     }
 
     pub(super) fn references(&self) -> Vec<Reference<'_>> {

@@ -103,8 +103,15 @@ pub struct Reference<'a> {
 pub enum Meaning<'a> {
     /// Looks for an answer and ends with it; one that was there is lost. Says what looks.
     Looks(&'static str),
+    /// Looks for an answer and goes on, with it or without one; one that was there is lost. Says what looks.
+    Finds(&'static str),
     /// Looks into a cache, and fills it with what comes after.
-    Keeps(&'a str),
+    Keeps {
+        /// Which.
+        cache: &'a str,
+        /// Whether it goes on with what it finds.
+        continues: bool,
+    },
     /// Asks a group and goes on with its answer.
     Asks(&'a str),
     /// Runs policies, one or several, and goes on with the answer that one of them brought.
@@ -121,6 +128,10 @@ pub enum Meaning<'a> {
     Forgets,
     /// Changes what upstreams are sent from here on. Says what does.
     Sends(&'static str),
+    /// Has what follows look for answers in its own way; an answer that is there stays. Says what does.
+    Steers(&'static str),
+    /// Changes the answer there is. Says what does.
+    Changes(&'static str),
     /// Goes on, with an answer or without one.
     Passes,
 }
@@ -149,12 +160,15 @@ impl Action {
             Meaning::Runs(names) => names,
             Meaning::Calls(name) | Meaning::Goes(name) => vec![name],
             Meaning::Looks(_)
-            | Meaning::Keeps(_)
+            | Meaning::Finds(_)
+            | Meaning::Keeps { .. }
             | Meaning::Asks(_)
             | Meaning::Returns
             | Meaning::Ends
             | Meaning::Forgets
             | Meaning::Sends(_)
+            | Meaning::Steers(_)
+            | Meaning::Changes(_)
             | Meaning::Passes => Vec::new(),
         }
     }

@@ -120,6 +120,7 @@ struct Bind<'a, 'f, 's> {
     /// Whether it was said that zones are given to nobody where nothing is said.
     has_said_transfer: bool,
     has_said_notify: bool,
+    has_said_recursion: bool,
 }
 
 /// Where something is looked for: in the zone, the view, the options.
@@ -152,6 +153,7 @@ pub(super) fn import(files: &mut Files<'_>, made: &mut Made, file: FileId, text:
         parent_delay: 0,
         has_said_transfer: false,
         has_said_notify: false,
+        has_said_recursion: false,
     };
     bind.top_level();
     bind.server();
@@ -249,7 +251,8 @@ impl<'s> Bind<'_, '_, 's> {
         let scope = vec![options];
         for (key, ours) in [("version", "version"), ("hostname", "hostname"), ("server-id", "identity")] {
             if let Some(text) = find(&scope, key).and_then(Statement::value) {
-                let text = if text.value == "none" { "hidden" } else { &text.value };
+                let is_hidden = text.value == "none" || text.value.is_empty();
+                let text = if is_hidden { "hidden" } else { &text.value };
                 self.made.server.put(ours, text);
             }
         }
@@ -764,15 +767,28 @@ impl<'s> Bind<'_, '_, 's> {
             None => Vec::new(),
         };
         if servers.is_empty() {
-            match said {
+            const RESOLVES: &str = "cannot be carried over: nothing here asks the root servers";
+            let problem = match said {
                 Some(said) => {
-                    let problem = Problem::error(said.span, "\"recursion\" without \"forwarders\" cannot be carried over: nothing here asks the root servers");
-                    self.files.problems.push(problem.hint("\"recursion no;\", or name forwarders"));
+                    Problem::error(said.span, format!("\"recursion\" without \"forwarders\" {RESOLVES}"))
                 }
-                None => self.made.head.push(
-                    "BIND answers its own networks from the whole of the DNS unless \"recursion no\" is said; here what is in no zone is refused.".to_owned(),
-                ),
-            }
+                // Said once, where it would have to be said that it is not so.
+                None if self.has_said_recursion => return,
+                None => {
+                    self.has_said_recursion = true;
+                    let message = format!(
+                        "BIND resolves for its own networks unless it is told not to, which {RESOLVES}"
+                    );
+                    match self.top.iter().find(|statement| statement.key() == "options") {
+                        Some(options) => {
+                            let span = options.words().first().map_or(options.span, |word| word.span);
+                            Problem::error(span, message)
+                        }
+                        None => Problem::of_file(FileId(0), message),
+                    }
+                }
+            };
+            self.files.problems.push(problem.hint("\"recursion no;\", or name forwarders"));
             return;
         }
         let group = set.map_or("forwarders".to_owned(), |set| format!("{set}-forwarders"));

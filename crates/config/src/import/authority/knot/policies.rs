@@ -5,6 +5,7 @@ use super::super::Peer;
 use super::super::fields::{Fields, Known};
 use super::super::made::{self, ZoneMade, seconds, signing_algorithm};
 use super::{Knot, row};
+use dnssec::KeySize;
 
 /// What one policy of ours is made from: a policy of Knot's, and what zones say beside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +141,15 @@ impl Knot<'_, '_, '_> {
                 .one("algorithm")
                 .is_some_and(|word| word.value.to_ascii_lowercase().starts_with("rsa"));
             if let Some(bits) = fields.number(key, self.files).filter(|_| is_rsa) {
-                map.put(key, bits.value.to_string());
+                // What there is here; the next larger one is no weaker.
+                let sizes = [1024_u64, 1280, 1536, 2048, 3072, 4096].into_iter();
+                let mut legal = sizes
+                    .filter(|&bits| u32::try_from(bits).is_ok_and(|bits| KeySize::of_bits(bits).is_some()));
+                let kept = legal.find(|&kept| kept >= bits.value).unwrap_or(4096);
+                if kept != bits.value {
+                    self.files.warn(bits.span, format!("new keys have {kept} bits here, not {}", bits.value));
+                }
+                map.put(key, kept.to_string());
             }
         }
         for key in ["single-type-signing", "nsec3", "nsec3-opt-out"] {
