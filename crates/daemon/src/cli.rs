@@ -798,8 +798,10 @@ pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
     /// Say beside each setting where it comes from.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) origin: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// What to do about AF_XDP.

@@ -91,6 +91,7 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
     }
     let format = if args.json { CheckFormat::Json } else { args.format };
     out::print(&match format {
+        CheckFormat::Human if out::is_coloured() => coloured(&human(&origin, &found), &found),
         CheckFormat::Human => human(&origin, &found),
         CheckFormat::Line => found.iter().map(|found| format!("{}\n", found.line())).collect(),
         CheckFormat::Json => api::to_json(&found.iter().map(api::Diagnostic::from).collect::<Vec<_>>()),
@@ -124,6 +125,39 @@ pub(crate) fn human_of(name: &str, found: &[Diagnostic]) -> String {
     text
 }
 
+/// Colours what [`human`] printed: severities, marks under places, and hints.
+fn coloured(text: &str, found: &[Diagnostic]) -> String {
+    const RED: &str = "31";
+    const YELLOW: &str = "33";
+    const CYAN: &str = "36";
+    let paint = |text: &str, colour: &str| format!("\x1b[1;{colour}m{text}\x1b[0m");
+    let mut colour = RED;
+    let line = |line: &str| {
+        // The first line of a finding says where, how bad, and what.
+        if let Some(known) = found.iter().find(|known| known.line() == line) {
+            let word = format!("{}:", known.severity.word());
+            colour = if known.severity == Severity::Error { RED } else { YELLOW };
+            // Before the message there is only the place.
+            if let Some(at) = line.find(&format!("{word} {}", known.message)) {
+                let (place, rest) = line.split_at(at);
+                let rest = rest.strip_prefix(&word).unwrap_or(rest);
+                return format!("{place}{}{rest}\n", paint(&word, colour));
+            }
+        }
+        let bare = line.trim_start();
+        let is_mark = line.starts_with("      | ") && line.ends_with('^');
+        if let (true, Some(at)) = (is_mark, line.find('^')) {
+            let (before, mark) = line.split_at(at);
+            return format!("{before}{}\n", paint(mark, colour));
+        }
+        match bare.strip_prefix("hint:") {
+            Some(rest) if line.starts_with("   hint:") => format!("   {}{rest}\n", paint("hint:", CYAN)),
+            _ => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
 fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -132,15 +166,16 @@ fn number_of(count: usize, noun: &str) -> String {
 pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
     let origin = Origin::find(&args.config);
     match origin.load() {
+        Ok(loaded) if args.output.json => {
+            out::print(&config::print::show_json(&loaded));
+            out::FINE
+        }
         Ok(loaded) => {
             let text = config::print::show(&loaded);
             out::print(&if args.origin { text } else { without_origins(&text, &loaded) });
             out::FINE
         }
-        Err(found) => {
-            out::complain(human(&origin, &found).trim_end());
-            out::negative()
-        }
+        Err(found) => out::failed(human(&origin, &found).trim_end(), args.output),
     }
 }
 
@@ -166,4 +201,27 @@ fn without_origins(text: &str, loaded: &Loaded) -> String {
         format!("{}\n", origin.unwrap_or(line).trim_end())
     };
     text.lines().map(bare).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_change_nothing_but_the_colour() {
+        let found = config::load_text(Path::new("g.yaml"), "lisen: 127.0.0.1\n", &config::System).err();
+        let found = found.expect("a mistake");
+        let plain = human_of("g.yaml", &found);
+        let painted = coloured(&plain, &found);
+        for part in
+            ["g.yaml:1:1: \x1b[1;31merror:\x1b[0m ", "\x1b[1;31m^^^^^\x1b[0m\n", "\x1b[1;36mhint:\x1b[0m "]
+        {
+            assert!(painted.contains(part), "{painted:?}");
+        }
+        let mut bare = painted;
+        for code in ["\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[0m"] {
+            bare = bare.replace(code, "");
+        }
+        assert_eq!(bare, plain);
+    }
 }

@@ -58,6 +58,12 @@ pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
     wrong_usage()
 }
 
+/// Returns whether standard output is a terminal that somebody wants colours on (<https://no-color.org>).
+pub(crate) fn is_coloured() -> bool {
+    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !wants_none && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// Writes over the last line of a terminal that standard error leads to; an empty text takes that line away.
 pub(crate) fn overwrite(text: &str) {
     let mut err = io::stderr().lock();

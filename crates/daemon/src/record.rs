@@ -29,7 +29,11 @@ pub(crate) fn show(args: &LogArgs) -> ExitCode {
 
 fn try_show(args: &LogArgs) -> Result<(), String> {
     let is_json = args.remote.output.json;
-    let reader = Reader::open(&database(args)?)?;
+    let file = database(args)?;
+    if !file.exists() {
+        return Err(format!("no queries were recorded yet: {} is not there", file.display()));
+    }
+    let reader = Reader::open(&file)?;
     if let Some(top) = args.top {
         let since = args.since.unwrap_or_else(|| unix_ms().saturating_sub(TOP_MS));
         let found = match top {
@@ -72,6 +76,8 @@ fn try_show(args: &LogArgs) -> Result<(), String> {
 fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), String> {
     let mut last = reader.last_id()?;
     let mut found = reader.newest(&wanted)?;
+    // What was recorded between the two comes with what is new.
+    found.retain(|query| query.id <= last);
     found.reverse();
     wanted.count = u32::MAX;
     loop {

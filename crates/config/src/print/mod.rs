@@ -8,7 +8,7 @@ mod yaml;
 pub use json_schema::json_schema;
 pub use manual::manual;
 pub(crate) use yaml::flow;
-pub use yaml::{defaults, show};
+pub use yaml::{defaults, show, show_json};
 
 /// Breaks `text` into lines of at most `width` characters where it can; a longer word stands alone.
 fn wrap(text: &str, width: usize) -> Vec<String> {

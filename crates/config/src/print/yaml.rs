@@ -1,12 +1,13 @@
 //! Settings as YAML: all defaults with comments, or what is in force and where it was said.
 
 use super::wrap;
+use crate::diagnostic::json_text;
 use crate::load::Loaded;
 use crate::lower::{default_node, expected_kind};
 use crate::policy::action::{Action, Core};
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::Settings;
-use crate::source::{Sources, Span};
+use crate::source::{FileId, Sources, Span};
 use crate::yaml::{self, Entry, Node};
 
 /// The setting that is made to fit if nobody says it.
@@ -43,6 +44,63 @@ pub fn show(loaded: &Loaded) -> String {
         printer.mapping("", &entries, 0);
     }
     printer.out
+}
+
+/// Returns what [`show`] prints as JSON, without origins: texts, `true` and `false`, and whole numbers as such.
+pub fn show_json(loaded: &Loaded) -> String {
+    let shown = show(loaded);
+    // What was put in for variables is there already; what looks like one now is text.
+    let text = |name: &str| Some(format!("${{{name}}}"));
+    let parsed = yaml::parse(FileId::BUILT_IN, &shown, &text, &mut Vec::new());
+    let mut out = String::new();
+    write_json(&parsed.root.value, 0, &mut out);
+    out.push('\n');
+    out
+}
+
+fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
+    let rows = |out: &mut String,
+                [open, close]: [char; 2],
+                count: usize,
+                row: &mut dyn FnMut(usize, &mut String)| {
+        out.push(open);
+        for at in 0..count {
+            out.push_str(if at == 0 { "\n" } else { ",\n" });
+            out.push_str(&" ".repeat(indent + 2));
+            row(at, out);
+        }
+        if count > 0 {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push(close);
+    };
+    match value {
+        yaml::Value::Null => out.push_str("null"),
+        yaml::Value::Scalar(scalar) => {
+            let text = scalar.text.as_str();
+            let is_number = text.len() <= 15
+                && (text == "0"
+                    || (!text.starts_with('0') && text.bytes().all(|octet| octet.is_ascii_digit())));
+            match text {
+                "true" | "false" => out.push_str(text),
+                text if is_number && !text.is_empty() => out.push_str(text),
+                text => out.push_str(&json_text(text)),
+            }
+        }
+        yaml::Value::List(items) => rows(out, ['[', ']'], items.len(), &mut |at, out| {
+            if let Some(item) = items.get(at) {
+                write_json(&item.value, indent + 2, out);
+            }
+        }),
+        yaml::Value::Map(entries) => rows(out, ['{', '}'], entries.len(), &mut |at, out| {
+            if let Some(entry) = entries.get(at) {
+                out.push_str(&json_text(&entry.key));
+                out.push_str(": ");
+                write_json(&entry.node.value, indent + 2, out);
+            }
+        }),
+    }
 }
 
 /// Returns the policy of a configuration that gives none, with the cache and the group that it was fitted to.

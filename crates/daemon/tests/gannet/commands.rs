@@ -147,3 +147,58 @@ fn the_schema_is_for_people_or_for_editors() {
     let (_, stdout, _) = text(&Place::new().run(&["config", "schema", "--json"]));
     assert!(stdout.starts_with('{') && stdout.contains("\"$schema\""), "{stdout}");
 }
+
+#[test]
+fn the_configuration_in_force_can_be_had_as_json() {
+    let place = Place::new();
+    let yaml =
+        "server: {workers: 2}\nlisten: [\"127.0.0.1:5300\"]\nupstreams: {default: {servers: [192.0.2.53]}}\n";
+    place.write("gannet.yaml", yaml);
+    let (code, stdout, stderr) = text(&place.run(&["config", "show", "-c", "gannet.yaml", "--json"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.starts_with("{\n") && stdout.ends_with("\n}\n"), "{stdout}");
+    assert!(stdout.contains("\"workers\": 2") && stdout.contains("\"192.0.2.53\""), "{stdout}");
+    place.write("bad.yaml", "lisen: 127.0.0.1\n");
+    let (code, stdout, stderr) = text(&place.run(&["config", "show", "-c", "bad.yaml", "--json"]));
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    assert!(stdout.starts_with("{\n  \"error\": \"bad.yaml:1:1: error: "), "{stdout}");
+}
+
+#[test]
+fn a_list_that_is_too_large_names_the_setting() {
+    let place = Place::new();
+    place.write("long.txt", &"a-name.example\n".repeat(200));
+    let yaml =
+        "listen: [\"127.0.0.1:5300\"]\nsets: {ads: {lists: [{list: \"names:long.txt\", size: 1KiB}]}}\n";
+    place.write("gannet.yaml", yaml);
+    let (code, stdout, _) = text(&place.run(&["check", "gannet.yaml"]));
+    assert_eq!(code, 1);
+    assert!(stdout.contains("is larger than 1KiB; if it may be, say so with \"size\""), "{stdout}");
+    // Nothing is coloured where nobody sees it.
+    assert!(!stdout.contains('\u{1b}'), "{stdout}");
+}
+
+#[test]
+fn the_first_configurations_of_the_manual_pass() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut checked = 0;
+    for page in ["README.md", "docs/manual/README.md", "docs/manual/service.md"] {
+        let page = std::fs::read_to_string(root.join(page)).unwrap();
+        for block in page.split("```yaml\n").skip(1) {
+            let place = Place::new();
+            place.write("gannet.yaml", block.split("```").next().unwrap());
+            std::fs::create_dir(place.path("zones")).unwrap();
+            place.write(
+                "zones/example.org.zone",
+                "$TTL 60\n@ SOA ns admin 7 7200 600 86400 300\n@ NS ns\nns A 192.0.2.1\n",
+            );
+            let (code, stdout, _) = text(&place.run(&["check", "gannet.yaml"]));
+            assert_eq!(code, 0, "{block}{stdout}");
+            // A list that is fetched is not there yet; nothing else is to be said.
+            let told = stdout.lines().filter(|line| line.contains(": warning: "));
+            assert!(told.into_iter().all(|line| line.contains("was not fetched yet")), "{block}{stdout}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 5, "{checked} configurations");
+}
