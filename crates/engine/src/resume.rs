@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wire::reply::normalise;
+use wire::reply::{normalise, normalise_relevant};
 use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
 
 use crate::client::{Client, Now};
@@ -184,6 +184,12 @@ impl Suspended {
     /// Returns who watches what happens to it, if somebody does.
     pub const fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
+    }
+
+    /// Returns whether it is sure that the client has the address that the query came from: over a connection, or with a
+    /// cookie of ours.
+    pub const fn is_proven(&self) -> bool {
+        self.client.verified || matches!(self.proof, Proof::Proven(_))
     }
 
     /// Returns whose query it is (for an errand: the client whose query caused it).
@@ -614,7 +620,7 @@ impl Scratch {
     /// Copies an upstream's reply into the message, ready to be kept and passed on.
     fn bring_reply(&mut self, message: &Message<'_>, trusts_ad: bool, body_at: usize) -> Brought {
         let rcode = message.rcode();
-        let Ok(normal) = normalise(message, &mut self.message, &mut self.ttl_offsets) else {
+        let Ok(normal) = normalise_relevant(message, &mut self.message, &mut self.ttl_offsets) else {
             return Brought::answer(failed(Failure::BadReply(rcode)));
         };
         // Same name, same length, same place: `fetch` compared the questions.
@@ -624,6 +630,8 @@ impl Scratch {
         // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
         if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
             let answer = failed(Failure::BadReply(rcode));
+            // RFC 6891 §6.1.3, RFC 7873 §5.3: extended codes are about one hop, and this one is not the client's.
+            let rcode = if rcode.0 < 16 { rcode } else { Rcode::SERVFAIL };
             return Brought::answer(Answer { rcode, is_silence: false, ..answer });
         }
         let is_truncated = message.header.flags.has(Flags::TC);

@@ -17,6 +17,7 @@ pub mod query;
 pub mod rdata;
 pub mod reply;
 pub mod rtypes;
+mod scrub;
 pub mod serial;
 pub mod text;
 pub mod write;

@@ -8,6 +8,7 @@ use crate::name::Name;
 use crate::numbers::{Rtype, Ttl};
 use crate::rdata::extent;
 use crate::rtypes::{self, Field, NameRule};
+use crate::scrub;
 use crate::write::{Full, Writer};
 
 /// Why a message cannot be normalised.
@@ -54,8 +55,34 @@ pub fn normalise(
 ) -> Result<Normalised, Unfit> {
     match survey(message, ttl_offsets)? {
         Some(survey) => copy(message, &survey, out, ttl_offsets),
-        None => rewrite(message, out, ttl_offsets),
+        None => rewrite(message, out, ttl_offsets, |_| true),
     }
+}
+
+/// The same without records that do not concern the question: of names that it does not lead to by CNAME and DNAME, of
+/// zones that hold none of these, addresses of hosts that nothing names.
+pub fn normalise_relevant(
+    message: &Message<'_>,
+    out: &mut [u8],
+    ttl_offsets: &mut [u16],
+) -> Result<Normalised, Unfit> {
+    if scrub::is_plainly_relevant(message) {
+        return normalise(message, out, ttl_offsets);
+    }
+    normalise_scrubbed(message, out, ttl_offsets)
+}
+
+#[cold]
+fn normalise_scrubbed(
+    message: &Message<'_>,
+    out: &mut [u8],
+    ttl_offsets: &mut [u16],
+) -> Result<Normalised, Unfit> {
+    let Some(relevance) = scrub::Relevance::of(message) else { return normalise(message, out, ttl_offsets) };
+    if message.records().all(|record| is_per_hop(&record) || relevance.keeps(&record)) {
+        return normalise(message, out, ttl_offsets);
+    }
+    rewrite(message, out, ttl_offsets, |record| relevance.keeps(record))
 }
 
 /// What the first walk found in a message that can be copied.
@@ -66,7 +93,7 @@ struct Survey {
 }
 
 /// Returns whether a record says something about this hop only.
-fn is_per_hop(record: &Record<'_>) -> bool {
+pub(crate) fn is_per_hop(record: &Record<'_>) -> bool {
     matches!(record.rtype, Rtype::OPT | Rtype::TSIG)
 }
 
@@ -172,7 +199,12 @@ fn zero_if_negative(bytes: &mut [u8], ttl_at: usize) {
 }
 
 #[cold]
-fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Result<Normalised, Unfit> {
+fn rewrite(
+    message: &Message<'_>,
+    out: &mut [u8],
+    ttl_offsets: &mut [u16],
+    keeps: impl Fn(&Record<'_>) -> bool,
+) -> Result<Normalised, Unfit> {
     let limit = out.len();
     let mut writer = Writer::new(out, limit, message.header.id, message.header.flags);
     if let Some(question) = &message.question {
@@ -183,7 +215,7 @@ fn rewrite(message: &Message<'_>, out: &mut [u8], ttl_offsets: &mut [u16]) -> Re
     let mut ttl_count = 0;
     let mut counts = [0_u16; 3];
     for record in message.records() {
-        if is_per_hop(&record) {
+        if is_per_hop(&record) || !keeps(&record) {
             continue;
         }
         let owner = record.owner.expand().map_err(|_| Unfit::Rdata)?;

@@ -1,5 +1,6 @@
 //! Replies of other servers, made fit to be kept.
 
+use wire::reply::normalise_relevant;
 use wire::{
     Class, Flags, Full, Message, Name, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Ttl, Unfit,
     Writer, normalise, truncate,
@@ -239,4 +240,127 @@ fn compression_finds_every_suffix_and_forgets_what_was_taken_back() {
     assert_eq!(refused, Err(Full));
     w.name(owner.as_name()).expect("fits");
     assert_eq!(w.len(), 12 + 7 + 4 + 2 + 7);
+}
+
+/// One record: where it stands, its owner, its type, and the name in its data, if that is what it has.
+type Row = (Section, &'static str, Rtype, Option<&'static str>);
+
+fn parsed(text: &str) -> NameBuf {
+    name(&text.split('.').filter(|label| !label.is_empty()).collect::<Vec<_>>())
+}
+
+/// Checks which records of a reply for `www.example.org` stay; those with `false` go.
+fn check_scrubbed(rows: &[(Row, bool)]) {
+    let mut buf = vec![0; 65535];
+    let mut w = writer(&mut buf);
+    for ((section, owner, rtype, target), _) in rows {
+        w.record(*section, parsed(owner).as_name(), *rtype, Class::IN, Ttl::new(300), |w| match target {
+            Some(target) => {
+                // SRV, SVCB and MX have numbers before the name, signatures a type and more.
+                match rtype.0 {
+                    15 | 64 | 65 => w.bytes(&[0, 1])?,
+                    46 => w.bytes(&[0, 47, 13, 3, 0, 0, 1, 44, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])?,
+                    _ => {}
+                }
+                match rtype.0 {
+                    46 | 64 | 65 => w.name_uncompressed(parsed(target).as_name()),
+                    6 => {
+                        w.name(parsed(target).as_name())?;
+                        w.name(parsed(target).as_name())?;
+                        w.bytes(&[0; 20])
+                    }
+                    _ => w.name(parsed(target).as_name()),
+                }
+            }
+            None => w.bytes(&[192, 0, 2, 1]),
+        })
+        .expect("fits");
+    }
+    opt(&mut w);
+    let len = w.finish();
+    let message = Message::parse(&buf[..len]).expect("a message");
+    let (mut out, mut ttls) = (vec![0; 65535], vec![0; 8192]);
+    let done = normalise_relevant(&message, &mut out, &mut ttls).expect("fit");
+    let owners = |bytes: &[u8]| -> Vec<(Section, Vec<u8>, Rtype)> {
+        meaning(bytes).into_iter().map(|(section, owner, rtype, ..)| (section, owner, rtype)).collect()
+    };
+    let mut expect = owners(&buf[..len]);
+    let mut kept = rows.iter().map(|(_, kept)| *kept);
+    expect.retain(|_| kept.next().expect("a row"));
+    assert_eq!(owners(&out[..done.len]), expect, "{rows:?}");
+    assert_eq!(done.ttl_count, expect.len());
+}
+
+const ANSWER: Section = Section::Answer;
+const AUTHORITY: Section = Section::Authority;
+const ADDITIONAL: Section = Section::Additional;
+
+#[test]
+fn records_of_other_names_are_no_answer() {
+    check_scrubbed(&[
+        ((ANSWER, "www.example.org", Rtype::A, None), true),
+        ((ANSWER, "www.bank.example", Rtype::A, None), false),
+        ((ANSWER, "example.org", Rtype::A, None), false),
+        ((AUTHORITY, "bank.example", Rtype::NS, Some("ns.evil.example")), false),
+        ((AUTHORITY, "example.org", Rtype::A, None), false),
+        ((ADDITIONAL, "ns.evil.example", Rtype::A, None), false),
+    ]);
+    // In any letter case.
+    check_scrubbed(&[((ANSWER, "WWW.example.ORG", Rtype::A, None), true)]);
+}
+
+#[test]
+fn what_aliases_lead_to_is_an_answer_in_any_order() {
+    let cname = Rtype::CNAME;
+    let rows = [
+        ((ANSWER, "www.example.org", cname, Some("a.example.net")), true),
+        ((ANSWER, "a.example.net", cname, Some("b.example.com")), true),
+        ((ANSWER, "b.example.com", Rtype::A, None), true),
+        ((ANSWER, "c.example.com", cname, Some("www.example.org")), false),
+        ((AUTHORITY, "example.com", Rtype::NS, Some("ns.example.com")), true),
+        ((AUTHORITY, "example", Rtype::NS, Some("ns.example")), false),
+        ((ADDITIONAL, "ns.example.com", Rtype::A, None), true),
+        ((ADDITIONAL, "ns.example", Rtype::A, None), false),
+    ];
+    check_scrubbed(&rows);
+    let [first, second, third, rest @ ..] = rows;
+    check_scrubbed(&[&[third, second, first], &rest[..]].concat());
+    let dname = Rtype(39);
+    check_scrubbed(&[
+        ((ANSWER, "example.org", dname, Some("example.net")), true),
+        ((ANSWER, "www.example.org", cname, Some("www.example.net")), true),
+        ((ANSWER, "www.example.net", Rtype::A, None), true),
+        ((ANSWER, "example.com", dname, Some("example.net")), false),
+    ]);
+}
+
+#[test]
+fn proofs_of_absence_stand_beside_the_name_in_a_zone_that_holds_it() {
+    let (nsec, rrsig) = (Rtype(47), Rtype(46));
+    check_scrubbed(&[
+        ((AUTHORITY, "example.org", Rtype::SOA, Some("ns.example.org")), true),
+        ((AUTHORITY, "wiki.example.org", nsec, Some("zzz.example.org")), true),
+        ((AUTHORITY, "wiki.example.org", rrsig, Some("example.org")), true),
+        ((AUTHORITY, "wiki.example.net", nsec, Some("zzz.example.net")), false),
+        ((AUTHORITY, "wiki.example.net", rrsig, Some("example.net")), false),
+    ]);
+    // The signer names the zone where nothing else does.
+    check_scrubbed(&[
+        ((ANSWER, "www.example.org", Rtype::A, None), true),
+        ((AUTHORITY, "wiki.example.org", nsec, Some("zzz.example.org")), true),
+        ((AUTHORITY, "wiki.example.org", rrsig, Some("example.org")), true),
+    ]);
+}
+
+#[test]
+fn addresses_are_kept_of_what_is_named() {
+    check_scrubbed(&[
+        ((ANSWER, "www.example.org", Rtype::MX, Some("mail.example.net")), true),
+        ((ANSWER, "www.example.org", Rtype(65), Some("svc.example.com")), true),
+        ((ADDITIONAL, "mail.example.net", Rtype::A, None), true),
+        ((ADDITIONAL, "svc.example.com", Rtype::A, None), true),
+        ((ADDITIONAL, "www.example.org", Rtype::A, None), true),
+        ((ADDITIONAL, "mail.example.net", Rtype::TXT, None), false),
+        ((ADDITIONAL, "mail.example.com", Rtype::A, None), false),
+    ]);
 }
