@@ -7,6 +7,9 @@ use std::time::Duration;
 use testkit::{Answer, Ask, Lie, Script, Server, Stub, UdpClient, eventually, forwarding};
 use wire::{Flags, Rcode, Rtype};
 
+#[path = "system_upstreams/hostile.rs"]
+mod hostile;
+
 fn start(script: Script) -> (Stub, Server) {
     start_with(script, "")
 }

@@ -114,6 +114,20 @@ fn a_self_signed_certificate_is_refused_as_one() {
 }
 
 #[test]
+fn a_certificate_that_is_its_own_authority_is_believed_where_it_is_trusted_itself() {
+    let (itself, identity) = Identity::own_authority(&[NAME]);
+    let stub = Stub::start_secured(&identity, Script::default());
+    let server = start(&itself, &at(&stub, ""), "");
+    assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+    // For this name alone.
+    let (itself, identity) = Identity::own_authority(&["another.example.org"]);
+    check_refused(&identity, &itself, "", "is for another.example.org, not for dns.example.org");
+    // Nobody trusts this one.
+    let (_, identity) = Identity::own_authority(&[NAME]);
+    check_refused(&identity, &itself, "", "to trust it, give it as \"roots\"");
+}
+
+#[test]
 fn a_certificate_of_a_stranger_is_refused() {
     let expect = "from an authority that is not trusted";
     check_refused(&Authority::named("somebody").vouch(&[NAME]), &Authority::new(), "", expect);

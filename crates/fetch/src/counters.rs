@@ -16,6 +16,8 @@ engine::counters! {
     edns_refused: "Replies that made us ask again without EDNS.",
     mismatched: "Datagrams dropped because ID, question or form was wrong.",
     spoofs_suspected: "Fetches moved to TCP because of wrong replies.",
+    ports_abandoned: "UDP ports given up because somebody flooded them; what was outstanding there was asked again over TCP.",
+    shortages: "Queries that could not be sent because there was no free ID, port, descriptor or connection.",
     network_errors: "Sends or connections that the network refused.",
     links_silent: "Connections closed because nothing came on them although queries were outstanding.",
     upstreams_down: "Times an upstream was taken out of use.",
@@ -29,4 +31,6 @@ engine::counters! {
     shed_fetching: "Queries shed because too many fetches were under way.",
     shed_waiting: "Queries shed because too many queries were waiting.",
     shed_client: "Queries shed because their client had too many waiting.",
+    shed_oldest: "Queries given up early because their client had the most waiting, or asked more.",
+    discarded: "Answers over UDP that came too late to be sent (`limits.discard-timeout`); the cache has them.",
 }

@@ -5,8 +5,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
@@ -18,18 +19,20 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use wire::{Message, Rcode};
+use wire::{Header, Message, Rcode};
 
 use crate::counters::Counters;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::net::link::Ear;
 use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
+use crate::notices::Notices;
 use crate::plan::Plan;
 use crate::status::Status;
 use crate::survey::Survey;
 use crate::sys::Inbox;
 use crate::time::{Moment, Span};
+use crate::upstream::Meters;
 
 /// Batches read from one socket before others get their turn.
 const ROUNDS_MAX: usize = 4;
@@ -50,13 +53,37 @@ const PUBLISH_EVERY: Span = Span::from_ms(1000);
 pub struct Board {
     /// What it counts.
     pub counters: Arc<Counters>,
-    status: Mutex<Status>,
+    notices: Arc<Notices>,
+    published: Mutex<Published>,
+    /// Queries that wait right now, and the fetches they wait for.
+    waiting: AtomicU32,
+    fetching: AtomicU32,
+}
+
+/// What is written down once a second, and where the numbers stand that change with each query.
+#[derive(Debug, Default)]
+struct Published {
+    status: Status,
+    meters: Vec<Arc<Meters>>,
 }
 
 impl Board {
-    /// Returns the upstreams and their state, at most about a second old.
+    /// Returns the board of a worker of those that write to the log together.
+    pub fn sharing(notices: &Arc<Notices>) -> Self {
+        Self { notices: Arc::clone(notices), ..Self::default() }
+    }
+
+    /// Returns the upstreams and their state. Counts are those of this moment, round-trip times at most about a second old.
     pub fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = published.status.clone();
+        for (upstream, meters) in status.upstreams.iter_mut().zip(&published.meters) {
+            upstream.tally = meters.tally();
+            upstream.outstanding = meters.outstanding.read() as u32;
+        }
+        status.waiting = self.waiting.load(Ordering::Relaxed);
+        status.fetching = self.fetching.load(Ordering::Relaxed);
+        status
     }
 }
 
@@ -79,6 +106,8 @@ pub struct Desk {
     board: Arc<Board>,
     published: Cell<Moment>,
     publish_at: Cell<Moment>,
+    /// Age of a query after which an answer is not sent to an address that may be forged.
+    discard_after: Cell<Span>,
 }
 
 /// When to wake for the next deadline.
@@ -92,6 +121,8 @@ struct Asker {
     suspended: Box<Suspended>,
     to: To,
     deferrals: u8,
+    /// When it came.
+    since: Moment,
 }
 
 /// Who gets what a query brings.
@@ -113,6 +144,14 @@ impl Waiter for Asker {
             To::Client(_) | To::Split(..) => Some(self.suspended.client().address),
             To::Nobody => None,
         }
+    }
+
+    fn cause(&self) -> Option<IpAddr> {
+        Some(self.suspended.client().address)
+    }
+
+    fn is_unproven(&self) -> bool {
+        matches!(self.to, To::Client(_)) && !self.suspended.is_proven()
     }
 
     fn next(&self, progress: &Progress) -> Next {
@@ -147,6 +186,7 @@ impl Desk {
                 board,
                 published: Cell::new(Moment(0)),
                 publish_at: Cell::new(Moment::NEVER),
+                discard_after: Cell::new(Span(u64::MAX)),
             }
         });
         let task = tokio::task::spawn_local(watch(Rc::downgrade(&desk), alarm));
@@ -158,6 +198,7 @@ impl Desk {
     /// Runs on `plan` from now on; fetches under way end as they began.
     pub fn adopt(&self, plan: &Plan) {
         let now = self.now();
+        self.discard_after.set(Span::from_ms(u64::from(plan.limits.discard_after_ms)));
         self.machine.borrow_mut().adopt(plan, now);
         self.settle(now);
         self.publish(now);
@@ -214,6 +255,7 @@ impl Desk {
                     self.conclude(finished, now);
                 }
                 if datagrams % BITE == 0 {
+                    self.show_load();
                     self.hand_out();
                 }
             }
@@ -224,8 +266,8 @@ impl Desk {
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-                Err(_) => {
-                    self.machine.borrow_mut().socket_failed(key, now);
+                Err(error) => {
+                    self.machine.borrow_mut().socket_failed(key, error.kind(), now);
                     received = Received::Closed;
                     break;
                 }
@@ -262,7 +304,9 @@ impl Desk {
             },
             Ending::NoBranch => Outcome::NoBranch,
         };
-        let mut share = Share::First;
+        // That we had no room says nothing about the name: others must not be told from memory.
+        let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
+        let mut share = if is_ours { Share::Other } else { Share::First };
         loop {
             let next = self.machine.borrow_mut().next_waiter(&mut waiters);
             let Some(asker) = next else { break };
@@ -276,30 +320,42 @@ impl Desk {
 
     /// Goes on with one query.
     fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
-        let Asker { suspended, to, deferrals } = asker;
+        let Asker { suspended, mut to, deferrals, since } = asker;
+        let is_late = now.since(since) > self.discard_after.get() && !suspended.is_proven();
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
-        self.went_on(verdict, &reply, to, deferrals, now);
+        if is_late && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && !is_failure(&reply) {
+            self.board.counters.discarded.bump();
+            to = To::Nobody;
+        }
+        self.went_on(verdict, &reply, to, (deferrals, since), now);
     }
 
     /// Starts a branch for those who wait for it.
     fn begin_branch(&self, key: SplitKey, branch: u8, now: Moment) {
         let mut machine = self.machine.borrow_mut();
         let Some(parent) = machine.split_waiter(key) else { return };
-        let (to, deferrals) = (To::Split(key, branch), parent.deferrals);
+        let (to, deferrals, since) = (To::Split(key, branch), parent.deferrals, parent.since);
         if let Some(suspended) = parent.suspended.take_begun(branch) {
-            return machine.take(Asker { suspended, to, deferrals: deferrals + 1 }, now);
+            return machine.take(Asker { suspended, to, deferrals: deferrals + 1, since }, now);
         }
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().branch(&parent.suspended, branch, &mut reply);
         drop(machine);
-        self.went_on(verdict, &reply, to, deferrals, now);
+        self.went_on(verdict, &reply, to, (deferrals, since), now);
     }
 
     /// Hands on what the engine said about a query.
-    fn went_on(&self, verdict: Verdict, reply: &Reply<'_>, to: To, deferrals: u8, now: Moment) {
+    fn went_on(
+        &self,
+        verdict: Verdict,
+        reply: &Reply<'_>,
+        to: To,
+        (deferrals, since): (u8, Moment),
+        now: Moment,
+    ) {
         match (verdict, to) {
             (Verdict::Answered, To::Client(to)) => self.deliver(&to, reply.bytes()),
             (Verdict::Answered | Verdict::Drop, To::Split(key, branch)) => {
@@ -310,7 +366,7 @@ impl Desk {
             // Only a message of a client's own is handed over.
             (Verdict::Hand(_), _) => (),
             (Verdict::Defer(suspended), to) if deferrals < DEFERRALS_MAX => {
-                let asker = Asker { suspended, to, deferrals: deferrals + 1 };
+                let asker = Asker { suspended, to, deferrals: deferrals + 1, since };
                 self.machine.borrow_mut().take(asker, now);
             }
             (Verdict::Defer(_), To::Split(key, branch)) => {
@@ -359,6 +415,7 @@ impl Desk {
             self.worker.engine.borrow_mut().answer_stale(&mut asker.suspended, &mut reply)
             && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
         {
+            machine.replied(waiter);
             drop(machine);
             self.deliver(&to, reply.bytes());
         }
@@ -382,12 +439,16 @@ impl Desk {
                     Some(Event::Impatient(waiter)) => self.give_stale(waiter),
                     Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
                     Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
+                    Some(Event::News(news)) => {
+                        self.publish_at.set(now);
+                        self.board.notices.write(&news, Instant::now());
+                    }
                 }
             }
             loop {
                 let errand = self.worker.engine.borrow_mut().next_errand();
                 let Some(suspended) = errand else { break };
-                let asker = Asker { suspended, to: To::Nobody, deferrals: 0 };
+                let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
                 self.machine.borrow_mut().take(asker, now);
             }
             let mut machine = self.machine.borrow_mut();
@@ -397,6 +458,7 @@ impl Desk {
             }
         }
         self.explore();
+        self.show_load();
         self.hand_out();
         if self.publish_at.get() == Moment::NEVER {
             self.publish_at.set(self.published.get() + PUBLISH_EVERY);
@@ -406,6 +468,13 @@ impl Desk {
             self.alarm.at.set(next);
             self.alarm.changed.notify_one();
         }
+    }
+
+    /// Shows how much waits, before clients have the replies that say that they do not.
+    fn show_load(&self) {
+        let machine = self.machine.borrow();
+        self.board.waiting.store(machine.waiting() as u32, Ordering::Relaxed);
+        self.board.fetching.store(machine.active() as u32, Ordering::Relaxed);
     }
 
     /// Sends clients the replies that were delivered to their outlets.
@@ -443,8 +512,10 @@ impl Desk {
     }
 
     fn publish(&self, now: Moment) {
-        let status = self.machine.borrow().status(now);
-        *self.board.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        let machine = self.machine.borrow();
+        let published = Published { status: machine.status(now), meters: machine.meters() };
+        drop(machine);
+        *self.board.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
         self.published.set(now);
         self.publish_at.set(Moment::NEVER);
     }
@@ -475,6 +546,18 @@ impl Ear for Desk {
         self.machine.borrow_mut().link_opened(key, now);
     }
 
+    fn lacked(&self, key: LinkKey) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_lacked(key, now);
+        self.settle(now);
+    }
+
+    fn stalled(&self, key: LinkKey) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_stalled(key, now);
+        self.settle(now);
+    }
+
     fn closed(&self, key: LinkKey, trouble: Option<String>) {
         let now = self.begin();
         self.machine.borrow_mut().link_closed(key, trouble, now);
@@ -485,12 +568,14 @@ impl Ear for Desk {
 impl engine::Desk for Desk {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
-        self.machine.borrow_mut().take(Asker { suspended, to: To::Client(to), deferrals: 0 }, now);
+        let asker = Asker { suspended, to: To::Client(to), deferrals: 0, since: now };
+        self.machine.borrow_mut().take(asker, now);
     }
 
     fn errand(&self, suspended: Box<Suspended>) {
         let now = self.batch_now();
-        self.machine.borrow_mut().take(Asker { suspended, to: To::Nobody, deferrals: 0 }, now);
+        let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
+        self.machine.borrow_mut().take(asker, now);
     }
 
     fn flush(&self) {
@@ -535,6 +620,11 @@ fn room<'b>(buffer: &'b mut [u8], to: &To) -> &'b mut [u8] {
         To::Split(..) | To::Nobody => buffer.len(),
     };
     buffer.get_mut(..size).unwrap_or(&mut [])
+}
+
+/// Returns whether a reply says that there is no answer: as small as a query, and worth knowing even late.
+fn is_failure(reply: &Reply<'_>) -> bool {
+    Header::parse(reply.bytes()).is_some_and(|header| header.flags.rcode() == Rcode::SERVFAIL)
 }
 
 fn moment(worker: &Worker) -> Moment {

@@ -2,6 +2,9 @@
 //!
 //! Whether an upstream is worth asking: a circuit breaker that is tried again every second or two for ever.
 
+use std::fmt;
+use std::io::ErrorKind;
+
 use crate::time::{Moment, Span};
 
 /// Unanswered attempts in a row that open the circuit, if they span [`SILENCE_MIN`].
@@ -36,6 +39,40 @@ pub(crate) struct Health {
     /// When the first of these attempts was sent.
     silent_since: Moment,
     heard: Moment,
+}
+
+/// Why the state changed, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It answers.
+    Answers,
+    /// Nothing came from it.
+    Silence,
+    /// The network refused what was sent.
+    Network(ErrorKind),
+    /// No connection could be made, or it ended badly.
+    Connection(Option<String>),
+    /// Connections to it end before it says anything.
+    Mute,
+}
+
+impl From<ErrorKind> for Why {
+    fn from(kind: ErrorKind) -> Self {
+        Self::Network(kind)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answers => f.write_str("it answers"),
+            Self::Silence => f.write_str("it does not answer"),
+            Self::Network(kind) => write!(f, "{kind}"),
+            Self::Connection(Some(trouble)) => f.write_str(trouble),
+            Self::Connection(None) => f.write_str("it does not answer on its connections"),
+            Self::Mute => f.write_str("it closes connections without an answer"),
+        }
+    }
 }
 
 /// What an event did to the state.

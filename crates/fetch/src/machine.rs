@@ -30,9 +30,11 @@ use wire::{Class, HashKey, Message, NameBuf, Rcode, Rtype};
 use crate::clients::{ClientCell, Clients};
 use crate::counters::Counters;
 use crate::network::{LinkKey, Network, SocketKey};
+use crate::notices::News;
 use crate::packet::CaseSeed;
 use crate::pick::Candidate;
 use crate::plan::{Limits, RcodeSet};
+use crate::questions::Questions;
 use crate::time::{Moment, Span};
 use crate::upstream::Upstream;
 use crate::wheel::{TimerKey, Wheel};
@@ -46,13 +48,18 @@ pub(crate) use splits::SplitKey;
 /// Sends one fetch may cause, so that a lossy or lying network costs a bounded number of packets.
 const ATTEMPTS_MAX: usize = 8;
 /// Wrong replies to one fetch after which it goes on over TCP: somebody may be guessing.
-const WRONG_MAX: u8 = 4;
+pub(crate) const WRONG_MAX: u8 = 4;
 /// Time for the answer to a probe.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
 /// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
 const HEDGE_COST: u32 = 10;
 /// Credit that can be saved up.
 const HEDGE_CREDIT_MAX: u32 = 100;
+
+/// Time that a query has had its chance after, and may give its place to a newer one of its client.
+const JOSTLE_AFTER: Span = Span::from_ms(200);
+/// Queries that are ended, or passed over, to make room for one.
+const SHED_MAX: usize = 16;
 
 const NIL: u32 = u32::MAX;
 
@@ -62,6 +69,14 @@ pub(crate) trait Waiter {
     fn want(&self) -> &Want;
     /// Returns whose query it is; `None` for work that no client waits for.
     fn client(&self) -> Option<IpAddr>;
+    /// Returns who caused it, clients of refreshes included.
+    fn cause(&self) -> Option<IpAddr> {
+        self.client()
+    }
+    /// Returns whether it holds a reply to an address that may be forged.
+    fn is_unproven(&self) -> bool {
+        false
+    }
     /// Returns what to do about the branches it waits for when they are so far.
     fn next(&self, progress: &Progress) -> Next;
     /// Takes the answer of a branch that ended before it was taken.
@@ -81,6 +96,8 @@ pub(crate) enum Event<W> {
     Branch(SplitKey, u8),
     /// A query has slept enough.
     Slept(W),
+    /// An upstream went down or came back.
+    News(Box<News>),
 }
 
 /// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
@@ -126,6 +143,8 @@ enum Token {
     Waiter(u32),
     /// A probe of an upstream that is down.
     Probe(u32),
+    /// The end of a UDP port's life.
+    Socket(u32),
     /// A look at a connection: whether it idles, or is silent.
     Link(u32),
     /// The opening of connections to an upstream that are to be kept.
@@ -166,8 +185,6 @@ struct Fetch {
     wrong: u8,
     /// Whether only TCP is to be trusted.
     is_stream_only: bool,
-    /// The upstream that did not echo our letter case, until TCP shows whether it is to blame.
-    case_suspect: Option<u32>,
     /// Whether a dying connection has cost this fetch a second attempt already.
     is_relinked: bool,
     /// Whether all servers were down at the start.
@@ -259,11 +276,41 @@ impl Fetch {
 
 struct WaiterEntry<W> {
     who: W,
+    /// Those beside it that wait for the same.
+    previous: u32,
     next: u32,
+    home: Home,
     /// The end of its patience, or of its sleep.
     timer: TimerKey,
-    is_asleep: bool,
     cell: Option<ClientCell>,
+    is_unproven: bool,
+    /// Its client's queries that came just before and just after it.
+    older: u32,
+    newer: u32,
+    since: Moment,
+}
+
+/// What a query waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Fetch(u32),
+    Split(u32),
+    Sleep,
+    /// Nothing any more: it is about to be told.
+    Ending,
+}
+
+/// How much is waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    /// There is room for all.
+    Light,
+    /// Half of what there may be: each client gets its share.
+    Half,
+    /// No room for another fetch.
+    NoFetch,
+    /// No room for another query.
+    NoQuery,
 }
 
 /// How to send, where it is not the upstream's usual way.
@@ -275,6 +322,15 @@ struct How {
     plain: bool,
     /// Even while connecting is backed off.
     force: bool,
+}
+
+/// Why a query cannot leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hindrance {
+    /// The network refuses, or did so a moment ago.
+    Network,
+    /// We have no ID, port, descriptor or connection for it: no fault of the upstream.
+    Shortage,
 }
 
 /// All fetches of one worker.
@@ -291,6 +347,8 @@ pub(crate) struct Machine<N, W> {
     named: Slab<Named>,
     sockets: Slab<Socket>,
     links: Slab<Link>,
+    /// Datagrams outstanding, by question.
+    questions: Questions,
     fetches: Slab<Fetch>,
     /// Fetches that clients wait for; the others linger or are our own.
     active: u32,
@@ -302,11 +360,9 @@ pub(crate) struct Machine<N, W> {
     clients: Clients,
     wheel: Wheel<Token>,
     events: VecDeque<Event<W>>,
-    /// Upstreams with a socket chosen for this burst.
-    bursts: Vec<u32>,
     /// Sockets that are drained and can be closed at the next flush.
     closing: Vec<SocketKey>,
-    failed: Vec<SocketKey>,
+    failed: Vec<(SocketKey, std::io::ErrorKind)>,
     candidates: Vec<Candidate>,
     has_garbage: bool,
     is_stopping: bool,
@@ -329,6 +385,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             named: Slab::new(),
             sockets: Slab::new(),
             links: Slab::new(),
+            questions: Questions::new(),
             fetches: Slab::new(),
             active: 0,
             index: HashTable::new(),
@@ -339,7 +396,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             clients,
             wheel: Wheel::new(now),
             events: VecDeque::new(),
-            bursts: Vec::new(),
             closing: Vec::new(),
             failed: Vec::new(),
             candidates: Vec::new(),
@@ -373,10 +429,30 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let entry = self.waiters.try_remove(list.0 as usize)?;
         list.0 = entry.next;
         self.wheel.cancel(entry.timer);
-        if let Some(cell) = entry.cell {
-            self.clients.leave(cell);
-        }
+        self.leave_client(&entry);
         Some(entry.who)
+    }
+
+    /// Takes a query off the list of its client.
+    fn leave_client(&mut self, entry: &WaiterEntry<W>) {
+        let Some(cell) = entry.cell else { return };
+        self.clients.leave(cell, (entry.older, entry.newer), entry.is_unproven);
+        if let Some(older) = self.waiters.get_mut(entry.older as usize) {
+            older.newer = entry.newer;
+        }
+        if let Some(newer) = self.waiters.get_mut(entry.newer as usize) {
+            newer.older = entry.older;
+        }
+    }
+
+    /// Notes that a waiter's client has got its reply; what waits goes on without it.
+    pub(crate) fn replied(&mut self, key: u32) {
+        let Some(entry) = self.waiters.get_mut(key as usize) else { return };
+        if std::mem::replace(&mut entry.is_unproven, false)
+            && let Some(cell) = entry.cell
+        {
+            self.clients.replied(cell);
+        }
     }
 
     /// Returns a waiter whose patience ended.
@@ -405,24 +481,23 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             // What an errand would bring is on its way already.
             if !is_errand {
                 self.counters.coalesced.bump();
-                match self.admit(self.waiting_for(fetch), &who) {
-                    Ok(cell) => self.attach(fetch, who, cell, now),
+                match self.admit(self.waiting_for(fetch), NIL, &who, now) {
+                    Ok(cell) if self.fetches.contains(fetch as usize) => self.attach(fetch, who, cell, now),
+                    // The query that made room was the only one that waited there.
+                    Ok(_) => self.take_fetch(who, now),
                     Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
                 }
             }
             return;
         }
-        match self.begin(pool, query.clone(), now) {
-            Ok(fetch) => match self.admit(0, &who) {
-                Ok(cell) => {
-                    self.attach(fetch, who, cell, now);
-                    self.start(fetch, now);
-                }
-                Err(failure) => {
-                    self.remove(fetch);
-                    self.events.push_back(Event::Rejected(who, failure));
-                }
-            },
+        let query = query.clone();
+        let admitted = self.can_begin(pool).and_then(|()| self.admit(0, pool, &who, now));
+        match admitted {
+            Ok(cell) => {
+                let fetch = self.begin(pool, query, now);
+                self.attach(fetch, who, cell, now);
+                self.start(fetch, now);
+            }
             Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
         }
     }
@@ -455,6 +530,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     }
                 }
                 Token::Probe(upstream) => self.probe_due(upstream, now),
+                Token::Socket(socket) => self.socket_due(SocketKey(socket)),
                 Token::Link(link) => self.link_due(LinkKey(link), now),
                 Token::Fill(upstream) => self.fill(upstream, now),
                 Token::Split(split) => self.split_due(split, now),
@@ -473,60 +549,208 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.2)
     }
 
-    /// Decides whether one more query may wait where `beside` do.
-    fn admit(&self, beside: u32, who: &W) -> Result<Option<ClientCell>, Failure> {
+    /// Returns how much is waiting; `pool` is where a fetch would begin, if one would.
+    fn load(&self, pool: u32) -> Load {
         let waiting = self.waiters.len() as u32;
-        if waiting >= self.limits.waiting_max || beside >= self.limits.waiting_per_fetch_max {
+        let Limits { waiting_max, fetching_max, .. } = self.limits;
+        let (fetching, room) = match self.pools.get(pool as usize) {
+            Some(pool) => (pool.active, pool.room),
+            None => (0, u32::MAX),
+        };
+        let begins = pool != NIL;
+        if waiting >= waiting_max {
+            Load::NoQuery
+        } else if begins && (self.active >= fetching_max || fetching >= room) {
+            Load::NoFetch
+        } else if waiting >= waiting_max / 2
+            || begins && (self.active >= fetching_max / 2 || fetching >= room / 2)
+        {
+            Load::Half
+        } else {
+            Load::Light
+        }
+    }
+
+    /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would begin for it, if one would.
+    ///
+    /// While there is room for all, nobody is limited, except to a number of replies that are held for one address. When half
+    /// of the room is in use, a client with more than its share loses its oldest query for each new one. When all is in use,
+    /// the client with the most queries does, whoever asks: its queries are what fills the table, and the oldest have had
+    /// the most time.
+    fn admit(&mut self, beside: u32, pool: u32, who: &W, now: Moment) -> Result<Option<ClientCell>, Failure> {
+        if beside >= self.limits.waiting_per_fetch_max {
             self.counters.shed_waiting.bump();
             return Err(Failure::Overloaded);
         }
-        let Some(client) = who.client() else { return Ok(None) };
-        let cell = self.clients.cell(client);
-        // While there is room for all, nobody is limited.
-        if waiting >= self.limits.waiting_max / 2
-            && self.clients.waiting(cell) >= self.limits.waiting_per_client_max
-        {
-            self.counters.shed_client.bump();
+        let cell = who.cause().map(|address| self.clients.cell(address));
+        let load = self.load(pool);
+        if let Some(cell) = cell {
+            let holds_too_many =
+                who.is_unproven() && self.clients.unproven(cell) >= self.limits.unproven_per_client_max;
+            let has_its_share =
+                load >= Load::Half && self.clients.waiting(cell) >= self.limits.waiting_per_client_max;
+            // A refresh takes the place of nobody.
+            let may_jostle = who.client().is_some();
+            if (holds_too_many || has_its_share) && !(may_jostle && self.jostle(cell, now)) {
+                self.counters.shed_client.bump();
+                return Err(Failure::Overloaded);
+            }
+        }
+        if load >= Load::NoFetch && (who.client().is_none() || !self.make_room(cell, pool, now)) {
+            match load {
+                Load::NoQuery => self.counters.shed_waiting.bump(),
+                _ => self.counters.shed_fetching.bump(),
+            }
             return Err(Failure::Overloaded);
         }
-        Ok(Some(cell))
+        Ok(cell)
+    }
+
+    /// Makes room for one more query at the cost of the client with the most; returns whether there is room now.
+    #[cold]
+    fn make_room(&mut self, asking: Option<ClientCell>, pool: u32, now: Moment) -> bool {
+        for _ in 0..SHED_MAX {
+            if self.load(pool) < Load::NoFetch {
+                return true;
+            }
+            let greediest = self.clients.greediest();
+            let own = asking.map_or(0, |cell| self.clients.waiting(cell));
+            let is_greedier = self.clients.waiting(greediest) > own + 1;
+            let is_shed = match asking {
+                _ if is_greedier => self.shed_oldest(greediest, Span(0), now),
+                Some(cell) => self.jostle(cell, now),
+                None => false,
+            };
+            if !is_shed {
+                return false;
+            }
+        }
+        self.load(pool) < Load::NoFetch
+    }
+
+    /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have had its chance.
+    #[cold]
+    fn jostle(&mut self, cell: ClientCell, now: Moment) -> bool {
+        self.shed_oldest(cell, JOSTLE_AFTER, now)
+    }
+
+    /// Ends the oldest query of a client, if it has waited so long; returns whether it did.
+    fn shed_oldest(&mut self, cell: ClientCell, waited_min: Span, now: Moment) -> bool {
+        let mut next = self.clients.oldest(cell);
+        for _ in 0..SHED_MAX {
+            let Some(key) = next else { return false };
+            let Some(entry) = self.waiters.get(key as usize) else { return false };
+            if now.since(entry.since) < waited_min {
+                return false;
+            }
+            if entry.home != Home::Ending {
+                self.counters.shed_oldest.bump();
+                self.shed(key);
+                return true;
+            }
+            next = Some(entry.newer);
+        }
+        false
+    }
+
+    /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for it.
+    fn shed(&mut self, key: u32) {
+        let Some(entry) = self.waiters.try_remove(key as usize) else { return };
+        self.wheel.cancel(entry.timer);
+        self.leave_client(&entry);
+        if let Some(previous) = self.waiters.get_mut(entry.previous as usize) {
+            previous.next = entry.next;
+        }
+        if let Some(next) = self.waiters.get_mut(entry.next as usize) {
+            next.previous = entry.previous;
+        }
+        let list = match entry.home {
+            Home::Fetch(fetch) => self.fetches.get_mut(fetch as usize).map(|fetch| &mut fetch.waiters),
+            Home::Split(split) => self.splits.get_mut(split as usize).map(|split| &mut split.waiters),
+            Home::Sleep | Home::Ending => None,
+        };
+        let is_last = list.is_some_and(|(first, last, count)| {
+            if *first == key {
+                *first = entry.next;
+            }
+            if *last == key {
+                *last = entry.previous;
+            }
+            *count -= 1;
+            *count == 0
+        });
+        match entry.home {
+            Home::Fetch(fetch) if is_last => self.remove(fetch),
+            Home::Split(split) if is_last => drop(self.forget_split(split)),
+            Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Ending => {}
+        }
+        self.events.push_back(Event::Rejected(entry.who, Failure::Overloaded));
     }
 
     /// Lets a query wait; says where.
     fn enqueue(&mut self, who: W, cell: Option<ClientCell>, now: Moment) -> u32 {
         let stale_after_ms = who.want().stale_after_ms();
-        if let Some(cell) = cell {
-            self.clients.enter(cell);
+        let is_unproven = cell.is_some() && who.is_unproven();
+        let is_client = who.client().is_some();
+        let key = self.waiters.insert(WaiterEntry {
+            who,
+            previous: NIL,
+            next: NIL,
+            home: Home::Sleep,
+            timer: TimerKey::NONE,
+            cell,
+            is_unproven,
+            older: NIL,
+            newer: NIL,
+            since: now,
+        }) as u32;
+        let older = cell.map_or(NIL, |cell| self.clients.enter(cell, key, is_unproven));
+        if let Some(older) = self.waiters.get_mut(older as usize) {
+            older.newer = key;
         }
-        let entry = WaiterEntry { who, next: NIL, timer: TimerKey::NONE, is_asleep: false, cell };
-        let key = self.waiters.insert(entry) as u32;
         let timer = stale_after_ms
-            .filter(|_| cell.is_some())
+            .filter(|_| is_client)
             .map(|ms| self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Waiter(key)));
-        if let (Some(timer), Some(entry)) = (timer, self.waiters.get_mut(key as usize)) {
-            entry.timer = timer;
+        if let Some(entry) = self.waiters.get_mut(key as usize) {
+            entry.older = older;
+            entry.timer = timer.unwrap_or(TimerKey::NONE);
         }
         key
     }
 
     fn attach(&mut self, fetch: u32, who: W, cell: Option<ClientCell>, now: Moment) {
         let key = self.enqueue(who, cell, now);
-        if let Some(fetch) = self.fetches.get_mut(fetch as usize) {
-            chain(&mut self.waiters, &mut fetch.waiters, key);
+        if let Some(at) = self.fetches.get_mut(fetch as usize) {
+            chain(&mut self.waiters, &mut at.waiters, key, Home::Fetch(fetch));
         }
     }
 
-    /// Makes a fetch for clients, which equal queries can join.
-    fn begin(&mut self, pool: u32, query: OutQuery, now: Moment) -> Result<u32, Failure> {
+    /// Marks the waiters of what has ended: they are no longer shed.
+    fn end_waiting(&mut self, first: u32) {
+        let mut next = first;
+        while let Some(entry) = self.waiters.get_mut(next as usize) {
+            entry.home = Home::Ending;
+            next = entry.next;
+        }
+    }
+
+    /// Says why no fetch can begin in a pool, whatever waits.
+    fn can_begin(&self, pool: u32) -> Result<(), Failure> {
         if self.is_stopping {
             return Err(Failure::Stopping);
         }
-        let runtime = self.pools.get(pool as usize).ok_or(Failure::NoUpstream)?;
-        if self.active >= self.limits.fetching_max || runtime.fetching >= runtime.plan.fetching_max {
-            self.counters.shed_fetching.bump();
-            return Err(Failure::Overloaded);
-        }
-        let timeout = runtime.give_up_after();
+        if self.pools.contains(pool as usize) { Ok(()) } else { Err(Failure::NoUpstream) }
+    }
+
+    /// Makes a fetch for clients, which equal queries can join.
+    fn begin(&mut self, pool: u32, query: OutQuery, now: Moment) -> u32 {
+        let timeout = match self.pools.get_mut(pool as usize) {
+            Some(pool) => {
+                pool.active += 1;
+                pool.give_up_after()
+            }
+            None => Span(0),
+        };
         let hash = query.hash;
         let fetch = self.insert(Purpose::Clients, pool, query, now + timeout);
         self.active += 1;
@@ -535,7 +759,18 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.index.insert_unique(hash, fetch, |&other| {
             fetches.get(other as usize).map_or(0, |other| other.query.hash)
         });
-        Ok(fetch)
+        fetch
+    }
+
+    /// Takes a fetch off the books of those that clients wait for.
+    fn end_active(&mut self, key: u32, pool: u32, hash: u64) {
+        self.active -= 1;
+        if let Some(pool) = self.pools.get_mut(pool as usize) {
+            pool.active -= 1;
+        }
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == key) {
+            entry.remove();
+        }
     }
 
     fn insert(&mut self, purpose: Purpose, pool: u32, query: OutQuery, deadline: Moment) -> u32 {
@@ -555,7 +790,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             resends: 0,
             wrong: 0,
             is_stream_only: false,
-            case_suspect: None,
             is_relinked: false,
             is_last_resort: false,
             is_parked: false,
@@ -608,9 +842,18 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 }
 
 /// Appends a waiter to a list: its first and last, and how many.
-fn chain<W>(waiters: &mut Slab<WaiterEntry<W>>, (first, last, count): &mut (u32, u32, u32), key: u32) {
+fn chain<W>(
+    waiters: &mut Slab<WaiterEntry<W>>,
+    (first, last, count): &mut (u32, u32, u32),
+    key: u32,
+    home: Home,
+) {
     *count += 1;
     let before = std::mem::replace(last, key);
+    if let Some(entry) = waiters.get_mut(key as usize) {
+        entry.previous = before;
+        entry.home = home;
+    }
     match waiters.get_mut(before as usize) {
         Some(before) => before.next = key,
         None => *first = key,

@@ -32,8 +32,8 @@ pub(crate) trait Network {
     /// Queues a datagram.
     fn queue(&mut self, key: SocketKey, packet: &[u8]);
 
-    /// Sends all queued datagrams; puts the sockets that cannot send into `failed`.
-    fn flush(&mut self, failed: &mut Vec<SocketKey>);
+    /// Sends all queued datagrams; puts the sockets that cannot send into `failed`, and why.
+    fn flush(&mut self, failed: &mut Vec<(SocketKey, io::ErrorKind)>);
 
     /// Returns whether this machine has a way to an address at all.
     fn reaches(&self, address: IpAddr) -> bool;
@@ -46,4 +46,12 @@ pub(crate) trait Network {
 
     /// Closes a connection, opening or open.
     fn disconnect(&mut self, key: LinkKey);
+}
+
+/// Returns whether an error says that this process or machine lacks something: descriptors, memory, ports.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::EADDRINUSE | libc::EAGAIN)
+    )
 }

@@ -8,6 +8,8 @@ use engine::PoolId;
 use wire::{NameBuf, Rcode};
 
 use crate::secure::News;
+use crate::survey::PROBES_MAX;
+use crate::upstream::SOCKETS_MAX;
 
 pub use crate::provider::{Dnscrypt, DnscryptPlan, Odoh, OdohPlan};
 pub use crate::secure::{
@@ -350,8 +352,8 @@ impl RcodeSet {
     }
 }
 
-/// What one worker may hold. Each bound sheds the *new* query, with [`engine::Failure::Overloaded`]:
-/// the old ones are nearer to their answers.
+/// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query of the client that has
+/// the most waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Fetches under way.
@@ -360,13 +362,49 @@ pub struct Limits {
     pub waiting_max: u32,
     /// Queries waiting for one fetch.
     pub waiting_per_fetch_max: u32,
-    /// Queries waiting from one client (IPv4 address or IPv6 /56) once half of `waiting_max` is in use.
+    /// Queries waiting from one client (IPv4 address or IPv6 /56) once half of `waiting_max` or `fetching_max` is in use.
     pub waiting_per_client_max: u32,
+    /// Replies held for one client whose address may be forged.
+    pub unproven_per_client_max: u32,
+    /// Age of a query after which no answer is sent to an address that may be forged, in milliseconds.
+    pub discard_after_ms: u32,
     /// UDP sockets open.
     pub sockets_max: u32,
     /// TCP connections open.
     pub connections_max: u32,
 }
+
+/// Descriptors that one worker may hold at once for asking upstreams as `plan` says: sockets, connections, measurements.
+///
+/// An upper bound: UDP ports are only open while queries leave through them.
+pub fn descriptors_max(plan: &Plan) -> usize {
+    let mut addresses = 0;
+    let (mut sockets, mut connections) = (0, 0);
+    for pool in &plan.pools {
+        for server in &pool.servers {
+            let count = match server.target {
+                Target::Address(_) => 1,
+                Target::Name { .. } => ADDRESSES_PER_NAME,
+            };
+            addresses += count;
+            connections += count * usize::from(server.way.connections.max).clamp(1, CONNECTIONS_MAX);
+            if !server.way.is_connected() {
+                sockets += count * SOCKETS_MAX;
+            }
+        }
+        addresses += pool.bootstrap.len();
+        sockets += pool.bootstrap.len() * SOCKETS_MAX;
+        connections += pool.bootstrap.len() * usize::from(Connections::default().max);
+    }
+    let Limits { sockets_max, connections_max, .. } = plan.limits;
+    // Each address may always have one of both. A connection may need two: DNSCrypt and SOCKS5 have datagrams and TCP.
+    let sockets = sockets.min(sockets_max as usize + addresses);
+    let connections = 2 * connections.min(connections_max as usize + addresses);
+    sockets + connections + PROBES_MAX
+}
+
+/// Addresses of a name that count, of both families; most names have fewer.
+const ADDRESSES_PER_NAME: usize = 4;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -375,6 +413,8 @@ impl Default for Limits {
             waiting_max: 32_768,
             waiting_per_fetch_max: 4096,
             waiting_per_client_max: 2048,
+            unproven_per_client_max: 500,
+            discard_after_ms: 1900,
             sockets_max: 512,
             connections_max: 256,
         }

@@ -62,6 +62,15 @@ impl Ear for Log {
         bytes.len() - rest.len()
     }
 
+    fn lacked(&self, key: LinkKey) {
+        self.closed(key, Some("this process has no descriptors left".to_owned()));
+    }
+
+    fn stalled(&self, _: LinkKey) {
+        self.state.borrow_mut().ended = Some(Instant::now());
+        self.changed.notify_one();
+    }
+
     fn closed(&self, _: LinkKey, trouble: Option<String>) {
         let mut state = self.state.borrow_mut();
         state.ended = Some(Instant::now());

@@ -17,6 +17,8 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
 
+use wire::calendar::existing_day;
+
 /// Addresses whose last trouble is remembered, so that a log says each thing once.
 const SAID_MAX: usize = 64;
 
@@ -265,6 +267,7 @@ pub(crate) fn span(later: u64, earlier: u64) -> String {
 #[derive(Debug)]
 enum Refused {
     SelfSigned,
+    Authority,
     OtherKey([u8; 32]),
     OtherChain,
 }
@@ -275,6 +278,9 @@ impl fmt::Display for Refused {
             Self::SelfSigned => {
                 f.write_str("the server's certificate is self-signed, and nobody vouches for it")
             }
+            Self::Authority => f.write_str(
+                "the server shows the certificate of an authority as its own; to trust it, give it as \"roots\", or its key under \"pins\"",
+            ),
             Self::OtherKey(key) => {
                 write!(f, "the server has another key than those pinned: {}", pin_text(key))
             }
@@ -352,7 +358,8 @@ struct Verifier {
 
 #[derive(Debug)]
 enum Demand {
-    Chain(Arc<WebPkiServerVerifier>),
+    /// A chain from an authority; or one of these certificates itself, which whoever configured them trusts.
+    Chain(Arc<WebPkiServerVerifier>, Arc<[CertificateDer<'static>]>),
     Keys(Vec<[u8; 32]>),
     Nothing,
 }
@@ -362,6 +369,10 @@ impl Verifier {
         let demand = match &plan.proof {
             Proof::Authorities(roots) => {
                 let mut store = RootCertStore::empty();
+                let own = match roots {
+                    Roots::Mozilla => Arc::default(),
+                    Roots::Own(certificates) => Arc::clone(certificates),
+                };
                 match roots {
                     Roots::Mozilla => {
                         store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().map(TrustAnchor::to_owned));
@@ -375,7 +386,8 @@ impl Verifier {
                 }
                 let builder =
                     WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider));
-                Demand::Chain(builder.build().map_err(|error| Unusable::Library(error.to_string()))?)
+                let chain = builder.build().map_err(|error| Unusable::Library(error.to_string()))?;
+                Demand::Chain(chain, own)
             }
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
@@ -404,15 +416,23 @@ impl Verifier {
                     Err(refused(Refused::OtherKey(key)))
                 }
             }
-            Demand::Chain(chain) => {
+            Demand::Chain(chain, own) => {
                 let checked =
                     chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-                checked.map_err(|error| match error {
-                    rustls::Error::InvalidCertificate(
+                match checked {
+                    Ok(_) => {}
+                    Err(error) if is_authority(&error) => {
+                        // `openssl req -x509` makes certificates that are their own authority.
+                        if !own.iter().any(|trusted| trusted.as_ref() == end_entity.as_ref()) {
+                            return Err(refused(Refused::Authority));
+                        }
+                        check_itself(end_entity, server_name, now)?;
+                    }
+                    Err(rustls::Error::InvalidCertificate(
                         CertificateError::UnknownIssuer | CertificateError::BadSignature,
-                    ) if is_self_signed(end_entity) => refused(Refused::SelfSigned),
-                    other => other,
-                })?;
+                    )) if is_self_signed(end_entity) => return Err(refused(Refused::SelfSigned)),
+                    Err(other) => return Err(other),
+                }
                 let mut shown = std::iter::once(end_entity).chain(intermediates);
                 let is_known = |certificate: &CertificateDer<'_>| {
                     to_be_signed(certificate)
@@ -477,6 +497,80 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+/// Returns whether a certificate was refused because it is an authority's.
+fn is_authority(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) = error else {
+        return false;
+    };
+    matches!(cause.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
+}
+
+/// Checks a certificate that is trusted itself: whether it is for this name, and for this time.
+fn check_itself(
+    certificate: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<(), rustls::Error> {
+    let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|_| bad_encoding())?;
+    parsed.verify_is_valid_for_subject_name(name).map_err(|error| match error {
+        webpki::Error::CertNotValidForName(context) => {
+            let (expected, presented) = (context.expected, context.presented);
+            CertificateError::NotValidForNameContext { expected, presented }
+        }
+        _ => CertificateError::NotValidForName,
+    })?;
+    let (not_before, not_after) = validity(certificate).ok_or_else(bad_encoding)?;
+    let at = |seconds| UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+    if now.as_secs() < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before: at(not_before) }.into());
+    }
+    if now.as_secs() > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after: at(not_after) }.into());
+    }
+    Ok(())
+}
+
+/// Returns the first and the last second of a certificate's life (RFC 5280 §4.1.2.5).
+fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
+    let (_, certificate, _) = value(certificate)?;
+    let (_, signed, _) = value(certificate)?;
+    // Version (which the first one lacks), serial number, algorithm, issuer, validity.
+    let (tag, _, rest) = value(signed)?;
+    let rest = if tag == 0xa0 { value(rest)?.2 } else { rest };
+    let (_, _, rest) = value(rest)?;
+    let (_, _, rest) = value(rest)?;
+    let (_, validity, _) = value(rest)?;
+    let (tag, not_before, rest) = value(validity)?;
+    let not_before = moment(tag, not_before)?;
+    let (tag, not_after, _) = value(rest)?;
+    Some((not_before, moment(tag, not_after)?))
+}
+
+/// Reads one DER value: its tag, its content, and what follows it.
+fn value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let &tag = der.first()?;
+    let (header, octets) = length(der)?;
+    Some((tag, der.get(header..octets)?, der.get(octets..)?))
+}
+
+/// Reads a UTCTime or a GeneralizedTime in the form that certificates have.
+fn moment(tag: u8, text: &[u8]) -> Option<u64> {
+    let digits = text.strip_suffix(b"Z")?;
+    let number = |from: usize, count: usize| {
+        let digits = std::str::from_utf8(digits.get(from..from + count)?).ok()?;
+        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u32>().ok())?
+    };
+    let (year, at) = match (tag, digits.len()) {
+        // RFC 5280 §4.1.2.5.1: two digits are of 1950 to 2049.
+        (0x17, 12) => (number(0, 2).map(|year| if year < 50 { 2000 + year } else { 1900 + year })?, 2),
+        (0x18, 14) => (number(0, 4)?, 4),
+        _ => return None,
+    };
+    let day = if year < 1970 { 0 } else { existing_day(year, number(at, 2)?, number(at + 2, 2)?)? };
+    let (hour, minute, second) = (number(at + 4, 2)?, number(at + 6, 2)?, number(at + 8, 2)?);
+    Some(u64::from(day) * 86_400 + u64::from(hour) * 3600 + u64::from(minute) * 60 + u64::from(second))
+}
+
 fn sha256(bytes: &[u8]) -> [u8; 32] {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     let mut hash = [0; 32];
@@ -497,10 +591,12 @@ fn to_be_signed(certificate: &[u8]) -> Option<&[u8]> {
 /// Reads the head of a DER sequence; returns the octets of the head, and of all.
 fn element(der: &[u8]) -> Option<(usize, usize)> {
     const SEQUENCE: u8 = 0x30;
-    let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
-    if tag != SEQUENCE {
-        return None;
-    }
+    if *der.first()? == SEQUENCE { length(der) } else { None }
+}
+
+/// Reads the head of any DER value in the same way.
+fn length(der: &[u8]) -> Option<(usize, usize)> {
+    let (&[_, first], rest) = der.split_first_chunk::<2>()?;
     if first < 0x80 {
         return Some((2, 2 + usize::from(first)));
     }

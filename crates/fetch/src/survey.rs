@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::desk::Desk;
 
 /// Connections that are tried at once; what is noted besides waits its turn, or is noted again.
-const PROBES_MAX: usize = 32;
+pub(crate) const PROBES_MAX: usize = 32;
 
 /// Measurements under way; they end when this is dropped.
 #[derive(Default)]

@@ -68,11 +68,10 @@ impl Transactions {
         self.0.find(spread(id), |entry| entry.id == id)
     }
 
-    /// Forgets the query with this ID.
-    pub(crate) fn end(&mut self, id: u16) {
-        if let Ok(entry) = self.0.find_entry(spread(id), |entry| entry.id == id) {
-            entry.remove();
-        }
+    /// Forgets the query with this ID; returns what was registered.
+    pub(crate) fn end(&mut self, id: u16) -> Option<Transaction> {
+        let entry = self.0.find_entry(spread(id), |entry| entry.id == id).ok()?;
+        Some(entry.remove().0)
     }
 
     /// Walks all outstanding queries.

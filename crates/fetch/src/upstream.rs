@@ -1,5 +1,9 @@
 //! One address we ask: how it is doing, and through which sockets we talk to it.
 
+use std::sync::Arc;
+
+use engine::counters::Counter;
+
 use crate::health::{Change, Health};
 use crate::network::{LinkKey, Remote, SocketKey};
 use crate::plan::CONNECTIONS_MAX;
@@ -9,21 +13,29 @@ use crate::wheel::TimerKey;
 
 /// UDP sockets open to one upstream at once, each on a random port.
 ///
-/// All queries of one flush leave through one socket drawn at random, so that one `sendmmsg` carries
-/// them. A forger off the path must still hit the one port (of about 28,000) and the one ID (of 65,536)
-/// of the one outstanding query for that name, some 31 bits a guess: equal queries are coalesced, so
-/// there is no birthday attack, and other sockets or other names' IDs do not help him. What fewer ports
-/// than queries do give away is time to find an open one; hence the bounds on a port's life below, and
-/// the move to TCP when wrong replies for a question come in.
-pub(crate) const SOCKETS_MAX: usize = 8;
+/// Queries leave through a socket drawn at random, and those of one moment ([`BURST`]) through the same one, so that one
+/// `sendmmsg` carries them, and one `recvmmsg` their replies. A forger off the path must hit the port (14.8 bits: the kernel draws from 28,232) and the ID (16 bits)
+/// of the query, 30.8 bits a guess, as many as with a port for each query: other sockets and other names' IDs do not help
+/// him, and equal queries are coalesced or bounded by [`QUESTION_QUERIES_MAX`](crate::questions::QUESTION_QUERIES_MAX).
+///
+/// What a port that is used again gives away is time to find it. Scans that use the ICMP rate limit as a side channel test
+/// some 1,000 ports a second (CVE-2020-25705), half a minute for all. So a port lives for 5 seconds or 512 queries, in which
+/// a scan finds it with a probability of 1 in 6, and then the next query leaves through it with one of 1 in 64: about 8.6
+/// bits, and 16 more for the ID, of which he may try three ([`WRONG_MAX`](crate::machine::WRONG_MAX)) before the query
+/// goes on over TCP. A port that is flooded is given up. Below a dozen queries a second nearly every query has a port of
+/// its own.
+pub(crate) const SOCKETS_MAX: usize = 64;
+/// Time for which one socket is used before another is drawn.
+pub(crate) const BURST: Span = Span(500);
 /// Queries after which a port is replaced.
-pub(crate) const SOCKET_QUERIES_MAX: u32 = 8192;
-/// Age at which a port is replaced at its next use.
-pub(crate) const SOCKET_AGE_MAX: Span = Span::from_ms(30_000);
+pub(crate) const SOCKET_QUERIES_MAX: u32 = 512;
+/// Age at which a port is given up, used or not: an idle upstream holds no descriptors.
+pub(crate) const SOCKET_AGE_MAX: Span = Span::from_ms(5000);
 /// Queries in flight on one connection before another is opened.
 pub(crate) const LINK_QUERIES_EASY: usize = 64;
-/// Queries in flight on one connection at most.
-pub(crate) const LINK_QUERIES_MAX: usize = 512;
+/// Queries in flight on one connection at most. High, because those for names whose servers are silent stay for seconds, and
+/// the other clients' queries share the connection with them.
+pub(crate) const LINK_QUERIES_MAX: usize = crate::transactions::TRANSACTIONS_MAX;
 /// How long a server that did not know EDNS is asked without.
 pub(crate) const PLAIN_FOR: Span = Span::from_ms(15 * 60 * 1000);
 /// How long a server that does not echo letter case is spared it.
@@ -42,8 +54,8 @@ pub(crate) struct Upstream {
     pub(crate) rtt: Rtt,
     pub(crate) health: Health,
     pub(crate) sockets: [Option<SocketKey>; SOCKETS_MAX],
-    /// The socket that this burst goes through.
-    pub(crate) burst: Option<SocketKey>,
+    /// The socket that this burst goes through, and until when.
+    pub(crate) burst: Option<(SocketKey, Moment)>,
     pub(crate) links: [Option<LinkKey>; CONNECTIONS_MAX],
     /// No connection is tried before this.
     pub(crate) link_not_before: Moment,
@@ -61,9 +73,33 @@ pub(crate) struct Upstream {
     pub(crate) probe: TimerKey,
     /// Pools that have it.
     pub(crate) users: u32,
+    /// What is counted about it, for others to read.
+    pub(crate) meters: Arc<Meters>,
+}
+
+/// What one worker counts about one upstream. Only it writes.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    pub(crate) queries: Counter,
+    pub(crate) replies: Counter,
+    pub(crate) timeouts: Counter,
+    pub(crate) errors: Counter,
+    pub(crate) unusable: Counter,
     /// Queries on the wire.
-    pub(crate) outstanding: u32,
-    pub(crate) tally: Tally,
+    pub(crate) outstanding: Counter,
+}
+
+impl Meters {
+    /// Returns what was counted so far.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally {
+            queries: self.queries.read(),
+            replies: self.replies.read(),
+            timeouts: self.timeouts.read(),
+            errors: self.errors.read(),
+            unusable: self.unusable.read(),
+        }
+    }
 }
 
 /// What was counted about one upstream.
@@ -101,21 +137,20 @@ impl Upstream {
             caseless_until: Moment(0),
             probe: TimerKey::NONE,
             users: 0,
-            outstanding: 0,
-            tally: Tally::default(),
+            meters: Arc::default(),
         }
     }
 
     /// Takes a reply to what was sent at `sent`.
     pub(crate) fn heard(&mut self, sent: Moment, now: Moment) -> Change {
-        self.tally.replies += 1;
+        self.meters.replies.bump();
         self.rtt.sample(now.since(sent));
         self.health.heard(now)
     }
 
     /// Notes that what was sent at `sent` is overdue.
     pub(crate) fn silent(&mut self, sent: Moment, now: Moment) -> Change {
-        self.tally.timeouts += 1;
+        self.meters.timeouts.bump();
         // If others were answered meanwhile, it was this packet that got lost: no reason for patience.
         if self.health.heard_at() < sent {
             self.rtt.silence();
@@ -125,7 +160,7 @@ impl Upstream {
 
     /// Notes that the network refused.
     pub(crate) fn refused(&mut self, now: Moment) -> Change {
-        self.tally.errors += 1;
+        self.meters.errors.bump();
         self.health.fail(now)
     }
 

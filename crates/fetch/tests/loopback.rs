@@ -164,6 +164,21 @@ fn assert_answered(reply: &Heard) {
 }
 
 #[test]
+fn what_others_read_counts_a_query_as_soon_as_it_is_answered() {
+    let stub = Stub::start(Script::default());
+    on_a_worker(async {
+        let house = House::new(udp(&[&stub]));
+        for number in 1..=10 {
+            assert_answered(&house.ask(&format!("n{number}.example.org")).await);
+            let status = house.board.status();
+            let [upstream] = status.upstreams.as_slice() else { panic!("{status:?}") };
+            assert_eq!((status.waiting, status.fetching, upstream.outstanding), (0, 0, 0));
+            assert_eq!((upstream.tally.queries, upstream.tally.replies), (number, number));
+        }
+    });
+}
+
+#[test]
 fn a_burst_is_answered_query_by_query() {
     let stub = Stub::start(Script::default());
     on_a_worker(async {

@@ -92,6 +92,21 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Makes a certificate that is its own authority, as `openssl req -x509` does, and the authority that it is.
+    ///
+    /// # Panics
+    ///
+    /// When one is no name.
+    pub fn own_authority(names: &[&str]) -> (Authority, Self) {
+        let mut params = params(names);
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let copy = KeyPair::try_from(key.serialize_der()).expect("the same key");
+        let authority = CertifiedIssuer::self_signed(params, key).expect("a certificate");
+        let chain = vec![authority.der().clone()];
+        (Authority(authority), Self { chain, key: copy })
+    }
+
     /// Makes one that nobody vouches for.
     ///
     /// # Panics

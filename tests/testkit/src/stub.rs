@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wire::{Class, Flags, Header, Query, Rcode, Rtype};
+use wire::{Class, Flags, Header, Query, Rcode, Rtype, Section};
 
 /// How often a thread that waits for packets looks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -33,9 +33,32 @@ pub struct Answer {
     answers: Vec<(Rtype, u32, Vec<u8>)>,
     authorities: Vec<StubRecord>,
     options: Vec<(u16, Vec<u8>)>,
+    /// Records that have nothing to do with the question, and in which section.
+    strays: Vec<(Section, StubRecord)>,
+    is_silence: bool,
+    is_cut: bool,
 }
 
 impl Answer {
+    /// Says nothing.
+    pub fn silence() -> Self {
+        Self { is_silence: true, ..Self::default() }
+    }
+
+    /// Says TC, over TCP, too.
+    #[must_use]
+    pub fn cut(self) -> Self {
+        Self { is_cut: true, ..self }
+    }
+
+    /// Adds a record of any name to any section.
+    #[must_use]
+    pub fn with_stray(mut self, section: Section, owner: &str, rtype: Rtype, rdata: &[u8]) -> Self {
+        let owner = name(owner).as_name().as_bytes().to_vec();
+        self.strays.push((section, StubRecord { owner, rtype, ttl: 300, rdata: rdata.to_vec() }));
+        self
+    }
+
     /// Says `rcode` and nothing else.
     pub fn rcode(rcode: Rcode) -> Self {
         Self { rcode: rcode.0, ..Self::default() }
@@ -300,6 +323,9 @@ impl Shared {
             return (Duration::ZERO, Vec::new());
         }
         let answer = (script.answer)(&asked);
+        if answer.is_silence {
+            return (Duration::ZERO, Vec::new());
+        }
         let truth = write(&query, &answer, over_tcp, script.truncates);
         let replies = match script.lie {
             None => vec![truth],
@@ -673,14 +699,19 @@ fn converse(mut stream: impl Timed, from: SocketAddr, shared: &Shared, stop: &At
 /// Writes a reply. The owner of the answers is the question's name, or where the aliases lead.
 fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncates: bool) -> Vec<u8> {
     let mut flags = Flags::QR.with(Flags::RA).with(query.header.flags.only(Flags::RD.with(Flags::CD)));
-    flags = flags.with_rcode(Rcode(answer.rcode));
+    flags = flags.with_rcode(Rcode(answer.rcode & 15));
+    if answer.is_cut {
+        flags = flags.with(Flags::TC);
+    }
+    let strays = |section| answer.strays.iter().filter(move |(place, _)| *place == section);
+    let additionals = strays(Section::Additional).count() as u16;
     let header = |flags: Flags, answers: usize, authorities: usize| Header {
         id: query.header.id,
         flags,
         questions: 1,
         answers: answers as u16,
         authorities: authorities as u16,
-        additionals: u16::from(query.edns.is_some()),
+        additionals: additionals + u16::from(query.edns.is_some()),
     };
     let mut body = query.question_bytes().to_vec();
     let question_end = body.len();
@@ -699,11 +730,17 @@ fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncates: bool) ->
     for (rtype, ttl, rdata) in &answer.answers {
         put(owner, *rtype, *ttl, rdata);
     }
+    for (_, stray) in strays(Section::Answer) {
+        put(&stray.owner, stray.rtype, stray.ttl, &stray.rdata);
+    }
     for authority in &answer.authorities {
         put(&authority.owner, authority.rtype, authority.ttl, &authority.rdata);
     }
+    for (_, stray) in strays(Section::Authority).chain(strays(Section::Additional)) {
+        put(&stray.owner, stray.rtype, stray.ttl, &stray.rdata);
+    }
     let opt = query.edns.map(|_| {
-        let mut opt = vec![0, 0, 41, 4, 208, 0, 0, 0, 0];
+        let mut opt = vec![0, 0, 41, 4, 208, (answer.rcode >> 4) as u8, 0, 0, 0];
         let mut options = Vec::new();
         for (code, data) in &answer.options {
             options.extend(code.to_be_bytes());
@@ -723,9 +760,10 @@ fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncates: bool) ->
     let is_cut = (truncates && !over_tcp) || Header::LEN + body.len() + opt.len() > limit;
     let header = if is_cut {
         body.truncate(question_end);
-        header(flags.with(Flags::TC), 0, 0)
+        Header { additionals: u16::from(query.edns.is_some()), ..header(flags.with(Flags::TC), 0, 0) }
     } else {
-        header(flags, answer.aliases.len() + answer.answers.len(), answer.authorities.len())
+        let answers = answer.aliases.len() + answer.answers.len() + strays(Section::Answer).count();
+        header(flags, answers, answer.authorities.len() + strays(Section::Authority).count())
     };
     [&header.to_bytes()[..], &body, &opt].concat()
 }

@@ -30,7 +30,7 @@ pub(super) fn plan(
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> fetch::Plan {
-    let limits = limits(settings.limits.waiting, workers);
+    let limits = limits(&settings.limits, workers);
     let mut machine = Machine { own, surroundings, resolv_conf: None };
     let pools = settings.upstreams.iter().filter_map(|group| {
         let id = PoolId(*pools.get(&group.name.value)?);
@@ -43,10 +43,18 @@ pub(super) fn plan(
     fetch::Plan { pools: pools.collect(), limits }
 }
 
+/// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
+/// served by one of them.
+const WAIT_LIMIT_MIN: u32 = 100;
+
 /// Divides the bound on waiting queries among the workers; the other bounds keep their proportion to it.
-fn limits(waiting: u32, workers: usize) -> Limits {
+fn limits(settings: &settings::Limits, workers: usize) -> Limits {
     let usual = Limits::default();
-    let share = (waiting / u32::try_from(workers).unwrap_or(u32::MAX).max(1)).max(1);
+    let workers = u32::try_from(workers).unwrap_or(u32::MAX).max(1);
+    let share = (settings.waiting / workers).max(1);
+    let wait_limit =
+        settings.wait_limit.map_or(u32::MAX, |limit| limit.div_ceil(workers).max(limit.min(WAIT_LIMIT_MIN)));
+    let discard_after = settings.discard_timeout.map_or(u128::MAX, |after| after.as_millis());
     let scaled = |bound: u32| {
         let scaled = u64::from(bound) * u64::from(share) / u64::from(usual.waiting_max);
         u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
@@ -56,6 +64,8 @@ fn limits(waiting: u32, workers: usize) -> Limits {
         waiting_max: share,
         waiting_per_fetch_max: scaled(usual.waiting_per_fetch_max),
         waiting_per_client_max: scaled(usual.waiting_per_client_max),
+        unproven_per_client_max: wait_limit,
+        discard_after_ms: u32::try_from(discard_after).unwrap_or(u32::MAX),
         ..usual
     }
 }
@@ -110,9 +120,14 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     else {
                         continue;
                     };
-                    let target = match host {
-                        Host::Address(address) => Target::Address(*address),
-                        Host::Name { name, port } => Target::Name { name: *name, port: *port },
+                    // Where there is a relay, `dial` is for that.
+                    let dial = entry.dial.as_ref().filter(|_| entry.relay.is_none());
+                    let target = match (host, dial) {
+                        (Host::Address(address), _) => Target::Address(*address),
+                        (Host::Name { port, .. }, Some(dial)) => {
+                            Target::Address(SocketAddr::new(dial.value, *port))
+                        }
+                        (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
                     };
                     let http = HttpPlan { authority: authority(host, *scheme), path: path.clone() };
                     Some((target, secure, http))
@@ -519,9 +534,14 @@ mod tests {
 
     #[test]
     fn without_a_relay_the_target_is_asked_itself() {
-        let (target, way) = way("\"odoh://192.0.2.1\"");
+        let (target, found) = way("\"odoh://192.0.2.1\"");
         assert!(target == Target::Address("192.0.2.1:443".parse().expect("an address")));
-        assert_eq!(way.http.expect("a path").path, "/dns-query");
+        assert_eq!(found.http.expect("a path").path, "/dns-query");
+        let (target, found) = way("{address: \"odoh://t.example\", dial: 192.0.2.1}");
+        let dialled = Target::Address("192.0.2.1:443".parse().expect("an address"));
+        let odoh = found.odoh.expect("a target");
+        assert!(target == dialled && odoh.plan().target == dialled, "messages and keys come from there");
+        assert_eq!(odoh.plan().secure.plan().name.to_str(), "t.example");
     }
 
     #[test]
@@ -533,10 +553,18 @@ mod tests {
         assert!(!way("9.9.9.9").1.is_connected());
     }
 
+    fn settings(wait_limit: u32) -> settings::Limits {
+        let memory = Memory::new(&[]);
+        let loaded = load_text(Path::new("x"), "", &memory).expect("no mistakes");
+        settings::Limits { wait_limit: Some(wait_limit), ..loaded.settings.limits }
+    }
+
     #[test]
-    fn the_bound_on_waiting_queries_is_divided() {
-        let limits = limits(65_536, 4);
+    fn the_bounds_on_waiting_queries_are_divided() {
+        let limits = limits(&settings(1000), 4);
         assert_eq!((limits.waiting_max, limits.fetching_max), (16_384, 8192));
-        assert_eq!(super::limits(65_536, 2), Limits::default());
+        assert_eq!(super::limits(&settings(1000), 2), Limits::default());
+        assert_eq!(super::limits(&settings(1000), 16).unproven_per_client_max, 100, "enough for one client");
+        assert_eq!(super::limits(&settings(10), 16).unproven_per_client_max, 10);
     }
 }

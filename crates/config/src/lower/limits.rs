@@ -58,6 +58,8 @@ impl Lowering<'_> {
         let limits = Limits {
             rate,
             waiting: self.whole(&limits, "waiting") as u32,
+            wait_limit: self.whole_or(&limits, "wait-limit").map(|number| number as u32),
+            discard_timeout: self.duration_or(&limits, "discard-timeout"),
             signatures_per_second: self.whole(&signatures, "per-second") as u32,
         };
         (limits, tcp, handshakes, self.size(&signatures, "memory"))

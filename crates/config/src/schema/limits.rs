@@ -149,9 +149,30 @@ pub(super) const ROWS: &[Row] = &[
         whole(64, 10_000_000),
         "65536",
         "about 64 MB when all are in use",
-        "Queries that may wait for upstreams at once, divided among the workers. One more is answered with SERVFAIL.",
+        "Queries that may wait for upstreams at once, divided among the workers. When half of them are in use, a client with more \
+         than a sixteenth loses its oldest query for each new one; when all are, the client with the most waiting does. What is lost \
+         so is answered with SERVFAIL.",
     )
     .unbound(&["num-queries-per-thread"]),
+    row(
+        "limits.wait-limit",
+        whole_or(1, 10_000_000, "off"),
+        "1000",
+        "far more than a client has waiting, and a bound for the pulse that replies to a forged address can make (CVE-2024-33655)",
+        "Replies that may be held at once for one client (an IPv4 address, or an IPv6 prefix of 56 bits) whose address may be forged: \
+         one that asks over UDP without a cookie. Divided among the workers, at least 100 each. One more ends the client's oldest, \
+         or is answered with SERVFAIL.",
+    )
+    .unbound(&["wait-limit"]),
+    row(
+        "limits.discard-timeout",
+        duration_or(100, MINUTE, "off"),
+        "1900ms",
+        "stub resolvers have asked again by then, and the cache has the answer",
+        "Age of a query over UDP without a cookie after which its answer is kept in the cache, but not sent: nobody can hold \
+         answers back to let them loose on a forged address together. Failures are sent whenever they are known.",
+    )
+    .unbound(&["discard-timeout"]),
     section("limits.signatures", "Signatures that are made while clients wait (`signing.*.denial: compact`)."),
     row(
         "limits.signatures.per-second",

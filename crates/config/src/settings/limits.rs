@@ -11,6 +11,10 @@ pub struct Limits {
     pub rate: Rate,
     /// Queries that may wait for upstreams at once.
     pub waiting: u32,
+    /// Replies held for one client whose address may be forged; `None`: any number.
+    pub wait_limit: Option<u32>,
+    /// When answers to such addresses are no longer sent; `None`: they always are.
+    pub discard_timeout: Option<Duration>,
     /// Signatures that may be made in a second while clients wait.
     pub signatures_per_second: u32,
 }

@@ -217,11 +217,12 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let mut explanations = Some(explanations);
     let mut threads = Vec::with_capacity(workers);
     let mut faces = Vec::with_capacity(workers);
+    let notices = Arc::<fetch::Notices>::default();
     let doorbell = Arc::<Doorbell>::default();
     let mut readers = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
         let queues = queues.get_mut(index).map(std::mem::take).unwrap_or_default();
-        let face = Face::default();
+        let face = Face { board: Arc::new(fetch::Board::sharing(&notices)), ..Face::default() };
         faces.push(face.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());

@@ -32,11 +32,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     Ending::Failed(_) => self.counters.failures.bump(),
                     Ending::Reply(_) | Ending::Held(_) | Ending::Branch { .. } | Ending::NoBranch => (),
                 }
-                self.active -= 1;
-                let hash = fetch.query.hash;
-                if let Ok(entry) = self.index.find_entry(hash, |&other| other == key) {
-                    entry.remove();
-                }
+                let (pool, hash) = (fetch.pool, fetch.query.hash);
+                self.end_active(key, pool, hash);
+                self.end_waiting(waiters);
                 self.linger(key);
                 Some(Finished { waiters: WaiterList(waiters), ending, from: None })
             }
@@ -79,13 +77,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Some(fetch) = self.fetches.try_remove(key as usize) else { return };
         self.wheel.cancel(fetch.timer);
         for attempt in fetch.attempts().iter().filter(|attempt| attempt.is_open()) {
-            self.end_transaction(attempt);
+            self.end_transaction(attempt, false);
         }
         if fetch.purpose == Purpose::Clients && !fetch.is_lingering && fetch.waiters.0 == NIL {
-            // Shed before it began, or finished and not lingering.
-            if let Ok(entry) = self.index.find_entry(fetch.query.hash, |&other| other == key) {
-                entry.remove();
-                self.active -= 1;
+            // Shed, or finished and not lingering.
+            if self.index.find(fetch.query.hash, |&other| other == key).is_some() {
+                self.end_active(key, fetch.pool, fetch.query.hash);
             }
         }
         if let Some(pool) = self.pools.get_mut(fetch.pool as usize) {
@@ -94,12 +91,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    /// Takes an attempt off the wire.
-    pub(super) fn end_transaction(&mut self, attempt: &Attempt) {
+    /// Takes an attempt off the wire, answered or not.
+    pub(super) fn end_transaction(&mut self, attempt: &Attempt, is_answered: bool) {
         match attempt.via {
             Via::Socket(key) => {
                 if let Some(socket) = self.sockets.get_mut(key.0 as usize) {
-                    socket.transactions.end(attempt.id);
+                    if let Some(transaction) = socket.transactions.end(attempt.id) {
+                        self.questions.leave(transaction.question);
+                    }
+                    socket.unanswered += u32::from(!is_answered);
                     if socket.is_retiring && socket.transactions.is_empty() {
                         self.closing.push(key);
                     }
@@ -112,7 +112,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
         }
         if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
-            upstream.outstanding -= 1;
+            upstream.meters.outstanding.take_back();
             self.has_garbage |= upstream.users == 0;
         }
     }

@@ -2,8 +2,9 @@
 
 use engine::Failure;
 
+use crate::health::Why;
 use crate::machine::sending::STREAM_PATIENCE_MIN;
-use crate::machine::{AttemptState, Finished, How, Machine, Token, Waiter};
+use crate::machine::{AttemptState, Finished, Hindrance, How, Machine, Token, Waiter};
 use crate::network::{LinkKey, Network};
 use crate::time::{Moment, Span};
 use crate::transactions::{Transaction, Transactions};
@@ -25,6 +26,8 @@ pub(super) struct Link {
     pub(super) upstream: u32,
     pub(super) transactions: Transactions,
     is_open: bool,
+    /// Whether it could not be tried for lack of something of ours.
+    is_lacking: bool,
     /// Whether it ever brought a message.
     is_heard: bool,
     /// Whether it has been silent for too long: others are preferred.
@@ -38,9 +41,14 @@ pub(super) struct Link {
 }
 
 impl<N: Network, W: Waiter> Machine<N, W> {
-    /// Returns a connection for one more query, and whether it is open already; `None` when there can be none now.
-    pub(super) fn link_for(&mut self, key: u32, force: bool, now: Moment) -> Option<(LinkKey, bool)> {
-        let upstream = self.upstreams.get(key as usize)?;
+    /// Returns a connection for one more query, and whether it is open already.
+    pub(super) fn link_for(
+        &mut self,
+        key: u32,
+        force: bool,
+        now: Moment,
+    ) -> Result<(LinkKey, bool), Hindrance> {
+        let upstream = self.upstreams.get(key as usize).ok_or(Hindrance::Network)?;
         let links = &self.links;
         let easiest = upstream
             .links
@@ -48,19 +56,24 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             .flatten()
             .filter_map(|&link| links.get(link.0 as usize).map(|entry| (link, entry)))
             .min_by_key(|(_, entry)| (entry.is_suspect, entry.transactions.len()));
-        let may_open = (force || now >= upstream.link_not_before) && self.has_room_for_link(key);
+        let may_try = force || now >= upstream.link_not_before;
+        let may_open = may_try && self.has_room_for_link(key);
         let Some((link, entry)) = easiest else {
-            return if may_open { self.open_link(key, now).map(|link| (link, false)) } else { None };
+            if !may_try {
+                return Err(Hindrance::Network);
+            }
+            // Whoever has none may always have one: others must not take all.
+            return self.open_link(key, now).map(|link| (link, false)).ok_or(Hindrance::Network);
         };
         let in_flight = entry.transactions.len();
         let is_easy = in_flight < LINK_QUERIES_EASY && !entry.is_suspect;
         if !is_easy && may_open {
-            return self.open_link(key, now).map(|link| (link, false));
+            return self.open_link(key, now).map(|link| (link, false)).ok_or(Hindrance::Network);
         }
         if in_flight >= LINK_QUERIES_MAX {
-            return None;
+            return Err(Hindrance::Shortage);
         }
-        let entry = self.links.get_mut(link.0 as usize)?;
+        let entry = self.links.get_mut(link.0 as usize).ok_or(Hindrance::Network)?;
         entry.used = now;
         let is_open = entry.is_open;
         if entry.transactions.is_empty() {
@@ -71,7 +84,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 (entry.timer, entry.timer_at) = (self.wheel.set(watch_at, Token::Link(link.0)), watch_at);
             }
         }
-        Some((link, is_open))
+        Ok((link, is_open))
     }
 
     /// Returns whether one more connection to an upstream may be opened.
@@ -92,6 +105,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             upstream: key,
             transactions: Transactions::default(),
             is_open: false,
+            is_lacking: false,
             is_heard: false,
             is_suspect: false,
             used: now,
@@ -178,43 +192,69 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             for slot in upstream.links.iter_mut().filter(|slot| **slot == Some(key)) {
                 *slot = None;
             }
-            upstream.outstanding -= link.transactions.len() as u32;
+            for _ in link.transactions.iter() {
+                upstream.meters.outstanding.take_back();
+            }
             self.has_garbage |= upstream.users == 0;
-            if !link.is_open {
+            if link.is_lacking {
+                self.counters.shortages.bump();
+                upstream.link_failed(now, jitter);
+            } else if !link.is_open {
                 self.counters.network_errors.bump();
                 upstream.link_failed(now, jitter);
-                upstream.trouble = trouble;
+                upstream.trouble.clone_from(&trouble);
                 // A server that is asked over UDP may well not speak TCP.
                 if upstream.is_connected {
                     let change = upstream.refused(now);
-                    self.changed(link.upstream, change, now);
+                    self.changed(link.upstream, change, Why::Connection(trouble), now);
                 }
             } else if !link.is_heard && !link.transactions.is_empty() {
                 // Once is chance. A server that takes connections, or datagrams, and never says anything is not there.
                 upstream.unheard_links = upstream.unheard_links.saturating_add(1);
                 if upstream.is_connected && upstream.unheard_links >= UNHEARD_LINKS_MAX {
                     let change = upstream.refused(now);
-                    self.changed(link.upstream, change, now);
+                    self.changed(link.upstream, change, Why::Mute, now);
                 }
             }
         }
         for transaction in link.transactions.iter() {
-            self.lost_with_link(*transaction, link.upstream, link.is_open, now);
+            self.lost_with_link(*transaction, &link, now);
         }
         self.fill_later(link.upstream, now);
     }
 
+    /// Takes the news that a connection could not even be tried: no fault of the upstream.
+    pub(crate) fn link_lacked(&mut self, key: LinkKey, now: Moment) {
+        if let Some(link) = self.links.get_mut(key.0 as usize) {
+            link.is_lacking = true;
+        }
+        self.link_closed(key, None, now);
+    }
+
+    /// Takes the news that a message on a connection does not end.
+    pub(crate) fn link_stalled(&mut self, key: LinkKey, now: Moment) {
+        let Some(link) = self.links.get(key.0 as usize) else { return };
+        let to = link.upstream;
+        self.counters.links_silent.bump();
+        if let Some(upstream) = self.upstreams.get_mut(to as usize).filter(|upstream| upstream.is_connected) {
+            let change = upstream.refused(now);
+            let why = "its replies take seconds to arrive".to_owned();
+            self.changed(to, change, Why::Connection(Some(why)), now);
+        }
+        self.link_closed(key, None, now);
+    }
+
     /// Goes on with a query whose connection is gone.
-    fn lost_with_link(&mut self, transaction: Transaction, upstream: u32, was_open: bool, now: Moment) {
+    fn lost_with_link(&mut self, transaction: Transaction, link: &Link, now: Moment) {
         let key = transaction.fetch;
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         let Some(attempt) = fetch.attempts_mut().get_mut(usize::from(transaction.attempt)) else { return };
         attempt.state = AttemptState::Failed;
-        fetch.last_failure = Failure::Network;
+        fetch.last_failure = if link.is_lacking { Failure::Overloaded } else { Failure::Network };
         // RFC 7766 §6.2.4: servers close idle connections whenever they like, perhaps just as we write.
-        if was_open && !fetch.is_lingering && !std::mem::replace(&mut fetch.is_relinked, true) {
+        if link.is_open && !fetch.is_lingering && !std::mem::replace(&mut fetch.is_relinked, true) {
             let how = How { stream: true, ..How::default() };
-            if self.send(key, upstream, how, now) {
+            if self.send(key, link.upstream, how, now) {
                 return self.arm(key);
             }
         }

@@ -12,7 +12,7 @@ use crate::network::{Network, Remote};
 use crate::plan::{Plan, PoolPlan, Target, Way};
 use crate::status::{Status, UpstreamState, UpstreamStatus};
 use crate::time::{Moment, Span};
-use crate::upstream::Upstream;
+use crate::upstream::{LINK_QUERIES_MAX, Meters, Upstream};
 
 /// One group.
 pub(super) struct Pool {
@@ -21,6 +21,10 @@ pub(super) struct Pool {
     pub(super) members: Vec<Member>,
     /// Fetches in it, of whatever kind.
     pub(super) fetching: u32,
+    /// Those that clients wait for.
+    pub(super) active: u32,
+    /// How many of these there may be.
+    pub(super) room: u32,
     pub(super) hedge_credit: u32,
     /// Fetches that wait for the first member.
     pub(super) parked: Vec<u32>,
@@ -115,6 +119,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             parts,
             members: Vec::new(),
             fetching: 0,
+            active: 0,
+            room: 0,
             hedge_credit: 0,
             parked: Vec::new(),
             is_retired: false,
@@ -171,6 +177,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         let Some(pool) = self.pools.get_mut(key as usize) else { return };
         let old = std::mem::replace(&mut pool.members, members);
+        let room = |member: &Member| match self.upstreams.get(member.upstream as usize) {
+            Some(upstream) if upstream.is_connected => (upstream.links_max() * LINK_QUERIES_MAX) as u32,
+            _ => u32::MAX,
+        };
+        // More than connections carry would only fail.
+        pool.room = pool.members.iter().map(room).max().unwrap_or(u32::MAX).min(pool.plan.fetching_max);
         for member in old {
             self.release(member.upstream);
         }
@@ -256,7 +268,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let idle: Vec<usize> = self
             .upstreams
             .iter()
-            .filter(|(_, upstream)| upstream.users == 0 && upstream.outstanding == 0)
+            .filter(|(_, upstream)| upstream.users == 0 && upstream.meters.outstanding.read() == 0)
             .map(|(key, _)| key)
             .collect();
         for key in idle {
@@ -270,11 +282,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 self.wheel.cancel(upstream.filling);
             }
         }
-        while let Some(key) = self.closing.pop() {
-            if self.sockets.try_remove(key.0 as usize).is_some() {
-                self.network.close(key);
-            }
-        }
+        self.close_drained();
     }
 
     /// Describes the pools and how their upstreams are doing.
@@ -299,8 +307,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     srtt_us: upstream.rtt.smoothed().map(|span| span.0),
                     rttvar_us: upstream.rtt.variation().0,
                     retry_after_ms: upstream.rtt.retry_after().ms(),
-                    outstanding: upstream.outstanding,
-                    tally: upstream.tally,
+                    outstanding: upstream.meters.outstanding.read() as u32,
+                    tally: upstream.meters.tally(),
                 });
             }
         }
@@ -311,6 +319,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             sockets: self.sockets.len() as u32,
             connections: self.links.len() as u32,
         }
+    }
+
+    /// Returns where the upstreams' numbers stand, in the order of [`Machine::status`].
+    pub(crate) fn meters(&self) -> Vec<Arc<Meters>> {
+        let members =
+            self.pools.iter().filter(|(_, pool)| !pool.is_retired).flat_map(|(_, pool)| &pool.members);
+        let upstreams = members.filter_map(|member| self.upstreams.get(member.upstream as usize));
+        upstreams.map(|upstream| Arc::clone(&upstream.meters)).collect()
     }
 
     /// Returns a time around `span`, so that workers do not act in step.

@@ -3,17 +3,19 @@
 use engine::Failure;
 use wire::{Flags, Header, Message, Opcode, Rcode, Rtype, Section};
 
+use crate::health::Why;
 use crate::machine::{
     AttemptState, Ending, Finished, Held, How, Machine, NIL, USABLE, Via, WRONG_MAX, Waiter, rank,
 };
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
 use crate::plan::Pick;
+use crate::questions::QUESTION_QUERIES_MAX;
 use crate::time::{Moment, Span};
 use crate::transactions::Transaction;
 use crate::upstream::{CASELESS_FOR, PLAIN_FOR};
 
-/// Stray datagrams on one socket after which its port is given up and they are no longer looked at closely.
+/// Stray datagrams on one socket, besides late replies, after which its port is given up.
 const STRAYS_MAX: u32 = 256;
 
 /// Returns whether an answer has records of the type asked for.
@@ -81,9 +83,16 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             Echo::Same => is_reply,
             // A server that could not read our query cannot repeat it.
             Echo::Absent => is_reply && is_error,
+            Echo::OtherCase if matches!(attempt.via, Via::Link(_)) => {
+                // Nobody guesses on a connection: this server does not keep letter case.
+                if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
+                    upstream.caseless_until = now + CASELESS_FOR;
+                }
+                is_reply
+            }
             Echo::OtherCase => {
-                // Either a guess at our query or a server that folds names: TCP tells which.
-                fetch.case_suspect = Some(attempt.upstream);
+                // Either a guess at our query or a server that folds names: the same over TCP tells which. One datagram,
+                // which anybody may have sent, is no proof.
                 self.counters.mismatched.bump();
                 self.distrust(key, now);
                 return None;
@@ -107,10 +116,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             let change = if usual {
                 upstream.heard(attempt.sent, now)
             } else {
-                upstream.tally.replies += 1;
+                upstream.meters.replies.bump();
                 upstream.health.heard(now)
             };
-            self.changed(attempt.upstream, change, now);
+            self.changed(attempt.upstream, change, Why::Answers, now);
         }
 
         let fetch = self.fetches.get(key as usize)?;
@@ -118,6 +127,18 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             if !fetch.any(AttemptState::Waiting) {
                 self.remove(key);
             }
+            return None;
+        }
+        if over_stream && header.flags.has(Flags::TC) {
+            // There is no other way to ask for the rest, and a part passes for the whole.
+            self.counters.mismatched.bump();
+            if let Some(upstream) = self.upstreams.get_mut(attempt.upstream as usize) {
+                upstream.meters.unusable.bump();
+            }
+            if let Some(fetch) = self.fetches.get_mut(key as usize) {
+                fetch.last_failure = Failure::BadReply(Rcode::SERVFAIL);
+            }
+            self.advance(key, now);
             return None;
         }
         if !over_stream && (is_cut || header.flags.has(Flags::TC)) {
@@ -160,12 +181,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 return None;
             }
         }
-        if over_stream && fetch.case_suspect == Some(from) {
-            fetch.case_suspect = None;
-            if let Some(upstream) = self.upstreams.get_mut(from as usize) {
-                upstream.caseless_until = now + CASELESS_FOR;
-            }
-        }
         let pool = fetch.pool;
         if !self.fallback_on(pool).has(rcode) {
             if !had_edns
@@ -184,7 +199,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             };
         }
         if let Some(upstream) = self.upstreams.get_mut(from as usize) {
-            upstream.tally.unusable += 1;
+            upstream.meters.unusable.bump();
         }
         if let Some(fetch) = self.fetches.get_mut(key as usize) {
             fetch.last_failure = Failure::BadReply(rcode);
@@ -259,14 +274,22 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.counters.mismatched.bump();
         let Some(socket) = self.sockets.get_mut(key.0 as usize) else { return };
         socket.strays += 1;
-        if socket.strays > STRAYS_MAX {
-            return self.retire_socket(key);
+        if socket.strays > STRAYS_MAX.saturating_add(socket.unanswered) {
+            return self.abandon_socket(key, now);
         }
         // Whose question is it? Replies to fetches that ended match nobody and do no harm.
         let Some((name, rtype)) = packet::claimed(bytes) else { return };
         let question = self.question_key.hash(name, u64::from(rtype.0)) as u32;
-        let aimed_at = socket.transactions.iter().find(|it| it.question == question).map(|it| it.fetch);
-        if let Some(fetch) = aimed_at {
+        if self.questions.outstanding(question) == 0 {
+            return;
+        }
+        // A guess is aimed at all that ask this.
+        let mut aimed_at = [NIL; QUESTION_QUERIES_MAX as usize];
+        let asking = socket.transactions.iter().filter(|transaction| transaction.question == question);
+        for (room, transaction) in aimed_at.iter_mut().zip(asking) {
+            *room = transaction.fetch;
+        }
+        for fetch in aimed_at.into_iter().take_while(|&fetch| fetch != NIL) {
             self.wrong(fetch, now);
         }
     }
@@ -281,7 +304,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Goes on with a fetch over TCP, where guessing is hopeless; datagrams for it are no longer taken.
-    fn distrust(&mut self, key: u32, now: Moment) {
+    pub(super) fn distrust(&mut self, key: u32, now: Moment) {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         if std::mem::replace(&mut fetch.is_stream_only, true) {
             return;
@@ -296,7 +319,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 attempt.state = AttemptState::Done;
                 let attempt = *attempt;
                 last = attempt.upstream;
-                self.end_transaction(&attempt);
+                self.end_transaction(&attempt, false);
             }
         }
         let is_over = self.fetches.get(key as usize).is_none_or(|fetch| fetch.is_lingering);

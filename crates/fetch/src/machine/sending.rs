@@ -3,11 +3,14 @@
 use engine::Failure;
 use rand::Rng as _;
 
-use crate::machine::{ATTEMPTS_MAX, Attempt, AttemptState, Ending, How, Machine, Token, Via, Waiter};
+use crate::machine::{
+    ATTEMPTS_MAX, Attempt, AttemptState, Ending, Hindrance, How, Machine, Token, Via, Waiter,
+};
 use crate::network::Network;
 use crate::packet::{CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::pick::{self, Candidate};
 use crate::plan::Hedge;
+use crate::questions::QUESTION_QUERIES_MAX;
 use crate::rtt::RETRY_MAX;
 use crate::time::{Moment, Span};
 
@@ -112,6 +115,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     /// Sends one query to one upstream. On failure the attempt is noted as such; says whether it left.
     pub(super) fn send(&mut self, key: u32, to: u32, how: How, now: Moment) -> bool {
+        if self.fetches.get(key as usize).is_some_and(|fetch| fetch.attempt_count > 1) {
+            self.supersede(key, to);
+        }
         let Some(fetch) = self.fetches.get(key as usize) else { return false };
         let has_others = self.has_others(fetch.pool, to);
         let has_siblings = self.has_siblings(fetch.pool, to);
@@ -120,7 +126,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if usize::from(attempt) >= ATTEMPTS_MAX {
             return false;
         }
-        let over_stream = how.stream || fetch.is_stream_only || upstream.is_connected;
+        let question = fetch.question;
+        // Somebody may be after this very question: where there is nothing to guess, more may ask it.
+        let over_stream = how.stream
+            || fetch.is_stream_only
+            || upstream.is_connected
+            || self.questions.outstanding(question) >= QUESTION_QUERIES_MAX;
         let pool = self.pools.get(fetch.pool as usize).map(|pool| &pool.plan);
         let wants_case = pool.is_some_and(|plan| plan.case_randomisation);
         let dress = Dress {
@@ -129,16 +140,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 .then(|| pool.map_or(1232, |plan| plan.udp_size)),
             // To hide its length is of use only where its content is hidden.
             pads: upstream.is_secured,
-            // Over TCP there is nothing to guess.
-            case: (wants_case && !over_stream && now >= upstream.caseless_until)
+            // Over TCP there is nothing to guess, but it shows whether the server keeps letter case.
+            case: (wants_case && !upstream.is_secured && now >= upstream.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),
         };
-        let question = fetch.question;
         let base = if has_others { upstream.rtt.fallback_after() } else { upstream.rtt.retry_after() };
         let (via, patience) = if over_stream {
-            let Some((link, is_open)) = self.link_for(to, how.force, now) else {
-                self.note_failed_attempt(key, to, now);
-                return false;
+            let (link, is_open) = match self.link_for(to, how.force, now) {
+                Ok(link) => link,
+                Err(hindrance) => return self.note_failed_attempt(key, to, hindrance, now),
             };
             let answering = base.max(STREAM_PATIENCE_MIN);
             let patience = match (is_open, has_siblings, has_others) {
@@ -149,9 +159,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             };
             (Via::Link(link), patience)
         } else {
-            let Some(socket) = self.socket_for(to, now) else {
-                self.note_failed_attempt(key, to, now);
-                return false;
+            let socket = match self.socket_for(to, now) {
+                Ok(socket) => socket,
+                Err(hindrance) => return self.note_failed_attempt(key, to, hindrance, now),
             };
             (Via::Socket(socket), base)
         };
@@ -164,8 +174,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         // The waiter is registered before the packet leaves: no reply can be too early.
         let id = transactions.and_then(|table| table.begin(&mut self.rng, key, attempt, question));
         let (Some(id), Some(fetch)) = (id, self.fetches.get_mut(key as usize)) else {
-            self.note_failed_attempt(key, to, now);
-            return false;
+            return self.note_failed_attempt(key, to, Hindrance::Shortage, now);
         };
         let shift = fetch.resends.min(3);
         let due = now + Span(patience.0 << shift).min(Span(RETRY_MAX.0.max(patience.0)));
@@ -192,6 +201,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 if let Some(socket) = self.sockets.get_mut(socket.0 as usize) {
                     socket.sent += 1;
                 }
+                self.questions.enter(question);
                 self.network.queue(socket, packet);
                 self.counters.sent_udp.bump();
             }
@@ -201,8 +211,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
         }
         if let Some(upstream) = self.upstreams.get_mut(to as usize) {
-            upstream.outstanding += 1;
-            upstream.tally.queries += 1;
+            upstream.meters.outstanding.bump();
+            upstream.meters.queries.bump();
         }
         true
     }
@@ -222,16 +232,44 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         members.iter().any(|other| other.part == own.part && other.upstream != one && is_up(other.upstream))
     }
 
-    /// Notes that `to` could not be asked, so that it is not tried again.
-    fn note_failed_attempt(&mut self, key: u32, to: u32, now: Moment) {
-        self.counters.network_errors.bump();
+    /// Gives up the older attempts at a server when it is asked once more. The last one before stays, for its reply may only
+    /// be late; so a name whose servers are silent holds two IDs, not one for each time that it was asked.
+    fn supersede(&mut self, key: u32, to: u32) {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
+        let mut older = [None; ATTEMPTS_MAX];
+        let open = fetch.attempts_mut().iter_mut().rev().filter(|attempt| {
+            attempt.upstream == to && attempt.is_open() && matches!(attempt.via, Via::Socket(_))
+        });
+        for (attempt, room) in open.skip(1).zip(&mut older) {
+            attempt.state = AttemptState::Done;
+            *room = Some(*attempt);
+        }
+        for attempt in older.into_iter().flatten() {
+            self.end_transaction(&attempt, false);
+        }
+    }
+
+    /// Notes that `to` could not be asked, so that it is not tried again; returns that nothing left.
+    #[cold]
+    fn note_failed_attempt(&mut self, key: u32, to: u32, hindrance: Hindrance, now: Moment) -> bool {
+        let failure = match hindrance {
+            Hindrance::Network => {
+                self.counters.network_errors.bump();
+                Failure::Network
+            }
+            Hindrance::Shortage => {
+                self.counters.shortages.bump();
+                Failure::Overloaded
+            }
+        };
+        let Some(fetch) = self.fetches.get_mut(key as usize) else { return false };
         let count = usize::from(fetch.attempt_count);
         if let Some(room) = fetch.attempts.get_mut(count) {
             *room = Attempt { upstream: to, state: AttemptState::Failed, sent: now, ..Attempt::UNUSED };
             fetch.attempt_count += 1;
         }
-        fetch.last_failure = Failure::Network;
+        fetch.last_failure = failure;
+        false
     }
 
     /// Sets a fetch's timer to its next step.

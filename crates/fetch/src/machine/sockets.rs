@@ -1,10 +1,13 @@
 //! The UDP side: which socket a query leaves through, and what becomes of sockets.
 
-use crate::machine::{AttemptState, Machine, Waiter};
-use crate::network::{Network, SocketKey};
+use std::io;
+
+use crate::machine::{AttemptState, Hindrance, Machine, Token, Waiter};
+use crate::network::{Network, SocketKey, is_shortage};
 use crate::time::Moment;
 use crate::transactions::{Transaction, Transactions};
-use crate::upstream::{SOCKET_AGE_MAX, SOCKET_QUERIES_MAX, SOCKETS_MAX};
+use crate::upstream::{BURST, SOCKET_AGE_MAX, SOCKET_QUERIES_MAX, SOCKETS_MAX};
+use crate::wheel::TimerKey;
 
 use engine::Failure;
 
@@ -12,52 +15,59 @@ use engine::Failure;
 pub(super) struct Socket {
     pub(super) upstream: u32,
     pub(super) transactions: Transactions,
-    pub(super) opened: Moment,
     pub(super) sent: u32,
     /// Datagrams with an ID nobody waits for.
     pub(super) strays: u32,
+    /// Queries that ended without a reply: as many strays may be late replies.
+    pub(super) unanswered: u32,
     /// Sends nothing more; closed when the last reply is in.
     pub(super) is_retiring: bool,
+    /// The end of its life.
+    pub(super) timer: TimerKey,
 }
 
 impl<N: Network, W: Waiter> Machine<N, W> {
-    /// Returns the socket that this burst's queries to `key` leave through; `None` when the network refuses one.
-    pub(super) fn socket_for(&mut self, key: u32, now: Moment) -> Option<SocketKey> {
-        let upstream = self.upstreams.get(key as usize)?;
-        if let Some(burst) = upstream.burst
-            && self.sockets.get(burst.0 as usize).is_some_and(Socket::has_room)
+    /// Returns the socket that this burst's queries to `key` leave through.
+    pub(super) fn socket_for(&mut self, key: u32, now: Moment) -> Result<SocketKey, Hindrance> {
+        let upstream = self.upstreams.get(key as usize).ok_or(Hindrance::Network)?;
+        if let Some((burst, until)) = upstream.burst
+            && now < until
+            && self.sockets.get(burst.0 as usize).is_some_and(Socket::is_fresh)
         {
-            return Some(burst);
+            return Ok(burst);
         }
         let start = self.random_below(SOCKETS_MAX);
         for step in 0..SOCKETS_MAX {
             let slot = (start + step) % SOCKETS_MAX;
-            let found =
-                self.upstreams.get(key as usize).and_then(|upstream| upstream.sockets.get(slot).copied());
-            let socket = match found.flatten() {
-                Some(socket) if self.sockets.get(socket.0 as usize).is_some_and(|it| it.is_fresh(now)) => {
-                    socket
-                }
-                Some(worn) => {
-                    self.retire_socket(worn);
-                    self.open_socket(key, slot, now)?
-                }
-                None if self.sockets.len() >= self.limits.sockets_max as usize => continue,
-                None => self.open_socket(key, slot, now)?,
+            let upstream = self.upstreams.get(key as usize).ok_or(Hindrance::Network)?;
+            let held = upstream.sockets.get(slot).copied().flatten();
+            let socket = match held {
+                Some(socket) if self.sockets.get(socket.0 as usize).is_some_and(Socket::is_fresh) => socket,
+                _ => match self.open_socket(key, slot, now) {
+                    Ok(socket) => socket,
+                    // What is worn is better than nothing.
+                    Err(Hindrance::Shortage) => match held {
+                        Some(worn) if self.sockets.get(worn.0 as usize).is_some_and(Socket::has_room) => worn,
+                        _ => continue,
+                    },
+                    Err(Hindrance::Network) => return Err(Hindrance::Network),
+                },
             };
-            if self.sockets.get(socket.0 as usize).is_some_and(Socket::has_room) {
-                let upstream = self.upstreams.get_mut(key as usize)?;
-                if upstream.burst.replace(socket).is_none() {
-                    self.bursts.push(key);
-                }
-                return Some(socket);
-            }
+            let upstream = self.upstreams.get_mut(key as usize).ok_or(Hindrance::Network)?;
+            upstream.burst = Some((socket, now + BURST));
+            return Ok(socket);
         }
-        None
+        Err(Hindrance::Shortage)
     }
 
-    fn open_socket(&mut self, key: u32, slot: usize, now: Moment) -> Option<SocketKey> {
-        let upstream = self.upstreams.get_mut(key as usize)?;
+    /// Opens a socket in a slot, in place of the worn one that may be there.
+    fn open_socket(&mut self, key: u32, slot: usize, now: Moment) -> Result<SocketKey, Hindrance> {
+        let upstream = self.upstreams.get_mut(key as usize).ok_or(Hindrance::Network)?;
+        // Whoever has none may always have one: a busy upstream must not take all from the others.
+        let has_any = upstream.sockets.iter().any(Option::is_some);
+        if has_any && self.sockets.len() >= self.limits.sockets_max as usize {
+            return Err(Hindrance::Shortage);
+        }
         let entry = self.sockets.vacant_entry();
         let socket = SocketKey(entry.key() as u32);
         match self.network.open(socket, &upstream.remote) {
@@ -65,21 +75,44 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 entry.insert(Socket {
                     upstream: key,
                     transactions: Transactions::default(),
-                    opened: now,
                     sent: 0,
                     strays: 0,
+                    unanswered: 0,
                     is_retiring: false,
+                    timer: self.wheel.set(now + SOCKET_AGE_MAX, Token::Socket(socket.0)),
                 });
-                if let Some(room) = upstream.sockets.get_mut(slot) {
-                    *room = Some(socket);
+                let worn = upstream.sockets.get_mut(slot).and_then(|room| room.replace(socket));
+                if let Some(worn) = worn {
+                    self.retire_socket(worn);
                 }
-                Some(socket)
+                Ok(socket)
             }
-            Err(_) => {
+            // That we lack something says nothing about the upstream.
+            Err(error) if is_shortage(&error) => Err(Hindrance::Shortage),
+            Err(error) => {
                 let change = upstream.refused(now);
-                self.changed(key, change, now);
-                None
+                self.changed(key, change, error.kind().into(), now);
+                Err(Hindrance::Network)
             }
+        }
+    }
+
+    /// Ends the life of a port.
+    pub(super) fn socket_due(&mut self, key: SocketKey) {
+        let Some(socket) = self.sockets.get_mut(key.0 as usize) else { return };
+        socket.timer = TimerKey::NONE;
+        self.retire_socket(key);
+    }
+
+    /// Gives up a port that somebody floods: what is outstanding on it is asked again over TCP, so that no guess is taken.
+    #[cold]
+    pub(super) fn abandon_socket(&mut self, key: SocketKey, now: Moment) {
+        self.counters.ports_abandoned.bump();
+        self.retire_socket(key);
+        let Some(socket) = self.sockets.get(key.0 as usize) else { return };
+        let outstanding: Vec<Transaction> = socket.transactions.iter().copied().collect();
+        for transaction in outstanding {
+            self.distrust(transaction.fetch, now);
         }
     }
 
@@ -96,7 +129,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             for slot in upstream.sockets.iter_mut().filter(|slot| **slot == Some(key)) {
                 *slot = None;
             }
-            if upstream.burst == Some(key) {
+            if upstream.burst.is_some_and(|(burst, _)| burst == key) {
                 upstream.burst = None;
             }
         }
@@ -113,14 +146,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Takes the news that the network refused what a socket sent (ICMP on a connected socket, no route…).
     ///
     /// The kernel does not say which of the queries it was; they all went the same way.
-    pub(crate) fn socket_failed(&mut self, key: SocketKey, now: Moment) {
+    pub(crate) fn socket_failed(&mut self, key: SocketKey, why: io::ErrorKind, now: Moment) {
         let Some(socket) = self.sockets.get(key.0 as usize) else { return };
         let upstream = socket.upstream;
         let lost: Vec<Transaction> = socket.transactions.iter().copied().collect();
         self.counters.network_errors.bump();
         if let Some(to) = self.upstreams.get_mut(upstream as usize) {
             let change = to.refused(now);
-            self.changed(upstream, change, now);
+            self.changed(upstream, change, why.into(), now);
         }
         self.retire_socket(key);
         for transaction in lost {
@@ -144,17 +177,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
         attempt.state = end;
         let attempt = *attempt;
-        self.end_transaction(&attempt);
+        self.end_transaction(&attempt, end == AttemptState::Done);
         true
     }
 
     /// Sends what was queued, once per batch; closes what is no longer used.
     pub(crate) fn flush(&mut self, now: Moment) {
-        for key in self.bursts.drain(..) {
-            if let Some(upstream) = self.upstreams.get_mut(key as usize) {
-                upstream.burst = None;
-            }
-        }
         let mut failed = std::mem::take(&mut self.failed);
         // Ends: every round after the first is for fetches that failed over, each at most as often as it has attempts.
         loop {
@@ -162,18 +190,24 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             if failed.is_empty() {
                 break;
             }
-            for socket in failed.drain(..) {
-                self.socket_failed(socket, now);
+            for (socket, why) in failed.drain(..) {
+                self.socket_failed(socket, why, now);
             }
         }
         self.failed = failed;
-        while let Some(key) = self.closing.pop() {
-            if self.sockets.try_remove(key.0 as usize).is_some() {
-                self.network.close(key);
-            }
-        }
+        self.close_drained();
         if self.has_garbage {
             self.collect_garbage();
+        }
+    }
+
+    /// Closes the sockets that are retired and have nothing outstanding.
+    pub(super) fn close_drained(&mut self) {
+        while let Some(key) = self.closing.pop() {
+            if let Some(socket) = self.sockets.try_remove(key.0 as usize) {
+                self.wheel.cancel(socket.timer);
+                self.network.close(key);
+            }
         }
     }
 }
@@ -183,7 +217,7 @@ impl Socket {
         !self.is_retiring && self.transactions.len() < crate::transactions::TRANSACTIONS_MAX
     }
 
-    fn is_fresh(&self, now: Moment) -> bool {
-        self.sent < SOCKET_QUERIES_MAX && now.since(self.opened) < SOCKET_AGE_MAX
+    fn is_fresh(&self) -> bool {
+        self.has_room() && self.sent < SOCKET_QUERIES_MAX
     }
 }

@@ -6,7 +6,7 @@
 use engine::ops::split::{BRANCHES_MAX, BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, OutQuery, Want};
 
-use crate::machine::{Ending, Event, Finished, Machine, NIL, Token, Waiter, WaiterList};
+use crate::machine::{Ending, Event, Finished, Home, Machine, NIL, Token, Waiter, WaiterList};
 use crate::network::Network;
 use crate::time::{Moment, Span};
 use crate::wheel::TimerKey;
@@ -23,7 +23,7 @@ pub(super) struct Split {
     serial: u32,
     progress: Progress,
     /// First and last waiter, and how many.
-    waiters: (u32, u32, u32),
+    pub(super) waiters: (u32, u32, u32),
     ended: [Option<EndedBranch>; BRANCHES_MAX],
     timer: TimerKey,
     /// Set for splits that equal queries can join.
@@ -41,18 +41,20 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
             self.counters.coalesced.bump();
             let waiting = self.splits.get(slot as usize).map_or(0, |split| split.waiters.2);
-            match self.admit(waiting, &who) {
+            match self.admit(waiting, NIL, &who, now) {
+                // The query that made room was the only one that waited there.
+                Ok(_) if !self.splits.contains(slot as usize) => self.take_split(who, now),
                 Ok(cell) => {
                     let key = self.enqueue(who, cell, now);
                     if let Some(split) = self.splits.get_mut(slot as usize) {
-                        super::chain(&mut self.waiters, &mut split.waiters, key);
+                        super::chain(&mut self.waiters, &mut split.waiters, key, Home::Split(slot));
                     }
                 }
                 Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
             }
             return;
         }
-        let cell = match self.admit(0, &who) {
+        let cell = match self.admit(0, NIL, &who, now) {
             Ok(cell) if !self.is_stopping => cell,
             Ok(_) => return self.events.push_back(Event::Rejected(who, Failure::Stopping)),
             Err(failure) => return self.events.push_back(Event::Rejected(who, failure)),
@@ -69,7 +71,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             shared,
         };
         let waiter = self.enqueue(who, cell, now);
-        super::chain(&mut self.waiters, &mut split.waiters, waiter);
+        let slot = self.splits.vacant_key() as u32;
+        super::chain(&mut self.waiters, &mut split.waiters, waiter, Home::Split(slot));
         let hash = split.shared.as_ref().map(|query| query.hash);
         let key = SplitKey { serial: split.serial, slot: self.splits.insert(split) as u32 };
         if let Some(hash) = hash {
@@ -159,14 +162,21 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    fn finish_split(&mut self, slot: u32, winner: Option<u8>) {
-        let Some(mut split) = self.splits.try_remove(slot as usize) else { return };
+    /// Takes a split off the books; its branches go on by themselves.
+    pub(super) fn forget_split(&mut self, slot: u32) -> Option<Split> {
+        let split = self.splits.try_remove(slot as usize)?;
         self.wheel.cancel(split.timer);
         if let Some(query) = &split.shared
             && let Ok(entry) = self.split_index.find_entry(query.hash, |&other| other == slot)
         {
             entry.remove();
         }
+        Some(split)
+    }
+
+    fn finish_split(&mut self, slot: u32, winner: Option<u8>) {
+        let Some(mut split) = self.forget_split(slot) else { return };
+        self.end_waiting(split.waiters.0);
         let ended =
             winner.and_then(|branch| Some((branch, split.ended.get_mut(usize::from(branch))?.take()?)));
         let ending = match ended {
@@ -182,7 +192,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Takes a query that only waits.
     pub(super) fn take_sleeper(&mut self, who: W, now: Moment) {
         let Want::Sleep(ms) = *who.want() else { return };
-        let cell = match self.admit(0, &who) {
+        let cell = match self.admit(0, NIL, &who, now) {
             Ok(cell) if !self.is_stopping => cell,
             Ok(_) => return self.events.push_back(Event::Rejected(who, Failure::Stopping)),
             Err(failure) => return self.events.push_back(Event::Rejected(who, failure)),
@@ -194,7 +204,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let timer = self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Sleep(key));
         if let Some(entry) = self.waiters.get_mut(key as usize) {
             entry.timer = timer;
-            entry.is_asleep = true;
         }
     }
 
@@ -210,8 +219,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     /// Ends all sleep, because the server stops.
     pub(super) fn wake_all(&mut self) {
-        let asleep: Vec<u32> =
-            self.waiters.iter().filter(|(_, entry)| entry.is_asleep).map(|(key, _)| key as u32).collect();
+        let asleep: Vec<u32> = self
+            .waiters
+            .iter()
+            .filter(|(_, entry)| entry.home == Home::Sleep)
+            .map(|(key, _)| key as u32)
+            .collect();
         for key in asleep {
             if let Some(who) = self.next_waiter(&mut WaiterList(key)) {
                 self.events.push_back(Event::Rejected(who, Failure::Stopping));

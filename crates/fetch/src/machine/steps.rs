@@ -2,12 +2,14 @@
 
 use wire::{NameBuf, Rtype};
 
-use crate::health::Change;
+use crate::health::{Change, Why};
+use crate::machine::pools::{Member, Pool};
 use crate::machine::{
-    ATTEMPTS_MAX, AttemptState, Ending, HEDGE_COST, How, Machine, NIL, PROBE_TIMEOUT, Purpose, Token, USABLE,
-    Via, Waiter,
+    ATTEMPTS_MAX, AttemptState, Ending, Event, HEDGE_COST, How, Machine, NIL, PROBE_TIMEOUT, Purpose, Token,
+    USABLE, Via, Waiter,
 };
 use crate::network::Network;
+use crate::notices::News;
 use crate::pick;
 use crate::plan::Pick;
 use crate::time::Moment;
@@ -203,13 +205,17 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             let (to, sent) = (attempt.upstream, attempt.sent);
             if let Some(upstream) = self.upstreams.get_mut(to as usize) {
                 let change = upstream.silent(sent, now);
-                self.changed(to, change, now);
+                self.changed(to, change, Why::Silence, now);
             }
         }
     }
 
     /// Acts on an upstream's change of state.
-    pub(super) fn changed(&mut self, key: u32, change: Change, now: Moment) {
+    pub(super) fn changed(&mut self, key: u32, change: Change, why: Why, now: Moment) {
+        if change == Change::None {
+            return;
+        }
+        self.tell_change(key, change, why);
         let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
         match change {
             Change::None => (),
@@ -228,6 +234,27 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 upstream.probe = TimerKey::NONE;
             }
         }
+    }
+
+    /// Says that an upstream went down or came back, and which groups have no other.
+    #[cold]
+    fn tell_change(&mut self, key: u32, change: Change, why: Why) {
+        let Some(upstream) = self.upstreams.get(key as usize) else { return };
+        let has = |pool: &&Pool| pool.members.iter().any(|member| member.upstream == key);
+        let pools = || self.pools.iter().map(|(_, pool)| pool).filter(|pool| !pool.is_retired).filter(has);
+        let is_up = |member: &Member| {
+            self.upstreams.get(member.upstream as usize).is_some_and(|it| it.health.is_up())
+        };
+        let dead = pools().filter(|pool| !pool.members.iter().any(is_up));
+        let news = News {
+            address: upstream.remote.address,
+            protocol: upstream.remote.way.protocol,
+            is_up: change == Change::CameUp,
+            why,
+            groups: pools().map(|pool| pool.plan.name.clone()).collect(),
+            dead_groups: dead.map(|pool| pool.plan.name.clone()).collect(),
+        };
+        self.events.push_back(Event::News(Box::new(news)));
     }
 
     /// Asks an upstream that is down whether it is back.

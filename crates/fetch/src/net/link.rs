@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
 use super::{apply, dnscrypt, https, https3, oblivious, quic, relayed, socks, source, stream};
-use crate::network::{LinkKey, Remote};
+use crate::network::{LinkKey, Remote, is_shortage};
 use crate::plan::{Protocol, Secure};
 use crate::secure;
 
@@ -87,8 +87,36 @@ pub(crate) trait Ear {
     /// Handles the messages at the front of what was read; returns the octets they took.
     fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize;
 
+    /// Hears that a message began and does not end.
+    fn stalled(&self, key: LinkKey);
+
+    /// Hears that no connection could be tried, because this process lacks descriptors, memory or ports.
+    fn lacked(&self, key: LinkKey);
+
     /// Hears that the connection has ended, or why there was none.
     fn closed(&self, key: LinkKey, trouble: Option<String>);
+}
+
+/// Why there is no connection.
+pub(super) enum Trouble {
+    /// This process lacks something.
+    Ours(String),
+    /// The network or the server would not.
+    Theirs(String),
+}
+
+impl From<String> for Trouble {
+    fn from(text: String) -> Self {
+        Self::Theirs(text)
+    }
+}
+
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Ours(text) | Trouble::Theirs(text) => text,
+        }
+    }
 }
 
 /// A connection's task as those see it that carry its messages.
@@ -108,7 +136,16 @@ impl Carrier {
 /// Runs one connection to its end.
 pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
     let carrier = Carrier { ear, key, outbox };
-    let trouble = begin(&carrier, &remote).await.err();
+    let trouble = match begin(&carrier, &remote).await.err() {
+        None => None,
+        Some(Trouble::Theirs(trouble)) => Some(trouble),
+        Some(Trouble::Ours(_)) => {
+            if let Some(ear) = carrier.ear() {
+                ear.lacked(key);
+            }
+            return;
+        }
+    };
     if let (Some(trouble), Some((name, news))) = (&trouble, remote.way.proven())
         && news.is_one(remote.address, trouble)
     {
@@ -121,18 +158,18 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
 }
 
 /// Connects and goes on until the connection ends; an error says why there was none.
-async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
+async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
     let way = &remote.way;
     match (way.protocol, &way.secure, &way.http) {
         (Protocol::Quic, Some(secure), _) => {
-            return quic::carry(carrier, remote, secure, || opened(carrier, remote)).await;
+            return Ok(quic::carry(carrier, remote, secure, || opened(carrier, remote)).await?);
         }
         (Protocol::Https3, Some(secure), Some(http)) => {
-            return https3::carry(carrier, remote, (secure, http), || opened(carrier, remote)).await;
+            return Ok(https3::carry(carrier, remote, (secure, http), || opened(carrier, remote)).await?);
         }
         (Protocol::Dnscrypt, ..) => {
-            let Some(plan) = &way.dnscrypt else { return Err("there is no provider".to_owned()) };
-            return dnscrypt::carry(carrier, remote, plan, || opened(carrier, remote)).await;
+            let Some(plan) = &way.dnscrypt else { return Err("there is no provider".to_owned().into()) };
+            return Ok(dnscrypt::carry(carrier, remote, plan, || opened(carrier, remote)).await?);
         }
         // Where the proxy does not relay datagrams it connects.
         (Protocol::Udp, ..)
@@ -156,13 +193,13 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), String> {
         }
         (Protocol::Https, Some(secure)) => {
             let stream = secured(secure, stream).await?;
-            let Some(http) = &remote.way.http else { return Err("there is no URL".to_owned()) };
+            let Some(http) = &remote.way.http else { return Err("there is no URL".to_owned().into()) };
             https::carry(carrier, http, stream, || opened(carrier, remote)).await?;
         }
         (Protocol::Odoh, Some(secure)) => {
             let stream = secured(secure, stream).await?;
             let (Some(plan), Some(http)) = (&way.odoh, &way.http) else {
-                return Err("there is no target".to_owned());
+                return Err("there is no target".to_owned().into());
             };
             oblivious::carry(carrier, (plan, http, remote), stream, || opened(carrier, remote)).await?;
         }
@@ -183,11 +220,12 @@ fn opened(carrier: &Carrier, remote: &Remote) {
 }
 
 /// Connects to a server; an error says why it could not be done.
-pub(super) async fn connect_in_time(remote: &Remote) -> Result<TcpStream, String> {
+pub(super) async fn connect_in_time(remote: &Remote) -> Result<TcpStream, Trouble> {
     match tokio::time::timeout(CONNECT_TIMEOUT, connect(remote)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
+        Ok(Err(error)) if is_shortage(&error) => Err(Trouble::Ours(error.to_string())),
+        Ok(Err(error)) => Err(Trouble::Theirs(error.to_string())),
+        Err(_) => Err(Trouble::Theirs(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
     }
 }
 

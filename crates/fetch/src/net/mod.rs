@@ -45,7 +45,7 @@ pub(crate) struct Net {
     links: Vec<Option<LinkEntry>>,
     /// Sockets with queued datagrams.
     dirty: Vec<SocketKey>,
-    failed: Vec<SocketKey>,
+    failed: Vec<(SocketKey, io::ErrorKind)>,
 }
 
 struct UdpEntry {
@@ -131,17 +131,19 @@ impl Network for Net {
         }
         entry.bytes.extend_from_slice(packet);
         entry.ends.push(entry.bytes.len() as u32);
-        if entry.ends.len() >= QUEUE_MAX && !entry.send() {
-            self.failed.push(key);
+        if entry.ends.len() >= QUEUE_MAX
+            && let Err(why) = entry.send()
+        {
+            self.failed.push((key, why));
         }
     }
 
-    fn flush(&mut self, failed: &mut Vec<SocketKey>) {
+    fn flush(&mut self, failed: &mut Vec<(SocketKey, io::ErrorKind)>) {
         for key in self.dirty.drain(..) {
             if let Some(Some(entry)) = self.sockets.get_mut(key.0 as usize)
-                && !entry.send()
+                && let Err(why) = entry.send()
             {
-                failed.push(key);
+                failed.push((key, why));
             }
         }
         failed.append(&mut self.failed);
@@ -176,13 +178,13 @@ impl Network for Net {
 }
 
 impl UdpEntry {
-    /// Sends what is queued; returns whether the network took it.
+    /// Sends what is queued; an error says that the network did not take it.
     ///
     /// What does not fit into the kernel's buffer is dropped: the retransmission timer sends it again.
-    fn send(&mut self) -> bool {
+    fn send(&mut self) -> Result<(), io::ErrorKind> {
         let mut bytes = self.bytes.as_slice();
         let mut ends = self.ends.as_mut_slice();
-        let mut is_taken = true;
+        let mut outcome = Ok(());
         // Ends: every round sends at least one datagram or breaks.
         while !ends.is_empty() {
             match sys::send(self.socket.as_fd(), bytes, ends) {
@@ -200,14 +202,16 @@ impl UdpEntry {
                 Err(error) => {
                     let is_full = error.kind() == io::ErrorKind::WouldBlock
                         || error.raw_os_error() == Some(libc::ENOBUFS);
-                    is_taken = is_full;
+                    if !is_full {
+                        outcome = Err(error.kind());
+                    }
                     break;
                 }
             }
         }
         self.bytes.clear();
         self.ends.clear();
-        is_taken
+        outcome
     }
 }
 

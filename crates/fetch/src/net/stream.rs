@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::link::{Carrier, Outbox, Secured};
 
 /// Time to write what is queued.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for one message to arrive once it has begun: a server that sends it octet by octet is not there.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Octets read from a connection at once.
 const READ_OCTETS: usize = 16 * 1024;
 
@@ -32,15 +35,35 @@ pub(super) async fn carry_secured(carrier: &Carrier, stream: Secured) {
 
 async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
     let mut buffer: Vec<u8> = Vec::with_capacity(READ_OCTETS);
+    // When the message that has begun must be here.
+    let mut deadline = None;
     loop {
         // The machine closes connections that idle or are silent, and the kernel dead ones: this wait ends.
-        match reader.read_buf(&mut buffer).await {
+        let read = reader.read_buf(&mut buffer);
+        let read = match deadline {
+            None => read.await,
+            Some(deadline) => match tokio::time::timeout_at(deadline, read).await {
+                Ok(read) => read,
+                Err(_) => {
+                    if let Some(ear) = carrier.ear() {
+                        ear.stalled(carrier.key);
+                    }
+                    return;
+                }
+            },
+        };
+        match read {
             Ok(0) | Err(_) => return,
             Ok(_) => (),
         }
         let Some(ear) = carrier.ear() else { return };
         let used = ear.hear(carrier.key, &buffer);
         buffer.drain(..used);
+        if buffer.is_empty() {
+            deadline = None;
+        } else if used > 0 || deadline.is_none() {
+            deadline = Some(Instant::now() + MESSAGE_TIMEOUT);
+        }
         if buffer.capacity() - buffer.len() < READ_OCTETS / 2 {
             buffer.reserve(READ_OCTETS);
         }

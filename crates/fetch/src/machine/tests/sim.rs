@@ -12,9 +12,10 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
-use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
+use super::super::{Ending, Event, Finished, Machine, Purpose, SplitKey, Waiter};
 use crate::counters::Counters;
 use crate::network::{LinkKey, Network, Remote, SocketKey};
+use crate::notices::News;
 use crate::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 use crate::status::UpstreamState;
 use crate::time::{Moment, Span};
@@ -28,6 +29,8 @@ pub(super) struct Wire {
     pub(super) sockets: HashMap<u32, SocketAddr>,
     pub(super) links: HashMap<u32, SocketAddr>,
     pub(super) queued: VecDeque<Sent>,
+    /// Whether the process has no descriptors left.
+    pub(super) lacks_descriptors: bool,
     /// Addresses to which no socket can be opened.
     pub(super) unreachable: Vec<SocketAddr>,
     pub(super) opened: usize,
@@ -53,6 +56,9 @@ impl Network for Wire {
         if self.unreachable.contains(&remote.address) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
+        if self.lacks_descriptors {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
         self.opened += 1;
         assert!(self.sockets.insert(key.0, remote.address).is_none(), "a key is used once at a time");
         Ok(())
@@ -67,7 +73,7 @@ impl Network for Wire {
         self.queued.push_back(Sent { over: Over::Udp(key), to, bytes: packet.to_vec() });
     }
 
-    fn flush(&mut self, _: &mut Vec<SocketKey>) {}
+    fn flush(&mut self, _: &mut Vec<(SocketKey, io::ErrorKind)>) {}
 
     fn reaches(&self, address: IpAddr) -> bool {
         address.is_ipv4() || !self.lacks_ipv6
@@ -108,6 +114,11 @@ impl Waiter for Asker {
         self.client
     }
 
+    /// Clients of 203.0.113.0/24 prove nothing.
+    fn is_unproven(&self) -> bool {
+        matches!(self.client, Some(IpAddr::V4(address)) if address.octets().starts_with(&[203, 0, 113]))
+    }
+
     fn next(&self, progress: &Progress) -> Next {
         self.split.as_ref().expect("it waits for branches").next(progress)
     }
@@ -128,6 +139,8 @@ pub(super) struct Sim {
     pub(super) branches: Vec<(u32, u8)>,
     /// Branches that won.
     pub(super) winners: Vec<u8>,
+    /// Upstreams that went down or came back.
+    pub(super) news: Vec<News>,
 }
 
 pub(super) const POOL: PoolId = PoolId(0);
@@ -216,6 +229,7 @@ impl Sim {
             impatient: Vec::new(),
             branches: Vec::new(),
             winners: Vec::new(),
+            news: Vec::new(),
         }
     }
 
@@ -229,9 +243,19 @@ impl Sim {
         client: Option<IpAddr>,
         stale_after_ms: Option<u32>,
     ) -> u32 {
+        self.ask_query(text, question(text), client, stale_after_ms)
+    }
+
+    pub(super) fn ask_query(
+        &mut self,
+        text: &str,
+        query: OutQuery,
+        client: Option<IpAddr>,
+        stale_after_ms: Option<u32>,
+    ) -> u32 {
         let number = self.asked;
         self.asked += 1;
-        let want = Want::Fetch(FetchWant { pool: POOL, query: question(text), stale_after_ms });
+        let want = Want::Fetch(FetchWant { pool: POOL, query, stale_after_ms });
         self.machine
             .take(Asker { number, want, client, split: None, parent: None, text: text.to_owned() }, self.now);
         self.settle();
@@ -248,6 +272,7 @@ impl Sim {
                     self.impatient.push(asker.number);
                     asker.client = None;
                 }
+                Event::News(news) => self.news.push(*news),
                 Event::Branch(key, branch) => self.begin_branch(key, branch),
                 Event::Slept(asker) => {
                     assert!(self.ended.insert(asker.number, Ok(Rcode::NOERROR)).is_none(), "one end each");
@@ -378,6 +403,15 @@ impl Sim {
             }
             assert_eq!(self.ended.remove(&asker), Some(Ok(Rcode::NOERROR)));
         }
+    }
+
+    /// Returns how many datagrams are on the wire for clients, as their sockets know them.
+    pub(super) fn outstanding(&self) -> usize {
+        let all = self.machine.sockets.iter().flat_map(|(_, socket)| socket.transactions.iter());
+        let is_for_clients = |fetch: u32| {
+            self.machine.fetches.get(fetch as usize).is_some_and(|fetch| fetch.purpose == Purpose::Clients)
+        };
+        all.filter(|transaction| is_for_clients(transaction.fetch)).count()
     }
 
     pub(super) fn open_link(&mut self, sent: &Sent) {
