@@ -13,9 +13,12 @@ use crate::wheel::TimerKey;
 
 use rand::Rng;
 
-/// Silence on a connection with queries outstanding after which these are asked again over another one, and after twice
-/// of which it is closed: the kernel notices peers that are gone, but not those that have merely stopped.
-const SILENCE_MAX: Span = Span::from_ms(2000);
+/// Silence on a connection with queries outstanding after which these are asked again over another one: soon enough for
+/// clients over UDP, to whom late answers are not sent (`limits.discard-timeout`).
+const SILENCE_MAX: Span = Span::from_ms(1500);
+/// Silence after which such a connection is closed: the kernel notices peers that are gone, but not those that have merely
+/// stopped.
+const SILENCE_CLOSES: Span = Span::from_ms(4000);
 /// Time from the end of a connection that is to be kept to the next one, at least.
 const REFILL_AFTER: Span = Span::from_ms(200);
 /// Connections in a row that ended with queries and without any message, after which the server counts as down.
@@ -297,8 +300,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             if !link.is_open || silence < SILENCE_MAX {
                 // Connecting has a limit of its own.
                 if link.is_open { link.quiet_since + SILENCE_MAX } else { now + SILENCE_MAX }
-            } else if silence.0 < 2 * SILENCE_MAX.0 {
-                link.quiet_since + Span(2 * SILENCE_MAX.0)
+            } else if silence < SILENCE_CLOSES {
+                link.quiet_since + SILENCE_CLOSES
             } else {
                 self.counters.links_silent.bump();
                 return self.link_closed(key, None, now);

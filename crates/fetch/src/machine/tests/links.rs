@@ -24,7 +24,7 @@ fn what_is_outstanding_on_a_silent_connection_is_asked_over_another() {
     let asker = sim.ask("www.example.org");
     let first = sim.sent();
     sim.open_link(&first);
-    sim.pass(1900);
+    sim.pass(1400);
     assert!(sim.sent_nothing(), "a slow name is no reason to ask again");
     sim.pass(200);
     let again = sim.sent();
