@@ -13,12 +13,15 @@ use tracing::{error, info, warn};
 use wire::{HashKey, Name};
 use zone::{Pool, Zone};
 
-use super::parent;
 use super::token::Tokens;
-use super::zone::{KeyState, Push, PushOutcome, RETRY_AFTER, SignedZone};
+use super::zone::{INCEPTION_OFFSET, KeyState, Push, PushOutcome, RETRY_AFTER, SignedZone};
+use super::{parent, store};
 
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// Seconds that a clock may go back when it is disciplined, without being set.
+const CLOCK_SLACK: u64 = 60;
 
 /// How long signed zones wait, while there are more to sign, until they are brought into use together.
 const PUBLISH_EVERY: Duration = Duration::from_millis(500);
@@ -91,6 +94,21 @@ struct Shared {
     pool: Arc<Pool>,
     tokens: Arc<Tokens>,
     step_back: fn(),
+    clock: Clock,
+    /// The latest time at which something may have been signed, and the time at the last look.
+    latest: Mutex<Latest>,
+}
+
+/// Tells the seconds since 1970.
+type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// What the clock on the wall said.
+#[derive(Clone, Copy, Default)]
+struct Latest {
+    /// The latest time.
+    ever: u64,
+    /// At the last look.
+    now: u64,
 }
 
 /// Signs zones on a thread of its own.
@@ -130,6 +148,19 @@ impl Signing {
         courier: Arc<dyn Courier>,
         step_back: fn(),
     ) -> Self {
+        for folder in ["signing", "keys"] {
+            store::remove_leftovers(&state.join(folder));
+        }
+        Self::with_clock(state, (hash_key, pool), courier, step_back, Box::new(now))
+    }
+
+    fn with_clock(
+        state: &Path,
+        (hash_key, pool): (HashKey, Arc<Pool>),
+        courier: Arc<dyn Courier>,
+        step_back: fn(),
+        clock: Clock,
+    ) -> Self {
         let shared = Shared {
             entries: Mutex::default(),
             news: Mutex::default(),
@@ -143,6 +174,8 @@ impl Signing {
             pool,
             tokens: Arc::default(),
             step_back,
+            clock,
+            latest: Mutex::default(),
         };
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
     }
@@ -321,12 +354,12 @@ impl Shared {
         let memory = (self.hash_key, Arc::clone(&self.pool));
         match SignedZone::open(&self.state, apex, policy, memory, &self.tokens, self.step_back) {
             Ok(zone) => {
-                entry.last = zone.last(now()).or(entry.last.take());
+                entry.last = zone.last(self.now()).or(entry.last.take());
                 entry.state.keys = zone.key_states();
                 entry.state.push = zone.push_state();
                 entry.zone = Some(zone);
             }
-            Err(why) => entry.fail(apex, why),
+            Err(why) => entry.fail(apex, why, self.now()),
         }
     }
 
@@ -335,8 +368,8 @@ impl Shared {
             let next = self.turn_all(publisher);
             let mut news = lock(&self.news);
             if !news.0 && !news.1 {
-                let wait =
-                    Duration::from_secs(next.saturating_sub(now())).clamp(Duration::from_secs(1), SLEEP_MAX);
+                let wait = Duration::from_secs(next.saturating_sub(self.now()))
+                    .clamp(Duration::from_secs(1), SLEEP_MAX);
                 news = self.wake.wait_timeout(news, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
             if news.1 {
@@ -346,11 +379,38 @@ impl Shared {
         }
     }
 
+    fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// Has all zones looked at when the clock was set back: what was due at some time is not due then, and signatures that were
+    /// made meanwhile may not be valid yet.
+    fn look_at_clock(&self) {
+        let now = self.now();
+        let mut latest = lock(&self.latest);
+        let is_set_back = now + CLOCK_SLACK < latest.now;
+        let is_early = now + INCEPTION_OFFSET < latest.ever;
+        latest.now = now;
+        let by = latest.ever.saturating_sub(now);
+        latest.ever = if is_early { now } else { latest.ever.max(now) };
+        drop(latest);
+        if is_early {
+            warn!(seconds = by, "the clock was set back: signatures that are not valid yet are made anew");
+        }
+        if is_set_back || is_early {
+            for entry in lock(&self.entries).values_mut() {
+                entry.state.again_at = 0;
+            }
+        }
+    }
+
     /// Does what is due for every zone; returns when something is due next.
     fn turn_all(self: &Arc<Self>, publisher: &dyn Publisher) -> u64 {
+        self.look_at_clock();
+        let now = self.now();
         let due: Vec<Vec<u8>> = {
             let entries = lock(&self.entries);
-            let is_due = |entry: &Entry| entry.source.is_some() && entry.state.again_at <= now();
+            let is_due = |entry: &Entry| entry.source.is_some() && entry.state.again_at <= now;
             entries.iter().filter(|(_, entry)| is_due(entry)).map(|(key, _)| key.clone()).collect()
         };
         let mut signed = Vec::new();
@@ -389,8 +449,9 @@ impl Shared {
             entry.is_at_work = true;
             (zone, source, entry.pushed.take())
         };
-        let noted = pushed.map_or(Ok(()), |(ds, outcome)| zone.note_push(ds, &outcome, now()));
-        let outcome = noted.and_then(|()| zone.turn(&source, now(), &parent::ask));
+        let now = self.now();
+        let noted = pushed.map_or(Ok(()), |(ds, outcome)| zone.note_push(ds, &outcome, now));
+        let outcome = noted.and_then(|()| zone.turn(&source, now, &parent::ask));
         let mut entries = lock(&self.entries);
         // It may have been taken out of the configuration meanwhile, or given another policy.
         let entry = entries.get_mut(key)?;
@@ -430,7 +491,7 @@ impl Shared {
             }
             Err(why) => {
                 // What is in memory may be ahead of what is on disk: it is read again.
-                entry.fail(apex, why);
+                entry.fail(apex, why, self.now());
                 None
             }
         }
@@ -506,11 +567,82 @@ impl Shared {
 }
 
 impl Entry {
-    fn fail(&mut self, apex: Name<'_>, why: String) {
+    fn fail(&mut self, apex: Name<'_>, why: String, now: u64) {
         if self.state.trouble.as_ref() != Some(&why) {
             error!(zone = %apex, why, "cannot be signed; what was signed last is served");
         }
         self.state.trouble = Some(why);
-        self.state.again_at = now() + RETRY_AFTER;
+        self.state.again_at = now + RETRY_AFTER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::zone::tests::{apex, policy, source};
+    use super::*;
+    use dnssec::Rrsig;
+    use wire::Rtype;
+
+    struct Nobody;
+
+    impl Courier for Nobody {
+        fn push(&self, _: &Push, _: &ParentServers) -> PushOutcome {
+            Err("nobody is there".to_owned())
+        }
+    }
+
+    /// Takes what is signed.
+    #[derive(Default)]
+    struct Taken(Mutex<Vec<Arc<Zone>>>);
+
+    impl Publisher for Taken {
+        fn publish(&self, zones: Vec<Arc<Zone>>) {
+            lock(&self.0).extend(zones);
+        }
+    }
+
+    /// Returns when the last of a zone's signatures begins.
+    fn inception(zone: &Zone) -> u64 {
+        let mut last = 0;
+        zone.for_each_record(|_, rtype, _, rdata| {
+            if rtype == Rtype::RRSIG {
+                last = last.max(Rrsig::parse(rdata).map_or(0, |rrsig| u64::from(rrsig.inception)));
+            }
+        });
+        last
+    }
+
+    #[test]
+    fn signatures_are_made_anew_when_the_clock_was_set_back() {
+        const BEGIN: u64 = 1_795_000_000;
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let time = Arc::new(AtomicU64::new(BEGIN));
+        let told = Arc::clone(&time);
+        let clock = Box::new(move || told.load(Ordering::Relaxed));
+        let key = HashKey::new([1, 2]);
+        let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
+        let signing = Signing::with_clock(directory.path(), memory, Arc::new(Nobody), || {}, clock);
+        let policy = Arc::new(SigningPolicy { parent: Vec::new(), ..policy() });
+        signing.begin(apex().as_name(), &policy);
+        let zone = "@ 60 SOA ns.example.net. admin 7 7200 600 86400 300\n@ 60 NS ns.example.net.\n";
+        signing.give(apex().as_name(), &Arc::new(source(zone)));
+        let taken = Taken::default();
+        let turn = |at: u64| {
+            time.store(at, Ordering::Relaxed);
+            signing.shared.turn_all(&taken);
+            let all = std::mem::take(&mut *lock(&taken.0));
+            all.last().map(|zone| inception(zone))
+        };
+        assert_eq!(turn(BEGIN), Some(BEGIN - INCEPTION_OFFSET));
+        // A little, and so far that everything is valid still.
+        assert_eq!(turn(BEGIN - 30), None);
+        assert_eq!(turn(BEGIN - INCEPTION_OFFSET + 60), None);
+        // Two days: nothing is valid any more.
+        let back = BEGIN - 2 * 86_400;
+        assert_eq!(turn(back), Some(back - INCEPTION_OFFSET));
+        assert_eq!(turn(back + 1), None);
+        // In several steps, each of which leaves everything valid.
+        assert_eq!(turn(back - 3600), None);
+        assert_eq!(turn(back - 7200), Some(back - 7200 - INCEPTION_OFFSET));
     }
 }

@@ -198,6 +198,36 @@ pub fn write(path: &Path, octets: &[u8], mode: u32, overwrites: Overwrites) -> i
     Ok(())
 }
 
+/// Removes what a process left that was killed while it wrote: files that [`write`] has not given their names. Those of
+/// processes that live are being written.
+pub(super) fn remove_leftovers(directory: &Path) {
+    // Without it nobody knows who lives.
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let writer =
+            name.to_str().and_then(|name| name.strip_suffix(".new")?.rsplit('.').next()?.parse().ok());
+        let Some(writer) = writer else { continue };
+        let writer: u32 = writer;
+        // Whoever had our number before us is gone, and we have written nothing yet.
+        if writer == std::process::id() || !processes.join(writer.to_string()).exists() {
+            let path = entry.path();
+            match fs::remove_file(&path) {
+                Ok(()) => {
+                    tracing::info!(file = %path.display(), "removed what a process left that was killed")
+                }
+                Err(error) => {
+                    tracing::warn!(file = %path.display(), %error, "what a process left that was killed cannot be removed");
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +267,32 @@ mod tests {
         assert!(store.keys(Some(zone.as_name())).expect("keys")[0].is_open);
         store.remove(&stem).expect("removed");
         assert_eq!(store.keys(None).expect("keys").len(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let dead = {
+            let mut child = std::process::Command::new("true").spawn().expect("a process");
+            child.wait().expect("it ends");
+            child.id()
+        };
+        let alive = std::os::unix::process::parent_id();
+        let names = [
+            format!("example.org.signed.{dead}.new"),
+            format!("example.org.signed.{}.new", std::process::id()),
+            format!("example.org.signed.{alive}.new"),
+            "example.org.signed".to_owned(),
+            // A zone may be called so.
+            "new".to_owned(),
+            "example.new".to_owned(),
+        ];
+        for name in &names {
+            fs::write(directory.path().join(name), "x").expect("a writable directory");
+        }
+        remove_leftovers(directory.path());
+        let is_there: Vec<bool> = names.iter().map(|name| directory.path().join(name).exists()).collect();
+        assert_eq!(is_there, [false, false, true, true, true, true]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use push::Pushes;
 pub use push::{Push, PushOutcome};
 
 /// How far in the past signatures begin, for clients whose clocks are slow.
-const INCEPTION_OFFSET: u64 = 90 * 60;
+pub(super) const INCEPTION_OFFSET: u64 = 90 * 60;
 /// Turns that making keys may take: each makes at most one for each role.
 const TURNS_MAX: usize = 4;
 /// When it is tried again after something went wrong.
@@ -305,6 +305,8 @@ impl SignedZone {
     /// `source` is the zone as it is written, without signatures.
     pub(super) fn turn(&mut self, source: &Zone, now: u64, ask: AskParent<'_>) -> Result<Turned, String> {
         self.check_is_quick()?;
+        // The clock may have been set back.
+        self.parent_asked = self.parent_asked.min(now);
         let mut told = Vec::new();
         let mut tree = Tree::new(self.apex.as_name());
         source.for_each_record(|owner, rtype, ttl, rdata| {
@@ -339,7 +341,9 @@ impl SignedZone {
         let mut next = None;
         let online = self.online(&plan, now);
         let identity = online.as_ref().map(|online| online.identity());
-        if before != Some(&tree) || self.online != identity {
+        // A serial says something even if nothing else does: whoever wrote it wants to see it.
+        let is_ahead = last_serial.is_some_and(|last| is_newer(source_serial, last));
+        if before != Some(&tree) || self.online != identity || is_ahead {
             let serial = self.next_serial(last_serial, source_serial, now);
             if last_serial != Some(serial) {
                 tree.set_serial(serial);
@@ -691,4 +695,4 @@ impl SignedZone {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

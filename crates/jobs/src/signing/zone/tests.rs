@@ -22,7 +22,7 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * HOUR)
 }
 
-fn policy() -> SigningPolicy {
+pub(in crate::signing) fn policy() -> SigningPolicy {
     SigningPolicy {
         name: "test".to_owned(),
         algorithm: Algorithm::ED25519,
@@ -55,11 +55,11 @@ fn policy() -> SigningPolicy {
     }
 }
 
-fn apex() -> NameBuf {
+pub(in crate::signing) fn apex() -> NameBuf {
     NameBuf::from_text("example.org").expect("a name")
 }
 
-fn source(text: &str) -> Zone {
+pub(in crate::signing) fn source(text: &str) -> Zone {
     let key = HashKey::new([1, 2]);
     let loaded = zone::load(apex().as_name(), "zone", text.as_bytes(), &mut master::NoIncludes, key);
     loaded.zone.expect("a zone")
@@ -428,4 +428,27 @@ fn proofs_made_for_each_question_are_signed_by_the_keys_of_the_moment() {
         assert!(tree.set(apex().as_name(), Rtype::NSEC).is_none() && !tree.has_hashes());
     }
     assert!(tags.len() >= 2, "the ZSK was replaced: {tags:?}");
+}
+
+#[test]
+fn a_signed_zone_follows_the_serial_of_its_file_when_nothing_else_changed() {
+    let directory = TempDir::new().expect("a directory");
+    let mut zone = open(&directory, &policy());
+    let ask = |_: SocketAddr, _: Name<'_>| Err("nobody is asked".to_owned());
+    let mut now = BEGIN;
+    let mut serial_of = |serial: u32| {
+        now += 10;
+        let source = source(&ZONE.replace(" 7 ", &format!(" {serial} ")));
+        let turned = zone.turn(&source, now, &ask).expect("it is signed");
+        (turned.zone.map(|zone| zone.facts().serial), turned.signed.made)
+    };
+    assert_eq!(serial_of(7).0, Some(7));
+    // Only the SOA is signed again.
+    let (serial, made) = serial_of(8);
+    assert_eq!(serial, Some(8));
+    assert!(made <= 2, "{made} signatures for a serial");
+    assert_eq!(serial_of(100).0, Some(100));
+    assert_eq!(serial_of(100).0, None);
+    // What is behind is not followed.
+    assert_eq!(serial_of(50).0, None);
 }
