@@ -204,6 +204,27 @@ fn dynamic_sets_are_changed_at_run_time_and_kept() {
 }
 
 #[test]
+fn what_was_added_to_a_set_is_there_after_a_kill() {
+    let sets = "  listed: {dynamic: {holds: names}}\n";
+    let server = telling(&[], sets);
+    let fine = |server: &Server, arguments: &[&str]| {
+        let output = server.command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    fine(&server, &["set", "add", "listed", "stays.example", "goes.example"]);
+    fine(&server, &["set", "add", "--ttl", "100000", "listed", "leaves.example"]);
+    fine(&server, &["set", "del", "listed", "goes.example"]);
+    let (_, _, directory) = server.stop_by("KILL");
+    let server = Server::start_in(directory, &config(sets));
+    check_all(&server, &["stays.example", "leaves.example"], &["goes.example"]);
+    let listed = fine(&server, &["set", "list", "listed"]);
+    let left = listed.lines().find_map(|line| line.strip_prefix("leaves.example.  ")?.strip_suffix('s'));
+    let left: u64 = left.and_then(|left| left.parse().ok()).unwrap_or_else(|| panic!("{listed}"));
+    assert!((1..=100_000).contains(&left), "{listed}");
+}
+
+#[test]
 fn clients_are_found_in_lists_of_addresses() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("kids.txt"), "127.0.0.0/8\n2001:db8::1-2001:db8::9\n")

@@ -1,13 +1,15 @@
 //! The dynamic parts of sets: what keeps them over reloads and restarts.
 
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use sets::{DynamicAddresses, DynamicNames};
+use wire::NameBuf;
 
 use super::Workshop;
+use super::store::{Change, Store};
 use crate::jobs::Learned;
 use crate::settings::{DynamicKind, DynamicSet};
 use crate::values;
@@ -15,13 +17,36 @@ use crate::values;
 /// Octets of a file that keeps a dynamic set: enough for ten million names.
 const FILE_OCTETS_MAX: u64 = 1 << 30;
 
+/// When something leaves that stays.
+const FOREVER: u64 = u64::MAX;
+
+/// Something that a set may hold.
+enum Item {
+    /// A name with those below it.
+    Suffix(NameBuf),
+    /// A name alone.
+    Exact(NameBuf),
+    /// An address or a prefix.
+    Prefix(IpAddr, u8),
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suffix(name) => write!(f, "{name}"),
+            Self::Exact(name) => write!(f, "exact:{name}"),
+            Self::Prefix(address, length) => write!(f, "{address}/{length}"),
+        }
+    }
+}
+
 /// The dynamic part of a set.
 #[derive(Clone)]
 pub struct Dynamic {
     /// What it holds.
     pub handle: DynamicHandle,
-    /// The file that keeps it over restarts.
-    pub file: Option<PathBuf>,
+    /// What keeps it over restarts.
+    store: Option<Arc<Store>>,
     limit: u32,
     ttl: Option<u32>,
 }
@@ -46,6 +71,10 @@ impl Dynamic {
         let ttl = wanted.ttl.map(|ttl| ttl.as_secs().clamp(1, u32::MAX.into()) as u32);
         let file =
             wanted.persist.then(|| workshop.state_directory.join("sets").join(format!("{name}.dynamic")));
+        let store = file.map(|file| match known.and_then(|known| known.store.as_ref()) {
+            Some(store) if store.file() == file => Arc::clone(store),
+            _ => Arc::new(Store::new(file)),
+        });
         let kind = |handle: &DynamicHandle| match handle {
             DynamicHandle::Names(_) => DynamicKind::Names,
             DynamicHandle::Addresses(_) => DynamicKind::Addresses,
@@ -54,7 +83,7 @@ impl Dynamic {
             && kind(&known.handle) == wanted.holds
             && (known.limit, known.ttl) == (wanted.limit, ttl)
         {
-            return Self { file, ..known.clone() };
+            return Self { store, ..known.clone() };
         }
         let limit = wanted.limit as usize;
         let handle = match wanted.holds {
@@ -65,41 +94,113 @@ impl Dynamic {
                 DynamicHandle::Addresses(Arc::new(DynamicAddresses::new(&workshop.key, limit, ttl)))
             }
         };
-        let new = Self { handle, file, limit: wanted.limit, ttl };
+        let new = Self { handle, store, limit: wanted.limit, ttl };
         match known {
             // Another limit or time: what there is stays.
             Some(known) if kind(&known.handle) == wanted.holds => new.put(&known.text()),
             _ => {
-                if let Some(file) = &new.file
-                    && let Ok(octets) = workshop.surroundings.read_list(file, FILE_OCTETS_MAX)
-                {
-                    new.put(&String::from_utf8_lossy(&octets));
+                let read = |file: &std::path::Path| {
+                    let octets = workshop.surroundings.read_list(file, FILE_OCTETS_MAX).ok()?;
+                    Some(String::from_utf8_lossy(&octets).into_owned())
+                };
+                if let Some(store) = &new.store {
+                    let (text, changes) = store.read(read);
+                    new.put(&text);
+                    for change in changes {
+                        new.put_change(&change);
+                    }
                 }
             }
         }
         new
     }
 
-    /// Adds one name, address or prefix at the second `now`, for `ttl` seconds or as long as the set says.
-    pub fn add(&self, text: &str, now: u64, ttl: Option<u64>) -> Result<sets::Added, String> {
-        self.put_one(text, now, ttl.map(|ttl| now.saturating_add(ttl)))
+    /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the set says: all of them, or
+    /// none if one is not understood or cannot be kept. They are on disk when this returns. Returns how many were not there.
+    pub fn add(&self, items: &[String], now: u64, ttl: Option<u64>) -> Result<usize, String> {
+        let items = self.parse_all(items)?;
+        let ttl = ttl.or(self.ttl.map(u64::from));
+        let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
+        let changes = items.iter().map(|item| Change::Add(item.to_string(), leaves)).collect();
+        self.change(changes, || {
+            let added = items.iter().map(|item| self.put_item(item, now, leaves));
+            added.filter(|added| *added != sets::Added::Renewed).count()
+        })
     }
 
-    fn put_one(&self, text: &str, now: u64, leaves: Option<u64>) -> Result<sets::Added, String> {
+    /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were there.
+    pub fn remove(&self, items: &[String]) -> Result<usize, String> {
+        let items = self.parse_all(items)?;
+        let changes = items.iter().map(|item| Change::Remove(item.to_string())).collect();
+        self.change(changes, || items.iter().filter(|item| self.remove_item(item)).count())
+    }
+
+    /// Makes a change that is on disk first.
+    fn change(&self, changes: Vec<Change>, make: impl FnOnce() -> usize) -> Result<usize, String> {
+        match &self.store {
+            Some(store) => store
+                .change(&changes, || self.text(), make)
+                .map_err(|error| format!("nothing is changed, because it cannot be kept: {error}")),
+            None => Ok(make()),
+        }
+    }
+
+    fn parse_all(&self, items: &[String]) -> Result<Vec<Item>, String> {
+        items.iter().map(|text| self.parse(text)).collect()
+    }
+
+    fn parse(&self, text: &str) -> Result<Item, String> {
         match &self.handle {
-            DynamicHandle::Names(names) => {
+            DynamicHandle::Names(_) => {
                 let (form, rest) = text.split_once(':').unwrap_or(("suffix", text));
                 let name = values::name(rest).map_err(|misread| misread.message)?;
                 match form {
-                    "suffix" => Ok(names.add(name.as_name(), now, leaves)),
-                    "exact" => Ok(names.add_alone(name.as_name(), now, leaves)),
+                    "suffix" => Ok(Item::Suffix(name)),
+                    "exact" => Ok(Item::Exact(name)),
                     other => Err(format!("unknown form of name \"{other}:\" (expected suffix: or exact:)")),
                 }
             }
-            DynamicHandle::Addresses(addresses) => {
-                let (address, length) = prefix(text)?;
-                Ok(addresses.add(address, length, now, leaves))
+            DynamicHandle::Addresses(_) => {
+                prefix(text).map(|(address, length)| Item::Prefix(address, length))
             }
+        }
+    }
+
+    fn put_item(&self, item: &Item, now: u64, leaves: u64) -> sets::Added {
+        match (&self.handle, item) {
+            (DynamicHandle::Names(names), Item::Suffix(name)) => names.add(name.as_name(), now, Some(leaves)),
+            (DynamicHandle::Names(names), Item::Exact(name)) => {
+                names.add_alone(name.as_name(), now, Some(leaves))
+            }
+            (DynamicHandle::Addresses(addresses), Item::Prefix(address, length)) => {
+                addresses.add(*address, *length, now, Some(leaves))
+            }
+            // What was parsed for the other kind.
+            (DynamicHandle::Names(_), Item::Prefix(..)) | (DynamicHandle::Addresses(_), _) => {
+                sets::Added::Renewed
+            }
+        }
+    }
+
+    fn remove_item(&self, item: &Item) -> bool {
+        match (&self.handle, item) {
+            (DynamicHandle::Names(names), Item::Suffix(name) | Item::Exact(name)) => {
+                names.remove(name.as_name())
+            }
+            (DynamicHandle::Addresses(addresses), Item::Prefix(address, length)) => {
+                addresses.remove(*address, *length)
+            }
+            (DynamicHandle::Names(_), Item::Prefix(..)) | (DynamicHandle::Addresses(_), _) => false,
+        }
+    }
+
+    /// Makes a change that was kept before the last start.
+    fn put_change(&self, change: &Change) {
+        let (Change::Add(text, _) | Change::Remove(text)) = change;
+        let Ok(item) = self.parse(text) else { return };
+        match change {
+            Change::Add(_, leaves) => drop(self.put_item(&item, 0, *leaves)),
+            Change::Remove(_) => drop(self.remove_item(&item)),
         }
     }
 
@@ -133,26 +234,11 @@ impl Dynamic {
         )
     }
 
-    /// Removes one name, address or prefix; returns whether it was there.
-    pub fn remove(&self, text: &str) -> Result<bool, String> {
-        match &self.handle {
-            DynamicHandle::Names(names) => {
-                let text = text.split_once(':').map_or(text, |(_, name)| name);
-                let name = values::name(text).map_err(|misread| misread.message)?;
-                Ok(names.remove(name.as_name()))
-            }
-            DynamicHandle::Addresses(addresses) => {
-                let (address, length) = prefix(text)?;
-                Ok(addresses.remove(address, length))
-            }
-        }
-    }
-
     /// Returns what it holds and the second each leaves at, those that leave first before the others.
     pub fn list(&self) -> Vec<(String, Option<u64>)> {
         match &self.handle {
             DynamicHandle::Names(names) => {
-                let show = |(name, is_alone, leaves): (wire::NameBuf, bool, _)| {
+                let show = |(name, is_alone, leaves): (NameBuf, bool, _)| {
                     (if is_alone { format!("exact:{name}") } else { name.to_string() }, leaves)
                 };
                 names.list().into_iter().map(show).collect()
@@ -172,24 +258,14 @@ impl Dynamic {
         }
     }
 
-    /// Writes the file if something changed since it was last written.
+    /// Writes everything anew if something changed since it was last written.
     pub fn keep(&self) -> io::Result<bool> {
-        let Some(file) = &self.file else { return Ok(false) };
+        let Some(store) = &self.store else { return Ok(false) };
         let is_changed = match &self.handle {
             DynamicHandle::Names(names) => names.take_changed(),
             DynamicHandle::Addresses(addresses) => addresses.take_changed(),
         };
-        if !is_changed {
-            return Ok(false);
-        }
-        if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory)?;
-        }
-        // Whole or not at all: the old file stays until the new one is complete.
-        let new = file.with_extension("dynamic.new");
-        std::fs::write(&new, self.text())?;
-        std::fs::rename(&new, file)?;
-        Ok(true)
+        store.keep(is_changed, || self.text())
     }
 
     /// Writes one line for each, with the second it leaves at if it does.
@@ -205,10 +281,12 @@ impl Dynamic {
     fn put(&self, text: &str) {
         for line in text.lines() {
             if let Some((item, leaves)) = line.split_once(' ')
-                && let Some(leaves) = if leaves == "forever" { Some(u64::MAX) } else { leaves.parse().ok() }
+                && let Some(leaves) = if leaves == "forever" { Some(FOREVER) } else { leaves.parse().ok() }
             {
                 // What has left since is swept away before long.
-                drop(self.put_one(item, 0, Some(leaves)));
+                if let Ok(item) = self.parse(item) {
+                    self.put_item(&item, 0, leaves);
+                }
             }
         }
     }
@@ -242,13 +320,63 @@ mod tests {
         DynamicSet { holds, limit: 100, ttl: Some(Duration::from_secs(60)), persist: true }
     }
 
+    fn add(set: &Dynamic, item: &str, now: u64, ttl: Option<u64>) {
+        assert_eq!(set.add(&[item.to_owned()], now, ttl), Ok(1), "{item}");
+    }
+
+    #[test]
+    fn what_was_changed_is_there_although_nothing_was_written_since() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let forever = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        let first = new(&forever, None, directory.path());
+        add(&first, "example.org", 1000, Some(77));
+        add(&first, "exact:a\\032b.example.net", 1000, None);
+        add(&first, "example.com", 1000, None);
+        assert_eq!(first.remove(&["example.com".to_owned()]), Ok(1));
+        // A kill: nobody calls `keep`.
+        let second = new(&forever, None, directory.path());
+        assert_eq!(second.list(), first.list());
+        assert_eq!(second.list().len(), 2);
+        assert_eq!(second.list()[0], ("example.org.".to_owned(), Some(1077)));
+        // One life more, without a change in between, and with one.
+        drop(new(&forever, None, directory.path()));
+        add(&second, "example.com", 2000, None);
+        assert_eq!(new(&forever, None, directory.path()).list(), second.list());
+        // Half a line at the end was never acknowledged; what is before it counts.
+        let log = directory.path().join("sets/learned.dynamic.log");
+        let text = std::fs::read(&log).expect("a log");
+        std::fs::write(&log, &text[..text.len() - 3]).expect("a writable directory");
+        assert_eq!(new(&forever, None, directory.path()).list(), first.list());
+        // What everything was written without is not taken from an older log.
+        std::fs::write(&log, &text).expect("a writable directory");
+        assert_eq!(second.remove(&["example.org".to_owned()]), Ok(1));
+        second.keep().expect("the directory is writable");
+        std::fs::write(&log, &text).expect("a writable directory");
+        assert_eq!(new(&forever, None, directory.path()).list(), second.list());
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_added() {
+        let directory = tempfile::tempdir().expect("a directory");
+        // A file where the directory should be.
+        std::fs::write(directory.path().join("sets"), "").expect("a writable directory");
+        let set = new(&wanted(DynamicKind::Names), None, directory.path());
+        let why = set.add(&["example.org".to_owned()], 1, None).expect_err("it cannot be kept");
+        assert!(why.contains("nothing is changed") && why.contains("sets"), "{why}");
+        assert!(set.list().is_empty());
+        std::fs::remove_file(directory.path().join("sets")).expect("our file");
+        add(&set, "example.org", 1, None);
+        assert_eq!(new(&wanted(DynamicKind::Names), None, directory.path()).list(), set.list());
+    }
+
     #[test]
     fn what_was_added_survives_reloads_and_restarts() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = new(&wanted(DynamicKind::Names), None, directory.path());
-        first.add("example.org", 1000, None).expect("a name");
-        first.add("example.net", 1000, Some(500)).expect("a name");
-        assert!(first.add("a..b", 1000, None).is_err());
+        add(&first, "example.org", 1000, None);
+        add(&first, "example.net", 1000, Some(500));
+        let some = ["example.com".to_owned(), "a..b".to_owned()];
+        assert!(first.add(&some, 1000, None).is_err(), "all or nothing");
         let expected = [("example.org.".to_owned(), Some(1060)), ("example.net.".to_owned(), Some(1500))];
         assert_eq!(first.list(), expected);
         // A reload with another limit.
@@ -268,9 +396,9 @@ mod tests {
     fn addresses_are_kept_too() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = new(&wanted(DynamicKind::Addresses), None, directory.path());
-        first.add("192.0.2.1", 1, None).expect("an address");
-        first.add("2001:db8::/32", 2, None).expect("a prefix");
-        assert_eq!(first.remove("192.0.2.9"), Ok(false));
+        add(&first, "192.0.2.1", 1, None);
+        add(&first, "2001:db8::/32", 2, None);
+        assert_eq!(first.remove(&["192.0.2.9".to_owned()]), Ok(0));
         first.keep().expect("the directory is writable");
         let second = new(&wanted(DynamicKind::Addresses), None, directory.path());
         assert_eq!(

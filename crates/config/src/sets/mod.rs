@@ -8,6 +8,7 @@ mod mmdb;
 mod pattern;
 mod reading;
 mod rpz;
+mod store;
 mod text;
 mod v2ray;
 

@@ -41,19 +41,14 @@ impl Running {
             Ok(dynamic) => dynamic,
             Err(response) => return response,
         };
-        let now = unix_seconds();
-        let mut changed = 0;
-        for item in &change.items {
-            let result = if adds {
-                dynamic.add(item, now, change.ttl_s).map(|added| added != sets::Added::Renewed)
-            } else {
-                dynamic.remove(item)
-            };
-            match result {
-                Ok(is_changed) => changed += usize::from(is_changed),
-                Err(why) => return Response::error(why),
-            }
-        }
+        let changed = match adds {
+            true => dynamic.add(&change.items, unix_seconds(), change.ttl_s),
+            false => dynamic.remove(&change.items),
+        };
+        let changed = match changed {
+            Ok(changed) => changed,
+            Err(why) => return Response::error(why),
+        };
         Response::SetChanged(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 }

@@ -1,0 +1,177 @@
+//! What keeps a dynamic set over restarts: a file with all that it held, and a log of the changes since.
+//!
+//! A change is on disk before it is acknowledged. The log begins with the number of the file that it follows: when everything
+//! is written anew, the file is replaced first, and what the log of the one before says is in it already.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Octets of a log; then everything is written anew.
+const LOG_OCTETS_MAX: u64 = 1 << 20;
+/// What the first line of both files begins with.
+const NUMBER: &str = "#number ";
+
+/// Something that was added, and the second it leaves at, or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Add(String, u64),
+    Remove(String),
+}
+
+impl Change {
+    fn line(&self) -> String {
+        let text = match self {
+            Self::Add(item, leaves) => format!("+ {leaves} {item}"),
+            Self::Remove(item) => format!("- {item}"),
+        };
+        format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()))
+    }
+
+    /// Reads a line; `None` if it is not whole.
+    fn parse(line: &str) -> Option<Self> {
+        let (sum, text) = line.split_once(' ')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32fast::hash(text.as_bytes()) {
+            return None;
+        }
+        match text.split_once(' ')? {
+            ("+", rest) => {
+                let (leaves, item) = rest.split_once(' ')?;
+                Some(Self::Add(item.to_owned(), leaves.parse().ok()?))
+            }
+            ("-", item) => Some(Self::Remove(item.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// The files of one set.
+pub(super) struct Store {
+    file: PathBuf,
+    state: Mutex<State>,
+}
+
+/// What is known of the files. Held while they are written, and while the set is changed.
+#[derive(Default)]
+struct State {
+    number: u64,
+    log_octets: u64,
+    /// Whether the log is that of the file, and nothing but what was acknowledged is in it.
+    is_sound: bool,
+    /// Whether the file should have been written and was not.
+    is_behind: bool,
+}
+
+impl Store {
+    /// Names the file; the log is beside it.
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self { file, state: Mutex::default() }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    fn log(&self) -> PathBuf {
+        self.file.with_extension("dynamic.log")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what there is: the text of the file, and the changes since.
+    pub(super) fn read(&self, read: impl Fn(&Path) -> Option<String>) -> (String, Vec<Change>) {
+        let text = read(&self.file).unwrap_or_default();
+        let log = read(&self.log()).unwrap_or_default();
+        let number_in = |line: Option<&str>| line?.strip_prefix(NUMBER)?.parse::<u64>().ok();
+        let number = number_in(text.lines().next());
+        let mut lines = log.lines();
+        let mut state = self.state();
+        state.number = number.unwrap_or(0);
+        let is_its = number.is_some() && number_in(lines.next()) == number;
+        let changes = lines.filter(|_| is_its).map_while(Change::parse).collect();
+        let text = match number {
+            Some(_) => text.split_once('\n').map_or("", |(_, rest)| rest).to_owned(),
+            None => text,
+        };
+        (text, changes)
+    }
+
+    /// Keeps changes, and makes them when they are on disk; `whole` is what the set holds before.
+    pub(super) fn change<T>(
+        &self,
+        changes: &[Change],
+        whole: impl FnOnce() -> String,
+        make: impl FnOnce() -> T,
+    ) -> io::Result<T> {
+        let lines: String = changes.iter().map(Change::line).collect();
+        let mut state = self.state();
+        if !state.is_sound || state.log_octets > LOG_OCTETS_MAX {
+            self.rewrite(&mut state, &whole())?;
+        }
+        let log = self.log();
+        let written = OpenOptions::new().append(true).open(&log).and_then(|mut file| {
+            let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data());
+            written.inspect_err(|_| {
+                // It is not acknowledged, so it must not be there after a restart.
+                let cut = file.set_len(state.log_octets).and_then(|()| file.sync_data());
+                state.is_sound = cut.is_ok();
+            })
+        });
+        written.map_err(|error| named(&log, &error))?;
+        state.log_octets += lines.len() as u64;
+        Ok(make())
+    }
+
+    /// Writes everything anew if something changed; returns whether it was written.
+    pub(super) fn keep(&self, is_changed: bool, whole: impl FnOnce() -> String) -> io::Result<bool> {
+        let mut state = self.state();
+        if !is_changed && !state.is_behind {
+            return Ok(false);
+        }
+        state.is_behind = true;
+        self.rewrite(&mut state, &whole())?;
+        Ok(true)
+    }
+
+    fn rewrite(&self, state: &mut State, text: &str) -> io::Result<()> {
+        let (file, log) = (&self.file, self.log());
+        let directory = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(|error| named(directory, &error))?;
+        let number = state.number + 1;
+        let first = format!("{NUMBER}{number}\n");
+        let (new_file, new_log) = (file.with_extension("dynamic.new"), file.with_extension("log.new"));
+        // Whatever needs room is done before anything is replaced.
+        write(&new_file, &[first.as_bytes(), text.as_bytes()].concat())?;
+        write(&new_log, first.as_bytes())?;
+        let sync = || File::open(directory)?.sync_all();
+        fs::rename(&new_file, file).map_err(|error| named(file, &error))?;
+        (state.number, state.is_sound) = (number, false);
+        sync()
+            .and_then(|()| fs::rename(&new_log, &log))
+            .and_then(|()| sync())
+            .map_err(|error| named(&log, &error))?;
+        *state = State { number, log_octets: first.len() as u64, is_sound: true, is_behind: false };
+        Ok(())
+    }
+}
+
+/// Writes a file that nobody knows yet. If that fails, it takes no room.
+fn write(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(octets)?;
+        file.sync_all()
+    });
+    written.map_err(|error| {
+        drop(fs::remove_file(path));
+        named(path, &error)
+    })
+}
+
+/// Returns an error that names a file.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
+}
