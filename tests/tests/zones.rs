@@ -127,7 +127,8 @@ fn a_zone_with_mistakes_leaves_the_one_that_is_served_in_place() {
     let reloaded = server.command(&["reload"]);
     let said =
         String::from_utf8_lossy(&reloaded.stdout).into_owned() + &String::from_utf8_lossy(&reloaded.stderr);
-    assert!(reloaded.status.success(), "{said}");
+    // A script sees that not everything is as it is written.
+    assert_eq!(reloaded.status.code(), Some(1), "{said}");
     for expect in [
         "net:4:6",
         "\"192.0.2.300\" cannot stand here",
@@ -141,6 +142,30 @@ fn a_zone_with_mistakes_leaves_the_one_that_is_served_in_place() {
     eventually("the new address", || server.dig(&["included.example.org", "A"]).contains("192.0.2.44"));
     check(&server, &["web.example.net", "A"], &["status: NOERROR", "192.0.2.12"], &[]);
     check(&server, &["example.net", "SOA"], &[" 7 7200"], &[]);
+    // The older version is served, and still it is the first that an operator sees, with file and reason.
+    let status = server.command(&["zone", "status"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("example.net.  primary  serial 7"), "{said}");
+    assert!(lines[1].contains("file ") && lines[1].ends_with("/net"), "{said}");
+    assert!(lines[2].contains("net:4:6: error: \"192.0.2.300\" cannot stand here"), "{said}");
+    assert!(lines[3].starts_with("example.org.  primary  serial 1"), "{said}");
+    let status = server.command(&["status"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(said.contains("2 served, 1 failing: example.net."), "{said}");
+    // The same for zones alone; a zone with which nothing is wrong is no reason for a complaint.
+    for (arguments, code) in [
+        (&["zone", "reload"][..], 1),
+        (&["zone", "reload", "example.net"], 1),
+        (&["zone", "reload", "example.org"], 0),
+    ] {
+        assert_eq!(server.command(arguments).status.code(), Some(code), "{arguments:?}");
+    }
+    std::fs::write(server.directory().join("net"), NET).expect("writable");
+    assert_eq!(server.command(&["reload"]).status.code(), Some(0));
+    let status = server.command(&["status"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(said.contains("2 served\n"), "{said}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod plan;
 mod specials;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use files::{Kept, folded, load, wanted};
@@ -122,7 +123,33 @@ fn new_pool(settings: &Settings, key: HashKey) -> Arc<Pool> {
 /// Zones of one set that are loaded, and the names of those that are not.
 type Group = (Vec<Arc<Zone>>, Vec<NameBuf>);
 
+/// A zone that is not as its file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// The zone; `None`: it is not known which zones the file has.
+    pub apex: Option<NameBuf>,
+    /// Its file.
+    pub file: PathBuf,
+    /// The set that it is in.
+    pub set: Option<String>,
+    /// What is wrong.
+    pub why: Arc<str>,
+}
+
 impl ZonePlans {
+    /// Returns the zones that are not as their files say: what was served of them before still is, or nothing.
+    pub fn failing(&self) -> Vec<Failing> {
+        let all = self.kept.iter().flat_map(|kept| {
+            kept.failed.iter().map(|(apex, why)| Failing {
+                apex: *apex,
+                file: kept.wanted.file.clone(),
+                set: kept.wanted.set.clone(),
+                why: Arc::clone(why),
+            })
+        });
+        all.collect()
+    }
+
     /// Returns the memory for signatures that are made while clients wait, which those of all zones share.
     pub fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
@@ -209,7 +236,7 @@ mod tests {
     use crate::compile::Plans;
     use crate::load::load_text;
     use crate::load::tests::Memory;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     #[test]
     fn files_are_named_after_their_zones() {

@@ -140,10 +140,14 @@ pub(crate) enum ZoneCommand {
     /// Make, list, take over and hand out keys.
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Show how the running server's zones are: serials, when primaries are asked, what failed.
+    /// Show how the running server's zones are: serials, when primaries are asked, what failed. Zones with which something is
+    /// wrong come first.
     Status(ZoneMaybeArgs),
     /// Read zone files again that have changed, and ask the primaries of the zones that have any.
-    Reload(ZoneMaybeArgs),
+    ///
+    /// Ends with status 1 when a file is not taken: it has mistakes, or has changed although the zone was changed by updates since
+    /// (setting zones[].on-file-change); --merge and --replace decide on that.
+    Reload(ZoneReloadArgs),
     /// Take a whole zone over from its primaries, whatever its serial.
     Retransfer(ZoneNameArgs),
     /// Let a zone change no more: no updates, no transfers.
@@ -222,6 +226,22 @@ pub(crate) struct ZonePrintArgs {
     /// Print the zone of the running server even if there is a file of that name.
     #[arg(long)]
     pub(crate) served: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which zone of the running server to read again, or all.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZoneReloadArgs {
+    /// The name of the zone [default: all].
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Apply what has changed in the zone's file to the zone as updates have made it.
+    #[arg(long, requires = "name", conflicts_with = "replace")]
+    pub(crate) merge: bool,
+    /// Make the zone what its file says; what was changed by updates is dropped.
+    #[arg(long, requires = "name")]
+    pub(crate) replace: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

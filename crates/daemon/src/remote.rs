@@ -16,7 +16,7 @@ use control::api::{self, CacheFlush, Flush, Request, Response};
 use crate::cli::{
     CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand, OutputArgs,
     ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs, ZoneAddArgs,
-    ZoneLoadArgs, ZoneRemoveArgs,
+    ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
 };
 use crate::{explain, out};
 
@@ -105,13 +105,24 @@ pub(crate) fn zone_roll(args: &RollArgs) -> ExitCode {
 
 /// Runs those of `gannet zone …` that are for the running server.
 pub(crate) fn zone(args: &RemoteArgs, what: api::ZoneWhat, name: Option<&str>) -> ExitCode {
-    let order = api::ZoneOrder { what, name: name.map(str::to_owned) };
+    let order = api::ZoneOrder { what, name: name.map(str::to_owned), file_change: None };
     ask(args, &Request::Zone(order), WORK_PATIENCE)
+}
+
+/// Runs `gannet zone reload`.
+pub(crate) fn zone_reload(args: &ZoneReloadArgs) -> ExitCode {
+    let file_change = match (args.merge, args.replace) {
+        (true, _) => Some(api::FileChange::Merge),
+        (_, true) => Some(api::FileChange::Replace),
+        _ => None,
+    };
+    let order = api::ZoneOrder { what: api::ZoneWhat::Reload, name: args.name.clone(), file_change };
+    ask(&args.remote, &Request::Zone(order), WORK_PATIENCE)
 }
 
 /// Runs `gannet zone print` for the running server.
 pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
-    let order = api::ZoneOrder { what: api::ZoneWhat::Print, name: Some(name.to_owned()) };
+    let order = api::ZoneOrder { what: api::ZoneWhat::Print, name: Some(name.to_owned()), file_change: None };
     let mut outcome = out::FINE;
     let take = |response: Response| {
         outcome = show(&response, args.output);
@@ -199,7 +210,7 @@ pub(crate) fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> E
 pub(crate) fn show(response: &Response, output: OutputArgs) -> ExitCode {
     let (text, is_fine) = match response {
         Response::Error(failure) => return out::failed(&failure.message, output),
-        Response::Reload(reload) => (reload_text(reload), reload.is_adopted),
+        Response::Reload(reload) => (reload_text(reload), reload.is_adopted && reload.refused.is_empty()),
         Response::Status(status) => (status_text(status), true),
         Response::Stats(stats) => (stats::text(stats), true),
         Response::Metrics(text) => (text.clone(), true),
@@ -377,7 +388,11 @@ fn zones_text(zones: &[api::Zone]) -> String {
     let mut text = String::new();
     for zone in zones {
         let serial = zone.serial.map_or_else(|| "not served".to_owned(), |serial| format!("serial {serial}"));
-        let _ = write!(text, "{}  {}  {serial}  {} records", zone.name, zone.role, zone.records);
+        let _ =
+            write!(text, "{}  {}  {serial}  {} records", out::escaped(&zone.name), zone.role, zone.records);
+        if let Some(set) = &zone.set {
+            let _ = write!(text, "  in the set {set}");
+        }
         if zone.is_frozen {
             text.push_str("  frozen");
         }
@@ -398,6 +413,9 @@ fn zones_text(zones: &[api::Zone]) -> String {
         }
         text.push('\n');
         if let Some(trouble) = &zone.trouble {
+            if let Some(file) = &zone.file {
+                let _ = writeln!(text, "    file {}", out::escaped(file));
+            }
             let _ = writeln!(text, "    {}", out::escaped(trouble));
         }
         for check in &zone.checks {
@@ -430,6 +448,9 @@ fn reload_text(reload: &api::Reload) -> String {
     } else {
         let _ = writeln!(text, "not reloaded; configuration {} stays in use", reload.generation);
     }
+    for refused in &reload.refused {
+        let _ = writeln!(text, "not taken: {}: {}", out::escaped(&refused.zone), out::escaped(&refused.text));
+    }
     if !reload.needs_restart.is_empty() {
         let _ = writeln!(text, "changed, but read only at the start: {}", reload.needs_restart.join(", "));
     }
@@ -456,6 +477,16 @@ fn status_text(status: &api::Status) -> String {
         span(configuration.age_s),
         if configuration.is_last_reload_refused { "; the last reload was refused" } else { "" }
     );
+    let zones = &status.zones;
+    if zones.served + zones.failing > 0 {
+        let _ = write!(text, "zones          {} served", zones.served);
+        if zones.failing > 0 {
+            let more = if zones.failing > zones.names.len() { ", …" } else { "" };
+            let names = out::escaped(&zones.names.join(", "));
+            let _ = write!(text, ", {} failing: {names}{more} (see gannet zone status)", zones.failing);
+        }
+        text.push('\n');
+    }
     for (index, listener) in status.listeners.iter().enumerate() {
         let title = if index == 0 { "listens on" } else { "" };
         let _ = writeln!(text, "{title:<14} {} {}", listener.at, listener.transport);

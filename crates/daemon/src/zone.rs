@@ -27,7 +27,7 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
         ZoneCommand::Verify(args) => sign::verify(args),
         ZoneCommand::Keys(command) => keys::run(command),
         ZoneCommand::Status(args) => remote::zone(&args.remote, ZoneWhat::Status, args.name.as_deref()),
-        ZoneCommand::Reload(args) => remote::zone(&args.remote, ZoneWhat::Reload, args.name.as_deref()),
+        ZoneCommand::Reload(args) => remote::zone_reload(args),
         ZoneCommand::Retransfer(args) => remote::zone(&args.remote, ZoneWhat::Retransfer, Some(&args.name)),
         ZoneCommand::Freeze(args) => remote::zone(&args.remote, ZoneWhat::Freeze, Some(&args.name)),
         ZoneCommand::Thaw(args) => remote::zone(&args.remote, ZoneWhat::Thaw, Some(&args.name)),

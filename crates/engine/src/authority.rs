@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tsig::{Keys, Signer};
+use tsig::{Keys, Signer, TsigError};
 use wire::message::Message;
 use wire::serial::{SerialPolicy, is_newer};
 use wire::{Class, EdeCode, Flags, Header, Name, NameBuf, Opcode, OptionCode, Query, Rcode, Rtype, Writer};
@@ -48,6 +48,17 @@ pub trait Keeper: Send + Sync {
 
     /// Takes an update; `false` if there is no room for another.
     fn update(&self, update: Update) -> bool;
+
+    /// Takes an update that is for the primaries of a zone to decide; `false` if there is no room for another.
+    fn forward(&self, forward: Forward) -> bool;
+}
+
+/// What came of an update.
+pub enum Done {
+    /// This.
+    Rcode(Rcode),
+    /// What the primary says, as it said it.
+    Reply(Vec<u8>),
 }
 
 /// An update that who sent it may make.
@@ -59,7 +70,17 @@ pub struct Update {
     /// What may be changed.
     pub scopes: Vec<Arc<Scope>>,
     /// Hears what came of it, once.
-    pub done: Box<dyn FnOnce(Rcode) + Send>,
+    pub done: Box<dyn FnOnce(Done) + Send>,
+}
+
+/// An update that is passed on to where a zone comes from (RFC 2136 §6).
+pub struct Forward {
+    /// The zone.
+    pub apex: NameBuf,
+    /// The message as it came, with its signature.
+    pub message: Vec<u8>,
+    /// Hears what came of it, once.
+    pub done: Box<dyn FnOnce(Done) + Send>,
 }
 
 /// What makes a message one that may do something. Everything that is set must hold.
@@ -144,6 +165,8 @@ pub struct Rights {
     pub notify: Vec<Grant>,
     /// Change it, and what of it.
     pub update: Vec<(Grant, Arc<Scope>)>,
+    /// Have updates passed on to where the zone comes from.
+    pub forward: Vec<Grant>,
     /// How serials grow.
     pub serial: SerialPolicy,
 }
@@ -305,9 +328,17 @@ fn sign(signer: Option<&mut Signer>, mut message: Vec<u8>, unix_seconds: u32) ->
 pub struct Pending {
     keeper: Arc<dyn Keeper>,
     apex: NameBuf,
-    scopes: Vec<Arc<Scope>>,
+    task: Task,
     request: Vec<u8>,
     signer: Option<Signer>,
+}
+
+/// What is to become of an update.
+enum Task {
+    /// It is carried out, as far as these let it.
+    Update(Vec<Arc<Scope>>),
+    /// It is passed on as it came.
+    Forward(Vec<u8>),
 }
 
 /// The reply to an update, but for what came of it.
@@ -318,17 +349,24 @@ pub struct LateReply {
 
 impl Pending {
     /// Hands the update over; `done` hears what came of it. Returns the reply in the making.
-    pub fn begin(self, done: Box<dyn FnOnce(Rcode) + Send>) -> Result<LateReply, LateReply> {
-        let Self { keeper, apex, scopes, request, signer } = self;
-        let update = Update { apex, message: request.clone(), scopes, done };
+    pub fn begin(self, done: Box<dyn FnOnce(Done) + Send>) -> Result<LateReply, LateReply> {
+        let Self { keeper, apex, task, request, signer } = self;
+        let is_taken = match task {
+            Task::Update(scopes) => keeper.update(Update { apex, message: request.clone(), scopes, done }),
+            Task::Forward(message) => keeper.forward(Forward { apex, message, done }),
+        };
         let reply = LateReply { request, signer };
-        if keeper.update(update) { Ok(reply) } else { Err(reply) }
+        if is_taken { Ok(reply) } else { Err(reply) }
     }
 }
 
 impl LateReply {
-    /// Returns the reply.
-    pub fn finish(mut self, rcode: Rcode, unix_seconds: u32) -> Vec<u8> {
+    /// Returns the reply. What a primary says is signed by it, if at all.
+    pub fn finish(mut self, done: Done, unix_seconds: u32) -> Vec<u8> {
+        let rcode = match done {
+            Done::Reply(reply) => return reply,
+            Done::Rcode(rcode) => rcode,
+        };
         sign(self.signer.as_mut(), short_reply(&self.request, rcode, Flags(0), None), unix_seconds)
     }
 }
@@ -378,6 +416,8 @@ enum Outcome {
 struct Sent<'m> {
     /// Without signature.
     message: &'m [u8],
+    /// As it came.
+    whole: &'m [u8],
     client: &'m Client,
     signer: Option<Signer>,
     counters: &'m Counters,
@@ -410,7 +450,8 @@ impl Engine {
             return Some(self.signed(query.as_bytes(), client, reply));
         }
         // Zones say themselves who may take them over.
-        self.authority.is_some().then(|| self.between_servers(query.as_bytes(), client, None, reply))
+        let bytes = query.as_bytes();
+        self.authority.is_some().then(|| self.between_servers((bytes, bytes), client, None, reply))
     }
 
     /// Verifies a signed message and goes on with what it says; the reply is signed, too.
@@ -436,13 +477,22 @@ impl Engine {
             Ok(signer) => {
                 let message = signed.message();
                 if is_between_servers(&message) {
-                    return self.between_servers(&message, client, Some(signer), reply);
+                    return self.between_servers((&message, bytes), client, Some(signer), reply);
                 }
                 self.answer_and_sign(&message, client, signer, reply)
             }
             Err(refusal) => {
                 if !self.snapshot.gate.admits_server(client, self.now) {
                     return self.stay_silent();
+                }
+                // RFC 2136 §6: whoever decides on an update may know the key.
+                if refusal.error == TsigError::BADKEY
+                    && let Some(pending) = authority.and_then(|authority| {
+                        forward(&authority, (&signed.message(), bytes), client, self.shown.as_deref())
+                    })
+                {
+                    self.counters.count(Rcode::NOERROR, false);
+                    return Verdict::Hand(pending);
                 }
                 self.counters.count(Rcode::NOTAUTH, false);
                 put(reply, &refusal.reply)
@@ -482,12 +532,12 @@ impl Engine {
         put(reply, &message)
     }
 
-    /// Handles a transfer, a notification or an update.
+    /// Handles a transfer, a notification or an update: a message without its signature, and as it came.
     #[cold]
     #[inline(never)]
     pub(crate) fn between_servers(
         &mut self,
-        message: &[u8],
+        (message, whole): (&[u8], &[u8]),
         client: &Client,
         signer: Option<Signer>,
         reply: &mut Reply<'_>,
@@ -500,7 +550,7 @@ impl Engine {
         let counters = Arc::clone(&self.counters);
         let now_s = self.now.unix_seconds;
         let shown = self.shown.clone();
-        let mut sent = Sent { message, client, signer, counters: &counters, now_s, shown };
+        let mut sent = Sent { message, whole, client, signer, counters: &counters, now_s, shown };
         let opcode = Header::parse(message).map_or(Opcode::QUERY, |header| header.flags.opcode());
         let outcome = match opcode {
             Opcode::NOTIFY => notify(&authority, &sent),
@@ -680,6 +730,16 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     let (Some(rights), Some(served)) = (rights, authority.zones.at(question.qname)) else {
         return sent.refuse(Rcode::NOTAUTH, None);
     };
+    if sent.holds(&rights.forward) {
+        sent.counters.updates.bump();
+        return Outcome::Hand(Box::new(Handed::Update(Pending {
+            keeper: Arc::clone(&authority.keeper),
+            apex: question.qname.to_buf(),
+            task: Task::Forward(sent.whole.to_vec()),
+            request: sent.message.to_vec(),
+            signer: sent.signer.take(),
+        })));
+    }
     let key = sent.signer.as_ref().map(|signer| signer.key().name());
     let held = rights.update.iter().filter(|(grant, _)| grant.holds(sent.client, key, sent.shown.as_deref()));
     let scopes: Vec<Arc<Scope>> = held.map(|(_, scope)| Arc::clone(scope)).collect();
@@ -693,9 +753,36 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     Outcome::Hand(Box::new(Handed::Update(Pending {
         keeper: Arc::clone(&authority.keeper),
         apex: question.qname.to_buf(),
-        scopes,
+        task: Task::Update(scopes),
         request: sent.message.to_vec(),
         signer: sent.signer.take(),
+    })))
+}
+
+/// Returns what passes an update on whose key is not known here; nothing if it is none, or nobody may have it passed on.
+fn forward(
+    authority: &Authority,
+    (message, whole): (&[u8], &[u8]),
+    client: &Client,
+    shown: Option<&Shown>,
+) -> Option<Box<Handed>> {
+    let parsed = Message::parse(message).ok()?;
+    let flags = parsed.header.flags;
+    let question = parsed.question.filter(|it| it.qtype == Rtype::SOA && it.qclass == Class::IN)?;
+    if flags.opcode() != Opcode::UPDATE || flags.has(Flags::QR) {
+        return None;
+    }
+    let rights = authority.keeper.rights(question.qname)?;
+    authority.zones.at(question.qname)?;
+    if !rights.forward.iter().any(|grant| grant.holds(client, None, shown)) {
+        return None;
+    }
+    Some(Box::new(Handed::Update(Pending {
+        keeper: Arc::clone(&authority.keeper),
+        apex: question.qname.to_buf(),
+        task: Task::Forward(whole.to_vec()),
+        request: message.to_vec(),
+        signer: None,
     })))
 }
 

@@ -469,7 +469,7 @@ impl Engine {
             return if tsig::is_signed(bytes) {
                 self.signed(bytes, client, reply)
             } else {
-                self.between_servers(bytes, client, None, reply)
+                self.between_servers((bytes, bytes), client, None, reply)
             };
         }
         if !self.snapshot.gate.admits_noise(client, self.now) {

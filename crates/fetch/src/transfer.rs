@@ -408,9 +408,23 @@ pub async fn notify(
     match Message::parse(&reply).map(|parsed| parsed.rcode()) {
         // RFC 1996 §3.12: whoever does not know what this is will not know it the next time.
         Ok(Rcode::NOERROR | Rcode::NOTIMP) => Ok(()),
-        Ok(rcode) => Err(Trouble::Fault(Fault::Rcode(rcode))),
+        Ok(rcode) => Err(Trouble::Refused(rcode)),
         Err(_) => Err(Trouble::Fault(Fault::Malformed)),
     }
+}
+
+/// Passes an update on as it came and returns the reply as it came, with their ID and signatures (RFC 2136 §6): nobody else
+/// sends anything over the connection that is made for it.
+pub async fn pass_on(remote: &Remote, message: &[u8], patience: Patience) -> Result<Vec<u8>, Trouble> {
+    let work = async {
+        let id = Header::parse(message).ok_or(Trouble::Fault(Fault::Malformed))?.id;
+        let mut connection = Connection::open(remote, patience).await?;
+        connection.send(message).await?;
+        let mut reply = Vec::new();
+        connection.receive(&mut reply).await?;
+        believed(&reply, (id, Opcode::UPDATE), None)
+    };
+    timeout(patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
 }
 
 async fn told(

@@ -36,6 +36,7 @@ pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan, old: Option<&Beside>)
         apex: member.zone,
         zone: None,
         file: None,
+        failed: None,
         source: 0,
         catalog_role: None,
         member_of: None,

@@ -2,14 +2,25 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use engine::authority::{self, Rights, Update};
+use engine::authority::{self, Done, Forward, Rights, Update};
+use fetch::transfer::{self, Patience};
 use tokio::sync::mpsc;
-use wire::Name;
+use tracing::debug;
+use wire::{Name, Rcode};
 use zone::Difference;
 
 use crate::kept::lock;
-use crate::{Order, Shared, ends, refresh, tell, unix_seconds};
+use crate::{Order, Shared, ends, refresh, refused, tell, unix_seconds};
+
+/// How long a primary may take to answer an update that is passed on: a client waits.
+const FORWARD_PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(3),
+    read: Duration::from_secs(5),
+    whole: Duration::from_secs(8),
+    notify_tries: 1,
+};
 
 /// The keeper as workers see it.
 pub(crate) struct Desk(pub(crate) Arc<Shared>);
@@ -42,22 +53,33 @@ impl authority::Keeper for Desk {
         // The place is given back when the update is done.
         let Ok(place) = Arc::clone(&self.0.updates).try_acquire_owned() else { return false };
         let Update { apex, message, scopes, done } = update;
-        let done = Box::new(move |rcode| {
+        let done = Box::new(move |outcome| {
             drop(place);
-            done(rcode);
+            done(outcome);
         });
         let update = Box::new(Update { apex, message, scopes, done });
         self.0.orders.send(Order::Update(update)).is_ok()
+    }
+
+    fn forward(&self, forward: Forward) -> bool {
+        let Ok(place) = Arc::clone(&self.0.forwards).try_acquire_owned() else { return false };
+        self.0.orders.send(Order::Forward(Box::new(forward), place)).is_ok()
     }
 }
 
 /// The keeper's thread: starts what is ordered.
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
     let mut looks = tokio::time::interval(ends::LOOK_EVERY);
+    let mut minutes = tokio::time::interval(refused::TELL_EVERY);
     loop {
         let order = tokio::select! {
             order = ordered.recv() => order,
             _ = looks.tick() => Some(Order::LookAtSignatures),
+            _ = minutes.tick() => {
+                shared.refused.tell();
+                shared.not_forwarded.tell();
+                continue;
+            }
         };
         let Some(order) = order else { return };
         match order {
@@ -71,6 +93,13 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
                 let shared = Arc::clone(shared);
                 drop(tokio::task::spawn_blocking(move || carry_out(&shared, *update)));
             }
+            Order::Forward(forward, place) => {
+                let shared = Arc::clone(shared);
+                tokio::spawn(async move {
+                    pass_on(&shared, *forward).await;
+                    drop(place);
+                });
+            }
             Order::LookAtSignatures => {
                 let shared = Arc::clone(shared);
                 drop(tokio::task::spawn_blocking(move || shared.look_at_signatures()));
@@ -82,11 +111,37 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
 fn carry_out(shared: &Arc<Shared>, update: Update) {
     let Update { apex, message, scopes, done } = update;
     let Some(kept) = shared.kept(apex.as_name()) else {
-        return done(wire::Rcode::NOTAUTH);
+        return done(Done::Rcode(Rcode::NOTAUTH));
     };
-    let (rcode, is_new) = kept.update(&message, &scopes, shared.key, unix_seconds());
-    if is_new {
+    let answered = kept.update(&message, &scopes, shared.key, unix_seconds());
+    if let Some(error) = answered.trouble {
+        shared.refused.note(&kept.apex, &error);
+    }
+    if answered.is_new {
         shared.changed(&kept);
     }
-    done(rcode);
+    done(Done::Rcode(answered.rcode));
+}
+
+/// Passes an update on to the first primary that says something.
+async fn pass_on(shared: &Arc<Shared>, forward: Forward) {
+    let Forward { apex, message, done } = forward;
+    let Some(kept) = shared.kept(apex.as_name()) else {
+        return done(Done::Rcode(Rcode::NOTAUTH));
+    };
+    let mut trouble = None;
+    for primary in &kept.plan().primaries {
+        match transfer::pass_on(primary, &message, FORWARD_PATIENCE).await {
+            Ok(reply) => {
+                debug!(zone = %apex, %primary, "an update was passed on");
+                done(Done::Reply(reply));
+                // Whoever sent it wants to see it here.
+                kept.poke.notify_one();
+                return;
+            }
+            Err(why) => trouble = Some(format!("{primary}: {why}")),
+        }
+    }
+    shared.not_forwarded.note(&apex, &trouble.as_deref().unwrap_or("it has no primaries"));
+    done(Done::Rcode(Rcode::SERVFAIL));
 }

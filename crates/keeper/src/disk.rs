@@ -23,6 +23,8 @@ pub trait Disk: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes sure of which files there are, and of their names.
     fn sync_names(&self) -> io::Result<()>;
+    /// Returns where a file is, for a person.
+    fn path(&self, name: &str) -> PathBuf;
 }
 
 /// A folder of the machine.
@@ -43,48 +45,69 @@ fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+impl Folder {
+    /// Does something with a file; an error names it.
+    fn with<T>(&self, name: &str, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let path = self.0.join(name);
+        act(&path).map_err(|error| named(&path, &error))
+    }
+}
+
+/// Returns an error that names a file.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
+}
+
 impl Disk for Folder {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        if_there(std::fs::read(self.0.join(name)))
+        self.with(name, |path| if_there(std::fs::read(path)))
     }
 
     fn create(&self, name: &str, octets: &[u8]) -> io::Result<()> {
         if !self.0.is_dir() {
-            std::fs::create_dir_all(&self.0)?;
+            std::fs::create_dir_all(&self.0).map_err(|error| named(&self.0, &error))?;
             // A folder that is lost takes its files with it.
             if let Some(above) = self.0.parent() {
                 File::open(above)?.sync_all()?;
             }
         }
-        File::create(self.0.join(name))?.write_all(octets)
+        self.with(name, |path| File::create(path)?.write_all(octets))
     }
 
     fn append(&self, name: &str, octets: &[u8]) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).open(self.0.join(name))?;
-        let before = file.metadata()?.len();
-        file.write_all(octets).inspect_err(|_| drop(file.set_len(before)))
+        self.with(name, |path| {
+            let mut file = OpenOptions::new().append(true).open(path)?;
+            let before = file.metadata()?.len();
+            file.write_all(octets).inspect_err(|_| drop(file.set_len(before)))
+        })
     }
 
     fn cut(&self, name: &str, octets: u64) -> io::Result<()> {
-        OpenOptions::new().write(true).open(self.0.join(name))?.set_len(octets)
+        self.with(name, |path| OpenOptions::new().write(true).open(path)?.set_len(octets))
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
         // By another handle than it was written through: what counts is the file.
-        File::open(self.0.join(name))?.sync_all()
+        self.with(name, |path| File::open(path)?.sync_all())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.0.join(from), self.0.join(to))
+        self.with(to, |path| std::fs::rename(self.0.join(from), path))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        if_there(std::fs::remove_file(self.0.join(name))).map(|_| ())
+        self.with(name, |path| if_there(std::fs::remove_file(path)).map(|_| ()))
     }
 
     fn sync_names(&self) -> io::Result<()> {
         // Where there is no folder, there are no names.
-        if_there(File::open(&self.0))?.map_or(Ok(()), |folder| folder.sync_all())
+        let synced = if_there(File::open(&self.0))
+            .and_then(|folder| folder.map_or(Ok(()), |folder| folder.sync_all()));
+        synced.map_err(|error| named(&self.0, &error))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 

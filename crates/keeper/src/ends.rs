@@ -45,7 +45,7 @@ impl Shared {
     pub(crate) fn look_at_signatures(&self) {
         let live = lock(&self.live).clone();
         let sets = lock(&self.common).sets.clone();
-        let zones = live.iter().chain(&sets).flat_map(|zones| zones.all());
+        let zones = live.iter().chain(sets.values()).flat_map(|zones| zones.all());
         let now = unix_seconds();
         let mut told = lock(&self.told_ends);
         let mut known = BTreeMap::new();

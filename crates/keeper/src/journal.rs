@@ -13,6 +13,12 @@
 //! A log is read up to the first entry that is not whole: what follows was never acknowledged. Its first entry says which
 //! base it belongs to, by a number that no other base has: if the power is lost between the two being replaced, the steps in
 //! the old log are in the new base already. It says, too, how many of the steps after it the base has already: they are history.
+//!
+//! A step becomes part of the zone by being appended to the log, and in no other way: a base that is written because the log is
+//! too large has only what was acknowledged before. So an update that does not fit on the disk is not there after a restart.
+//!
+//! The base of a zone that has a file holds what the file said when it was last taken, too. A change of the file is found by
+//! its contents, and can be applied to what the zone has become.
 
 use std::io;
 use std::sync::Arc;
@@ -39,8 +45,34 @@ const BASE: u8 = 4;
 /// it.
 const WHOLE_WITH_KEYS: u8 = 5;
 
-/// Where a version came from, as far as files go: a number that stands for the file's contents. 0: from no file.
-pub type Source = u64;
+/// An entry with what the zone's file said when it was last taken.
+const FILE: u8 = 6;
+
+/// Versions that are set aside of a zone at most.
+const ASIDE_MAX: usize = 3;
+
+/// What is known of the zone's file as it was when it was last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileMark {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// The stamps of the files, as releases up to 0.2 kept them.
+    Stamp(u64),
+    /// A number that stands for the records in it, which the base has.
+    Contents(u64),
+}
+
+/// What a new base has of the zone's file.
+#[derive(Clone, Copy)]
+pub enum Keeps<'z> {
+    /// Nothing: it has none.
+    Nothing,
+    /// What the base has that is there.
+    Same,
+    /// This is what it says.
+    File(&'z Zone),
+}
 
 /// What there is on disk.
 #[derive(Default)]
@@ -51,8 +83,8 @@ pub struct Found {
     pub history: Vec<Arc<Difference>>,
     /// When the zone's origin was last heard of, in seconds since 1970.
     pub heard: u64,
-    /// The file that it came from.
-    pub source: Source,
+    /// The zone's file when it was last taken.
+    pub file: FileMark,
     /// Octets of the log.
     pub log_octets: u64,
 }
@@ -77,6 +109,8 @@ pub struct Journal {
     number: u64,
     /// Whether the base was signed with keys that it brought.
     has_own_keys: bool,
+    /// Whether nothing may be appended: the log may have a step at its end that was refused, or belong to another base.
+    is_broken: bool,
 }
 
 /// Returns what a zone's files are called: its name in lower case, with `%` and two digits for what file names should not
@@ -179,11 +213,12 @@ fn soa(soa: &(Ttl, Box<[u8]>)) -> Vec<u8> {
     [&u64::from(soa.0.seconds()).to_be_bytes()[..], &with_length(&soa.1)].concat()
 }
 
-pub(crate) fn step_entry(step: &Difference, source: Source) -> Vec<u8> {
+pub(crate) fn step_entry(step: &Difference) -> Vec<u8> {
     entry(
         STEP,
         &[
-            &source.to_be_bytes(),
+            // Releases up to 0.2 said here which file it came from.
+            &[0; 8],
             &soa(&step.old_soa),
             &soa(&step.new_soa),
             &with_length(step.removed.as_bytes()),
@@ -192,12 +227,13 @@ pub(crate) fn step_entry(step: &Difference, source: Source) -> Vec<u8> {
     )
 }
 
-fn read_step(said: &[u8], apex: &NameBuf) -> Option<(Difference, Source)> {
+/// Returns a step, and the stamps of the file that it came from; 0 for none.
+fn read_step(said: &[u8], apex: &NameBuf) -> Option<(Difference, u64)> {
     let mut reader = Reader(said);
-    let source = reader.number()?;
+    let stamp = reader.number()?;
     let (old_soa, new_soa) = (reader.soa()?, reader.soa()?);
     let (removed, added) = (Rows::parse(reader.octets()?)?, Rows::parse(reader.octets()?)?);
-    Some((Difference { apex: *apex, old_soa, new_soa, removed, added }, source))
+    Some((Difference { apex: *apex, old_soa, new_soa, removed, added }, stamp))
 }
 
 /// Reads steps up to the first entry that is not whole, and returns where that begins.
@@ -220,14 +256,20 @@ impl Journal {
     pub fn new(disk: Arc<dyn Disk>, apex: Name<'_>) -> Self {
         let name = file_name(apex);
         let (base, log) = (format!("{name}base"), format!("{name}log"));
-        Self { disk, apex: apex.to_buf(), base, log, number: 0, has_own_keys: false }
+        Self { disk, apex: apex.to_buf(), base, log, number: 0, has_own_keys: false, is_broken: false }
     }
 
-    /// Reads what there is. What is broken is reported and does not count; the zone is what it was before.
+    /// Reads what there is. What is broken is reported and does not count; the zone is what it was before. A base that cannot
+    /// be understood is set aside.
     pub fn open(&mut self, key: HashKey) -> io::Result<Found> {
         let mut found = Found::default();
         if let Some(octets) = self.disk.read(&self.base)? {
-            self.read_base(&octets, key, &mut found);
+            let is_read = self.read_base(&octets, key, &mut found).is_some();
+            if !is_read && !octets.is_empty() {
+                let to = self.set_aside()?;
+                self.unlink()?;
+                tracing::error!(zone = %self.apex, "what was kept of the zone is damaged and does not count; it is set aside as {to}");
+            }
         }
         let octets = match self.disk.read(&self.log)? {
             Some(octets) => octets,
@@ -249,9 +291,9 @@ impl Journal {
                     history_left = reader.number().unwrap_or(0);
                 }
                 STEP if belongs => {
-                    let Some((step, source)) = read_step(said, &self.apex) else { continue };
+                    let Some((step, stamp)) = read_step(said, &self.apex) else { continue };
                     if history_left == 0 {
-                        self.take_step(step, source, key, &mut found);
+                        self.take_step(step, stamp, key, &mut found);
                     } else {
                         history_left -= 1;
                         found.remember(step);
@@ -275,41 +317,93 @@ impl Journal {
         found.log_octets = (octets.len() - rest.len()) as u64;
         if !belongs && found.zone.is_some() {
             // What comes next must follow the base.
-            self.begin_log(&[])?;
-            found.log_octets = 0;
+            let log = self.log_with(&[]);
+            match replace(&*self.disk, &self.log, &log) {
+                Ok(()) => found.log_octets = log.len() as u64,
+                // What there is is served; the next change tries again.
+                Err(error) => self.break_log(&error),
+            }
             return Ok(found);
         }
         if !rest.is_empty() {
             // Half an entry: whoever asked for it was told nothing.
-            self.disk.cut(&self.log, found.log_octets)?;
-            self.disk.sync(&self.log)?;
+            let cut = self.disk.cut(&self.log, found.log_octets).and_then(|()| self.disk.sync(&self.log));
+            if let Err(error) = cut {
+                self.break_log(&error);
+            }
         }
         Ok(found)
     }
 
+    /// Appends nothing any more before all is written anew.
+    fn break_log(&mut self, error: &io::Error) {
+        tracing::warn!(zone = %self.apex, %error, "the zone's journal cannot be mended now");
+        self.is_broken = true;
+    }
+
     fn read_base(&mut self, octets: &[u8], key: HashKey, found: &mut Found) -> Option<()> {
-        let (kind, said, _) = split(octets)?;
+        let (kind, said, rest) = split(octets)?;
         if !matches!(kind, WHOLE | WHOLE_WITH_KEYS) {
             return None;
         }
         let mut reader = Reader(said);
-        let (number, source, heard) = (reader.number()?, reader.number()?, reader.number()?);
+        let (number, stamp, heard) = (reader.number()?, reader.number()?, reader.number()?);
         let soa = reader.soa()?;
         let rows = Rows::parse(reader.octets()?)?;
         let zone = difference::build(self.apex.as_name(), key, (soa.0, &soa.1), &rows).ok()?;
         self.number = number;
         self.has_own_keys = kind == WHOLE_WITH_KEYS;
-        *found = Found { zone: Some(Arc::new(zone)), heard, source, ..Found::default() };
+        let file = match file_entry(rest).and_then(|said| Reader(said).number()) {
+            Some(contents) => FileMark::Contents(contents),
+            None if stamp != 0 => FileMark::Stamp(stamp),
+            None => FileMark::Unknown,
+        };
+        *found = Found { zone: Some(Arc::new(zone)), heard, file, ..Found::default() };
         Some(())
     }
 
-    fn take_step(&self, step: Difference, source: Source, key: HashKey, found: &mut Found) {
+    /// Returns the zone's file as it was when it was last taken, if the base has it.
+    pub fn file(&self, key: HashKey) -> io::Result<Option<Zone>> {
+        let octets = self.disk.read(&self.base)?.unwrap_or_default();
+        let said = split(&octets).and_then(|(_, _, rest)| file_entry(rest));
+        Ok(said.and_then(|said| {
+            let mut reader = Reader(said);
+            reader.number()?;
+            let soa = reader.soa()?;
+            let rows = Rows::parse(reader.octets()?)?;
+            difference::build(self.apex.as_name(), key, (soa.0, &soa.1), &rows).ok()
+        }))
+    }
+
+    /// Copies what there is to names of its own, in place of the oldest of [`ASIDE_MAX`] such copies. Returns what they are
+    /// called.
+    pub fn set_aside(&self) -> io::Result<String> {
+        for file in [&self.base, &self.log] {
+            let Some(octets) = self.disk.read(file)? else { continue };
+            // Written first: if there is no room for it, the older ones stay.
+            let new = format!("{file}.new");
+            write_new(&*self.disk, &new, &octets)?;
+            for number in (1..ASIDE_MAX).rev() {
+                let (from, to) = (format!("{file}.{number}"), format!("{file}.{}", number + 1));
+                match self.disk.rename(&from, &to) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            self.disk.rename(&new, &format!("{file}.1"))?;
+        }
+        self.disk.sync_names()?;
+        let path = |file: &str| self.disk.path(&format!("{file}.1")).display().to_string();
+        Ok(format!("\"{}\" and \"{}\"", path(&self.base), path(&self.log)))
+    }
+
+    fn take_step(&self, step: Difference, stamp: u64, key: HashKey, found: &mut Found) {
         let Some(zone) = &found.zone else { return };
         match step.apply_sharing(zone, &key) {
             Ok(new) => {
                 found.zone = Some(new);
-                if source != 0 {
-                    found.source = source;
+                if stamp != 0 && !matches!(found.file, FileMark::Contents(_)) {
+                    found.file = FileMark::Stamp(stamp);
                 }
                 found.remember(step);
             }
@@ -322,58 +416,98 @@ impl Journal {
 
     /// Returns whether steps to such a version may follow what there is: keys that a zone brings are a matter of its base.
     pub(crate) fn takes_steps_to(&self, zone: &Zone) -> bool {
-        self.has_own_keys == zone.facts().has_own_keys
+        !self.is_broken && self.has_own_keys == zone.facts().has_own_keys
     }
 
-    /// Writes steps; they are there for good when this returns.
-    pub fn append(&self, steps: &[Arc<Difference>], source: Source) -> io::Result<u64> {
-        let entries: Vec<u8> = steps.iter().flat_map(|step| step_entry(step, source)).collect();
+    /// Writes steps to a log of so many octets; they are there for good when this returns, or not at all.
+    pub fn append(&mut self, steps: &[Arc<Difference>], log_octets: u64) -> io::Result<u64> {
+        let entries: Vec<u8> = steps.iter().flat_map(|step| step_entry(step)).collect();
         // All steps of a change become one write; a cut in the middle leaves whole versions.
-        self.disk.append(&self.log, &entries)?;
-        self.disk.sync(&self.log)?;
+        let written = self.disk.append(&self.log, &entries).and_then(|()| self.disk.sync(&self.log));
+        self.or_cut(written, log_octets)?;
         Ok(entries.len() as u64)
     }
 
-    /// Notes when the zone's origin was heard of. If the power is lost, that may be forgotten.
-    pub fn note_heard(&self, now: u64) -> io::Result<u64> {
+    /// Notes when the zone's origin was heard of, in a log of so many octets. If the power is lost, that may be forgotten.
+    pub fn note_heard(&mut self, now: u64, log_octets: u64) -> io::Result<u64> {
         let entry = entry(HEARD, &[&now.to_be_bytes()]);
-        self.disk.append(&self.log, &entry)?;
+        let written = self.disk.append(&self.log, &entry);
+        self.or_cut(written, log_octets)?;
         Ok(entry.len() as u64)
     }
 
-    /// Writes a whole version and begins the log anew with the steps that led to it.
+    /// Takes back what was not written, or not for good: whoever asked for it hears that it was not done.
+    fn or_cut(&mut self, written: io::Result<()>, log_octets: u64) -> io::Result<()> {
+        written.inspect_err(|_| {
+            let cut = self.disk.cut(&self.log, log_octets).and_then(|()| self.disk.sync(&self.log));
+            self.is_broken |= cut.is_err();
+        })
+    }
+
+    /// Writes a whole version and begins the log anew with the steps that led to it. What there is stays if there is no room.
     pub fn rewrite(
         &mut self,
         zone: &Zone,
         history: &[Arc<Difference>],
-        (source, heard): (Source, u64),
+        (keeps, heard): (Keeps<'_>, u64),
     ) -> io::Result<u64> {
         let mut rows = Rows::default();
         zone.for_each_row(|row| rows.push(row));
         let (ttl, data) = zone.soa();
         let number = random()?;
         let has_own_keys = zone.facts().has_own_keys;
-        let base = entry(
+        let (stamp, file) = match keeps {
+            Keeps::Nothing => (0, Vec::new()),
+            Keeps::Same => self.kept_of_file()?,
+            Keeps::File(file) => (0, entry_of_file(file)),
+        };
+        let mut base = entry(
             if has_own_keys { WHOLE_WITH_KEYS } else { WHOLE },
             &[
                 &number.to_be_bytes(),
-                &source.to_be_bytes(),
+                &stamp.to_be_bytes(),
                 &heard.to_be_bytes(),
                 &soa(&(ttl, data.into())),
                 &with_length(rows.as_bytes()),
             ],
         );
-        // First the base: the steps in the log are in it already.
-        replace(&*self.disk, &self.base, &base)?;
-        (self.number, self.has_own_keys) = (number, has_own_keys);
-        self.begin_log(history)
+        base.extend(file);
+        let before = std::mem::replace(&mut self.number, number);
+        let log = self.log_with(history);
+        let disk = Arc::clone(&self.disk);
+        let (new_base, new_log) = (format!("{}.new", self.base), format!("{}.new", self.log));
+        // Whatever needs room is done before anything is replaced. Then the base goes first: the steps in the log are in it already.
+        let begun = write_new(&*disk, &new_log, &log)
+            .and_then(|()| write_new(&*disk, &new_base, &base))
+            .and_then(|()| disk.rename(&new_base, &self.base));
+        if let Err(error) = begun {
+            self.number = before;
+            drop(disk.remove(&new_log));
+            drop(disk.remove(&new_base));
+            return Err(error);
+        }
+        (self.has_own_keys, self.is_broken) = (has_own_keys, true);
+        disk.sync_names()?;
+        disk.rename(&new_log, &self.log)?;
+        disk.sync_names()?;
+        self.is_broken = false;
+        Ok(log.len() as u64)
     }
 
-    fn begin_log(&self, history: &[Arc<Difference>]) -> io::Result<u64> {
+    fn log_with(&self, history: &[Arc<Difference>]) -> Vec<u8> {
         let mut log = entry(BASE, &[&self.number.to_be_bytes(), &(history.len() as u64).to_be_bytes()]);
-        log.extend(history.iter().flat_map(|step| step_entry(step, 0)));
-        replace(&*self.disk, &self.log, &log)?;
-        Ok(log.len() as u64)
+        log.extend(history.iter().flat_map(|step| step_entry(step)));
+        log
+    }
+
+    /// Returns what the base has of the zone's file: its stamps, and the entry with its contents.
+    fn kept_of_file(&self) -> io::Result<(u64, Vec<u8>)> {
+        let octets = self.disk.read(&self.base)?.unwrap_or_default();
+        let Some((_, said, rest)) = split(&octets) else { return Ok((0, Vec::new())) };
+        let mut reader = Reader(said);
+        let stamp = reader.number().and_then(|_| reader.number()).unwrap_or(0);
+        let file = file_entry(rest).map_or_else(Vec::new, |said| entry(FILE, &[said]));
+        Ok((stamp, file))
     }
 
     /// Forgets the zone.
@@ -389,11 +523,29 @@ impl Journal {
     }
 }
 
+fn entry_of_file(file: &Zone) -> Vec<u8> {
+    let mut rows = Rows::default();
+    file.for_each_row(|row| rows.push(row));
+    let (ttl, data) = file.soa();
+    let contents = file.contents().to_be_bytes();
+    entry(FILE, &[&contents, &soa(&(ttl, data.into())), &with_length(rows.as_bytes())])
+}
+
+/// Returns what an entry with the zone's file says, if that comes next.
+fn file_entry(octets: &[u8]) -> Option<&[u8]> {
+    split(octets).filter(|(kind, ..)| *kind == FILE).map(|(_, said, _)| said)
+}
+
+/// Writes a file that nobody knows yet. If that fails, it takes no room.
+fn write_new(disk: &dyn Disk, name: &str, octets: &[u8]) -> io::Result<()> {
+    let written = disk.create(name, octets).and_then(|()| disk.sync(name));
+    written.inspect_err(|_| drop(disk.remove(name)))
+}
+
 /// Puts a file in place of another: after a loss of power there is one or the other.
 pub(crate) fn replace(disk: &dyn Disk, name: &str, octets: &[u8]) -> io::Result<()> {
     let new = format!("{name}.new");
-    disk.create(&new, octets)?;
-    disk.sync(&new)?;
-    disk.rename(&new, name)?;
+    write_new(disk, &new, octets)?;
+    disk.rename(&new, name).inspect_err(|_| drop(disk.remove(&new)))?;
     disk.sync_names()
 }

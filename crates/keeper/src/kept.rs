@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use config::settings::FileChangeWord;
 use config::zones::{SignedHere, ZonePlan};
 use engine::authority::Scope;
 use tokio::sync::Notify;
+use tracing::info;
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
@@ -15,7 +17,7 @@ use zone::{Change, Difference, Proof, Zone};
 
 use crate::disk::Disk;
 use crate::history::History;
-use crate::journal::{Found, Journal, Source};
+use crate::journal::{FileMark, Found, Journal, Keeps};
 use crate::trail::Trail;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,12 +99,42 @@ pub(crate) struct Current {
     /// When the zone's origin was last heard of: a primary that has the zone from elsewhere itself says, in its way, how long
     /// ago that was.
     pub(crate) heard: u64,
-    source: Source,
+    /// The zone's file when it was last taken, as far as it is in memory.
+    file: Option<Arc<Zone>>,
+    /// What the journal knows of it.
+    mark: FileMark,
+    /// A change of the file that is not taken.
+    pub(crate) pending: Option<Pending>,
+    /// Why the journal cannot be read: nothing is written over it.
+    pub(crate) unreadable: Option<String>,
     pub(crate) is_frozen: bool,
     /// Why the last attempt to get a newer version failed.
     pub(crate) trouble: Option<String>,
     /// When the next attempt is made.
     pub(crate) next_look: u64,
+}
+
+/// A change of a zone's file that is not taken before somebody decides.
+pub(crate) struct Pending {
+    file: Arc<Zone>,
+    contents: u64,
+    /// Why, and what to do, for a person.
+    pub(crate) why: String,
+}
+
+/// What came of an update.
+pub(crate) struct Answered {
+    pub(crate) rcode: Rcode,
+    /// Whether there is a new version.
+    pub(crate) is_new: bool,
+    /// Why it cannot be kept.
+    pub(crate) trouble: Option<std::io::Error>,
+}
+
+impl Answered {
+    const fn said(rcode: Rcode) -> Self {
+        Self { rcode, is_new: false, trouble: None }
+    }
 }
 
 /// What a change of a file came to.
@@ -132,8 +164,13 @@ impl Kept {
         let mut journal = Journal::new(Arc::clone(disk), apex.as_name());
         // What was kept of a zone from before the server signed it has no signatures.
         let found = if plan.signed.is_file() { Ok(Found::default()) } else { journal.open(key) };
+        let mut unreadable = None;
         let found = found.unwrap_or_else(|error| {
             tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");
+            // A primary has it still.
+            if plan.primaries.is_empty() {
+                unreadable = Some(format!("what was kept of the zone cannot be read: {error}"));
+            }
             Found::default()
         });
         let has_base = found.zone.is_some();
@@ -169,7 +206,10 @@ impl Kept {
                 has_base,
                 log_octets: found.log_octets,
                 heard: found.heard,
-                source: found.source,
+                file: None,
+                mark: found.file,
+                pending: None,
+                unreadable,
                 is_frozen: false,
                 trouble: None,
                 next_look: 0,
@@ -282,7 +322,7 @@ impl Kept {
             current.has_base = false;
             if plan.zone.is_none() {
                 current.zone = None;
-                current.source = 0;
+                current.file = None;
                 return Taken::Same;
             }
         }
@@ -291,47 +331,229 @@ impl Kept {
         };
         let Some(old) = current.zone.clone() else {
             current.zone = Some(Arc::clone(new));
-            current.source = plan.source;
+            current.file = Some(Arc::clone(new));
             return Taken::New;
         };
-        if plan.source == current.source || Arc::ptr_eq(&old, new) {
+        if current.file.as_ref().is_some_and(|file| Arc::ptr_eq(file, new)) || Arc::ptr_eq(&old, new) {
             return Taken::Same;
         }
-        let difference = Difference::between(&old, new, &key);
+        if !current.has_base {
+            return self.follow_file(current, (&old, new), plan, key, now);
+        }
+        let is_as_before = match current.mark {
+            FileMark::Contents(contents) => contents == new.contents(),
+            FileMark::Stamp(stamp) => stamp == plan.source,
+            FileMark::Unknown => false,
+        };
+        if is_as_before {
+            self.know_file(current, &old, new, plan);
+            return Taken::Same;
+        }
+        let mut how = plan.on_file_change;
+        if current.mark == FileMark::Unknown && current.heard != 0 {
+            // It came from a primary and has a file now: nobody has changed anything here.
+            current.heard = 0;
+            how = FileChangeWord::Replace;
+        }
+        match self.decide(current, (&old, new), plan, how, (key, now)) {
+            Ok(taken) => taken,
+            Err(why) => {
+                self.refuse_file(current, new, why);
+                Taken::Same
+            }
+        }
+    }
+
+    /// Takes a new version from the file of a zone that is nothing else.
+    fn follow_file(
+        &self,
+        current: &mut Current,
+        (old, new): (&Arc<Zone>, &Arc<Zone>),
+        plan: &ZonePlan,
+        key: HashKey,
+        now: u64,
+    ) -> Taken {
+        let difference = Difference::between(old, new, &key);
         let (before, after) = (old.facts().serial, new.facts().serial);
+        current.file = Some(Arc::clone(new));
         if difference.is_empty() && !is_newer(after, before) {
-            current.source = plan.source;
             return Taken::Same;
         }
         if is_newer(after, before) {
             self.commit(current, vec![difference], Arc::clone(new), plan, now);
-        } else if current.has_base && new.facts().has_own_keys {
-            let zone = &self.apex;
-            tracing::error!(%zone, before, after, "the zone's file is not taken: it is signed as it is, and its serial is not newer");
-            return Taken::Same;
-        } else if current.has_base {
-            // The file's serial is that of a version that was changed here since: the next one is ours to choose.
-            let next = plan.rights.serial.next(before, now);
-            let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
-            let difference = Difference { new_soa, ..difference };
-            match difference.apply_sharing(&old, &key) {
-                Ok(zone) => self.commit(current, vec![difference], zone, plan, now),
-                Err(misfit) => {
-                    tracing::error!(zone = %self.apex, %misfit, "the zone's file is not taken");
-                    return Taken::Same;
-                }
-            }
-        } else {
-            if after == before {
-                tracing::warn!(zone = %self.apex, serial = after, "the zone has changed and its serial has not: secondaries will not notice");
-            }
-            lock(&self.history).clear();
-            current.zone = Some(Arc::clone(new));
-            current.source = plan.source;
             return Taken::New;
         }
-        current.source = plan.source;
+        if after == before {
+            tracing::warn!(zone = %self.apex, serial = after, "the zone has changed and its serial has not: secondaries will not notice");
+        }
+        lock(&self.history).clear();
+        current.zone = Some(Arc::clone(new));
         Taken::New
+    }
+
+    /// Notes that the file says what it said when it was last taken.
+    fn know_file(&self, current: &mut Current, zone: &Arc<Zone>, file: &Arc<Zone>, plan: &ZonePlan) {
+        current.file = Some(Arc::clone(file));
+        if current.pending.take().is_some() {
+            tracing::info!(zone = %self.apex, "the zone's file is again as it was when it was taken");
+        }
+        // As releases up to 0.2 kept it: from now on its contents count.
+        if matches!(current.mark, FileMark::Stamp(_))
+            && let Err(error) = self.rewrite(current, zone, &[], plan)
+        {
+            tracing::warn!(zone = %self.apex, %error, "what the zone's file says cannot be kept");
+        }
+    }
+
+    /// Goes on with the version there is, and says so once for each change of the file.
+    fn refuse_file(&self, current: &mut Current, file: &Arc<Zone>, why: String) {
+        let contents = file.contents();
+        if current.pending.as_ref().is_none_or(|pending| pending.contents != contents) {
+            tracing::warn!(zone = %self.apex, "{why}");
+        }
+        current.pending = Some(Pending { file: Arc::clone(file), contents, why });
+    }
+
+    /// Brings a change of the file and changes that were made here together. An error says why the file is not taken.
+    fn decide(
+        &self,
+        current: &mut Current,
+        (old, new): (&Arc<Zone>, &Arc<Zone>),
+        plan: &ZonePlan,
+        how: FileChangeWord,
+        (key, now): (HashKey, u64),
+    ) -> Result<Taken, String> {
+        let apex = &self.apex;
+        let (before, after) = (old.facts().serial, new.facts().serial);
+        let base = match (&current.file, current.mark) {
+            (Some(file), _) => Some(Arc::clone(file)),
+            (None, FileMark::Contents(_)) => {
+                let file = current.journal.file(key);
+                file.map_err(|error| format!("what the zone's file said before cannot be read: {error}"))?
+                    .map(Arc::new)
+            }
+            (None, _) => None,
+        };
+        // Where nobody knows what the file said, all that differs may have been changed here.
+        let here = Difference::between(base.as_ref().unwrap_or(new), old, &key);
+        let in_file = base.as_ref().map(|base| Difference::between(base, new, &key));
+        let lost = here.onto(new, &key, after).records();
+        let has_own_keys = new.facts().has_own_keys || old.facts().has_own_keys;
+        let is_serial_alone = in_file.as_ref().is_some_and(|it| it.is_empty() && !it.has_new_soa());
+        let how = match how {
+            FileChangeWord::Merge | FileChangeWord::Refuse if is_serial_alone && !has_own_keys => {
+                FileChangeWord::Merge
+            }
+            FileChangeWord::Refuse if lost == 0 => FileChangeWord::Replace,
+            how => how,
+        };
+        // The file's serial may be that of a version that was changed here since: then the next one is ours to choose.
+        let serial = if is_newer(after, before) { after } else { plan.rights.serial.next(before, now) };
+        let step = match (how, in_file) {
+            (FileChangeWord::Refuse, in_file) => {
+                let both = if in_file.is_some() && !has_own_keys { "--merge keeps both, " } else { "" };
+                return Err(format!(
+                    "the zone's file has changed and is not taken, because {lost} records were changed here since: \
+                     \"gannet zone reload {apex}\" with {both}--replace drops those"
+                ));
+            }
+            (FileChangeWord::Merge, _) if has_own_keys => {
+                return Err(format!(
+                    "the zone's file has changed and cannot be merged: nobody could sign what comes of it; \
+                     \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
+                ));
+            }
+            (FileChangeWord::Merge, None) => {
+                return Err(format!(
+                    "the zone's file has changed and cannot be merged: it is not known what it said before; \
+                     \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
+                ));
+            }
+            (FileChangeWord::Merge, Some(in_file)) => {
+                let step = in_file.onto(old, &key, serial);
+                // Nothing is left to do, and a serial that was passed here is no reason for another one.
+                let is_same = step.is_empty() && !in_file.has_new_soa() && !is_newer(after, before);
+                if is_same { None } else { Some(step) }
+            }
+            (FileChangeWord::Replace, _) => {
+                if has_own_keys && !is_newer(after, before) {
+                    return Err(format!(
+                        "the zone's file is not taken: it is signed as it is, and its serial {after} is not newer than {before}"
+                    ));
+                }
+                let step = Difference::between(old, new, &key);
+                let new_soa = (step.new_soa.0, with_serial(&step.new_soa.1, serial));
+                let is_same = step.is_empty() && !step.has_new_soa() && !is_newer(after, before);
+                (!is_same).then_some(Difference { new_soa, ..step })
+            }
+        };
+        if how == FileChangeWord::Replace && lost > 0 {
+            // First the copy: what is dropped can be had back from it.
+            let to = current.journal.set_aside();
+            let to = to.map_err(|error| {
+                format!("the zone's file is not taken: its journal cannot be set aside: {error}")
+            })?;
+            tracing::warn!(zone = %apex, records = lost, "the zone's file replaces what was kept here; the journal is set aside as {to}");
+        }
+        let (steps, zone) = match step {
+            None => (Vec::new(), Arc::clone(old)),
+            // As it is written, with what it was signed with.
+            Some(step) if how == FileChangeWord::Replace && serial == after => (vec![step], Arc::clone(new)),
+            Some(step) => {
+                let zone = step.apply_sharing(old, &key).map_err(|misfit| {
+                    format!(
+                        "the zone's file has changed and does not fit what was changed here: {misfit}; \
+                         \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
+                    )
+                })?;
+                (vec![step], zone)
+            }
+        };
+        let is_new = !steps.is_empty();
+        let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
+        current.file = Some(Arc::clone(new));
+        current.pending = None;
+        let written = match is_tied_to_file(&zone) {
+            true => self.unkeep(current),
+            false => self.rewrite(current, &zone, &steps, plan),
+        };
+        if let Err(error) = written {
+            // The file is there at the next start, too.
+            tracing::error!(zone = %apex, %error, "a new version is served and could not be kept");
+        }
+        if is_new {
+            info!(zone = %apex, serial = zone.facts().serial, "a change of the zone's file is taken");
+            self.accept(current, steps, zone, plan, now);
+        }
+        Ok(if is_new { Taken::New } else { Taken::Same })
+    }
+
+    /// Has a change of the file that was refused merged, or replace what was changed here, by order of the operator. Returns
+    /// whether there is a new version, and what is to be told.
+    pub(crate) fn decide_now(
+        &self,
+        how: FileChangeWord,
+        key: HashKey,
+        now: u64,
+    ) -> Result<(Taken, String), String> {
+        let plan = self.plan();
+        let apex = &self.apex;
+        let mut current = lock(&self.current);
+        let Some(pending) = current.pending.take() else {
+            return Ok((Taken::Same, format!("zone \"{apex}\": its file is taken already")));
+        };
+        let Some(old) = current.zone.clone() else { return Err(format!("zone \"{apex}\" is not loaded")) };
+        match self.decide(&mut current, (&old, &pending.file), &plan, how, (key, now)) {
+            Ok(taken) => {
+                self.show(&current, now);
+                drop(current);
+                Ok((taken, format!("zone \"{apex}\": its file is taken, serial {}", self.serial())))
+            }
+            Err(why) => {
+                current.pending = Some(pending);
+                Err(format!("zone \"{apex}\": {why}"))
+            }
+        }
     }
 
     /// Makes steps part of the history and `zone` the current version; what has to be on disk is there then, or it is logged.
@@ -343,7 +565,7 @@ impl Kept {
         plan: &ZonePlan,
         now: u64,
     ) {
-        if let Err(error) = self.try_commit(current, steps, zone, plan, plan.source, now) {
+        if let Err(error) = self.try_commit(current, steps, zone, plan, now) {
             // It can be had again from where it came.
             tracing::error!(zone = %self.apex, %error, "a new version is served and could not be kept");
         }
@@ -355,7 +577,6 @@ impl Kept {
         steps: Vec<Difference>,
         zone: Arc<Zone>,
         plan: &ZonePlan,
-        source: Source,
         now: u64,
     ) -> std::io::Result<()> {
         let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
@@ -363,12 +584,8 @@ impl Kept {
         let is_kept = current.has_base || plan.file.is_none();
         let written = match is_kept {
             // Proofs are made with keys that only the file has: what is kept would lack them.
-            true if is_tied_to_file(&zone) => {
-                current.has_base = false;
-                current.log_octets = 0;
-                current.journal.unlink()
-            }
-            true => self.write(current, &steps, &zone, plan, source),
+            true if is_tied_to_file(&zone) => self.unkeep(current),
+            true => self.write(current, &steps, &zone, plan),
             false => Ok(()),
         };
         self.accept(current, steps, zone, plan, now);
@@ -401,31 +618,67 @@ impl Kept {
         self.show(current, now);
     }
 
+    /// Forgets what was kept of a zone that its file keeps.
+    fn unkeep(&self, current: &mut Current) -> std::io::Result<()> {
+        current.has_base = false;
+        current.log_octets = 0;
+        current.mark = FileMark::Unknown;
+        current.journal.unlink()
+    }
+
+    /// Makes sure of a version; if this fails, it is not there after a restart.
     fn write(
         &self,
         current: &mut Current,
         steps: &[Arc<Difference>],
         zone: &Zone,
         plan: &ZonePlan,
-        source: Source,
     ) -> std::io::Result<()> {
-        let follows = current.has_base && current.journal.takes_steps_to(zone);
-        if follows && !steps.is_empty() && current.log_octets <= plan.journal_octets_max {
-            // What was written by halves must not have anything behind it: then all is written anew.
-            let appended = current.journal.append(steps, source).inspect_err(|_| current.has_base = false);
-            current.log_octets += appended?;
-            return Ok(());
+        if let Some(why) = &current.unreadable {
+            return Err(std::io::Error::other(why.clone()));
         }
+        let before = current.zone.clone().filter(|_| !steps.is_empty());
+        let before = before.filter(|before| before.facts().has_own_keys == zone.facts().has_own_keys);
+        let Some(before) = before else { return self.rewrite(current, zone, steps, plan) };
+        let is_ready = current.has_base
+            && current.journal.takes_steps_to(zone)
+            && current.log_octets <= plan.journal_octets_max;
+        if !is_ready {
+            // Only what was acknowledged: whether there is more is for the log to say.
+            self.rewrite(current, &before, &[], plan)?;
+        }
+        current.log_octets += current.journal.append(steps, current.log_octets)?;
+        Ok(())
+    }
+
+    /// Writes a whole version, with the history that leads to it, and what the zone's file says.
+    fn rewrite(
+        &self,
+        current: &mut Current,
+        zone: &Zone,
+        steps: &[Arc<Difference>],
+        plan: &ZonePlan,
+    ) -> std::io::Result<()> {
         let mut history = History::default();
         // Of a zone that is served signed, nobody was given these.
-        if !steps.is_empty() && !plan.signed.has_versions() {
+        if !plan.signed.has_versions() {
             history.set(lock(&self.history).all(), plan.journal_octets_max / 2);
             for step in steps {
                 history.push(Arc::clone(step), plan.journal_octets_max / 2);
             }
+            if history.last().is_some_and(|last| last.new_serial() != zone.facts().serial) {
+                history.clear();
+            }
         }
-        let source = if source == 0 { current.source } else { source };
-        current.log_octets = current.journal.rewrite(zone, &history.all(), (source, current.heard))?;
+        let keeps = match &current.file {
+            _ if plan.file.is_none() => Keeps::Nothing,
+            Some(file) => Keeps::File(file),
+            None => Keeps::Same,
+        };
+        current.log_octets = current.journal.rewrite(zone, &history.all(), (keeps, current.heard))?;
+        if let Keeps::File(file) = keeps {
+            current.mark = FileMark::Contents(file.contents());
+        }
         current.has_base = true;
         Ok(())
     }
@@ -483,7 +736,7 @@ impl Kept {
                 }
             }
         };
-        self.write(&mut current, &steps, &zone, &plan, 0)
+        self.write(&mut current, &steps, &zone, &plan)
             .map_err(|error| format!("it cannot be kept: {error}"))?;
         self.accept(&mut current, steps, zone, &plan, now);
         Ok(true)
@@ -501,40 +754,31 @@ impl Kept {
         }
     }
 
-    /// Carries out an update; it is on disk when this returns NOERROR. Returns whether there is a new version.
-    pub(crate) fn update(
-        &self,
-        message: &[u8],
-        scopes: &[Arc<Scope>],
-        key: HashKey,
-        now: u64,
-    ) -> (Rcode, bool) {
+    /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there after a restart.
+    pub(crate) fn update(&self, message: &[u8], scopes: &[Arc<Scope>], key: HashKey, now: u64) -> Answered {
         let plan = self.plan();
         let mut current = lock(&self.current);
         if current.is_frozen {
-            return (Rcode::REFUSED, false);
+            return Answered::said(Rcode::REFUSED);
         }
-        let Some(zone) = current.zone.clone() else { return (Rcode::SERVFAIL, false) };
+        let Some(zone) = current.zone.clone() else { return Answered::said(Rcode::SERVFAIL) };
+        // The checker warns of that: nobody could sign what changes.
         if zone.facts().has_own_keys {
-            tracing::warn!(zone = %self.apex, "an update is refused: nobody could sign what it changes");
-            return (Rcode::REFUSED, false);
+            return Answered::said(Rcode::REFUSED);
         }
         let may = |owner: Name<'_>, rtype: Rtype| scopes.iter().any(|scope| scope.covers(owner, rtype));
         match update(&zone, &key, message, &may, (plan.rights.serial, now)) {
-            Ok(None) => (Rcode::NOERROR, false),
-            Err(rcode) => (rcode, false),
+            Ok(None) => Answered::said(Rcode::NOERROR),
+            Err(rcode) => Answered::said(rcode),
             Ok(Some(Updated { zone, difference })) => {
                 let steps = vec![Arc::new(difference)];
                 // RFC 2136 §3.5: first it is certain, then it is so.
-                match self.write(&mut current, &steps, &zone, &plan, 0) {
+                match self.write(&mut current, &steps, &zone, &plan) {
                     Ok(()) => {
                         self.accept(&mut current, steps, zone, &plan, now);
-                        (Rcode::NOERROR, true)
+                        Answered { rcode: Rcode::NOERROR, is_new: true, trouble: None }
                     }
-                    Err(error) => {
-                        tracing::error!(zone = %self.apex, %error, "an update is refused: it cannot be kept");
-                        (Rcode::SERVFAIL, false)
-                    }
+                    Err(error) => Answered { rcode: Rcode::SERVFAIL, is_new: false, trouble: Some(error) },
                 }
             }
         }
@@ -555,11 +799,9 @@ impl Kept {
         if !current.has_base {
             return;
         }
-        match current.journal.note_heard(current.heard) {
+        match current.journal.note_heard(current.heard, current.log_octets) {
             Ok(octets) => current.log_octets += octets,
             Err(error) => {
-                // As with steps.
-                current.has_base = false;
                 tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
             }
         }

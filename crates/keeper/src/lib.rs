@@ -16,6 +16,7 @@ mod kept;
 mod power;
 mod publish;
 mod refresh;
+mod refused;
 mod register;
 mod report;
 mod settle;
@@ -33,23 +34,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use added::Added;
 use config::System;
 use config::checks::Watched;
+use config::settings::FileChangeWord;
 use config::signing::SigningPolicy;
-use config::zones::{ZonePlan, ZonePlans};
+use config::zones::{Failing, ZonePlan, ZonePlans};
 use desk::work;
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
-use engine::authority::{Places, Update};
+use engine::authority::{Forward, Places, Update};
 use kept::{Kept, lock};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf};
 use zone::{Difference, Zone, Zones};
 
 pub use register::Register;
-pub use report::{Role, ZoneReport};
+pub use report::{Role, Summary, ZoneReport};
 
 /// Updates that wait for their turn; more than that get SERVFAIL, and their clients try again.
 const UPDATES_MAX: usize = 1000;
+
+/// Updates that are passed on at a time; more than that get SERVFAIL.
+const FORWARDS_MAX: usize = 256;
 
 /// Transfers from primaries at a time, unless the configuration says otherwise.
 const INCOMING_MAX: usize = 10;
@@ -62,6 +67,8 @@ enum Order {
     Tell(Arc<Kept>),
     /// Carry out an update.
     Update(Box<Update>),
+    /// Pass an update on, of which there are only so many at a time.
+    Forward(Box<Forward>, OwnedSemaphorePermit),
     /// Look whether signatures end soon.
     LookAtSignatures,
 }
@@ -85,9 +92,14 @@ pub(crate) struct Shared {
     adopting: Mutex<Added>,
     orders: mpsc::UnboundedSender<Order>,
     updates: Arc<Semaphore>,
+    forwards: Arc<Semaphore>,
     pub(crate) incoming: Arc<Semaphore>,
     /// What there is to tell each secondary.
     lanes: tell::Lanes,
+    /// Updates that could not be kept.
+    pub(crate) refused: refused::Refused,
+    /// Updates that no primary answered.
+    pub(crate) not_forwarded: refused::Refused,
     /// What was told of signatures that end.
     told_ends: Mutex<ends::Told>,
 }
@@ -102,7 +114,9 @@ struct Common {
     /// The zones as the configuration has them.
     base: Option<Arc<Zones>>,
     /// Those of sets, that policies name.
-    sets: Vec<Arc<Zones>>,
+    sets: BTreeMap<String, Arc<Zones>>,
+    /// Those that are not as their files say.
+    failing: Arc<[Failing]>,
 }
 
 /// What became of a zone that was to be added or removed: perhaps with something to be told of it; else why not.
@@ -169,7 +183,8 @@ impl Keeper {
             incoming_max: INCOMING_MAX,
             plans: Arc::from([]),
             base: None,
-            sets: Vec::new(),
+            sets: BTreeMap::new(),
+            failing: Arc::from([]),
         };
         let shared = Arc::new(Shared {
             cell: parts.cell,
@@ -183,8 +198,11 @@ impl Keeper {
             adopting: Mutex::new(Added { register: parts.register, planner: None, planned: BTreeMap::new() }),
             orders,
             updates: Arc::new(Semaphore::new(UPDATES_MAX)),
+            forwards: Arc::new(Semaphore::new(FORWARDS_MAX)),
             incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
             lanes: tell::Lanes::default(),
+            refused: refused::Refused::new("an update is refused: it cannot be kept"),
+            not_forwarded: refused::Refused::new("an update is not passed on: no primary answers it"),
             told_ends: Mutex::default(),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -234,13 +252,34 @@ impl Keeper {
         }
     }
 
-    /// Says how a zone is, or all of them in the order of their names.
+    /// Says how a zone is, or all that are served and all that should be: those first with which something is wrong, else in
+    /// the order of their names.
     pub fn report(&self, only: Option<Name<'_>>) -> Vec<ZoneReport> {
-        let now = unix_seconds();
-        match only {
-            Some(apex) => self.shared.kept(apex).map(|kept| report::report(&kept, now)).into_iter().collect(),
-            None => self.shared.all().iter().map(|kept| report::report(kept, now)).collect(),
+        self.shared.report(only, unix_seconds())
+    }
+
+    /// Returns how many zones are served, and those with which something is wrong.
+    pub fn summary(&self) -> Summary {
+        self.shared.summary()
+    }
+
+    /// Returns what a zone is to this server; nothing if it is not one of its own. One that is only a file of a directory is a
+    /// primary's.
+    pub fn role(&self, apex: Name<'_>) -> Option<Role> {
+        match self.shared.kept(apex) {
+            Some(kept) => Some(if kept.is_secondary() { Role::Secondary } else { Role::Primary }),
+            None => self.shared.is_plain(apex).then_some(Role::Primary),
         }
+    }
+
+    /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
+    pub fn decide(&self, apex: Name<'_>, how: FileChangeWord) -> Result<String, String> {
+        let kept = self.find(apex)?;
+        let (taken, said) = kept.decide_now(how, self.shared.key, unix_seconds())?;
+        if taken == kept::Taken::New {
+            self.shared.changed(&kept);
+        }
+        Ok(said)
     }
 
     /// Returns whether the operator has added zones.
@@ -291,7 +330,10 @@ impl Keeper {
     }
 
     fn find(&self, apex: Name<'_>) -> Result<Arc<Kept>, String> {
-        self.shared.kept(apex).ok_or_else(|| format!("there is no zone \"{}\"", apex.to_buf()))
+        self.shared.kept(apex).ok_or_else(|| match self.shared.is_plain(apex) {
+            true => format!("zone \"{}\" is nothing but a file: it changes when that does", apex.to_buf()),
+            false => format!("there is no zone \"{}\"", apex.to_buf()),
+        })
     }
 
     /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial, if `whole`.

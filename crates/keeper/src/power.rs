@@ -5,6 +5,7 @@ mod fragile;
 
 use std::sync::Arc;
 
+use config::settings::FileChangeWord;
 use config::zones::{SignedHere, ZonePlan};
 use engine::authority::Scope;
 use wire::{Class, Flags, HashKey, NameBuf, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer};
@@ -12,9 +13,9 @@ use zone::Zone;
 use zone::difference::{Difference, build};
 use zone::rows::{Row, Rows};
 
-use self::fragile::{Fragile, Loss, Trust};
+use self::fragile::{Failure, Fragile, Loss, Trust};
 use crate::disk::Disk;
-use crate::journal::{Journal, file_name};
+use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
 use crate::kept::{Kept, Origin, Taken, lock};
 use crate::register::Register;
 
@@ -58,10 +59,10 @@ fn step(from: u32) -> Arc<Difference> {
     Arc::new(Difference::between(&version(from), &version(from + 1), &KEY))
 }
 
-/// Lives through `life` with a disk that loses its power after every number of calls and octets, in every way, and has
+/// Lives through `life` with a disk that loses its power after every number of calls and octets that `every` divides, in every way, and has
 /// `judge` look at what is left. Returns what is wrong, and how many losses there were.
 fn cut_everywhere<S: Default>(
-    trust: Trust,
+    (trust, every): (Trust, usize),
     life: impl Fn(&Arc<dyn Disk>, &mut S) -> std::io::Result<()>,
     judge: impl Fn(&Arc<dyn Disk>, &S) -> Result<(), String>,
 ) -> (Vec<String>, usize) {
@@ -69,7 +70,7 @@ fn cut_everywhere<S: Default>(
     let mut losses = 0;
     for loss in Loss::ALL {
         // Ends when all of a life was lived.
-        for power in 0.. {
+        for power in (0..).step_by(every) {
             assert!(power < 100_000, "it never ends");
             let disk = Arc::new(Fragile::new(power, loss, trust));
             let mut story = S::default();
@@ -90,24 +91,24 @@ fn cut_everywhere<S: Default>(
 /// What a zone's life consists of; `story` is the last version that was acknowledged.
 fn journal_life(disk: &Arc<dyn Disk>, story: &mut Option<u32>) -> std::io::Result<()> {
     let mut journal = Journal::new(Arc::clone(disk), apex().as_name());
-    journal.rewrite(&version(1), &[], (7, 0))?;
+    let mut octets = journal.rewrite(&version(1), &[], (Keeps::File(&version(77)), 0))?;
     *story = Some(1);
     for from in 1..4 {
-        journal.append(&[step(from)], 0)?;
+        octets += journal.append(&[step(from)], octets)?;
         *story = Some(from + 1);
     }
     // The log was too large.
-    journal.rewrite(&version(4), &[step(2), step(3)], (7, 0))?;
-    journal.note_heard(99)?;
+    octets = journal.rewrite(&version(4), &[step(2), step(3)], (Keeps::Same, 0))?;
+    octets += journal.note_heard(99, octets)?;
     // Two steps in one transfer.
-    journal.append(&[step(4), step(5)], 0)?;
+    journal.append(&[step(4), step(5)], octets)?;
     *story = Some(6);
     // Somebody begins again, and is not done with it when the power goes.
     journal.open(KEY)?;
     // A primary began anew: no step leads there.
-    journal.rewrite(&version(2), &[], (7, 0))?;
+    octets = journal.rewrite(&version(2), &[], (Keeps::Same, 0))?;
     *story = Some(2);
-    journal.append(&[step(2)], 0)?;
+    journal.append(&[step(2)], octets)?;
     *story = Some(3);
     Ok(())
 }
@@ -119,7 +120,7 @@ fn judge_journal(disk: &Arc<dyn Disk>, story: &Option<u32>) -> Result<(), String
         let found = journal.open(KEY).map_err(|error| format!("it cannot be read: {error}"))?;
         Ok::<_, String>((journal, found))
     };
-    let (journal, found) = open()?;
+    let (mut journal, found) = open()?;
     let serial = found.zone.as_ref().map(|zone| zone.facts().serial);
     // What was acknowledged, and what may have been on its way.
     let possible: &[Option<u32>] = match story {
@@ -135,14 +136,18 @@ fn judge_journal(disk: &Arc<dyn Disk>, story: &Option<u32>) -> Result<(), String
         return Err(format!("{serial:?} is left of {story:?}"));
     }
     let (Some(zone), Some(serial)) = (&found.zone, serial) else { return Ok(()) };
-    if rows(zone) != rows(&version(serial)) || found.source != 7 {
+    if rows(zone) != rows(&version(serial)) || found.file != FileMark::Contents(version(77).contents()) {
         return Err(format!("version {serial} is broken"));
+    }
+    let file = journal.file(KEY).map_err(|error| error.to_string())?.ok_or("its file is lost")?;
+    if (rows(&file), file.facts().serial) != (rows(&version(77)), 77) {
+        return Err("what its file says is broken".to_owned());
     }
     if found.history.last().is_some_and(|last| last.new_serial() != serial) {
         return Err("the history leads elsewhere".to_owned());
     }
     // Life goes on.
-    journal.append(&[step(serial)], 0).map_err(|error| error.to_string())?;
+    journal.append(&[step(serial)], found.log_octets).map_err(|error| error.to_string())?;
     let (_, found) = open()?;
     let next = found.zone.map(|zone| zone.facts().serial);
     if next == Some(serial + 1) { Ok(()) } else { Err(format!("{next:?} after {serial}")) }
@@ -150,7 +155,7 @@ fn judge_journal(disk: &Arc<dyn Disk>, story: &Option<u32>) -> Result<(), String
 
 #[test]
 fn a_cut_anywhere_loses_nothing_that_was_acknowledged() {
-    let (wrong, losses) = cut_everywhere(Trust::Kept, journal_life, judge_journal);
+    let (wrong, losses) = cut_everywhere((Trust::Kept, 1), journal_life, judge_journal);
     assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
     assert!(losses > 5000, "too little was written for this to mean something: {losses}");
 }
@@ -158,18 +163,28 @@ fn a_cut_anywhere_loses_nothing_that_was_acknowledged() {
 #[test]
 fn a_disk_that_only_says_that_it_has_written_is_found_out() {
     for trust in [Trust::OctetsBroken, Trust::NamesBroken] {
-        let (wrong, _) = cut_everywhere(trust, journal_life, judge_journal);
+        let (wrong, _) = cut_everywhere((trust, 1), journal_life, judge_journal);
         assert!(!wrong.is_empty(), "{trust:?} makes no difference: nothing was tested");
     }
 }
 
-fn plan(file: u32) -> Arc<ZonePlan> {
+/// Returns the plan of a zone of which the file has this serial, and what becomes of changes of it.
+fn plan((file, how): (u32, FileChangeWord)) -> Arc<ZonePlan> {
+    plan_of(version(file), how)
+}
+
+fn plan_of(file: Zone, how: FileChangeWord) -> Arc<ZonePlan> {
+    // The stamps of a file say nothing.
+    let source = 1;
+    let file = Arc::new(file);
     Arc::new(ZonePlan {
         apex: apex(),
-        zone: Some(Arc::new(version(file))),
+        zone: Some(file),
         signed: SignedHere::Nothing,
         file: Some("org".into()),
-        source: u64::from(file),
+        failed: None,
+        source,
+        on_file_change: how,
         primaries: Vec::new(),
         notify: Vec::new(),
         rights: Arc::default(),
@@ -214,20 +229,22 @@ struct Updates {
     is_taking: bool,
 }
 
-fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates) -> std::io::Result<()> {
+fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> std::io::Result<()> {
     let no_power = || std::io::Error::other("no power");
     story.file = 1;
     let mut number = 0;
     for file in [1, 50] {
         story.is_taking = true;
         story.file = file;
-        let kept = Kept::open(&plan(file), Origin::Configured, KEY, disk, 0);
+        let kept = Kept::open(&plan((file, how)), Origin::Configured, KEY, disk, 0);
         story.is_taking = false;
-        story.done.clear();
+        if how == FileChangeWord::Replace {
+            story.done.clear();
+        }
         for _ in 0..7 {
             number += 1;
             story.asked = Some(number);
-            match kept.update(&update(number), &[Arc::new(Scope::default())], KEY, 0) {
+            match updated(&kept, number) {
                 (Rcode::NOERROR, true) => story.done.push(number),
                 (Rcode::SERVFAIL, false) => return Err(no_power()),
                 other => panic!("update {number}: {other:?}"),
@@ -235,17 +252,23 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates) -> std::io::Result<()> {
         }
     }
     // The file is changed while the server runs.
-    let kept = Kept::open(&plan(50), Origin::Configured, KEY, disk, 0);
+    let kept = Kept::open(&plan((50, how)), Origin::Configured, KEY, disk, 0);
     story.is_taking = true;
     story.file = 90;
-    let taken = kept.take_file(&mut lock(&kept.current), &plan(90), KEY, 0);
-    assert_eq!(taken, Taken::New);
+    let taken = kept.take_file(&mut lock(&kept.current), &plan((90, how)), KEY, 0);
+    assert_eq!(taken, if how == FileChangeWord::Refuse { Taken::Same } else { Taken::New });
     Ok(())
 }
 
-fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates) -> Result<(), String> {
-    let kept = Kept::open(&plan(story.file), Origin::Configured, KEY, disk, 0);
-    let zone = lock(&kept.served).clone().ok_or("nothing is served")?;
+fn updated(kept: &Kept, number: u8) -> (Rcode, bool) {
+    let answered = kept.update(&update(number), &[Arc::new(Scope::default())], KEY, 0);
+    assert_eq!(answered.trouble.is_some(), answered.rcode == Rcode::SERVFAIL);
+    (answered.rcode, answered.is_new)
+}
+
+/// Returns the numbers of the updates that are in what is served.
+fn updates_in(kept: &Kept) -> Option<Vec<u8>> {
+    let zone = lock(&kept.served).clone()?;
     let mut there = Vec::new();
     zone.for_each_row(|row| {
         if row.rtype == Rtype::A && row.owner.as_bytes().get(1) == Some(&b'u') {
@@ -253,28 +276,36 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates) -> Result<(), String> {
         }
     });
     there.sort_unstable();
+    Some(there)
+}
+
+fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Result<(), String> {
+    let kept = Kept::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
+    let zone = lock(&kept.served).clone().ok_or("nothing is served")?;
+    let there = updates_in(&kept).unwrap_or_default();
     let mut possible = vec![story.done.clone()];
     if let Some(asked) = story.asked {
         possible.push([&story.done[..], &[asked]].concat());
     }
     // What the file says counts from when it is taken.
-    if story.is_taking {
+    if story.is_taking && how == FileChangeWord::Replace {
         possible = vec![Vec::new()];
     }
     if !possible.contains(&there) {
         return Err(format!("{there:?} are left of {:?}", story.done));
     }
-    let host = rows(&version(story.file));
+    let file = if how == FileChangeWord::Refuse { 1 } else { story.file };
+    let host = rows(&version(file));
     if !host.iter().all(|row| rows(&zone).contains(row)) {
-        return Err(format!("it is not that of file {}", story.file));
+        return Err(format!("it is not that of file {file}"));
     }
     // Life goes on.
-    let (rcode, is_new) = kept.update(&update(200), &[Arc::new(Scope::default())], KEY, 0);
+    let (rcode, is_new) = updated(&kept, 200);
     if (rcode, is_new) != (Rcode::NOERROR, true) {
         return Err(format!("no update any more: {rcode}"));
     }
     drop(kept);
-    let kept = Kept::open(&plan(story.file), Origin::Configured, KEY, disk, 0);
+    let kept = Kept::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
     let serial = lock(&kept.served).as_ref().map(|zone| zone.facts().serial);
     let expected = Some(zone.facts().serial + 1);
     if serial == expected { Ok(()) } else { Err(format!("{serial:?} instead of {expected:?}")) }
@@ -282,20 +313,237 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates) -> Result<(), String> {
 
 #[test]
 fn no_update_is_lost_that_was_acknowledged() {
-    let (wrong, losses) = cut_everywhere(Trust::Kept, zone_life, judge_zone);
-    assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
-    assert!(losses > 5000, "too little was written for this to mean something: {losses}");
-    let (wrong, _) = cut_everywhere(Trust::OctetsBroken, zone_life, judge_zone);
-    assert!(!wrong.is_empty(), "a disk that lies makes no difference: nothing was tested");
+    use FileChangeWord::{Merge, Refuse, Replace};
+    // Octets of an entry are alike: of the others, every eleventh.
+    for (how, every) in [(Refuse, 11), (Merge, 11), (Replace, 1)] {
+        let life = |disk: &Arc<dyn Disk>, story: &mut Updates| zone_life(disk, story, how);
+        let judge = |disk: &Arc<dyn Disk>, story: &Updates| judge_zone(disk, story, how);
+        let (wrong, losses) = cut_everywhere((Trust::Kept, every), life, judge);
+        assert!(wrong.is_empty(), "{how:?}: {} of {losses}, such as {}", wrong.len(), wrong[0]);
+        assert!(losses > 5000 / every, "too little was written for this to mean something: {losses}");
+        let (wrong, _) = cut_everywhere((Trust::OctetsBroken, 5 * every), life, judge);
+        assert!(!wrong.is_empty(), "a disk that lies makes no difference: nothing was tested");
+    }
+}
+
+/// Carries out updates on a disk that fails, with a start in between; returns those that were acknowledged.
+fn life_without_room(disk: &Arc<dyn Disk>) -> Vec<u8> {
+    let mut done = Vec::new();
+    for range in [1..=9, 10..=18] {
+        let kept = Kept::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, disk, 0);
+        for number in range {
+            match updated(&kept, number) {
+                (Rcode::NOERROR, true) => done.push(number),
+                (Rcode::SERVFAIL, false) => {}
+                other => panic!("update {number}: {other:?}"),
+            }
+            assert_eq!(updates_in(&kept).as_ref(), Some(&done), "after update {number}");
+        }
+    }
+    done
+}
+
+#[test]
+fn an_update_that_was_refused_for_want_of_room_is_not_there_after_a_restart() {
+    let mut refusals = 0;
+    for (calls, needs_room) in [(1, false), (1, true), (2, true), (3, true), (7, true), (usize::MAX, true)] {
+        // Ends when all of a life was lived before anything failed.
+        for first in 0.. {
+            assert!(first < 10_000, "it never ends");
+            let failure = Failure { first, calls, needs_room };
+            let fragile = Arc::new(Fragile::failing(failure));
+            let disk: Arc<dyn Disk> = Arc::clone(&fragile) as _;
+            let done = life_without_room(&disk);
+            let has_failed = fragile.has_failed();
+            fragile.mend();
+            let kept = Kept::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, &disk, 0);
+            assert_eq!(updates_in(&kept).as_ref(), Some(&done), "{failure:?}");
+            assert_eq!(updated(&kept, 200), (Rcode::NOERROR, true), "{failure:?}");
+            refusals += 18 - done.len();
+            if !has_failed {
+                break;
+            }
+        }
+    }
+    assert!(refusals > 500, "too little was refused for this to mean something: {refusals}");
+}
+
+/// Returns a version with records besides that of [`version`].
+fn with_records(serial: u32, more: &[(&str, [u8; 4])]) -> Zone {
+    let mut all = Rows::default();
+    version(serial).for_each_row(|row| all.push(row));
+    let (ttl, soa) = soa(serial);
+    for (owner, rdata) in more {
+        all.push(&Row { owner: name(owner).as_name(), rtype: Rtype::A, ttl, rdata });
+    }
+    build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone")
+}
+
+fn kept_with(file: Zone, how: FileChangeWord, disk: &Arc<dyn Disk>) -> (Kept, Zone) {
+    let kept = Kept::open(&plan_of(file, how), Origin::Configured, KEY, disk, 0);
+    let zone = lock(&kept.served).clone().expect("it is served");
+    let copy = Difference::between(&zone, &zone, &KEY).apply(&zone, &KEY).expect("a zone");
+    (kept, copy)
+}
+
+fn new_disk() -> Arc<dyn Disk> {
+    Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept))
+}
+
+#[test]
+fn a_file_that_says_the_same_changes_nothing_wherever_it_is() {
+    let disk = new_disk();
+    let (kept, _) = kept_with(version(1), FileChangeWord::Replace, &disk);
+    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    drop(kept);
+    for _ in 0..3 {
+        let (kept, zone) = kept_with(version(1), FileChangeWord::Replace, &disk);
+        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(vec![7]), 2));
+        // Read again while it runs.
+        assert_eq!(kept.replan(&plan((1, FileChangeWord::Replace)), KEY, 0), Taken::Same);
+        assert_eq!(updates_in(&kept), Some(vec![7]));
+    }
+    assert!(disk.read("example.org.base.1").expect("a disk").is_none(), "nothing was set aside");
+}
+
+#[test]
+fn a_file_that_changes_is_not_taken_before_somebody_decides() {
+    use FileChangeWord::{Merge, Refuse, Replace};
+    for how in [Merge, Replace] {
+        let disk = new_disk();
+        let (kept, _) = kept_with(version(1), Refuse, &disk);
+        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+        let changed = || with_records(1, &[("new.example.org", [192, 0, 2, 99])]);
+        assert_eq!(kept.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
+        drop(kept);
+        // So it stays over a start.
+        let (kept, zone) = kept_with(changed(), Refuse, &disk);
+        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(vec![7]), 2));
+        let why = lock(&kept.current).pending.as_ref().map(|pending| pending.why.clone()).expect("a reason");
+        assert!(why.contains("1 records") && why.contains("--merge") && why.contains("--replace"), "{why}");
+        // Updates go on.
+        assert_eq!(updated(&kept, 8), (Rcode::NOERROR, true));
+        // The file is as it was, and changes again.
+        assert_eq!(kept.replan(&plan((1, Refuse)), KEY, 0), Taken::Same);
+        assert!(lock(&kept.current).pending.is_none());
+        assert!(kept.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::Same));
+        assert_eq!(kept.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
+        assert!(kept.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::New));
+        drop(kept);
+        // The decision holds for what the file says.
+        let (kept, zone) = kept_with(changed(), Refuse, &disk);
+        assert!(lock(&kept.current).pending.is_none());
+        let expected = if how == Merge { vec![7, 8] } else { Vec::new() };
+        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(expected), 4));
+        assert!(rows(&zone).iter().any(|(_, _, rdata)| *rdata == [192, 0, 2, 99]), "{how:?}");
+        let is_aside = disk.read("example.org.base.1").expect("a disk").is_some();
+        assert_eq!(is_aside, how == Replace);
+    }
+}
+
+#[test]
+fn a_change_of_the_file_is_merged_with_what_was_changed_here() {
+    let disk = new_disk();
+    let old = [("gone.example.org", [192, 0, 2, 50]), ("both.example.org", [192, 0, 2, 51])];
+    let (kept, _) = kept_with(with_records(1, &old), FileChangeWord::Merge, &disk);
+    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    // One record goes, one comes, one comes that was added here, too.
+    let new = [
+        ("both.example.org", [192, 0, 2, 51]),
+        ("new.example.org", [192, 0, 2, 52]),
+        ("u7.example.org", [192, 0, 2, 7]),
+    ];
+    assert_eq!(kept.replan(&plan_of(with_records(9, &new), FileChangeWord::Merge), KEY, 0), Taken::New);
+    drop(kept);
+    let (kept, zone) = kept_with(with_records(9, &new), FileChangeWord::Merge, &disk);
+    assert_eq!((rows(&zone), zone.facts().serial), (rows(&with_records(9, &new)), 9));
+    // What is the file's now goes with it.
+    assert_eq!(updated(&kept, 8), (Rcode::NOERROR, true));
+    assert_eq!(kept.replan(&plan((9, FileChangeWord::Merge)), KEY, 0), Taken::New);
+    assert_eq!(updates_in(&kept), Some(vec![8]));
+    // Nothing but a serial: no reason to refuse anything.
+    assert_eq!(kept.replan(&plan((9, FileChangeWord::Refuse)), KEY, 0), Taken::Same);
+    let mut only_serial = Rows::default();
+    version(9).for_each_row(|row| only_serial.push(row));
+    let (ttl, soa) = soa(4000);
+    let only_serial = build(apex().as_name(), KEY, (ttl, &soa), &only_serial).expect("a zone");
+    assert_eq!(kept.replan(&plan_of(only_serial, FileChangeWord::Refuse), KEY, 0), Taken::New);
+    assert_eq!((updates_in(&kept), kept.serial()), (Some(vec![8]), 4000));
+}
+
+#[test]
+fn what_does_not_fit_together_is_not_merged() {
+    let disk = new_disk();
+    let (kept, _) = kept_with(version(1), FileChangeWord::Merge, &disk);
+    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    let mut all = Rows::default();
+    version(2).for_each_row(|row| all.push(row));
+    let (ttl, soa) = soa(2);
+    let alias = name("u7.example.org");
+    all.push(&Row { owner: alias.as_name(), rtype: Rtype::CNAME, ttl, rdata: b"\x02ns\0" });
+    let file = build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone");
+    assert_eq!(kept.replan(&plan_of(file, FileChangeWord::Merge), KEY, 0), Taken::Same);
+    assert_eq!(updates_in(&kept), Some(vec![7]));
+    let why = kept.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit");
+    assert!(why.contains("u7.example.org.") && why.contains("--replace"), "{why}");
+    assert!(kept.decide_now(FileChangeWord::Replace, KEY, 0).is_ok());
+    assert_eq!(updates_in(&kept), Some(Vec::new()));
+}
+
+#[test]
+fn a_zone_that_came_from_a_primary_and_gets_a_file_is_what_the_file_says() {
+    let disk = new_disk();
+    let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
+    journal.rewrite(&version(70), &[], (Keeps::Nothing, 1000)).expect("a disk");
+    let (_, zone) = kept_with(version(80), FileChangeWord::Refuse, &disk);
+    assert_eq!((zone.facts().serial, rows(&zone)), (80, rows(&version(80))));
+    assert!(disk.read("example.org.base.1").expect("a disk").is_some(), "it is set aside");
+}
+
+#[test]
+fn so_many_journals_are_set_aside_and_no_more() {
+    let disk = new_disk();
+    for file in 0..6 {
+        let (kept, _) = kept_with(version(1 + 10 * file), FileChangeWord::Replace, &disk);
+        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    }
+    let is_there = |name: &str| disk.read(name).expect("a disk").is_some();
+    let found = [1, 2, 3, 4].map(|number| {
+        (is_there(&format!("example.org.base.{number}")), is_there(&format!("example.org.log.{number}")))
+    });
+    assert_eq!(found, [(true, true), (true, true), (true, true), (false, false)]);
+}
+
+#[test]
+fn a_journal_of_an_earlier_release_is_known_by_the_stamps_of_the_file() {
+    for (stamp, is_known) in [(1_u64, true), (2, false)] {
+        let disk = new_disk();
+        let (kept, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+        drop(kept);
+        // As it was written: stamps in place of the file.
+        let base = disk.read("example.org.base").expect("a disk").expect("a base");
+        let (kind, said, _) = crate::journal::split(&base).expect("an entry");
+        let said = [&said[..8], &stamp.to_be_bytes(), &said[16..]].concat();
+        disk.create("example.org.base", &entry(kind, &[&said])).expect("a disk");
+        let (kept, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        assert_eq!(updates_in(&kept), Some(vec![7]));
+        assert_eq!(lock(&kept.current).pending.is_none(), is_known);
+        if is_known {
+            let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
+            let found = journal.open(KEY).expect("a disk");
+            assert_eq!(found.file, FileMark::Contents(version(1).contents()));
+        }
+    }
 }
 
 #[test]
 fn a_log_with_a_flipped_bit_is_read_up_to_it() {
     let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
-    journal.rewrite(&version(1), &[], (7, 0)).expect("a disk");
+    let mut octets = journal.rewrite(&version(1), &[], (Keeps::Same, 0)).expect("a disk");
     for from in 1..4 {
-        journal.append(&[step(from)], 0).expect("a disk");
+        octets += journal.append(&[step(from)], octets).expect("a disk");
     }
     let log = format!("{}log", file_name(apex().as_name()));
     let whole = disk.read(&log).expect("a disk").expect("a log");
@@ -317,13 +565,13 @@ fn a_log_with_a_flipped_bit_is_read_up_to_it() {
 fn the_log_of_an_earlier_life_does_not_count() {
     let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
-    journal.rewrite(&version(1), &[], (7, 0)).expect("a disk");
-    journal.append(&[step(1)], 0).expect("a disk");
+    let octets = journal.rewrite(&version(1), &[], (Keeps::Same, 0)).expect("a disk");
+    journal.append(&[step(1)], octets).expect("a disk");
     let log = format!("{}log", file_name(apex().as_name()));
     let old = disk.read(&log).expect("a disk").expect("a log");
     journal.remove().expect("a disk");
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
-    journal.rewrite(&version(1), &[], (7, 0)).expect("a disk");
+    journal.rewrite(&version(1), &[], (Keeps::Same, 0)).expect("a disk");
     disk.create(&log, &old).expect("a disk");
     let found = Journal::new(Arc::clone(&disk), apex().as_name()).open(KEY).expect("a disk");
     assert_eq!(found.zone.map(|zone| zone.facts().serial), Some(1));
@@ -338,12 +586,12 @@ fn a_version_that_brought_its_keys_is_known_for_that_after_a_start() {
     };
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
     let with_keys = |serial| version(serial).with_own_keys();
-    journal.rewrite(&with_keys(1), &[], (7, 0)).expect("a disk");
+    journal.rewrite(&with_keys(1), &[], (Keeps::Same, 0)).expect("a disk");
     assert_eq!(says(found()), Some((1, true)));
     assert!(journal.takes_steps_to(&with_keys(2)) && !journal.takes_steps_to(&version(2)));
     journal.append(&[step(1)], 0).expect("a disk");
     assert_eq!(says(found()), Some((2, true)));
-    journal.rewrite(&version(3), &[], (7, 0)).expect("a disk");
+    journal.rewrite(&version(3), &[], (Keeps::Same, 0)).expect("a disk");
     assert_eq!(says(found()), Some((3, false)));
 }
 
@@ -416,11 +664,11 @@ fn judge_register(disk: &Arc<dyn Disk>, story: &Additions) -> Result<(), String>
 
 #[test]
 fn no_zone_is_lost_whose_addition_was_acknowledged() {
-    let (wrong, losses) = cut_everywhere(Trust::Kept, register_life, judge_register);
+    let (wrong, losses) = cut_everywhere((Trust::Kept, 1), register_life, judge_register);
     assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
     assert!(losses > 1000, "too little was written for this to mean something: {losses}");
     for trust in [Trust::OctetsBroken, Trust::NamesBroken] {
-        let (wrong, _) = cut_everywhere(trust, register_life, judge_register);
+        let (wrong, _) = cut_everywhere((trust, 1), register_life, judge_register);
         assert!(!wrong.is_empty(), "{trust:?} makes no difference: nothing was tested");
     }
 }

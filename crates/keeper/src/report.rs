@@ -1,6 +1,14 @@
 //! What operators want to know about a zone.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wire::Name;
+use zone::Zone;
+
 use crate::kept::{Kept, Origin, lock};
+use crate::{Shared, folded};
 
 /// What a zone is to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,20 +44,60 @@ pub struct ZoneReport {
     pub is_added: bool,
     /// The catalog that it came with.
     pub catalog: Option<String>,
-    /// Why the last attempt to get a newer version failed.
+    /// The set that it is in, for policies to answer from.
+    pub set: Option<String>,
+    /// Its file.
+    pub file: Option<PathBuf>,
+    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a newer version.
     pub trouble: Option<String>,
 }
 
-pub(crate) fn report(kept: &Kept, now: u64) -> ZoneReport {
+impl ZoneReport {
+    /// Returns whether somebody should look at it.
+    pub const fn is_failing(&self) -> bool {
+        self.serial.is_none() || self.trouble.is_some()
+    }
+
+    /// Says how a zone is that is nothing but a file, or of which there is nothing.
+    fn plain(name: String, zone: Option<&Arc<Zone>>) -> Self {
+        Self {
+            name,
+            role: Role::Primary,
+            serial: zone.map(|zone| zone.facts().serial),
+            records: zone.map_or(0, |zone| zone.facts().records),
+            is_frozen: false,
+            next_look_in_s: None,
+            expires_in_s: None,
+            history: 0,
+            log_octets: 0,
+            is_added: false,
+            catalog: None,
+            set: None,
+            file: None,
+            trouble: None,
+        }
+    }
+}
+
+/// How many zones there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Those that are served.
+    pub served: usize,
+    /// The names of those with which something is wrong; the path of a file of which nothing can be read.
+    pub failing: Vec<String>,
+}
+
+fn report(kept: &Kept, now: u64) -> ZoneReport {
     let is_secondary = kept.is_secondary();
+    let plan = kept.plan();
     let served = lock(&kept.served).clone();
     let history = lock(&kept.history).len();
     let current = lock(&kept.current);
+    let of_file = plan.failed.as_ref().map(ToString::to_string);
+    let pending = current.pending.as_ref().map(|pending| pending.why.clone());
     ZoneReport {
-        name: kept.apex.to_string(),
         role: if is_secondary { Role::Secondary } else { Role::Primary },
-        serial: served.as_ref().map(|zone| zone.facts().serial),
-        records: served.as_ref().map_or(0, |zone| zone.facts().records),
         is_frozen: current.is_frozen,
         next_look_in_s: is_secondary.then(|| current.next_look.saturating_sub(now)),
         expires_in_s: kept.expires(&current).map(|expires| expires.saturating_sub(now)),
@@ -60,6 +108,102 @@ pub(crate) fn report(kept: &Kept, now: u64) -> ZoneReport {
             Origin::Member { catalog, .. } => Some(catalog.to_string()),
             Origin::Configured | Origin::Added => None,
         },
-        trouble: current.trouble.clone(),
+        file: plan.file.clone(),
+        trouble: of_file
+            .or_else(|| current.unreadable.clone())
+            .or(pending)
+            .or_else(|| current.trouble.clone()),
+        ..ZoneReport::plain(kept.apex.to_string(), served.as_ref())
+    }
+}
+
+impl Shared {
+    /// Returns whether a zone is nothing but a file of a directory, or one of a set: nobody has rights to it.
+    pub(crate) fn is_plain(&self, apex: Name<'_>) -> bool {
+        let common = lock(&self.common);
+        let mut all = common.base.iter().chain(common.sets.values());
+        let is_failing = || common.failing.iter().any(|it| it.apex.is_some_and(|it| it.as_name() == apex));
+        all.any(|zones| zones.at(apex).is_some()) || is_failing()
+    }
+
+    pub(crate) fn report(&self, only: Option<Name<'_>>, now: u64) -> Vec<ZoneReport> {
+        let kept = match only {
+            Some(apex) => self.kept(apex).into_iter().collect(),
+            None => self.all(),
+        };
+        let mut reports: Vec<ZoneReport> = kept.iter().map(|kept| report(kept, now)).collect();
+        let known: BTreeSet<Vec<u8>> = kept.iter().map(|kept| folded(kept.apex.as_name())).collect();
+        let (base, sets, failing) = {
+            let common = lock(&self.common);
+            (common.base.clone(), common.sets.clone(), Arc::clone(&common.failing))
+        };
+        let is_wanted = |apex: Name<'_>| only.is_none_or(|only| only == apex);
+        let mut groups = vec![(None, base)];
+        groups.extend(sets.into_iter().map(|(set, zones)| (Some(set), Some(zones))));
+        for (set, zones) in &groups {
+            let is_known = |apex: Name<'_>| set.is_none() && known.contains(&folded(apex));
+            let of_group = zones.iter().flat_map(|zones| zones.all());
+            let of_group = of_group.filter(|zone| is_wanted(zone.apex()) && !is_known(zone.apex()));
+            let first = reports.len();
+            reports.extend(of_group.map(|zone| ZoneReport {
+                set: set.clone(),
+                ..ZoneReport::plain(zone.apex().to_buf().to_string(), Some(zone))
+            }));
+            for fails in failing.iter().filter(|fails| fails.set == *set) {
+                let name = match &fails.apex {
+                    Some(apex) if !is_wanted(apex.as_name()) || is_known(apex.as_name()) => continue,
+                    Some(apex) => apex.to_string(),
+                    None if only.is_some() => continue,
+                    None => fails.file.display().to_string(),
+                };
+                let at = reports.iter().skip(first).position(|it| it.name.eq_ignore_ascii_case(&name));
+                let at = at.map_or(reports.len(), |at| first + at);
+                if at == reports.len() {
+                    reports.push(ZoneReport { set: set.clone(), ..ZoneReport::plain(name, None) });
+                }
+                if let Some(report) = reports.get_mut(at) {
+                    report.file = Some(fails.file.clone());
+                    report.trouble = Some(fails.why.to_string());
+                }
+            }
+        }
+        reports.sort_by(|one, other| {
+            (!one.is_failing(), &one.name, &one.set).cmp(&(!other.is_failing(), &other.name, &other.set))
+        });
+        reports
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let mut summary = Summary::default();
+        let all = self.all();
+        let mut known = BTreeSet::new();
+        for kept in &all {
+            known.insert(folded(kept.apex.as_name()));
+            let is_served = lock(&kept.served).is_some();
+            summary.served += usize::from(is_served);
+            // A zone that is being changed is looked at the next time: that may take seconds.
+            let is_in_trouble = kept.current.try_lock().is_ok_and(|current| {
+                current.pending.is_some() || current.unreadable.is_some() || current.trouble.is_some()
+            });
+            if !is_served || is_in_trouble || kept.plan().failed.is_some() {
+                summary.failing.push(kept.apex.to_string());
+            }
+        }
+        let common = lock(&self.common);
+        let plain =
+            common.base.iter().chain(common.sets.values()).map(|zones| zones.all().count()).sum::<usize>();
+        let of_base = |kept: &&Arc<Kept>| {
+            common.base.as_ref().is_some_and(|base| base.get(kept.apex.as_name()).is_some())
+        };
+        summary.served += plain - all.iter().filter(of_base).count();
+        for fails in common.failing.iter() {
+            match &fails.apex {
+                Some(apex) if fails.set.is_none() && known.contains(&folded(apex.as_name())) => {}
+                Some(apex) => summary.failing.push(apex.to_string()),
+                None => summary.failing.push(fails.file.display().to_string()),
+            }
+        }
+        summary.failing.sort();
+        summary
     }
 }

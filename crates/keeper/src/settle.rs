@@ -22,7 +22,8 @@ impl Shared {
             common.keys = plans.keys.clone();
             common.plans = Arc::clone(&plans.plans);
             common.base = plans.signed.clone();
-            common.sets = plans.sets.values().map(Arc::clone).collect();
+            common.sets.clone_from(&plans.sets);
+            common.failing = plans.failing().into();
             if let Some(limits) = plans.transfers {
                 common.places =
                     Arc::new(Places::new(limits.outgoing_max.into(), limits.outgoing_client_max.into()));

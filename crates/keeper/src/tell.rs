@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use fetch::transfer::{self, Patience, Remote, Trouble};
 use tokio::task::JoinSet;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
+use wire::Rcode;
 
 use crate::kept::{Kept, lock};
 use crate::{Shared, folded};
@@ -77,8 +78,9 @@ pub(crate) fn tell(shared: &Arc<Shared>, kept: &Arc<Kept>) {
 }
 
 async fn work_off(shared: Arc<Shared>, place: Place) {
-    let mut under_way: JoinSet<bool> = JoinSet::new();
+    let mut under_way: JoinSet<Heard> = JoinSet::new();
     let mut silence: u32 = 0;
+    let mut unknown: usize = 0;
     loop {
         while under_way.len() < WAITING_MAX {
             let Some(kept) = shared.lanes.next(place) else { break };
@@ -90,29 +92,46 @@ async fn work_off(shared: Arc<Shared>, place: Place) {
         }
         match under_way.join_next().await {
             Some(heard) => {
-                let has_heard = heard.unwrap_or(false);
-                silence = if has_heard { 0 } else { silence.saturating_add(1) };
+                let heard = heard.unwrap_or(Heard::Nothing);
+                silence = if heard == Heard::Nothing { silence.saturating_add(1) } else { 0 };
+                unknown += usize::from(heard == Heard::Unknown);
                 if silence == SILENT_AFTER {
                     warn!(secondary = %place.0, "does not answer notifications; it is told of each zone once more, and no word is said of it");
                 }
             }
-            None if shared.lanes.end(place) => return,
+            None if shared.lanes.end(place) => break,
             None => {}
         }
     }
+    if unknown > 0 {
+        info!(secondary = %place.0, zones = unknown, "members of a catalog are not known there yet: it takes them over when it has read the catalog");
+    }
 }
 
-/// Tells one secondary of one zone. Returns whether it said anything.
-async fn one(kept: Arc<Kept>, place: Place, patience: Patience, is_said: bool) -> bool {
+/// What a secondary said to a notification.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Something,
+    Nothing,
+    /// It does not serve the zone: perhaps it has not read the catalog yet that lists it.
+    Unknown,
+}
+
+/// Tells one secondary of one zone. Returns what it said.
+async fn one(kept: Arc<Kept>, place: Place, patience: Patience, is_said: bool) -> Heard {
     let remote = kept.plan().notify.iter().find(|remote| place_of(remote) == place).cloned();
     let zone = lock(&kept.served).clone();
-    let (Some(remote), Some(zone)) = (remote, zone) else { return true };
+    let (Some(remote), Some(zone)) = (remote, zone) else { return Heard::Something };
     let (ttl, soa) = zone.soa();
     let serial = zone.facts().serial;
     match transfer::notify(&remote, kept.apex.as_name(), (ttl, soa), patience).await {
         Ok(()) => {
             debug!(zone = %kept.apex, secondary = %remote, serial, "notified");
-            true
+            Heard::Something
+        }
+        Err(Trouble::Refused(Rcode::NOTAUTH)) if kept.plan().member_of.is_some() => {
+            debug!(zone = %kept.apex, secondary = %remote, serial, "not notified: the secondary does not know the zone");
+            Heard::Unknown
         }
         Err(trouble) => {
             if is_said {
@@ -120,7 +139,10 @@ async fn one(kept: Arc<Kept>, place: Place, patience: Patience, is_said: bool) -
             } else {
                 debug!(zone = %kept.apex, secondary = %remote, serial, %trouble, "not notified");
             }
-            !matches!(trouble, Trouble::Slow | Trouble::Io(_))
+            match trouble {
+                Trouble::Slow | Trouble::Io(_) => Heard::Nothing,
+                _ => Heard::Something,
+            }
         }
     }
 }

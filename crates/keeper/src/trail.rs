@@ -61,14 +61,14 @@ impl Trail {
             && octets <= octets_max.saturating_mul(2)
             && history.len() > 1
         {
-            let entry = step_entry(last, 0);
+            let entry = step_entry(last);
             self.octets = None;
             self.disk.append(&self.name, &entry)?;
             self.disk.sync(&self.name)?;
             self.octets = Some(octets + entry.len() as u64);
             return Ok(());
         }
-        let entries: Vec<u8> = history.iter().flat_map(|step| step_entry(step, 0)).collect();
+        let entries: Vec<u8> = history.iter().flat_map(|step| step_entry(step)).collect();
         self.octets = None;
         self.is_there = true;
         replace(&*self.disk, &self.name, &entries)?;

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use engine::authority::{Pending, Transfer};
+use engine::authority::{Done, Pending, Transfer};
 use engine::{Handed, Now, ReplyTo, Worker};
 use tokio::task::{spawn_local, yield_now};
 use wire::Rcode;
@@ -36,16 +36,17 @@ async fn send(worker: Rc<Worker>, mut transfer: Transfer, to: ReplyTo) {
 /// Replies when the update is done.
 async fn wait(worker: Rc<Worker>, pending: Pending, to: ReplyTo) {
     let (done, heard) = tokio::sync::oneshot::channel();
-    let done = Box::new(move |rcode| {
+    let done = Box::new(move |outcome| {
         // Whoever waits for it may have gone.
-        let _ = done.send(rcode);
+        let _ = done.send(outcome);
     });
-    let (reply, rcode) = match pending.begin(done) {
+    let failed = Done::Rcode(Rcode::SERVFAIL);
+    let (reply, outcome) = match pending.begin(done) {
         // Whoever was to tell has gone only while the server ends.
-        Ok(reply) => (reply, heard.await.unwrap_or(Rcode::SERVFAIL)),
-        Err(reply) => (reply, Rcode::SERVFAIL),
+        Ok(reply) => (reply, heard.await.unwrap_or(failed)),
+        Err(reply) => (reply, failed),
     };
-    let reply = reply.finish(rcode, unix_seconds(&worker));
+    let reply = reply.finish(outcome, unix_seconds(&worker));
     to.outlet.deliver(&to.address, &reply);
     to.outlet.flush();
 }

@@ -119,6 +119,20 @@ impl Zone {
         SoaTimes { refresh: word(4), retry: word(8), expire: word(12) }
     }
 
+    /// Returns a number that stands for the records: the same in every process, whatever the order in which they came. Of a
+    /// zone that brought its keys signatures do not count, which are others each time it is signed.
+    pub fn contents(&self) -> u64 {
+        let skips_signatures = self.facts.has_own_keys;
+        let (ttl, soa) = self.soa();
+        let mut sum = digest(&Row { owner: self.apex(), rtype: Rtype::SOA, ttl, rdata: soa });
+        self.for_each_row(|row| {
+            if !(skips_signatures && row.rtype == Rtype::RRSIG) {
+                sum = sum.wrapping_add(digest(row));
+            }
+        });
+        sum
+    }
+
     /// Hands out every record but the SOA, in no order that matters.
     pub fn for_each_row(&self, mut f: impl FnMut(&Row<'_>)) {
         for block in blocks(self) {
@@ -142,6 +156,18 @@ impl Zone {
         }
         rows
     }
+}
+
+/// Returns a number that stands for a record and its TTL: FNV-1a, with the last step of MurmurHash3, so that numbers can be
+/// added up.
+fn digest(row: &Row<'_>) -> u64 {
+    let ttl = row.ttl.seconds().to_be_bytes();
+    let sum = identity(row).iter().chain(&ttl).fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
+        (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
+    });
+    let sum = (sum ^ (sum >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let sum = (sum ^ (sum >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    sum ^ (sum >> 33)
 }
 
 /// Adds records to a zone in the making.
@@ -195,6 +221,58 @@ impl Difference {
     /// Returns whether nothing but the SOA differs.
     pub const fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.added.is_empty()
+    }
+
+    /// Returns how many records it removes and adds, SOA aside.
+    pub const fn records(&self) -> usize {
+        self.removed.len() + self.added.len()
+    }
+
+    /// Returns whether the SOA differs in more than its serial.
+    pub fn has_new_soa(&self) -> bool {
+        self.old_soa.0 != self.new_soa.0 || with_serial(&self.old_soa.1, 0) != with_serial(&self.new_soa.1, 0)
+    }
+
+    /// Returns what is to be done for another version to be changed likewise: what it should lose and has not is left out, and
+    /// so is what it should get and has. What it has with another TTL gets the one of this difference.
+    pub fn onto(&self, zone: &Zone, key: &HashKey, serial: u32) -> Self {
+        let there = |row: &Row<'_>| {
+            let wanted = identity(row);
+            let all = zone.rows_at(key, row.owner, row.rtype);
+            all.iter().find(|other| identity(other) == wanted).map(|other| other.ttl)
+        };
+        let (mut removed, mut added) = (Rows::default(), Rows::default());
+        let mut gone: HashSet<Vec<u8>> = HashSet::new();
+        let comes: HashSet<(Vec<u8>, u32)> =
+            self.added.iter().map(|row| (identity(&row), row.ttl.seconds())).collect();
+        for row in self.removed.iter() {
+            let Some(ttl) = there(&row) else { continue };
+            let identity = identity(&row);
+            // It is as it should be already.
+            if comes.contains(&(identity.clone(), ttl.seconds())) {
+                continue;
+            }
+            removed.push(&Row { ttl, ..row });
+            gone.insert(identity);
+        }
+        for row in self.added.iter() {
+            match there(&row) {
+                Some(ttl) if !gone.contains(&identity(&row)) => {
+                    if ttl == row.ttl {
+                        continue;
+                    }
+                    removed.push(&Row { ttl, ..row });
+                }
+                _ => {}
+            }
+            added.push(&row);
+        }
+        let (ttl, data) = zone.soa();
+        let new_soa = match self.has_new_soa() {
+            true => (self.new_soa.0, with_serial(&self.new_soa.1, serial)),
+            false => (ttl, with_serial(data, serial)),
+        };
+        Self { apex: zone.apex, old_soa: (ttl, data.into()), new_soa, removed, added }
     }
 
     /// Finds what differs; both versions have been compiled with `key`.

@@ -45,6 +45,62 @@ fn printed(server: &Server, what: &[&str]) -> String {
 }
 
 #[test]
+fn zones_that_are_nothing_but_files_of_a_directory_are_known() {
+    let directory = directory_with_org();
+    let all = directory.path().join("all");
+    std::fs::create_dir(&all).expect("a writable directory");
+    for name in ["one.example.zone", "two.example.zone"] {
+        std::fs::write(all.join(name), ORG).expect("a writable directory");
+    }
+    std::fs::write(all.join("bad.example.zone"), "@ SOA\n").expect("a writable directory");
+    let settings = config("{name: example.org, file: org}", "") + "zone-directories: [{path: all}]\n";
+    let server = Server::start_in(directory, &settings);
+    let run = |arguments: &[&str]| {
+        let output = server.command(arguments);
+        let said = [&output.stdout[..], &output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (code, said) = run(&["zone", "status"]);
+    let names: Vec<&str> =
+        said.lines().filter_map(|line| line.split("  ").next()).filter(|it| !it.is_empty()).collect();
+    assert_eq!(
+        (code, &names[..]),
+        (Some(0), &["bad.example.", "example.org.", "one.example.", "two.example."][..]),
+        "{said}"
+    );
+    assert!(said.contains("bad.example.zone:1:") && said.contains("not served"), "{said}");
+    let (code, said) = run(&["zone", "status", "one.example"]);
+    assert!(code == Some(0) && said.starts_with("one.example.  primary  serial 10"), "{said}");
+    assert_eq!(run(&["zone", "reload", "one.example"]).0, Some(0));
+    let (code, said) = run(&["zone", "reload", "bad.example"]);
+    assert!(code == Some(1) && said.contains("not taken: bad.example."), "{said}");
+    let (code, said) = run(&["zone", "print", "one.example"]);
+    assert!(code == Some(0) && said.contains("mail.one.example."), "{said}");
+    // There is nothing that could be frozen, and that is what is said.
+    let (code, said) = run(&["zone", "freeze", "one.example"]);
+    assert!(code == Some(1) && said.contains("is nothing but a file"), "{said}");
+    let (code, said) = run(&["zone", "status", "none.example"]);
+    assert!(code == Some(1) && said.contains("there is no zone"), "{said}");
+    let (_, said) = run(&["status"]);
+    assert!(said.contains("3 served, 1 failing: bad.example."), "{said}");
+}
+
+#[test]
+fn mistakes_in_a_file_that_is_loaded_are_a_line_each() {
+    let server = primary("transfer: [loopback]", "");
+    std::fs::write(
+        server.directory().join("bad"),
+        "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ NS ns\nns A 192.0.2.300\nx A y\n",
+    )
+    .expect("a writable directory");
+    let output = server.command(&["zone", "load", "example.org", "bad"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && !said.contains("\\u{a}"), "{said}");
+    assert!(said.lines().any(|line| line.contains("bad:4:6: error")), "{said}");
+    assert!(said.lines().any(|line| line.contains("bad:5:5: error")), "{said}");
+}
+
+#[test]
 fn the_version_that_is_served_is_printed_whole() {
     let server = primary(&format!("update: [\"key {KEY}\"], transfer: [loopback]"), "");
     let (is_done, said) = nsupdate(&server, "update add new.example.org 60 A 192.0.2.99");

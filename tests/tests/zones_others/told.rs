@@ -40,6 +40,15 @@ fn hear(socket: &UdpSocket, (count, times): (usize, usize), answers: bool) -> us
 }
 
 #[test]
+fn a_secondary_that_refuses_a_notification_is_not_called_a_primary() {
+    // It serves another zone.
+    let other = Server::start(&config("{name: other.example, primaries: [192.0.2.1]}", ""));
+    let mut server = primary(&format!("notify: [\"{}\"]", other.address()), "");
+    let line = server.wait_for_log("not notified");
+    assert!(line.contains("it answers NOTAUTH") && !line.contains("primary answers"), "{line}");
+}
+
+#[test]
 fn a_secondary_is_told_of_all_zones_at_a_start_a_few_at_a_time() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let secondary = socket.local_addr().expect("an address").to_string();

@@ -17,7 +17,9 @@ fn what_is_updated_is_there_after_the_power_was_cut() {
     let (is_done, said) = nsupdate(&server, "prereq nxdomain u1.example.org\nupdate delete u2.example.org");
     assert!(!is_done && said.contains("YXDOMAIN"), "{said}");
     let (_, _, directory) = server.stop_by("KILL");
-    let zone = format!("{{name: example.org, file: org, update: [\"key {KEY}\"], transfer: [loopback]}}");
+    let zone = format!(
+        "{{name: example.org, file: org, update: [\"key {KEY}\"], transfer: [loopback], on-file-change: merge}}"
+    );
     let server = Server::start_in(directory, &config(&zone, ""));
     for number in 1..=5 {
         let printed = server.dig(&[&format!("u{number}.example.org"), "A"]);
@@ -29,7 +31,7 @@ fn what_is_updated_is_there_after_the_power_was_cut() {
     let steps = server.dig(&["+tcp", "example.org", "IXFR=13"]);
     assert!(steps.contains("u4.example.org.") && steps.contains("u5.example.org."), "{steps}");
     assert!(!steps.contains("u3.example.org.") && !steps.contains("mail"), "{steps}");
-    // A change of the file is merged: what the file says counts, the serial goes on.
+    // A change of the file is merged, the serial goes on.
     let file = server.directory().join("org");
     let text = std::fs::read_to_string(&file).expect("the file");
     std::fs::write(&file, text.replace("192.0.2.2\n", "192.0.2.22\n")).expect("writable");
@@ -37,6 +39,168 @@ fn what_is_updated_is_there_after_the_power_was_cut() {
     eventually("the file's change", || server.dig(&["mail.example.org", "A"]).contains("192.0.2.22"));
     let soa = server.dig(&["+short", "example.org", "SOA"]);
     assert!(soa.contains(" 16 "), "{soa}");
+    assert!(server.dig(&["u5.example.org", "A"]).contains("192.0.2.5"));
+}
+
+fn updated_zone(more: &str) -> String {
+    format!("{{name: example.org, file: org, update: [\"key {KEY}\"], transfer: [loopback]{more}}}")
+}
+
+/// Copies files and directories; each gets times of its own.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            std::fs::create_dir_all(&to).expect("a writable directory");
+            copy(&from, &to);
+        } else if from.is_file() {
+            std::fs::copy(&from, &to).expect("a file");
+        }
+    }
+}
+
+#[track_caller]
+fn check_updated(server: &Server) {
+    let said = server.dig(&["u.example.org", "A"]);
+    assert!(said.contains("192.0.2.77"), "{said}");
+    let soa = server.dig(&["+short", "example.org", "SOA"]);
+    assert!(soa.contains(" 11 "), "{soa}");
+}
+
+#[test]
+fn updates_stay_when_the_zone_file_is_touched_moved_and_copied() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = Server::start_in(directory_with_org(), &config(&updated_zone(""), ""));
+    let (is_done, said) = nsupdate(&server, "update add u.example.org 60 A 192.0.2.77");
+    assert!(is_done, "{said}");
+    let file = server.directory().join("org");
+    let reload = |server: &Server| {
+        let output = server.command(&["reload"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        check_updated(server);
+    };
+    std::fs::File::options()
+        .append(true)
+        .open(&file)
+        .and_then(|file| file.set_modified(std::time::SystemTime::UNIX_EPOCH))
+        .expect("our file");
+    reload(&server);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("our file");
+    reload(&server);
+    // What an editor does; and a comment is no record.
+    std::fs::write(file.with_extension("new"), format!("; nothing\n{ORG}")).expect("a writable directory");
+    std::fs::rename(file.with_extension("new"), &file).expect("our file");
+    reload(&server);
+    let (_, _, directory) = server.stop_by("KILL");
+    std::fs::write(&file, ORG).expect("our file");
+    let server = Server::start_in(directory, &config(&updated_zone(""), ""));
+    check_updated(&server);
+    // To another machine.
+    let (_, _, directory) = server.stop();
+    let other = TempDir::new().expect("a temporary directory");
+    copy(directory.path(), other.path());
+    let server = Server::start_in(other, &config(&updated_zone(""), ""));
+    check_updated(&server);
+    assert!(server.command(&["zone", "status"]).stdout.starts_with(b"example.org.  primary  serial 11"));
+}
+
+#[test]
+fn a_changed_file_is_not_taken_before_the_operator_decides() {
+    let mut server = Server::start_in(directory_with_org(), &config(&updated_zone(""), ""));
+    let (is_done, said) = nsupdate(&server, "update add u.example.org 60 A 192.0.2.77");
+    assert!(is_done, "{said}");
+    let file = server.directory().join("org");
+    std::fs::write(&file, ORG.replace("192.0.2.2\n", "192.0.2.22\n")).expect("our file");
+    for arguments in [&["reload"][..], &["zone", "reload"], &["zone", "reload", "example.org"]] {
+        let output = server.command(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("not taken: example.org.: ") && said.contains("--merge"), "{said}");
+        check_updated(&server);
+    }
+    // It is said once in the log, and as long as it is so in the status.
+    server.wait_for_log("the zone's file has changed and is not taken");
+    let told = server.log().iter().filter(|line| line.contains("has changed and is not taken")).count();
+    assert_eq!(told, 1, "{}", server.log().join("\n"));
+    let (_, _, directory) = server.stop_by("KILL");
+    let server = Server::start_in(directory, &config(&updated_zone(""), ""));
+    check_updated(&server);
+    let status = server.command(&["zone", "status", "example.org"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(said.contains("gannet zone reload example.org.") && said.contains("/org"), "{said}");
+    let merged = server.command(&["zone", "reload", "example.org", "--merge"]);
+    assert_eq!(merged.status.code(), Some(0), "{merged:?}");
+    eventually("the file's change", || server.dig(&["mail.example.org", "A"]).contains("192.0.2.22"));
+    assert!(server.dig(&["u.example.org", "A"]).contains("192.0.2.77"));
+    // The other way: the file counts.
+    std::fs::write(&file, ORG.replace("192.0.2.2\n", "192.0.2.33\n")).expect("our file");
+    assert_eq!(server.command(&["reload"]).status.code(), Some(1));
+    let replaced = server.command(&["zone", "reload", "example.org", "--replace"]);
+    assert_eq!(replaced.status.code(), Some(0), "{replaced:?}");
+    eventually("the file's change", || server.dig(&["mail.example.org", "A"]).contains("192.0.2.33"));
+    assert!(server.dig(&["u.example.org", "A"]).contains("NXDOMAIN"));
+    let (_, log, directory) = server.stop_by("KILL");
+    assert!(
+        log.iter().any(|line| line.contains("replaces what was kept here") && line.contains("records=1"))
+    );
+    let aside = directory.path().join("zones/example.org.base.1");
+    assert!(aside.is_file(), "{}", log.join("\n"));
+    let server = Server::start_in(directory, &config(&updated_zone(""), ""));
+    assert!(server.dig(&["mail.example.org", "A"]).contains("192.0.2.33"));
+    assert!(server.dig(&["u.example.org", "A"]).contains("NXDOMAIN"));
+}
+
+#[test]
+fn an_update_at_a_secondary_is_passed_on_to_its_primary() {
+    const OTHER: &str = "b3RoZXIgc2VjcmV0IG9mIHR3byBzZXJ2ZXJzIGFuZCBub2JvZHk=";
+    let zone = format!("update: [\"key {KEY}\", \"key other.example\"], transfer: [loopback]");
+    let primary = primary(&zone, &format!(", {{name: other.example, secret: {OTHER}}}"));
+    let server = secondary(&primary.address().to_string(), "forward-updates: [loopback]");
+    eventually("the zone at the secondary", || server.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    // Signed with a key that both know; with one that only the primary knows, over UDP and TCP.
+    let send = |name: &str, key: &str, options: &[&str]| {
+        let input = format!(
+            "server 127.0.0.1 {}\nkey {key}\nzone example.org\nupdate add {name}.example.org 60 A 192.0.2.77\nsend\n",
+            server.address().port()
+        );
+        let output = with_input("nsupdate", options, &input);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    let known = format!("hmac-sha256:{KEY} {SECRET}");
+    let unknown = format!("hmac-sha256:other.example {OTHER}");
+    for (name, key, options) in
+        [("u1", &known, &[][..]), ("u2", &known, &["-v"]), ("u3", &unknown, &[]), ("u4", &unknown, &["-v"])]
+    {
+        let (is_done, said) = send(name, key, options);
+        assert!(is_done, "{name}: {said}");
+        assert!(primary.dig(&[&format!("{name}.example.org"), "A"]).contains("192.0.2.77"), "{name}");
+        eventually("the update at the secondary", || {
+            server.dig(&[&format!("{name}.example.org"), "A"]).contains("192.0.2.77")
+        });
+    }
+    // It is the primary that decides, and what it says comes back.
+    let input = format!(
+        "server 127.0.0.1 {}\nzone example.org\nupdate add u5.example.org 60 A 192.0.2.5\nsend\n",
+        server.address().port()
+    );
+    let output = with_input("nsupdate", &[], &input);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("REFUSED"), "{output:?}");
+    // Without a primary nothing waits for long, and the zone is answered meanwhile.
+    drop(primary);
+    let (is_done, said) = send("u6", &known, &["-v"]);
+    assert!(!is_done && said.contains("SERVFAIL"), "{said}");
+    assert!(server.dig(&["u4.example.org", "A"]).contains("192.0.2.77"));
+}
+
+#[test]
+fn updates_at_a_secondary_are_refused_unless_somebody_says_otherwise() {
+    let primary = primary(&format!("update: [\"key {KEY}\"], transfer: [loopback]"), "");
+    let server = secondary(&primary.address().to_string(), "forward-updates: [192.0.2.0/24]");
+    eventually("the zone at the secondary", || server.dig(&["mail.example.org", "A"]).contains("192.0.2.2"));
+    let (is_done, said) = nsupdate(&server, "update add u.example.org 60 A 192.0.2.77");
+    assert!(!is_done && said.contains("REFUSED"), "{said}");
+    assert!(primary.dig(&["u.example.org", "A"]).contains("NXDOMAIN"));
 }
 
 #[test]

@@ -17,8 +17,8 @@ use crate::checks::Check;
 use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
-    AliasSettings, CatalogWord, DenialWord, KeySettings, NAME_MARK, SerialWord, ZoneAlternative, ZoneChoice,
-    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
+    AliasSettings, CatalogWord, DenialWord, FileChangeWord, KeySettings, NAME_MARK, SerialWord,
+    ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
@@ -28,12 +28,14 @@ use crate::yaml::{self, Entry, Node, Scalar};
 use crate::zones::is_json;
 
 /// What a zone and other servers have to do with each other.
-const BETWEEN_SERVERS: [&str; 10] = [
+const BETWEEN_SERVERS: [&str; 12] = [
     "primaries",
     "transfer",
     "notify",
     "notify-from",
     "update",
+    "forward-updates",
+    "on-file-change",
     "serial",
     "journal-size",
     "catalog",
@@ -332,6 +334,8 @@ impl Lowering<'_> {
         let transfer = self.texts(item, "transfer", authority::grant);
         let notify_from = self.texts(item, "notify-from", authority::grant);
         let update = self.texts(item, "update", authority::update);
+        let forward_updates = self.texts(item, "forward-updates", authority::grant);
+        let on_file_change = self.word(item, "on-file-change", FileChangeWord::parse);
         let serial = self.word(item, "serial", SerialWord::parse);
         let journal_size = self.size(item, "journal-size");
         let catalog =
@@ -364,12 +368,21 @@ impl Lowering<'_> {
         }
         if !update.is_empty() && !primaries.is_empty() {
             let problem = Problem::error(update[0].span, "a zone that comes from primaries is changed there");
-            self.problems.push(problem);
+            self.problems.push(problem.hint("\"forward-updates\" passes updates on to them"));
+        }
+        if !forward_updates.is_empty() && primaries.is_empty() && whose != Whose::Template {
+            let problem =
+                Problem::error(forward_updates[0].span, "there are no primaries to pass updates on to");
+            self.problems.push(problem.expected("\"primaries:\" beside it, or \"update:\""));
+        }
+        if let Some(entry) = item.entry("on-file-change").filter(|_| file.is_none() && whose == Whose::Zone) {
+            let message = "\"on-file-change\" does nothing: the zone has no file";
+            self.problems.push(Problem::warning(entry.key_span, message));
         }
         for remote in primaries.iter().chain(&notify) {
             self.check_key(keys, remote.value.key.as_ref(), remote.span);
         }
-        for grant in transfer.iter().chain(&notify_from) {
+        for grant in transfer.iter().chain(&notify_from).chain(&forward_updates) {
             self.check_key(keys, grant.value.key.as_ref(), grant.span);
         }
         for update in &update {
@@ -405,6 +418,8 @@ impl Lowering<'_> {
             transfer,
             notify_from,
             update,
+            forward_updates,
+            on_file_change,
             serial,
             journal_size,
             catalog,
@@ -572,6 +587,7 @@ impl Lowering<'_> {
         let notify = self.remotes(item, "notify");
         let transfer = self.texts(item, "transfer", authority::grant);
         let update = self.texts(item, "update", authority::update);
+        let on_file_change = self.word(item, "on-file-change", FileChangeWord::parse);
         let serial = self.word(item, "serial", SerialWord::parse);
         let journal_size = self.size(item, "journal-size");
         let catalog =
@@ -579,7 +595,8 @@ impl Lowering<'_> {
         let group = self.optional(item, "group", |lowering, _, node| {
             lowering.read(node, "a text", |text| Ok(text.to_owned()))
         });
-        let said = ["notify", "transfer", "update", "serial", "journal-size", "catalog", "group"];
+        let said =
+            ["notify", "transfer", "update", "on-file-change", "serial", "journal-size", "catalog", "group"];
         let is_said = said.iter().any(|key| item.entry(key).is_some());
         for remote in &notify {
             self.check_key(keys, remote.value.key.as_ref(), remote.span);
@@ -615,6 +632,8 @@ impl Lowering<'_> {
                 transfer,
                 notify_from: Vec::new(),
                 update,
+                forward_updates: Vec::new(),
+                on_file_change,
                 serial,
                 journal_size,
                 catalog,

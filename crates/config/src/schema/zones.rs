@@ -1,7 +1,7 @@
 //! Zones that are served, what they have in common, directories of them.
 
 use super::{Apply, Kind, Row, Value, WEEK, duration, row, unset, whole, word};
-use crate::settings::{CatalogWord, DenialWord, SerialWord, ZoneFormat};
+use crate::settings::{CatalogWord, DenialWord, FileChangeWord, SerialWord, ZoneFormat};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -186,6 +186,27 @@ pub(super) const ROWS: &[Row] = &[
          `server.state-directory`.",
     ),
     row(
+        "zones[].forward-updates",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "updates are sent to the primary, as a rule",
+        "Whose updates of a zone that comes from `primaries` are passed on to those, written like `transfer`: `any` for everybody's. \
+         A signature (TSIG) is passed on as it is, also one of a key that is not known here, and it is the primary that decides; \
+         its reply goes back to the client.",
+    ),
+    row(
+        "zones[].on-file-change",
+        word(FileChangeWord::WORDS),
+        "refuse",
+        "what was acknowledged is not lost unless somebody says so",
+        "What becomes of the changes that were made while the server ran (updates, `gannet zone load`) when the records in the \
+         zone's file change. `refuse`: they stay, and the new file is not taken; log and `gannet zone status` say so until \
+         `gannet zone reload NAME --merge` or `--replace` decides, or the file is as it was. `merge`: they stay, and what has \
+         changed in the file since it was last taken is changed in the zone. `replace`: the file counts and they are dropped; \
+         their journal is set aside in `server.state-directory`. A file that says what it said before changes nothing, \
+         whatever its times, its owner or its place.",
+    ),
+    row(
         "zones[].serial",
         word(SerialWord::WORDS),
         "increment",
@@ -303,6 +324,13 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "a zone is not changed by strangers",
         "Who may change each of the zones by dynamic update, as in `zones`. The files are not written.",
+    ),
+    row(
+        "zone-directories[].on-file-change",
+        word(FileChangeWord::WORDS),
+        "refuse",
+        "what was acknowledged is not lost unless somebody says so",
+        "What becomes of updates of a zone when its file changes, as in `zones`.",
     ),
     row(
         "zone-directories[].serial",

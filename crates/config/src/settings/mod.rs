@@ -75,8 +75,8 @@ pub use upstreams::{
 pub use xdp::{Xdp, XdpExisting, XdpMode};
 pub(crate) use zones::NAME_MARK;
 pub use zones::{
-    AliasSettings, CatalogWord, CheckWord, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory,
-    ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
+    AliasSettings, CatalogWord, CheckWord, FileChangeWord, SerialWord, ZoneAlternative, ZoneChoice,
+    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 
 /// Everything that can be set.

@@ -43,6 +43,10 @@ pub struct ZoneSettings {
     pub notify_from: Vec<At<GrantSettings>>,
     /// Who may change it, and what of it.
     pub update: Vec<At<UpdateSettings>>,
+    /// Whose updates are passed on to its primaries.
+    pub forward_updates: Vec<At<GrantSettings>>,
+    /// What becomes of updates when its file changes.
+    pub on_file_change: FileChangeWord,
     /// How serials grow.
     pub serial: SerialWord,
     /// Octets of history that are kept.
@@ -176,6 +180,18 @@ words! {
         Http = "http",
         /// To get a page over TLS.
         Https = "https",
+    }
+}
+
+words! {
+    /// What becomes of what was changed while the server runs when a zone's file changes.
+    FileChangeWord {
+        /// It stays, and the new file is not taken before somebody decides.
+        Refuse = "refuse",
+        /// It stays, and what has changed in the file is changed in the zone.
+        Merge = "merge",
+        /// It is dropped: the zone is what the file says.
+        Replace = "replace",
     }
 }
 

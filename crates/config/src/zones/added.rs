@@ -9,7 +9,7 @@ use zone::Pool;
 
 use super::files::{Kept, Wanted, load};
 use super::own_keys::OwnKeys;
-use super::plan::{plan, written};
+use super::plan::{failure, plan, written};
 use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
 use crate::checks::Check;
@@ -159,7 +159,8 @@ impl Planner {
             check_signed(&zone, is_proven, &mut problems);
             pattern.beside(apex, self.key, old.and_then(|old| old.plan.beside.as_deref()))
         });
-        let plan = ZonePlan { beside, ..plan };
+        let reason = read.as_ref().and_then(|read| failure(read, &apex));
+        let plan = ZonePlan { beside, failed: reason, ..plan };
         if failed(&problems) {
             return Err(diagnostics(problems, &self.sources_with(&apex, said).0));
         }

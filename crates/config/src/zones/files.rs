@@ -10,7 +10,7 @@ use zone::{Pool, Zone};
 
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
-use crate::diagnostic::{Diagnostic, Problem};
+use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
@@ -24,6 +24,8 @@ pub(super) struct Kept {
     /// Every file that was read, and its stamp. Empty when the zones are older than their file.
     pub(super) files: Vec<(PathBuf, u64)>,
     pub(super) zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
+    /// Zones of the file that are not as it says, and why; the file itself if it is not known which zones it has.
+    pub(super) failed: Vec<(Option<NameBuf>, Arc<str>)>,
 }
 
 impl Kept {
@@ -232,8 +234,11 @@ pub(super) fn load(
     let mut zones = Vec::new();
     let mut files = Vec::new();
     let mut failed: Vec<(NameBuf, String)> = Vec::new();
+    let mut reasons: Vec<(Option<NameBuf>, Arc<str>)> = Vec::new();
     match read_zones(&wanted, key, pool, surroundings) {
         Ok(read) => {
+            let first = read.diagnostics.iter().find(|found| found.severity == Severity::Error);
+            let first = first.map_or_else(|| format!("\"{file}\" has mistakes"), Diagnostic::line);
             found.extend(read.diagnostics);
             let others = read.files.into_iter().skip(1);
             let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
@@ -243,17 +248,22 @@ pub(super) fn load(
             for (apex, zone) in read.zones {
                 match zone {
                     Some(zone) => zones.push((apex, Some(Arc::new(zone)))),
-                    None => failed.push((apex, format!("\"{file}\" has mistakes"))),
+                    None => {
+                        failed.push((apex, format!("\"{file}\" has mistakes")));
+                        reasons.push((Some(apex), first.as_str().into()));
+                    }
                 }
             }
             if zones.is_empty() && failed.is_empty() {
                 let message = format!("there is no zone in \"{file}\", or none that can be read");
+                reasons.push((None, message.as_str().into()));
                 problems.push(Problem::warning(wanted.span, message));
                 files = Vec::new();
             }
         }
         Err(why) => {
             let why = format!("cannot read \"{file}\": {why}");
+            reasons.push((wanted.apex, why.as_str().into()));
             match &wanted.apex {
                 Some(apex) => failed.push((*apex, why)),
                 None => problems.push(Problem::warning(wanted.span, why)),
@@ -282,5 +292,5 @@ pub(super) fn load(
     {
         zones.extend(old.zones.iter().cloned());
     }
-    Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones }
+    Kept { wanted, files: if is_whole { files } else { Vec::new() }, zones, failed: reasons }
 }

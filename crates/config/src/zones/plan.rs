@@ -21,7 +21,8 @@ use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::Sets;
 use crate::settings::{
-    CatalogWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneSettings,
+    CatalogWord, FileChangeWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings,
+    ZoneSettings,
 };
 use crate::signing::{ParentServers, SigningPlans, Wanted};
 use crate::source::At;
@@ -63,6 +64,8 @@ pub struct ZonePlan {
     pub signed: SignedHere,
     /// Its master file.
     pub file: Option<PathBuf>,
+    /// Why the zone is not as its file says.
+    pub failed: Option<Arc<str>>,
     /// A number that stands for what is in its files, or for what was signed; 0 if that is not what `zone` is.
     pub source: u64,
     /// Where it comes from.
@@ -71,6 +74,8 @@ pub struct ZonePlan {
     pub notify: Vec<Remote>,
     /// Who may do what with it.
     pub rights: Arc<Rights>,
+    /// What becomes of what was changed here when its file changes.
+    pub on_file_change: FileChangeWord,
     /// Octets of history that are kept.
     pub journal_octets_max: u64,
     /// What it is to this server if it is a catalog.
@@ -91,10 +96,12 @@ impl ZonePlan {
             zone: None,
             signed: SignedHere::Nothing,
             file: None,
+            failed: None,
             source: 0,
             primaries: Vec::new(),
             notify: Vec::new(),
             rights: Arc::default(),
+            on_file_change: FileChangeWord::Refuse,
             journal_octets_max: 0,
             catalog_role: None,
             member_of: None,
@@ -150,7 +157,8 @@ impl ZonePlans {
             let here = signed_here(zone, apex, signing);
             let current = if here.is_file() { signed_last(apex, signed) } else { written(zone, file) };
             let plan = plan(zone, &settings.keys, (current, here), (surroundings, problems));
-            ZonePlan { for_members: ForMembers::new(zone, key, sets), ..plan }
+            let failed = file.and_then(|file| failure(file, &zone.name.value));
+            ZonePlan { for_members: ForMembers::new(zone, key, sets), failed, ..plan }
         });
         let mut plans: Vec<ZonePlan> = plans.collect();
         plans.extend(self.of_directories(settings, (signing, signed), surroundings, problems));
@@ -203,7 +211,8 @@ impl ZonePlans {
                 };
                 let file = Some(kept.wanted.file.clone());
                 problems.extend(zone.as_deref().and_then(|zone| refused_updates(common, zone)));
-                plans.push(ZonePlan { apex: *apex, zone, signed: here, file, source, ..common_plan });
+                let failed = failure(kept, apex);
+                plans.push(ZonePlan { apex: *apex, zone, signed: here, file, failed, source, ..common_plan });
             }
         }
         plans
@@ -275,6 +284,7 @@ pub(super) fn plan(
         transfer: zone.transfer.iter().map(|at| grant(&at.value)).collect(),
         notify: believed.chain(zone.notify_from.iter().map(|at| grant(&at.value))).collect(),
         update: update.collect(),
+        forward: zone.forward_updates.iter().map(|at| grant(&at.value)).collect(),
         serial: zone.serial.policy(),
     };
     ZonePlan {
@@ -282,10 +292,12 @@ pub(super) fn plan(
         zone: current,
         signed,
         file: zone.file.as_ref().map(|file| file.value.clone()),
+        failed: None,
         source,
         primaries,
         notify,
         rights: Arc::new(rights),
+        on_file_change: zone.on_file_change,
         journal_octets_max: zone.journal_size,
         catalog_role: zone.catalog_role,
         member_of: zone.catalog.as_ref().map(|catalog| (catalog.value, zone.group.clone())),
@@ -300,6 +312,11 @@ fn refused_updates(zone: &ZoneSettings, current: &Zone) -> Option<Problem> {
     let apex = current.apex();
     let message = format!("zone \"{apex}\" is signed with the keys of its file: updates are refused");
     Some(Problem::warning(update.span, message).expected("\"sign\" with a policy, or no \"update\""))
+}
+
+/// Returns why a zone is not as its file says.
+pub(super) fn failure(file: &Kept, apex: &NameBuf) -> Option<Arc<str>> {
+    file.failed.iter().find(|(of, _)| of.is_none_or(|of| of == *apex)).map(|(_, why)| Arc::clone(why))
 }
 
 /// Returns a number that stands for what is in a zone's files: FNV-1a over their stamps.

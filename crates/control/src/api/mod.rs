@@ -23,10 +23,10 @@ pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
-pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream};
+pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use zones::{
-    DsSeen, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames, ZoneNote,
-    ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
+    DsSeen, FileChange, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames,
+    ZoneNote, ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
 };
 
 /// What a running server is asked to do: `{"request":"status"}`.

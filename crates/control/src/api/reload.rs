@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ZoneNote;
+
 /// What came of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -13,6 +15,9 @@ pub struct Reload {
     /// The settings that differ but are read at the start only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
+    /// Zones that are not as their files say, and files with zones that cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<ZoneNote>,
     /// Everything the checker found, errors and warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,

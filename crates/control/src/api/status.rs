@@ -22,6 +22,9 @@ pub struct Status {
     pub listeners: Vec<Listener>,
     /// Whom it asks, by pool.
     pub upstreams: BTreeMap<String, Vec<Upstream>>,
+    /// The zones.
+    #[serde(default)]
+    pub zones: ZonesSummary,
     /// The configuration in use.
     pub configuration: Configuration,
     /// Queries a second, over the last ten seconds at most.
@@ -69,6 +72,19 @@ pub struct Certificate {
     pub ends: String,
     /// Seconds until then; below zero when that is past.
     pub ends_in_s: i64,
+}
+
+/// How many zones there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ZonesSummary {
+    /// Those that are served.
+    pub served: usize,
+    /// Those with which something is wrong.
+    pub failing: usize,
+    /// The names of some of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// One listening address.

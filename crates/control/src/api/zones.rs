@@ -131,6 +131,19 @@ pub struct ZoneOrder {
     /// The zone; all of them when absent, where that makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What becomes of a change of its file that was refused, when it is read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_change: Option<FileChange>,
+}
+
+/// What becomes of a change of a zone's file and what was changed while the server ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileChange {
+    /// The zone gets both.
+    Merge,
+    /// The file counts.
+    Replace,
 }
 
 /// What can be done with a zone.
@@ -185,7 +198,13 @@ pub struct Zone {
     /// The catalog that it came with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
-    /// Why the last attempt to get a newer version failed.
+    /// The set that it is in, for policies to answer from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// Its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a newer version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// Its records that are checked.

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use control::api::{self, Response, ZoneOrder, ZoneWhat};
+use config::settings::FileChangeWord;
+use control::api::{self, FileChange, Response, ZoneOrder, ZoneWhat};
 use jobs::health::CheckState;
 use keeper::{Keeper, Role};
 use wire::{Name, NameBuf};
@@ -25,9 +26,26 @@ fn named(order: &ZoneOrder) -> Result<NameBuf, String> {
     parse(order.name.as_deref().ok_or("which zone?")?)
 }
 
-/// Has the primaries of a zone asked; of all zones that have any, if none is named.
-pub(super) fn refresh_named(keeper: &Keeper, name: Option<&str>) -> Result<(), String> {
-    let Some(name) = name else {
+/// Returns the zones of which the files are not in use, and why.
+pub(super) fn refused(keeper: &Keeper) -> Vec<api::ZoneNote> {
+    // Those with which something is wrong come first.
+    let failing = keeper.report(None).into_iter().take_while(keeper::ZoneReport::is_failing);
+    // What a primary does is not for a reload to say.
+    let of_files = failing.filter(|zone| zone.file.is_some());
+    of_files.filter_map(|zone| Some(api::ZoneNote { zone: zone.name, text: zone.trouble? })).collect()
+}
+
+/// Has the primaries of a zone asked; of all zones that have any, if none is named. A change of its file that was refused is
+/// decided on; what is refused then is in `reload`.
+pub(super) fn refresh_named(
+    keeper: &Keeper,
+    order: &ZoneOrder,
+    reload: &mut api::Reload,
+) -> Result<(), String> {
+    let Some(name) = &order.name else {
+        if order.file_change.is_some() {
+            return Err("of which zone is the file to be taken?".to_owned());
+        }
         let zones = keeper.report(None).into_iter().filter(|zone| zone.role == Role::Secondary);
         for zone in zones {
             // One that is frozen stays as it is.
@@ -36,11 +54,22 @@ pub(super) fn refresh_named(keeper: &Keeper, name: Option<&str>) -> Result<(), S
         return Ok(());
     };
     let apex = parse(name)?;
-    match keeper.report(Some(apex.as_name())).first() {
-        None => Err(format!("there is no zone \"{apex}\"")),
-        Some(zone) if zone.role == Role::Secondary => keeper.refresh(apex.as_name(), false),
-        Some(_) => Ok(()),
+    match keeper.role(apex.as_name()) {
+        None => return Err(format!("there is no zone \"{apex}\"")),
+        Some(Role::Secondary) => keeper.refresh(apex.as_name(), false)?,
+        Some(Role::Primary) => {}
     }
+    if let Some(how) = order.file_change {
+        let how = match how {
+            FileChange::Merge => FileChangeWord::Merge,
+            FileChange::Replace => FileChangeWord::Replace,
+        };
+        keeper.decide(apex.as_name(), how)?;
+        reload.refused = refused(keeper);
+    }
+    // Others are not what was asked for.
+    reload.refused.retain(|refused| parse(&refused.zone).is_ok_and(|refused| refused == apex));
+    Ok(())
 }
 
 /// Adds zones.
@@ -187,6 +216,8 @@ fn shown(report: keeper::ZoneReport) -> api::Zone {
         journal_octets: report.log_octets,
         is_added: report.is_added,
         catalog: report.catalog,
+        set: report.set,
+        file: report.file.map(|file| file.display().to_string()),
         trouble: report.trouble,
         checks: Vec::new(),
     }

@@ -1,7 +1,8 @@
-//! A disk that loses its power, and with it what nobody made sure of.
+//! A disk that loses its power, and with it what nobody made sure of; or one that fails for a time, as a full one does.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::disk::Disk;
@@ -45,6 +46,17 @@ pub(super) enum Trust {
     NamesBroken,
 }
 
+/// Which calls fail, counted from the first that changes something.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    /// The first of them.
+    pub(super) first: usize,
+    /// How many in a row.
+    pub(super) calls: usize,
+    /// Only those that need room: the disk is full.
+    pub(super) needs_room: bool,
+}
+
 /// A file: what is sure to be in it, and what was written.
 #[derive(Clone, Default)]
 struct Contents {
@@ -83,6 +95,10 @@ struct State {
     sure_names: BTreeMap<String, usize>,
     left: usize,
     is_dead: bool,
+    /// Calls that have changed something, or would have.
+    calls: usize,
+    failure: Option<Failure>,
+    has_failed: bool,
 }
 
 /// A disk that loses its power after so many calls and octets.
@@ -106,6 +122,16 @@ impl State {
         if self.is_dead {
             return (0, Err(lost()));
         }
+        self.calls += 1;
+        if let Some(failure) = self.failure
+            && (octets > 0 || !failure.needs_room)
+            && self.calls > failure.first
+            && self.calls - failure.first <= failure.calls
+        {
+            self.has_failed = true;
+            // Something may have been written.
+            return (octets / 2, Err(io::ErrorKind::StorageFull.into()));
+        }
         if self.left <= octets {
             self.is_dead = true;
             return (self.left, Err(lost()));
@@ -127,6 +153,22 @@ impl State {
 impl Fragile {
     pub(super) fn new(power: usize, loss: Loss, trust: Trust) -> Self {
         Self { state: Mutex::new(State { left: power, ..State::default() }), loss, trust }
+    }
+
+    /// Makes a disk that keeps its power and fails for a time.
+    pub(super) fn failing(failure: Failure) -> Self {
+        let disk = Self::new(usize::MAX, Loss::Nothing, Trust::Kept);
+        disk.state().failure = Some(failure);
+        disk
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().has_failed
+    }
+
+    /// Makes room.
+    pub(super) fn mend(&self) {
+        self.state().failure = None;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -222,6 +264,10 @@ impl Disk for Fragile {
         state.call()?;
         state.names.remove(name);
         Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        name.into()
     }
 
     fn sync_names(&self) -> io::Result<()> {

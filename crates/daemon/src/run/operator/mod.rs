@@ -269,11 +269,11 @@ impl Running {
     fn zone(&self, order: &api::ZoneOrder) -> Response {
         if order.what == api::ZoneWhat::Reload {
             // Files that have changed are read again; who has primaries asks them.
-            let reload = match self.refresh(None) {
+            let mut reload = match self.refresh(None) {
                 Ok(reload) => reload,
                 Err(why) => return Response::error(why),
             };
-            return match zones::refresh_named(&self.keeper, order.name.as_deref()) {
+            return match zones::refresh_named(&self.keeper, order, &mut reload) {
                 Ok(()) => Response::Reload(reload),
                 Err(why) => Response::error(why),
             };

@@ -10,11 +10,15 @@ use fetch::status::UpstreamState;
 use super::{Running, lock};
 use crate::sys;
 
+/// Names of failing zones that are shown.
+const FAILING_SHOWN_MAX: usize = 5;
+
 impl Running {
     pub(super) fn status(&self) -> api::Status {
         let boards: Vec<fetch::Status> = self.faces.iter().map(|face| face.board.status()).collect();
         let lists = self.lists_summary();
         let queries_per_second = lock(&self.pace).per_second();
+        let summary = self.keeper.summary();
         let view = lock(&self.view);
         let now = i64::try_from(super::unix_seconds()).unwrap_or(i64::MAX);
         let certificates = view.certificates.iter().map(|own| api::Certificate {
@@ -31,6 +35,11 @@ impl Running {
             waiting: boards.iter().map(|board| u64::from(board.waiting)).sum(),
             listeners: self.listeners.clone(),
             upstreams: upstreams(&boards),
+            zones: api::ZonesSummary {
+                served: summary.served,
+                failing: summary.failing.len(),
+                names: summary.failing.into_iter().take(FAILING_SHOWN_MAX).collect(),
+            },
             configuration: api::Configuration {
                 file: self.origin.file().map(|file| file.display().to_string()),
                 generation: view.generation,

@@ -14,7 +14,7 @@ use super::files::Watched;
 use super::sets::report_sets;
 use super::{Running, Work, begin_checks, lock};
 use crate::run::worker::Upstreams;
-use crate::run::{caches, log_level, signing};
+use crate::run::{caches, log_level, signing, zones};
 use crate::{progress, sys, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
@@ -61,6 +61,7 @@ impl Running {
         };
         let reload = api::Reload {
             generation: view.generation,
+            refused: zones::refused(&self.keeper),
             took_ms: begin.elapsed().as_millis() as u64,
             ..reload
         };
@@ -190,6 +191,7 @@ impl Running {
         Ok(api::Reload {
             is_adopted,
             generation: view.generation,
+            refused: zones::refused(&self.keeper),
             diagnostics,
             took_ms,
             ..api::Reload::default()
