@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use keeper::disk::Disk;
-use keeper::journal::{Journal, file_name};
+use keeper::journal::{FileMark, Journal, Keeps, file_name};
 use tsig::{Algorithm, Key, Keys};
 use wire::serial::{SerialPolicy, is_newer};
 use wire::{HashKey, Message, NameBuf, Rtype, Ttl};
@@ -184,6 +185,10 @@ impl Disk for Memory {
     fn sync_names(&self) -> io::Result<()> {
         Ok(())
     }
+
+    fn path(&self, name: &str) -> PathBuf {
+        name.into()
+    }
 }
 
 /// Returns entries with checksums that are right, so that what is in them is looked at: each is a kind, a length, and what it
@@ -229,8 +234,12 @@ pub(crate) fn journal(bytes: &[u8]) {
     // What was read once reads the same again, and after it was written anew.
     let (_, again) = open();
     assert_eq!(again.zone.map(|zone| rows(&zone)), Some(rows(&zone)));
-    journal.rewrite(&zone, &found.history, (found.source, found.heard)).expect("memory");
+    let keeps = match found.file {
+        FileMark::Stamp(stamp) => Keeps::Stamp(stamp),
+        FileMark::Contents(_) | FileMark::Unknown => Keeps::Same,
+    };
+    journal.rewrite(&zone, &found.history, (keeps, found.heard)).expect("memory");
     let (_, again) = open();
     assert_eq!(again.zone.map(|zone| rows(&zone)), Some(rows(&zone)));
-    assert_eq!((again.source, again.heard), (found.source, found.heard));
+    assert_eq!((again.file, again.heard), (found.file, found.heard));
 }

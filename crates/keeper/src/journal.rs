@@ -70,6 +70,8 @@ pub enum Keeps<'z> {
     Nothing,
     /// What the base has that is there.
     Same,
+    /// Its stamps, as releases up to 0.2 kept them.
+    Stamp(u64),
     /// This is what it says.
     File(&'z Zone),
 }
@@ -458,7 +460,8 @@ impl Journal {
         let has_own_keys = zone.facts().has_own_keys;
         let (stamp, file) = match keeps {
             Keeps::Nothing => (0, Vec::new()),
-            Keeps::Same => self.kept_of_file()?,
+            Keeps::Same => (0, self.kept_of_file()?),
+            Keeps::Stamp(stamp) => (stamp, Vec::new()),
             Keeps::File(file) => (0, entry_of_file(file)),
         };
         let mut base = entry(
@@ -500,14 +503,11 @@ impl Journal {
         log
     }
 
-    /// Returns what the base has of the zone's file: its stamps, and the entry with its contents.
-    fn kept_of_file(&self) -> io::Result<(u64, Vec<u8>)> {
+    /// Returns the entry of the base with what the zone's file says.
+    fn kept_of_file(&self) -> io::Result<Vec<u8>> {
         let octets = self.disk.read(&self.base)?.unwrap_or_default();
-        let Some((_, said, rest)) = split(&octets) else { return Ok((0, Vec::new())) };
-        let mut reader = Reader(said);
-        let stamp = reader.number().and_then(|_| reader.number()).unwrap_or(0);
-        let file = file_entry(rest).map_or_else(Vec::new, |said| entry(FILE, &[said]));
-        Ok((stamp, file))
+        let said = split(&octets).and_then(|(_, _, rest)| file_entry(rest));
+        Ok(said.map_or_else(Vec::new, |said| entry(FILE, &[said])))
     }
 
     /// Forgets the zone.

@@ -670,10 +670,11 @@ impl Kept {
                 history.clear();
             }
         }
-        let keeps = match &current.file {
+        let keeps = match (&current.file, current.mark) {
             _ if plan.file.is_none() => Keeps::Nothing,
-            Some(file) => Keeps::File(file),
-            None => Keeps::Same,
+            (Some(file), _) => Keeps::File(file),
+            (None, FileMark::Stamp(stamp)) => Keeps::Stamp(stamp),
+            (None, _) => Keeps::Same,
         };
         current.log_octets = current.journal.rewrite(zone, &history.all(), (keeps, current.heard))?;
         if let Keeps::File(file) = keeps {

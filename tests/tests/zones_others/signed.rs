@@ -78,6 +78,41 @@ fn a_zone_that_is_updated_is_signed_anew() {
     eventually("what was acknowledged, signed", || is_signed(&server, "last.example.org", "192.0.2.77"));
 }
 
+#[test]
+fn updates_of_a_signed_zone_stay_when_its_file_is_written_again_and_are_merged_with_a_change() {
+    let zone = format!(
+        "{{name: example.org, file: org, sign: default, update: [\"key {KEY}\"], on-file-change: merge}}"
+    );
+    let settings = config(&zone, "") + SIGNING;
+    let server = Server::start_in(directory_with_org(), &settings);
+    eventually("the zone, signed", || is_signed(&server, "mail.example.org", "192.0.2.2"));
+    let (is_done, said) = nsupdate(&server, "update add new.example.org 60 A 192.0.2.99");
+    assert!(is_done, "{said}");
+    eventually("the update, signed", || is_signed(&server, "new.example.org", "192.0.2.99"));
+    let (_, _, directory) = server.stop_by("KILL");
+    std::fs::write(directory.path().join("org"), ORG).expect("our file");
+    let server = Server::start_in(directory, &settings);
+    assert!(is_signed(&server, "new.example.org", "192.0.2.99"));
+    let before = serial(&server);
+    std::fs::write(server.directory().join("org"), ORG.replace("192.0.2.2\n", "192.0.2.22\n"))
+        .expect("our file");
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the change, signed", || is_signed(&server, "mail.example.org", "192.0.2.22"));
+    assert!(is_signed(&server, "new.example.org", "192.0.2.99"));
+    assert!(serial(&server) > before);
+}
+
+#[test]
+fn the_serial_of_a_signed_zone_follows_that_of_its_file() {
+    let settings = config("{name: example.org, file: org, sign: default}", "") + SIGNING;
+    let server = Server::start_in(directory_with_org(), &settings);
+    eventually("the zone, signed", || is_signed(&server, "mail.example.org", "192.0.2.2"));
+    std::fs::write(server.directory().join("org"), ORG.replace(" 10 ", " 4000 ")).expect("our file");
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the new serial", || serial(&server) == 4000);
+    assert!(is_signed(&server, "mail.example.org", "192.0.2.2"));
+}
+
 /// Returns the serial of the zone.
 fn serial(server: &Server) -> u32 {
     let soa = server.dig(&["+short", "example.org", "SOA"]);
