@@ -9,7 +9,7 @@ use crate::diagnostic::Problem;
 use crate::policy::action::Core;
 use crate::policy::action::Meaning;
 use crate::policy::condition::{MARKS, TextOperator, TextSource};
-use crate::policy::{Action, Condition, ENTRY, Test};
+use crate::policy::{Action, Condition, ENTRY, SPLIT, Test};
 use crate::settings::{Policy, Settings};
 use crate::source::{At, Span};
 
@@ -117,7 +117,8 @@ pub(crate) fn walk(settings: &Settings) -> Flow {
         work: 0,
         depth: 0,
     };
-    for name in std::iter::once(ENTRY).chain(settings.views.iter().map(|view| view.policy.value.as_str())) {
+    for name in [SPLIT, ENTRY].into_iter().chain(settings.views.iter().map(|view| view.policy.value.as_str()))
+    {
         walk.policy(name, State { answer: Answer::None, cache: None, choice: None, varies: false, sends: 0 });
     }
     let mut warnings = Vec::new();

@@ -29,8 +29,8 @@ mod yaml;
 pub mod zones;
 
 pub use compile::{
-    CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, listening, routes, watched,
-    workers,
+    CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, files_of_set, listening,
+    routes, watched, workers,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, NameServer, import, import_name_server};

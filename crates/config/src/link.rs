@@ -6,7 +6,7 @@ use crate::diagnostic::Problem;
 use crate::jobs::Task;
 use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::{FIELDS, implies};
-use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Test};
+use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, SPLIT, Test};
 use crate::settings::{ClientCertificateWord, Listener, Policy, Settings, TransportWord};
 use crate::source::{At, Span};
 use crate::suggest::nearest;
@@ -80,6 +80,17 @@ fn check_shown(settings: &Settings, problems: &mut Vec<Problem>) {
 pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     if !settings.policy_is_given {
         fit_built_in_policy(settings, problems);
+    }
+    if let Some(split) = settings.split.take() {
+        if let Some(other) = settings.policies.iter().find(|policy| policy.name.value == SPLIT) {
+            let problem =
+                Problem::error(other.name.span, "\"split\" is the policy of the names under \"split\"");
+            problems.push(problem.hint_at("those are on ", split.span, "; call this one otherwise"));
+            return;
+        }
+        settings.split_at = Some(At { value: (), span: split.span });
+        settings.upstreams.extend(split.groups);
+        settings.policies.push(split.policy);
     }
     let groups = Defined::new(Noun::Group, settings.upstreams.iter().map(|group| &group.name));
     let caches = Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name));
@@ -417,7 +428,7 @@ fn check_flow(settings: &Settings, problems: &mut Vec<Problem>, is_right: bool) 
                 Some(near) => problem.hint(format!("rename \"{near}\"?")),
                 None => problem,
             });
-        } else {
+        } else if is_right {
             problems.push(Problem::error(Span::BUILT_IN, format!("there is no policy \"{ENTRY}\"")));
         }
     }
@@ -427,7 +438,7 @@ fn check_flow(settings: &Settings, problems: &mut Vec<Problem>, is_right: bool) 
         find_circles(name, &by_name, &mut visits, &mut path, problems);
     }
     let mut called = BTreeSet::new();
-    let mut waiting = vec![ENTRY];
+    let mut waiting = vec![ENTRY, SPLIT];
     waiting.extend(settings.views.iter().map(|view| view.policy.value.as_str()));
     while let Some(name) = waiting.pop() {
         if let Some(policy) = by_name.get(name)

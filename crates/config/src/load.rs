@@ -238,6 +238,29 @@ pub fn load_text(
     loader.finish(file)
 }
 
+/// Writes out what may be said in short: servers alone are those of a group, and those of no group of `default`.
+fn short_forms(entries: &mut [Entry]) {
+    let is_servers = |node: &Node| matches!(node.value, Value::Scalar(_) | Value::List(_));
+    let nothing = |span| Node { span, value: Value::Null };
+    let wrap = |entry: &mut Entry, keys: &[&str]| {
+        let mut node = std::mem::replace(&mut entry.node, nothing(entry.key_span));
+        for key in keys {
+            node = yaml::in_mapping(key, entry.key_span, node);
+        }
+        entry.node = node;
+    };
+    let Some(upstreams) = entries.iter_mut().find(|entry| entry.key == "upstreams") else { return };
+    if is_servers(&upstreams.node) {
+        wrap(upstreams, &["servers", "default"]);
+    } else if let Value::Map(groups) = &mut upstreams.node.value {
+        for group in groups.iter_mut().filter(|group| {
+            is_servers(&group.node) && schema::find(&format!("upstreams.*.{}", group.key)).is_none()
+        }) {
+            wrap(group, &["servers"]);
+        }
+    }
+}
+
 struct Loader<'a> {
     surroundings: &'a dyn Surroundings,
     sources: Sources,
@@ -276,6 +299,7 @@ impl<'a> Loader<'a> {
         self.seen.insert(path, None);
         let (root_span, mut entries) = self.parse(main);
         self.includes(main, &mut entries, 0);
+        short_forms(&mut entries);
         let nothing = entries.is_empty() && !self.broken;
         let value = if nothing { Value::Null } else { Value::Map(entries) };
         let tree = match root_span {
@@ -549,6 +573,99 @@ pub(crate) mod tests {
             })
             .collect();
         assert_eq!(lines, expect);
+    }
+
+    fn check_text(text: &str, expect: &[&str]) {
+        check(&[("/etc/g.yaml", text)], expect);
+    }
+
+    #[test]
+    fn servers_alone_are_a_group() {
+        for text in [
+            "upstreams: 192.0.2.1\n",
+            "upstreams: [192.0.2.1, 192.0.2.2]\n",
+            "upstreams: [{address: 192.0.2.1, weight: 2}]\n",
+            "upstreams: {default: 192.0.2.1}\n",
+            "upstreams: {default: [192.0.2.1, 192.0.2.2]}\n",
+        ] {
+            let loaded = load_text(Path::new("x"), text, &Memory::default()).expect("no mistakes");
+            let group = &loaded.settings.upstreams[0];
+            assert_eq!(group.name.value, "default", "{text}");
+            assert!(!group.servers.is_empty() && loaded.settings.upstreams.len() == 1, "{text}");
+        }
+        check_text(
+            "upstreams: {servers: 192.0.2.1}\n",
+            &[
+                "/etc/g.yaml:1:13: error: \"servers\" is a setting of a upstream group, and no upstream group is named; write \"upstreams: {default: {servers: …}}\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_missing_name_is_said() {
+        check_text(
+            "cache: {size: 256MiB}\n",
+            &[
+                "/etc/g.yaml:1:9: error: \"size\" is a setting of a cache, and no cache is named; write \"cache: {main: {size: …}}\"",
+            ],
+        );
+        check_text(
+            "policy: [hosts, local]\n",
+            &[
+                "/etc/g.yaml:1:9: error: this policy has no name: expected a mapping (\"key: value\" lines, indented); write \"main:\" before it, as in \"policy: {main: …}\"",
+            ],
+        );
+        check_text(
+            "port: 5353\n",
+            &["/etc/g.yaml:1:1: error: unknown setting \"port\"; here it is \"listen\""],
+        );
+    }
+
+    #[test]
+    fn an_action_that_a_mapping_tears_apart_is_shown_in_quotes() {
+        let torn = "inside \"{ }\" the comma ends an entry, so this was split into";
+        check_text(
+            "sets: {ads: {names: a.example}}\npolicy:\n  main:\n    - {if: qname in ads, do: block(nxdomain, ttl 5m)}\n    - {do: 'ttl(max 1h)', name: a}\n    - {if: qtype in (A, AAAA, MX), do: drop}\n    - forward(default)\n",
+            &[
+                &format!("/etc/g.yaml:4:30: error: {torn} 2 parts; quote it: \"block(nxdomain, ttl 5m)\""),
+                &format!("/etc/g.yaml:6:12: error: {torn} 3 parts; quote it: \"qtype in (A, AAAA, MX)\""),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_not_filled_in_is_not_logged() {
+        check_text(
+            "policy: {main: ['log(\"{name} {type}\")', forward(default)]}\n",
+            &[
+                "/etc/g.yaml:1:23: error: \"{name}\" is not filled in here; name, type, client and result of the query stand beside the text anyway",
+            ],
+        );
+        check_text("policy: {main: ['log(\"a { b\")', forward(default)]}\n", &[]);
+    }
+
+    #[test]
+    fn a_condition_that_never_holds_is_not_laid_at_the_door_of_another() {
+        check_text(
+            "policy:\n  main:\n    - {if: qtype == A, do: drop}\n    - {if: qtype == A and false, do: drop}\n    - forward(default)\n",
+            &[],
+        );
+    }
+
+    #[test]
+    fn names_that_are_asked_for_elsewhere_are_checked() {
+        check_text(
+            "upstreams: {default: 192.0.2.1, office: 192.0.2.2}\nsplit:\n  corp.example: office\n  10.in-addr.arpa: [192.0.2.3, \"tls://192.0.2.4#dns.example\"]\n",
+            &[],
+        );
+        check_text(
+            "split: {corp.example: 192.0.2.1, CORP.example.: 192.0.2.1, a..b: 192.0.2.1, c.example: }\n",
+            &[
+                "/etc/g.yaml:1:34: error: \"CORP.example.\" is set twice; the first time is on line 1",
+                "/etc/g.yaml:1:60: error: \"a..b\" is not a domain name: a label is empty",
+                "/etc/g.yaml:1:77: error: \"c.example\" has no servers: expected a list, each \"system\", an address, a host name, either after \"udp://\", \"tcp://\", \"tls://\" or \"quic://\", or an \"https://\" or \"h3://\" URL, or a DNS stamp, or an upstream group",
+            ],
+        );
     }
 
     #[test]

@@ -82,6 +82,12 @@ impl Node {
     }
 }
 
+/// Returns a mapping that says nothing but `key`, where something stands that means it.
+pub(crate) fn in_mapping(key: &str, key_span: Span, node: Node) -> Node {
+    let span = node.span;
+    Node { span, value: Value::Map(vec![Entry { key: key.to_owned(), key_span, node }]) }
+}
+
 /// What a node holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
@@ -514,9 +520,24 @@ fn syntax_problem(kind: &ErrorKind, file: FileId, text: &str, at: u32) -> Proble
     use ErrorKind as E;
     let end =
         text[at as usize..].chars().next().filter(|&c| c != '\n').map_or(at, |c| at + c.len_utf8() as u32);
-    // A tab is noticed after it was read.
+    // A tab is noticed after it was read, or before, where the value of the line above ends.
     let after_tab = text[..at as usize].ends_with('\t');
-    let span = Span { file, start: at - u32::from(after_tab), end };
+    let is_of_tab = matches!(
+        kind,
+        E::TabNotAllowed
+            | E::TabInBlockIndentation
+            | E::TabInIndentation
+            | E::TabAtBlockScalarStart
+            | E::TabInPlainScalar
+    );
+    let span = match text[at as usize..].find('\t') {
+        _ if after_tab => Span { file, start: at - 1, end },
+        Some(ahead) if is_of_tab => {
+            let start = at + ahead as u32;
+            Span { file, start, end: start + 1 }
+        }
+        _ => Span { file, start: at, end },
+    };
     let error = |message: &str| Problem::error(span, message);
     match kind {
         E::TabNotAllowed
@@ -638,6 +659,8 @@ mod tests {
     #[test]
     fn syntax_errors_are_in_our_words() {
         check("a:\n\tb: 1\n", &["x:2:1: error: a tab cannot be used here: expected spaces"]);
+        check("a: value\n\tb: 1\n", &["x:2:1: error: a tab cannot be used here: expected spaces"]);
+        check("a:\n  b: 1\n\tc: 1\n", &["x:3:1: error: a tab cannot be used here: expected spaces"]);
         check(
             "a: \"x\nb: 1\n",
             &["x:2:1: error: a quoted text from above goes on in this line, which is not indented"],

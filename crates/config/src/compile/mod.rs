@@ -479,6 +479,13 @@ fn live_bans(
     None
 }
 
+/// Returns the files that the lists of a set are read from.
+pub fn files_of_set(settings: &Settings, set: &str) -> Vec<PathBuf> {
+    let directory = &settings.startup.state_directory;
+    let Some(set) = settings.sets.iter().find(|known| known.name.value == set) else { return Vec::new() };
+    set.lists.iter().filter_map(|list| crate::sets::file_of(set, list, directory)).collect()
+}
+
 /// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it
 /// again.
 pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<PathBuf> {

@@ -193,6 +193,7 @@ impl Lowering<'_> {
         let schedules = self.schedules(&root);
         let policies = self.policies(&root);
         let views = self.views(&root);
+        let split = self.split(&root, &caches);
         Settings {
             startup: Startup { log_format, ..startup },
             presentation,
@@ -228,6 +229,8 @@ impl Lowering<'_> {
             schedules,
             conditions,
             views,
+            split,
+            split_at: None,
             policies,
             policy_is_given,
         }
@@ -313,7 +316,7 @@ mod tests {
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
              catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
-             local-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
+             split: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = rows().map(|row| row.path).collect();

@@ -1,17 +1,22 @@
 //! Policies, named conditions and views: the tree to settings.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use sets::Reach;
+use wire::NameBuf;
 
 use super::notation::split_by_commas;
 use super::read::{Values as _, expected_kind};
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
-use crate::policy::condition::{AddressTerm, TextOperator, TextSource, TextTest};
-use crate::policy::{Condition, Rule, Test, action, condition};
+use crate::policy::action::Core;
+use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
+use crate::policy::{Condition, Rule, SPLIT, Test, action, condition};
 use crate::schema::Row;
-use crate::settings::{NamedCondition, Policy, View};
-use crate::source::At;
-use crate::yaml::Node;
+use crate::settings::{CacheSettings, NamePattern, NamedCondition, Policy, Split, View};
+use crate::source::{At, Span};
+use crate::yaml::{Entry, Node, in_mapping};
 use crate::{values, yaml};
 
 impl Lowering<'_> {
@@ -106,6 +111,95 @@ impl Lowering<'_> {
             policies.push(Policy { name, rules });
         }
         policies
+    }
+
+    /// Reads names that are asked for elsewhere.
+    pub(super) fn split(&mut self, root: &Section<'_>, caches: &[CacheSettings]) -> Option<Split> {
+        let said = root.entry("split")?;
+        let section = self.names(root, "split");
+        let known: Vec<&str> = match root.entry("upstreams").map(|entry| &entry.node.value) {
+            Some(yaml::Value::Map(groups)) => groups.iter().map(|group| group.key.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        // The question decides which way it goes: one cache serves all of them.
+        let cache = caches.iter().find(|cache| cache.name.value == "main").or(caches.first());
+        let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
+        let mut groups = Vec::new();
+        let mut rules: Vec<(NameBuf, Rule)> = Vec::new();
+        for (number, entry) in (1..).zip(section.entries.iter()) {
+            let row = self.row(&section, "*");
+            let name = match values::name(&entry.key) {
+                Ok(name) => name,
+                Err(misread) => {
+                    self.problems.push(misread.into_problem(entry.key_span));
+                    continue;
+                }
+            };
+            if let Some(first) = seen.insert(name.as_name().to_folded().as_bytes().to_vec(), entry.key_span) {
+                let problem = Problem::error(entry.key_span, format!("\"{}\" is set twice", entry.key));
+                self.problems.push(problem.hint_at("the first time is on ", first, ""));
+                continue;
+            }
+            let own = match &entry.node.value {
+                yaml::Value::Scalar(scalar) if known.contains(&scalar.text.as_str()) => None,
+                yaml::Value::Null => {
+                    let expected = expected_kind(row.kind);
+                    let problem = Problem::error(entry.key_span, format!("\"{}\" has no servers", entry.key));
+                    self.problems.push(problem.expected(format!("{expected}, or an upstream group")));
+                    continue;
+                }
+                _ => Some(&entry.node),
+            };
+            let group = match (own, &entry.node.value) {
+                (None, yaml::Value::Scalar(scalar)) => scalar.text.clone(),
+                _ => {
+                    let bare = entry.key.trim_end_matches('.');
+                    let wanted = format!("split.{bare}");
+                    let name = match values::identifier(&wanted) {
+                        Ok(_) if !known.contains(&wanted.as_str()) => wanted,
+                        _ => format!("split.{number}"),
+                    };
+                    groups.push(Entry {
+                        key: name.clone(),
+                        key_span: entry.key_span,
+                        node: in_mapping("servers", entry.key_span, entry.node.clone()),
+                    });
+                    name
+                }
+            };
+            let at = |value: String| At { value, span: entry.node.span };
+            let mut actions = Vec::new();
+            if let Some(cache) = cache {
+                let value =
+                    action::Action::Core(Core::Cache(At { span: Span::BUILT_IN, ..cache.name.clone() }));
+                actions.push(At { value, span: Span::BUILT_IN });
+            }
+            let value = action::Action::Core(Core::Forward(at(group)));
+            actions.push(At { value, span: entry.node.span });
+            actions.push(At { value: action::Action::Core(Core::Accept), span: Span::BUILT_IN });
+            let pattern = NameTerm::Pattern(NamePattern::Name(name, Reach::ItselfAndBelow));
+            let condition = Condition::Test(Test::Qname(vec![At { value: pattern, span: entry.key_span }]));
+            let condition = Some(At { value: condition, span: entry.key_span });
+            rules.push((name, Rule { span: entry.key_span, name: None, condition, actions }));
+        }
+        // What lies below another one comes before it.
+        rules.sort_by_key(|(name, _)| std::cmp::Reverse(name.as_name().label_count()));
+        let entries = vec![Entry {
+            key: "upstreams".to_owned(),
+            key_span: said.key_span,
+            node: Node { span: said.key_span, value: yaml::Value::Map(groups) },
+        }];
+        let groups = self.groups(&Section {
+            path: String::new(),
+            entries: Cow::Borrowed(&entries),
+            span: said.key_span,
+        });
+        if rules.is_empty() {
+            return None;
+        }
+        let name = At { value: SPLIT.to_owned(), span: said.key_span };
+        let policy = Policy { name, rules: rules.into_iter().map(|(_, rule)| rule).collect() };
+        Some(Split { span: said.key_span, policy, groups })
     }
 
     /// Returns a list of rules without those that are pieces of an action, which are reported.

@@ -38,7 +38,11 @@ impl Lowering<'_> {
         let known: Vec<&str> = schema::children(&section.path).map(Row::key).collect();
         for entry in section.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let mut problem = Problem::error(entry.key_span, format!("unknown {noun} \"{}\"", entry.key));
-            if let Some(key) = nearest(&entry.key, known.iter().copied()) {
+            let of_others =
+                OTHER_WORDS.iter().find(|(word, _)| section.path.is_empty() && *word == entry.key);
+            if let Some((_, ours)) = of_others {
+                problem = problem.hint(format!("here it is \"{ours}\""));
+            } else if let Some(key) = nearest(&entry.key, known.iter().copied()) {
                 problem = match section.entry(key) {
                     Some(other) if other.key_span != Span::BUILT_IN => problem.hint_at(
                         format!("did you mean \"{key}\", which is set on "),
@@ -76,15 +80,27 @@ impl Lowering<'_> {
     }
 
     pub(super) fn section_of<'n>(&mut self, path: String, node: &'n Node, key_span: Span) -> Section<'n> {
-        let entries = match &node.value {
-            yaml::Value::Map(entries) => entries.as_slice(),
-            // `cache:` with everything below it commented out.
-            yaml::Value::Null => &[],
-            yaml::Value::Scalar(_) | yaml::Value::List(_) => {
-                self.wrong_shape(node, "a mapping (\"key: value\" lines, indented)");
-                &[]
-            }
-        };
+        let entries =
+            match &node.value {
+                yaml::Value::Map(entries) => entries.as_slice(),
+                // `cache:` with everything below it commented out.
+                yaml::Value::Null => &[],
+                yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+                    const LINES: &str = "a mapping (\"key: value\" lines, indented)";
+                    match schema::find(&path).map(|row| row.kind) {
+                        Some(Kind::Named(noun)) => {
+                            let name = usual_name(&path);
+                            let problem = Problem::error(node.head(), format!("this {noun} has no name"))
+                                .expected(LINES);
+                            self.problems.push(problem.hint(format!(
+                                "write \"{name}:\" before it, as in \"{path}: {{{name}: …}}\""
+                            )));
+                        }
+                        _ => self.wrong_shape(node, LINES),
+                    }
+                    &[]
+                }
+            };
         Section { path, entries: Cow::Borrowed(entries), span: key_span }
     }
 
@@ -117,6 +133,17 @@ impl Lowering<'_> {
         let mut sections = Vec::new();
         for entry in entries {
             let Some(name) = self.label(entry) else { continue };
+            let path = format!("{}.*", row.path);
+            let is_mapping = matches!(entry.node.value, yaml::Value::Map(_) | yaml::Value::Null);
+            if let (false, Kind::Named(noun), true) =
+                (is_mapping, row.kind, schema::children(&path).any(|row| row.key() == entry.key))
+            {
+                let (path, name) = (row.path, usual_name(row.path));
+                let message = format!("\"{}\" is a setting of a {noun}, and no {noun} is named", entry.key);
+                let hint = format!("write \"{path}: {{{name}: {{{}: …}}}}\"", entry.key);
+                self.problems.push(Problem::error(entry.key_span, message).hint(hint));
+                continue;
+            }
             let section = self.section_of(format!("{}.*", row.path), &entry.node, entry.key_span);
             self.check_keys(&section, "setting");
             sections.push((name, section));
@@ -146,7 +173,7 @@ impl Lowering<'_> {
         let mut sections = Vec::new();
         for node in nodes {
             let entries = match &node.value {
-                yaml::Value::Map(entries) => Cow::Borrowed(entries.as_slice()),
+                yaml::Value::Map(entries) => self.without_torn(entries),
                 yaml::Value::Null => {
                     self.wrong_shape(node, "something after \"-\"");
                     continue;
@@ -162,6 +189,45 @@ impl Lowering<'_> {
             sections.push(section);
         }
         sections
+    }
+
+    /// Returns a mapping without the pieces of a value that YAML tore apart at its commas, which are reported.
+    fn without_torn<'n>(&mut self, entries: &'n [Entry]) -> Cow<'n, [Entry]> {
+        let open = |text: &str| text.matches('(').count() > text.matches(')').count();
+        let mut kept: Vec<Entry> = Vec::new();
+        let mut rest = entries;
+        while let Some((first, after)) = rest.split_first() {
+            rest = after;
+            let mut entry = first.clone();
+            if let yaml::Value::Scalar(scalar) = &mut entry.node.value
+                && open(&scalar.text)
+            {
+                let is_piece = |next: &&Entry| matches!(next.node.value, yaml::Value::Null);
+                let pieces: Vec<&Entry> = after.iter().take_while(is_piece).collect();
+                let mut whole = scalar.text.clone();
+                let count = 1 + pieces
+                    .iter()
+                    .take_while(|piece| {
+                        whole.push_str(&format!(", {}", piece.key));
+                        open(&whole)
+                    })
+                    .count();
+                if count <= pieces.len() && !open(&whole) {
+                    let span = first.node.span.to(pieces[count - 1].key_span);
+                    let message = format!(
+                        "inside \"{{ }}\" the comma ends an entry, so this was split into {} parts",
+                        count + 1
+                    );
+                    let quote = if whole.contains('"') { '\'' } else { '"' };
+                    self.problems
+                        .push(Problem::error(span, message).hint(format!("quote it: {quote}{whole}{quote}")));
+                    scalar.is_refused = true;
+                    rest = &after[count..];
+                }
+            }
+            kept.push(entry);
+        }
+        if kept.len() == entries.len() { Cow::Borrowed(entries) } else { Cow::Owned(kept) }
     }
 
     /// Reads a setting that may be absent.
@@ -552,6 +618,27 @@ fn or_word(misread: Misread, word: Option<&str>, expected: &str) -> Misread {
 /// Finds a setting of the same name somewhere else.
 fn elsewhere(key: &str) -> Option<&'static str> {
     schema::rows().find(|row| row.key() == key).map(|row| row.path)
+}
+
+/// What other programs call settings of ours at the top of a file.
+const OTHER_WORDS: [(&str, &str); 8] = [
+    ("port", "listen"),
+    ("bind", "listen"),
+    ("interface", "listen"),
+    ("listen-on", "listen"),
+    ("forwarders", "upstreams"),
+    ("forward-zone", "split"),
+    ("nameservers", "upstreams"),
+    ("logging", "log"),
+];
+
+/// Returns the name that one thing of a kind mostly has.
+fn usual_name(path: &str) -> &'static str {
+    match path {
+        "policy" | "cache" => "main",
+        "upstreams" => "default",
+        _ => "NAME",
+    }
 }
 
 /// Says what a setting takes.

@@ -15,6 +15,8 @@ pub use condition::{AddressTerm, Condition, NameTerm, Test};
 
 /// The policy in which every query begins.
 pub const ENTRY: &str = "main";
+/// The policy that `split` becomes, which comes before all others.
+pub const SPLIT: &str = "split";
 
 /// One rule.
 #[derive(Clone, Debug)]

@@ -131,7 +131,7 @@ fn write_language(out: &mut String) {
         out.push_str(&format!("| `{form}` | {text} |\n"));
     }
     out.push_str(
-        "\n```yaml\npolicy:\n  main:\n    - if: qtype == ANY and not client in lan\n      do: reject(notimp)\n    - if: qname in \
+        "\n<!-- check: with office -->\n```yaml\npolicy:\n  main:\n    - if: qtype == HTTPS and not client in lan\n      do: reject(refused)\n    - if: qname in \
          suffix:corp.example\n      do: [cache(office), forward(office), accept]\n    - do: [hosts, local, cache(main), \
          forward(default)]\n```\n",
     );

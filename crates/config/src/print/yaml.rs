@@ -105,7 +105,8 @@ fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
 
 /// Returns the policy of a configuration that gives none, with the cache and the group that it was fitted to.
 fn built_in_policy(settings: &Settings) -> Node {
-    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    let entry = settings.policies.iter().filter(|policy| policy.name.value == crate::policy::ENTRY);
+    let rules = entry.flat_map(|policy| &policy.rules);
     let (mut cache, mut group) = (None, None);
     for action in rules.flat_map(|rule| &rule.actions) {
         match &action.value {

@@ -18,6 +18,21 @@ pub(super) const CONDITIONS: &[Row] = &[
 
 pub(super) const ROWS: &[Row] = &[
     Row {
+        path: "split",
+        kind: Kind::Named("name"),
+        default: Some("{}"),
+        reason: "all names are asked for in the same way",
+        apply: Apply::Reload,
+        text: "Names that are asked for elsewhere, each with everything below it: `corp.example: 10.0.0.53`. Before any other policy, \
+               in every view; what lies further down comes first. `docs/manual/policy.md` tells more.",
+        unbound: &[],
+    },
+    unset(
+        "split.*",
+        Kind::List(Value::Server),
+        "The servers to ask, as in `upstreams.*.servers`, or the name of an upstream group.",
+    ),
+    Row {
         path: "policy",
         kind: Kind::Named("policy"),
         default: Some("{main: [{do: [hosts, local, \"cache(main)\", \"forward(default)\"]}]}"),

@@ -907,7 +907,12 @@ mod tests {
         );
         let (_, problems) =
             compile("sets: {a: {lists: [{list: \"names:a.txt\", size: 1KiB}]}}\n", &memory, None);
-        assert_eq!(problems, ["/etc/x.yaml:1:27: error: \"/etc/a.txt\" is larger than 1KiB"]);
+        assert_eq!(
+            problems,
+            [
+                "/etc/x.yaml:1:27: error: \"/etc/a.txt\" is larger than 1KiB; if it may be, say so with \"size\" beside \"list\""
+            ]
+        );
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub use listeners::{
 };
 pub use local::{Hosts, LocalName};
 pub use log::{LogFormat, LogLevel};
-pub use policy::{NamedCondition, Policy, View};
+pub use policy::{NamedCondition, Policy, Split, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
 pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
@@ -150,6 +150,10 @@ pub struct Settings {
     pub recorder: Option<Recorder>,
     /// What is done at certain times.
     pub schedules: Vec<Schedule>,
+    /// Names that are asked for elsewhere, until their policy and groups are put among the others.
+    pub split: Option<Split>,
+    /// Where the policy for such names is said, if there is one; it comes before all others.
+    pub split_at: Option<At<()>>,
     /// Policies, in the order of the file.
     pub policies: Vec<Policy>,
     /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.

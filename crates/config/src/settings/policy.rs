@@ -1,5 +1,6 @@
 //! Policies, named conditions, and who begins in which policy.
 
+use super::Group;
 use crate::policy::{Condition, Rule};
 use crate::source::{At, Span};
 
@@ -28,6 +29,17 @@ impl PartialEq for View {
     fn eq(&self, other: &Self) -> bool {
         self.condition == other.condition && self.policy == other.policy
     }
+}
+
+/// Names that are asked for elsewhere: the short form of a policy before all others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    /// Where it is said.
+    pub span: Span,
+    /// A rule for each name, those further down first.
+    pub policy: Policy,
+    /// The groups of servers that are written there.
+    pub groups: Vec<Group>,
 }
 
 /// A policy: rules in order.

@@ -31,7 +31,7 @@ use crate::jobs::Jobs;
 use crate::load::Surroundings;
 use crate::policy::action::answer::Answer;
 use crate::policy::action::{Addresses, Meaning};
-use crate::policy::{Action, Condition, ENTRY, Test};
+use crate::policy::{Action, Condition, ENTRY, SPLIT, Test};
 use crate::sets::{Sets, Term};
 use crate::settings::{CacheSettings, Policy, Settings};
 use crate::source::{At, Span};
@@ -209,6 +209,9 @@ impl<'a> Emitter<'a> {
         if let (Some(zones), false) = (self.parts.zones, have_place) {
             let place = self.parts.settings.zones.first().map_or(Span::BUILT_IN, |zone| zone.name.span);
             self.push(Op::Zone(Arc::clone(zones)), place);
+        }
+        if let Some(At { span, .. }) = &settings.split_at {
+            self.call(SPLIT, Op::Call, *span);
         }
         self.views()?;
         let mut starts = BTreeMap::new();
@@ -660,6 +663,27 @@ mod tests {
             &format!("  main:\n{counting}"),
             &format!("seek 0 {one}; seek 1 {one}; seek 2 {one}; seek 3 {one}; accept"),
         );
+    }
+
+    #[test]
+    fn names_that_are_asked_for_elsewhere_come_before_every_policy() {
+        let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+        let text = "split:\n  example: 192.0.2.1\n  a.example: [192.0.2.2, 192.0.2.3]\nviews: [{clients: 192.0.2.9, policy: kids}]\npolicy: {main: [forward(default)], kids: [drop]}\n";
+        let loaded = load_text(Path::new("x"), text, &memory).expect("no mistakes");
+        let plans = super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].human());
+        let plans = plans.expect("it compiles");
+        let found = shown(plans.snapshot.program.ops());
+        assert!(found.starts_with("call 5; unless client +1; goto "), "{found}");
+        // What lies further down comes first.
+        let rule = "unless qname +3; cache; forward ";
+        assert!(found.contains(&format!("{rule}2; accept; {rule}1; accept; return")), "{found}");
+        // Without a policy the built-in one follows.
+        let loaded =
+            load_text(Path::new("x"), "split: {example: 192.0.2.1}\n", &memory).expect("no mistakes");
+        let plans = super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].human());
+        let found = shown(plans.expect("it compiles").snapshot.program.ops());
+        assert!(found.starts_with("call 5; local; cache; forward 0; accept; "), "{found}");
+        assert_eq!(loaded.warnings, []);
     }
 
     #[test]

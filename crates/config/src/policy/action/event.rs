@@ -88,7 +88,24 @@ fn text(text: &str) -> Read<String> {
             hint: None,
         });
     }
+    if let Some(field) = field(text) {
+        return Err(Misread {
+            at: field.clone(),
+            message: format!("\"{}\" is not filled in here", &text[field]),
+            expected: None,
+            hint: Some("name, type, client and result of the query stand beside the text anyway".to_owned()),
+        });
+    }
     Ok(text.to_owned())
+}
+
+/// Returns where a text has `{word}`.
+fn field(text: &str) -> Option<std::ops::Range<usize>> {
+    let start = text.find('{')?;
+    let word = text[start + 1..].split('}').next()?;
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '_'));
+    let end = start + word.len() + 2;
+    (is_word && text.len() >= end).then_some(start..end)
 }
 
 /// Reads the name of a set in the kernel.
