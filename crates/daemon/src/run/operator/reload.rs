@@ -165,6 +165,9 @@ impl Running {
         let found = match compiled {
             Ok(plans) => {
                 let warnings = plans.warnings.clone();
+                if let Some(set) = only {
+                    self.note_read(&config::files_of_set(&work.loaded.settings, set), &watched);
+                }
                 self.put(&mut work, plans);
                 warnings
             }
