@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use crate::{Engine, Suspended, Vigil};
+use crate::{BusyPoll, Engine, Suspended};
 
 /// Carries out what deferred queries wait for. Never blocks; one per worker.
 pub trait Desk {
@@ -104,5 +104,5 @@ pub struct Worker {
     /// The engine.
     pub engine: RefCell<Engine>,
     /// Whether it stays awake for a moment when it has nothing to do. Whoever ends a batch stirs it.
-    pub vigil: Vigil,
+    pub busy_poll: BusyPoll,
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod authority;
+pub mod busy_poll;
 pub mod chaos;
 pub mod client;
 pub mod counters;
@@ -33,13 +34,13 @@ pub mod special;
 #[cfg(test)]
 mod testing;
 pub mod trace;
-pub mod vigil;
 pub mod want;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 pub use authority::{Authority, Handed, Shown};
+pub use busy_poll::BusyPoll;
 pub use client::{Client, ListenerId, Now, Transport};
 pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
@@ -47,7 +48,6 @@ pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
 pub use resume::{Share, Suspended};
 pub use snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
-pub use vigil::Vigil;
 pub use want::{
     ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
 };

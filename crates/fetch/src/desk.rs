@@ -275,7 +275,7 @@ impl Desk {
         }
         drop(inbox);
         self.settle(now);
-        self.worker.vigil.stir(datagrams);
+        self.worker.busy_poll.worked(datagrams);
         received
     }
 
@@ -537,7 +537,7 @@ impl Ear for Desk {
             }
         }
         self.settle(now);
-        self.worker.vigil.stir(messages);
+        self.worker.busy_poll.worked(messages);
         bytes.len() - rest.len()
     }
 

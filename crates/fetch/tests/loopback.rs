@@ -81,8 +81,12 @@ impl House {
         let (reclaim, _) = mpsc::channel();
         let cell = Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim));
         let engine = RefCell::new(Engine::new(cell, Arc::new(Counters::default())));
-        let worker =
-            Rc::new(Worker { index: 0, started: Instant::now(), engine, vigil: engine::Vigil::kept() });
+        let worker = Rc::new(Worker {
+            index: 0,
+            started: Instant::now(),
+            engine,
+            busy_poll: engine::BusyPoll::new(engine::busy_poll::Polling::Always),
+        });
         let board = Arc::new(Board::default());
         let desk = Desk::new(Rc::clone(&worker), &plan(pool), Arc::clone(&board));
         Self { worker, desk, mailbox: Rc::default(), board }

@@ -6,6 +6,7 @@
 
 mod ask;
 mod bind;
+mod busy_poll;
 mod counters;
 mod handed;
 mod holder;
@@ -21,7 +22,6 @@ mod sys;
 mod tcp;
 mod tls;
 mod udp;
-mod vigil;
 mod xdp;
 
 pub use self::xdp::{XdpQueue, serve_queues};

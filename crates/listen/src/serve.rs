@@ -12,6 +12,7 @@ use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::bind::WorkerSockets;
+use crate::busy_poll;
 use crate::counters::Counters;
 use crate::local::datagrams::{self, Post};
 use crate::quic;
@@ -19,7 +20,6 @@ use crate::service::Service;
 use crate::sys;
 use crate::tcp;
 use crate::udp::Reader;
-use crate::vigil;
 
 /// How often a stopping worker looks whether datagrams still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -67,7 +67,7 @@ pub async fn serve<S: Service + 'static>(
     mut stop: Stop,
 ) -> io::Result<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn_local(vigil::keep(Rc::clone(&service)));
+    tasks.spawn_local(busy_poll::poll(Rc::clone(&service)));
     let mut readers = Vec::with_capacity(sockets.udp.len());
     for opened in sockets.udp {
         let reader = Reader::new(

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use engine::{
-    Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Shown, Suspended,
-    Verdict, Vigil, Worker,
+    BusyPoll, Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Shown,
+    Suspended, Verdict, Worker,
 };
 
 use crate::handed;
@@ -94,7 +94,7 @@ pub trait Service {
     }
 
     /// Returns what says whether the worker stays awake when it has nothing to do, if anything does.
-    fn vigil(&self) -> Option<&Vigil> {
+    fn busy_poll(&self) -> Option<&BusyPoll> {
         None
     }
 }
@@ -192,8 +192,8 @@ impl Service for Local {
         self.courier.as_ref().map(Rc::clone)
     }
 
-    fn vigil(&self) -> Option<&Vigil> {
-        Some(&self.worker.vigil)
+    fn busy_poll(&self) -> Option<&BusyPoll> {
+        Some(&self.worker.busy_poll)
     }
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn finish<S: Service>(service: &S, queries: usize) {
         service.errand(errand);
     }
     service.flush();
-    if let Some(vigil) = service.vigil() {
-        vigil.stir(queries);
+    if let Some(busy_poll) = service.busy_poll() {
+        busy_poll.worked(queries);
     }
 }

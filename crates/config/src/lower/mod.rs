@@ -27,7 +27,7 @@ use std::path::Path;
 
 use crate::diagnostic::Problem;
 use crate::schema::{self, Kind, Value};
-use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, Transfers};
+use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
 use crate::source::{FileId, Sources, Span};
 use crate::values;
 use crate::yaml::{self, Entry, Node};
@@ -127,7 +127,7 @@ impl Lowering<'_> {
         let xdp = self.xdp(&root);
         let startup = Startup {
             workers: self.whole_or(&server, "workers").map(|number| number as u16),
-            stay_awake: self.boolean(&server, "stay-awake"),
+            stay_awake: self.word(&server, "stay-awake", StayAwake::parse),
             user: self.text_or(&server, "user"),
             state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
             shutdown_timeout: self.duration(&server, "shutdown-timeout"),

@@ -69,7 +69,11 @@ fn value(value: Value) -> String {
     let any_of = |shapes: &[String]| format!("{{\"anyOf\": [{}, {VARIABLE}]}}", shapes.join(", "));
     let text = |pattern: &str| format!("{{\"type\": \"string\", \"pattern\": {}}}", json_text(pattern));
     let words = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| json_text(word)).collect();
+        let mut words: Vec<String> = words.iter().map(|word| json_text(word)).collect();
+        // To editors, these words are booleans, unless somebody quotes them.
+        let booleans: Vec<String> =
+            words.iter().filter(|word| matches!(word.as_str(), "\"true\"" | "\"false\"")).cloned().collect();
+        words.extend(booleans.iter().map(|word| word.trim_matches('"').to_owned()));
         format!("{{\"enum\": [{}]}}", words.join(", "))
     };
     let or = |shape: String, word: Option<&str>| match word {

@@ -1,6 +1,7 @@
 //! The process and how it presents itself; other files of the configuration.
 
 use super::{Kind, MINUTE, Row, Value, duration, row, section, text_or, unset, whole_or};
+use crate::settings::StayAwake;
 
 pub(super) const ROWS: &[Row] = &[
     unset(
@@ -22,13 +23,16 @@ pub(super) const ROWS: &[Row] = &[
     .unbound(&["num-threads"]),
     row(
         "server.stay-awake",
-        Kind::One(Value::Bool),
-        "true",
-        "waking a processor takes longer than an answer",
-        "Whether a worker that has just answered a few queries looks for the next one for up to 50 µs before it sleeps. It \
-         does so as long as at least every other look finds one, so clients that ask one thing after the other are \
-         answered sooner, at the price of a processor that would else be idle in between. A server that is asked now \
-         and then sleeps as before.",
+        Kind::One(Value::Word(StayAwake::WORDS)),
+        "auto",
+        "busy polling helps clients that ask one thing after the other, and nobody else",
+        "Whether a worker that has just answered a few queries polls for the next one for up to 50 µs before it sleeps \
+         (busy polling). Waking a processor takes longer than an answer, so a client that asks again as soon as it has \
+         its answer is served sooner. `auto` compares: it polls only while queries come faster for it, for at most a \
+         quarter of the time that passes and no longer than answering takes, and not at all where the control group \
+         has a CPU quota (`cpu.max`), where workers outnumber processors, or when other threads want the processor. \
+         `true` polls without a budget, as long as at least every other span finds a query: a worker with some 20,000 \
+         queries a second or more then takes a whole processor. `false` never polls.",
     )
     .restart(),
     row(

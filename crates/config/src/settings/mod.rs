@@ -63,7 +63,7 @@ pub use policy::{NamedCondition, Policy, Split, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
 pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
-pub use startup::{NeedsRestart, Startup, diff};
+pub use startup::{NeedsRestart, Startup, StayAwake, diff};
 pub use token::{TokenFact, TokenUri};
 pub use transfers::{
     AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,

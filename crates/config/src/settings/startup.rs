@@ -8,13 +8,25 @@ use std::time::Duration;
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
 use crate::values::{duration_text, size_text};
 
+words! {
+    /// Whether workers poll for the next query before they sleep (busy polling).
+    StayAwake {
+        /// While queries come faster for it, within a budget.
+        Auto = "auto",
+        /// As long as it pays, whatever it costs.
+        True = "true",
+        /// Never.
+        False = "false",
+    }
+}
+
 /// What only a new start changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Startup {
     /// Threads that answer queries; `None`: one for each processor.
     pub workers: Option<u16>,
-    /// Whether a worker looks for more before it sleeps, when that pays.
-    pub stay_awake: bool,
+    /// Whether workers poll for more before they sleep.
+    pub stay_awake: StayAwake,
     /// The user to become; `None`: `gannet` if there is one and we are root.
     pub user: Option<String>,
     /// Where state is kept.
@@ -124,7 +136,7 @@ impl Startup {
         let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
-            ("server.stay-awake".to_owned(), self.stay_awake.to_string()),
+            ("server.stay-awake".to_owned(), self.stay_awake.word().to_owned()),
             ("server.user".to_owned(), self.user.clone().unwrap_or_else(auto)),
             ("server.state-directory".to_owned(), self.state_directory.display().to_string()),
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),

@@ -8,6 +8,7 @@ mod chores;
 mod devices;
 mod greeting;
 mod operator;
+mod polling;
 mod reclaim;
 mod signals;
 mod signing;
@@ -28,7 +29,7 @@ use config::settings::{LocalSocket, LogFormat, LogLevel};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
-use engine::{SnapshotCell, Transport, Vigil};
+use engine::{BusyPoll, SnapshotCell, Transport};
 use fetch::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
@@ -212,7 +213,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let tls = Arc::new(listen::TlsCell::new(plans.tls.clone()));
     let (ended, all_ended) = mpsc::channel(1);
     let began = Instant::now();
-    let stays_awake = loaded.settings.startup.stay_awake;
+    let polling = polling::choose(loaded.settings.startup.stay_awake, workers, &cores);
     let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
     let mut explanations = Some(explanations);
     let mut threads = Vec::with_capacity(workers);
@@ -226,7 +227,6 @@ fn start(started: Started) -> Result<ExitCode, String> {
         faces.push(face.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
-        let vigil = if stays_awake { Vigil::kept() } else { Vigil::off() };
         let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
         readers.push(reader);
         // The first worker explains.
@@ -239,7 +239,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
             upstreams,
             sockets: sockets.secured_by(&tls),
             queues,
-            vigil,
+            busy_poll: BusyPoll::new(polling),
             face,
             explaining,
             stop,

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
-    Address, Client, Courier, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell, Verdict, Vigil,
-    Worker,
+    Address, BusyPoll, Client, Courier, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell,
+    Verdict, Worker,
 };
 use listen::{Stop, WorkerSockets, XdpQueue};
 use tokio::runtime::{Builder, LocalOptions};
@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     pub(crate) sockets: WorkerSockets,
     /// Queues of interfaces that it serves besides.
     pub(crate) queues: Vec<XdpQueue>,
-    pub(crate) vigil: Vigil,
+    pub(crate) busy_poll: BusyPoll,
     pub(crate) face: Face,
     pub(crate) explaining: mpsc::Receiver<Explaining>,
     pub(crate) stop: Stop,
@@ -144,7 +144,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         mut upstreams,
         sockets,
         queues,
-        vigil,
+        busy_poll,
         face,
         mut explaining,
         stop,
@@ -152,7 +152,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         ..
     } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
-    let worker = Rc::new(Worker { index, started, engine, vigil });
+    let worker = Rc::new(Worker { index, started, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
     let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
     let relay = fetch::Relay::new(Arc::clone(&upstreams.borrow().relay));

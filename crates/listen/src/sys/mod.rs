@@ -18,6 +18,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 
+use engine::busy_poll::Usage;
 use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -91,6 +92,31 @@ pub fn interface_index(name: &str) -> Option<u32> {
     // SAFETY: `name` ends with a NUL and lives until the call returns.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
+}
+
+/// Returns what the calling thread has used so far.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn thread_usage() -> Usage {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is ours to write and has the size that the call expects.
+    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
+        return Usage::default();
+    }
+    // SAFETY: all-zero octets are a valid `rusage`, and the kernel wrote into it.
+    let usage = unsafe { usage.assume_init() };
+    let microseconds = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+    };
+    Usage {
+        cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
+        preemptions: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
+    }
+}
+
+/// Returns what the calling thread has used so far: nothing that this system tells.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn thread_usage() -> Usage {
+    Usage::default()
 }
 
 /// What holds one descriptor and closes it only when dropped.
