@@ -121,8 +121,8 @@ impl Dynamic {
         let items = self.parse_all(items)?;
         let ttl = ttl.or(self.ttl.map(u64::from));
         let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
-        let changes = items.iter().map(|item| Change::Add(item.to_string(), leaves)).collect();
-        self.change(changes, || {
+        let changes: Vec<Change> = items.iter().map(|item| Change::Add(item.to_string(), leaves)).collect();
+        self.change(&changes, || {
             let added = items.iter().map(|item| self.put_item(item, now, leaves));
             added.filter(|added| *added != sets::Added::Renewed).count()
         })
@@ -131,15 +131,15 @@ impl Dynamic {
     /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were there.
     pub fn remove(&self, items: &[String]) -> Result<usize, String> {
         let items = self.parse_all(items)?;
-        let changes = items.iter().map(|item| Change::Remove(item.to_string())).collect();
-        self.change(changes, || items.iter().filter(|item| self.remove_item(item)).count())
+        let changes: Vec<Change> = items.iter().map(|item| Change::Remove(item.to_string())).collect();
+        self.change(&changes, || items.iter().filter(|item| self.remove_item(item)).count())
     }
 
     /// Makes a change that is on disk first.
-    fn change(&self, changes: Vec<Change>, make: impl FnOnce() -> usize) -> Result<usize, String> {
+    fn change(&self, changes: &[Change], make: impl FnOnce() -> usize) -> Result<usize, String> {
         match &self.store {
             Some(store) => store
-                .change(&changes, || self.text(), make)
+                .change(changes, || self.text(), make)
                 .map_err(|error| format!("nothing is changed, because it cannot be kept: {error}")),
             None => Ok(make()),
         }
