@@ -218,3 +218,18 @@ fn promtool_finds_no_fault() {
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
 }
+
+#[test]
+fn requests_that_do_not_end_keep_nobody_from_the_metrics() {
+    let (_server, address, _stub) = start("");
+    let unfinished: Vec<_> = (0..32)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            stream.write_all(b"GET /met").expect("sent");
+            stream
+        })
+        .collect();
+    // Long before the time of any of them is over.
+    contains(&curl(address, "/metrics", &["--max-time", "8"]), "gannet_uptime_seconds");
+    drop(unfinished);
+}

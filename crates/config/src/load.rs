@@ -85,12 +85,12 @@ impl Surroundings for System {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut octets = Vec::new();
-        std::fs::File::open(path)?.take(FILE_OCTETS_MAX as u64 + 1).read_to_end(&mut octets)?;
+        open(path)?.take(FILE_OCTETS_MAX as u64 + 1).read_to_end(&mut octets)?;
         Ok(octets)
     }
 
     fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
-        let file = std::fs::File::open(path)?;
+        let file = open(path)?;
         let len = file.metadata().map_or(0, |metadata| metadata.len()).min(octets_max);
         let mut octets = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
         file.take(octets_max.saturating_add(1)).read_to_end(&mut octets)?;
@@ -136,6 +136,25 @@ impl Surroundings for System {
     fn random(&self, octets: &mut [u8]) {
         getrandom::fill(octets).expect("the kernel has a random number generator");
     }
+}
+
+/// Opens a file for reading. What else can be opened may keep whoever reads it for ever: a pipe until somebody writes, a device
+/// without an end.
+fn open(path: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata(path)?.file_type();
+    let what = if kind.is_file() {
+        return std::fs::File::open(path);
+    } else if kind.is_dir() {
+        "it is a directory, not a file"
+    } else if kind.is_fifo() {
+        "it is a pipe, not a file"
+    } else if kind.is_socket() {
+        "it is a socket, not a file"
+    } else {
+        "it is a device, not a file"
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 /// The machine we run on, for somebody who wants to hear how far large sets are.

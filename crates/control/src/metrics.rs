@@ -21,11 +21,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::Operator;
-use crate::accept::converse_with_all;
+use crate::accept::{WhenFull, converse_with_all};
 use crate::api::{self, CacheStats, Request, Response, Stats, Status};
 
 /// Connections at once. Whoever collects numbers has one; the others wait.
 const CONNECTIONS_MAX: usize = 8;
+/// How long the head of a request may take: whoever asks for metrics has nothing to think about.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a connection may last from its beginning to its end.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
 /// Octets of a request's head. The least that `hyper` can be told.
@@ -476,7 +478,7 @@ pub async fn serve(listener: std::net::TcpListener, operator: Arc<dyn Operator>)
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     converse_with_all(
-        CONNECTIONS_MAX,
+        (CONNECTIONS_MAX, WhenFull::EndsOldest),
         || listener.accept(),
         |(stream, _)| converse(stream, Arc::clone(&operator)),
     )
@@ -488,7 +490,7 @@ async fn converse(stream: TcpStream, operator: Arc<dyn Operator>) {
     let service = service_fn(move |request| respond(request, Arc::clone(&operator)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(CONNECTION_TIME_MAX)
+        .header_read_timeout(HEAD_TIME_MAX)
         .keep_alive(false)
         .max_buf_size(HEAD_OCTETS_MAX)
         .max_headers(HEADERS_MAX)

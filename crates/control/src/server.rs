@@ -4,7 +4,7 @@
 //! user are heard; what the socket's file mode would allow does not matter.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use crate::accept::converse_with_all;
+use crate::accept::{WhenFull, converse_with_all};
 use crate::api::{Request, Response, to_json_line};
 
 /// Octets of a request line; the longest we know holds a name and a type.
@@ -50,13 +50,17 @@ pub struct Socket {
 impl Socket {
     /// Binds the control socket at `path` with mode 0600, for `owner` (user and group) if given.
     ///
-    /// A file left by a server that is gone is replaced. [`io::ErrorKind::AddrInUse`] means that
-    /// another server answers there.
+    /// A socket left by a server that is gone is replaced, and nothing else that is there. [`io::ErrorKind::AddrInUse`] means
+    /// that another server answers there.
     pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
+        if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "what is there is no socket"));
+        }
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if !folder.exists() {
             std::fs::create_dir_all(folder)?;
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
@@ -101,7 +105,7 @@ impl Drop for Socket {
 pub async fn serve(socket: &Socket, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     converse_with_all(
-        CONNECTIONS_MAX,
+        (CONNECTIONS_MAX, WhenFull::Waits),
         || listener.accept(),
         |(stream, _)| converse(stream, Arc::clone(&operator), own_user),
     )
