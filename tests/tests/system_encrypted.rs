@@ -1,5 +1,8 @@
 //! The built program and clients that encrypt: `kdig`, and our own where a test needs the octets.
 
+#[path = "system_encrypted/flow_control.rs"]
+mod flow_control;
+
 use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -490,4 +493,56 @@ fn oblivious_messages_are_carried_to_the_targets_of_the_configuration_only() {
     let (status, head, _) = post(&relay, &authority, &sealed);
     assert_eq!(status, "502");
     contains(&head, "proxy-status: gannet; error=");
+}
+
+#[test]
+fn everybody_in_an_office_behind_one_address_connects_at_once() {
+    let stub = Stub::start(Script::default());
+    // They do not ask at once, and a slow machine is no reason to end them.
+    let server = start(&stub, "limits: {tcp: {first-query-timeout: 60s, idle-timeout: 60s}}");
+    let trusted = server.directory().join("certificate.pem");
+    let mut clients: Vec<_> = (0..260).map(|_| TlsClient::connect(server.another(), &trusted)).collect();
+    for client in clients.iter_mut().step_by(50) {
+        assert_eq!(client.ask(&Ask::new("example.org", Rtype::A)).rcode(), Rcode::NOERROR);
+    }
+}
+
+#[test]
+fn clients_that_are_refused_are_named_in_the_log_now_and_then() {
+    let stub = Stub::start(Script::default());
+    let limits =
+        "limits: {tcp: {connections-per-client: 10}, tls: {handshakes-per-client: 1, handshakes-burst: 3}}";
+    let mut server = start(&stub, limits);
+    let trusted = server.directory().join("certificate.pem");
+    let clients: Vec<_> =
+        (0..20).map(|_| TlsClient::try_connect(server.another(), &trusted, "dot")).collect();
+    assert!(clients.iter().any(Result::is_ok) && clients.iter().any(Result::is_err));
+    let line = server.wait_for_log("connections are refused");
+    contains(&line, "WARN");
+    contains(&line, "client=127.0.0.1/32");
+    // Many more of them are no reason to say it again at once.
+    for _ in 0..3 {
+        let refused = server.stat("listen", "tls-refused");
+        let _ = TlsClient::try_connect(server.another(), &trusted, "dot");
+        eventually("the numbers are told again", || server.stat("listen", "tls-refused") >= refused);
+    }
+    assert_eq!(server.log().iter().filter(|line| line.contains("connections are refused")).count(), 1);
+}
+
+#[test]
+fn one_address_and_port_has_a_listener_over_tcp_and_another_over_udp() {
+    let stub = Stub::start(Script::default());
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME, "127.0.0.1"]);
+    let listen = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls, name: dot}, \
+        {at: \"@ANOTHER@\", transport: quic, name: doq}]";
+    let policy = "policy: {main: [{if: listener == dot, do: respond(answer \"@ 60 A 192.0.2.3\")}, {if: listener == doq, do: respond(answer \"@ 60 A 192.0.2.4\")}, forward(default)]}";
+    let config = forwarding(&[&stub], &format!("{TLS}\n{policy}")).replace("listen: [\"@ADDRESS@\"]", listen);
+    let server = Server::start_in(directory, &config);
+    let trusted = server.directory().join("certificate.pem");
+    let ask = Ask::new("example.org", Rtype::A);
+    let heard = TlsClient::connect(server.another(), &trusted).ask(&ask);
+    contains(&heard.answers().join("\n"), "192.0.2.3");
+    let heard = testkit::streams::ask_doq(server.another(), &trusted, &ask.bytes()).expect("a reply");
+    contains(&Heard::new(heard).answers().join("\n"), "192.0.2.4");
 }

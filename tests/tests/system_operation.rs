@@ -1,5 +1,8 @@
 //! The built program as an operator meets it: start, reload, limits, stop, and start again.
 
+#[path = "system_operation/start.rs"]
+mod start;
+
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;

@@ -13,6 +13,8 @@ pub(crate) struct Obstacle {
     pub(crate) transport: &'static str,
     /// What the system said.
     pub(crate) kind: io::ErrorKind,
+    /// Whether the system does not know the address's family.
+    pub(crate) lacks_family: bool,
     /// The error's own words.
     pub(crate) message: String,
     /// Who has the port, if that can be seen.
@@ -38,6 +40,10 @@ impl Obstacle {
             (io::ErrorKind::AddrInUse, None) => "is taken".into(),
             (io::ErrorKind::PermissionDenied, _) => "needs root or CAP_NET_BIND_SERVICE".into(),
             (io::ErrorKind::AddrNotAvailable, _) => "is at an address this machine does not have".into(),
+            _ if self.lacks_family => {
+                let family = if self.at.is_ipv6() { "IPv6" } else { "IPv4" };
+                format!("cannot be opened: this kernel has no {family}")
+            }
             _ => format!("cannot be opened: {}", self.message),
         }
     }
@@ -73,6 +79,12 @@ impl Obstacle {
             }
             io::ErrorKind::AddrNotAvailable => {
                 vec!["see the addresses of this machine: ip address".into()]
+            }
+            _ if self.lacks_family => {
+                vec![format!(
+                    "take \"{}\" out of the setting listen, or turn the family on (ipv6.disable=0)",
+                    self.at
+                )]
             }
             _ => Vec::new(),
         }
@@ -126,7 +138,16 @@ mod tests {
     fn obstacle(kind: io::ErrorKind, program: Option<&str>) -> Obstacle {
         let holder = program.map(|program| Holder { pid: 812, program: program.to_owned() });
         let at = "127.0.0.1:53".parse().unwrap();
-        Obstacle { at, transport: "udp", kind, message: String::new(), holder }
+        Obstacle { at, transport: "udp", kind, lacks_family: false, message: String::new(), holder }
+    }
+
+    #[test]
+    fn a_kernel_without_ipv6_is_told_with_the_way_out() {
+        let at = "[::]:53".parse().unwrap();
+        let lacking = Obstacle { at, lacks_family: true, ..obstacle(io::ErrorKind::Other, None) };
+        let text = lacking.explain();
+        assert!(text.contains("this kernel has no IPv6"), "{text}");
+        assert!(text.contains("take \"[::]:53\" out of the setting listen"), "{text}");
     }
 
     #[test]

@@ -47,14 +47,22 @@ impl Become {
     }
 }
 
-/// Raises the limit on descriptors. What it cannot get, it says.
-pub(crate) fn raise_limits() {
-    match sys::raise_descriptor_limit(DESCRIPTORS_WANTED) {
-        Ok(limit) if limit < DESCRIPTORS_NEEDED => {
-            warn!(limit, "few descriptors may be open; raise the limit (ulimit -n, LimitNOFILE=)");
+/// Raises the limit on descriptors to `wanted` or more, as far as the system lets us; returns what it is. What it cannot get, it
+/// says.
+pub(crate) fn raise_limits(wanted: u64) -> Option<u64> {
+    match sys::raise_descriptor_limit(DESCRIPTORS_WANTED.max(wanted)) {
+        Ok(limit) => {
+            if limit < DESCRIPTORS_NEEDED {
+                warn!(limit, "few descriptors may be open; raise the limit (ulimit -n, LimitNOFILE=)");
+            } else {
+                debug!(limit, "descriptors that may be open");
+            }
+            Some(limit)
         }
-        Ok(limit) => debug!(limit, "descriptors that may be open"),
-        Err(error) => warn!(%error, "cannot raise the limit on open descriptors"),
+        Err(error) => {
+            warn!(%error, "cannot raise the limit on open descriptors");
+            None
+        }
     }
 }
 
@@ -72,7 +80,11 @@ pub(crate) fn give_up(plan: &Become, kept: Kept) -> io::Result<()> {
     match plan {
         Become::Other(user) => sys::become_user(user)?,
         Become::Nobody { wanted } => {
-            debug!(user = %wanted, "stays root, without unneeded capabilities: there is no such user");
+            warn!(
+                user = %wanted,
+                "stays root, without unneeded capabilities: there is no such user; make it (packaging/sysusers) or name another \
+                 (server.user)"
+            );
         }
         Become::Self_ => {}
     }

@@ -226,6 +226,22 @@ pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Returns how many octets of addresses the process may have, and how many of these it does not have yet; `None` if there is no
+/// limit.
+pub(crate) fn address_space() -> Option<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours to write.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) }).ok()?;
+    if limit.rlim_cur == libc::RLIM_INFINITY {
+        return None;
+    }
+    // Pages of the whole program come first (proc(5)).
+    let pages: u64 = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').next()?.parse().ok()?;
+    // SAFETY: takes a number only.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
+    Some((limit.rlim_cur, limit.rlim_cur.saturating_sub(pages.saturating_mul(page))))
+}
+
 /// Returns the cores this process may run on, in order; never empty.
 pub(crate) fn allowed_cores() -> Vec<usize> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();

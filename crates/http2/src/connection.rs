@@ -1,5 +1,7 @@
 //! One connection: frames in, requests out; responses in, frames out.
 
+use std::collections::VecDeque;
+
 use crate::frame::{
     self, Code, FRAME_OCTETS_LIMIT, FRAME_OCTETS_MAX, Flags, Frame, Kind, PREFACE, Unsplit, WINDOW_AT_FIRST,
     WINDOW_MAX, setting,
@@ -12,6 +14,11 @@ use crate::streams::{Known, Stage, Stream, Streams};
 const HEAD_FRAMES_MAX: u32 = 32;
 /// Octets of output whose memory is kept for the next.
 const OUTPUT_KEPT_OCTETS: usize = 4096;
+/// Ends of responses whose memory is kept for the next.
+const ENDS_KEPT: usize = 128;
+/// Octets of heads of requests that are not handed over yet, because their bodies are under way or because requests are held
+/// back: a few hundred for each of the usual number of streams. Further requests are refused, to be sent again.
+const HEADS_HELD_OCTETS_MAX: usize = 128 << 10;
 /// Heads whose memory is kept for the next requests with bodies.
 const SPARE_HEADS_MAX: usize = 4;
 /// The ping that asks a client whether it has heard that we leave.
@@ -159,6 +166,18 @@ pub struct Connection {
     spare_heads: Vec<Box<Head>>,
     output: Vec<u8>,
     sent: usize,
+    /// Where responses end in the output, counted from its begin; those that were sent are taken out.
+    ends: VecDeque<usize>,
+    /// Whether requests are held back.
+    holds_requests: bool,
+    /// How many are.
+    whole: usize,
+    /// Octets of heads of requests that are not handed over yet.
+    heads_held: usize,
+    /// Octets of responses that wait for the client's windows, as long as they take memory.
+    held: usize,
+    /// Octets of responses that were put into the output, since the connection began.
+    written: u64,
 }
 
 impl Connection {
@@ -200,6 +219,12 @@ impl Connection {
             spare_heads: Vec::new(),
             output,
             sent: 0,
+            ends: VecDeque::new(),
+            holds_requests: false,
+            whole: 0,
+            heads_held: 0,
+            held: 0,
+            written: 0,
         }
     }
 
@@ -208,11 +233,63 @@ impl Connection {
         self.output.get(self.sent..).unwrap_or(&[])
     }
 
+    /// Returns what is to be sent up to the end of the first response among it.
+    ///
+    /// Some clients look at no more than one response for each piece that they read.
+    pub fn first_response(&self) -> &[u8] {
+        let end = self.ends.front().copied().unwrap_or(self.output.len());
+        self.output.get(self.sent..end).unwrap_or(&[])
+    }
+
+    /// Returns how many octets of memory responses take that the client has not taken.
+    pub fn held(&self) -> usize {
+        self.held + self.output().len()
+    }
+
+    /// Returns how many octets of responses are still to be sent.
+    pub fn unsent(&self) -> usize {
+        let waiting = self.streams.iter().map(|stream| match &stream.stage {
+            Stage::Sending { rest, sent } => rest.len() - sent,
+            Stage::Body { .. } | Stage::Whole { .. } | Stage::Asked => 0,
+        });
+        self.output().len() + waiting.sum::<usize>()
+    }
+
+    /// Returns how many octets of responses were sent since the connection began, or fewer: what stands in the output counts
+    /// as responses, so that acknowledgements that the client makes us send do not look like answers that it takes.
+    pub fn taken(&self) -> u64 {
+        self.written.saturating_sub(self.output().len() as u64)
+    }
+
+    /// Says whether requests that come from now on are held back: everything else, windows above all, is still taken.
+    pub fn hold_requests(&mut self, holds: bool) {
+        self.holds_requests = holds;
+    }
+
+    /// Returns whether requests that were held back can be handed over.
+    pub fn has_requests(&self) -> bool {
+        self.whole > 0 && !self.holds_requests
+    }
+
     /// Notes that so many octets of the output were sent.
     pub fn sent(&mut self, octets: usize) {
         self.sent += octets;
-        if self.sent >= self.output.len() {
+        while self.ends.front().is_some_and(|&end| end <= self.sent) {
+            self.ends.pop_front();
+        }
+        if self.sent < self.output.len() {
+            // A client that always leaves something must not have all that it was ever sent kept.
+            if self.sent >= OUTPUT_KEPT_OCTETS && self.sent >= self.output.len() / 2 {
+                self.output.drain(..self.sent);
+                self.ends.iter_mut().for_each(|end| *end -= self.sent);
+                self.sent = 0;
+            }
+        } else {
             self.sent = 0;
+            self.ends.clear();
+            if self.ends.capacity() > ENDS_KEPT {
+                self.ends = VecDeque::new();
+            }
             if self.output.capacity() > OUTPUT_KEPT_OCTETS {
                 self.output = Vec::new();
             } else {
@@ -240,7 +317,7 @@ impl Connection {
     pub fn waits_since_ms(&self) -> Option<u64> {
         let bodies = self.streams.iter().filter_map(|stream| match stream.stage {
             Stage::Body { since_ms, .. } => Some(since_ms),
-            Stage::Asked | Stage::Sending { .. } => None,
+            Stage::Whole { .. } | Stage::Asked | Stage::Sending { .. } => None,
         });
         bodies.chain(self.block.as_ref().map(|block| block.since_ms)).min()
     }
@@ -252,6 +329,11 @@ impl Connection {
         loop {
             if self.is_broken {
                 return Event::Broken;
+            }
+            if self.has_requests()
+                && let Some(event) = self.hand_over_held(request)
+            {
+                return event;
             }
             if let Some(rest) = PREFACE.get(self.preface..).filter(|rest| !rest.is_empty()) {
                 let len = rest.len().min(came.len());
@@ -341,10 +423,12 @@ impl Connection {
         }
         let Some(open) = self.streams.at(place) else { return };
         let sent = write_data(out, open.id, response.body, (&mut self.window, &mut open.window));
+        self.written += (self.output.len() - start) as u64;
         match response.body.get(sent..) {
             Some(rest) if !rest.is_empty() => {
                 let held = std::mem::take(&mut open.held);
                 open.stage = Stage::Sending { rest: rest.to_vec(), sent: 0 };
+                self.held += rest.len();
                 self.give_back(held);
             }
             _ => self.finish(place),
@@ -353,9 +437,10 @@ impl Connection {
         self.resets = self.resets.saturating_sub(1);
     }
 
-    /// Ends the stream at this place, whose response is sent.
+    /// Ends the stream at this place, whose response stands in the output.
     fn finish(&mut self, place: usize) {
         let Some(stream) = self.streams.close(place) else { return };
+        self.ends.push_back(self.output.len());
         if !stream.has_ended {
             // RFC 9113 §8.1: the rest of the request is of no interest.
             frame::write_number(&mut self.output, Kind::RST_STREAM, stream.id, Code::NO_ERROR.0);
@@ -366,13 +451,24 @@ impl Connection {
 
     /// Gives back what a stream held.
     fn forget(&mut self, stream: Stream) {
-        if let Stage::Body { head, .. } = stream.stage
-            && self.spare_heads.len() < SPARE_HEADS_MAX
-            && head.is_small()
-        {
-            self.spare_heads.push(head);
+        match stream.stage {
+            Stage::Body { head, .. } => self.spare(head),
+            Stage::Whole { head, .. } => {
+                self.whole -= 1;
+                self.spare(head);
+            }
+            Stage::Sending { rest, .. } => self.held -= rest.len(),
+            Stage::Asked => {}
         }
         self.give_back(stream.held);
+    }
+
+    /// Takes the memory of a head that was held.
+    fn spare(&mut self, head: Box<Head>) {
+        self.heads_held -= head.octets_held();
+        if self.spare_heads.len() < SPARE_HEADS_MAX && head.is_small() {
+            self.spare_heads.push(head);
+        }
     }
 
     /// Lets the client send again what is no longer kept; not for each request, but when it is worth a frame.
@@ -492,11 +588,33 @@ impl Connection {
 
     /// Hands over a request whose body was waited for.
     fn hand_over(&mut self, id: u32, trouble: Trouble, request: &mut Request) -> Option<Event> {
+        let holds = self.holds_requests;
         let stream = self.streams.find(id)?;
-        let Stage::Body { mut head, body, .. } = std::mem::replace(&mut stream.stage, Stage::Asked) else {
+        let Stage::Body { head, body, .. } = std::mem::replace(&mut stream.stage, Stage::Asked) else {
+            return None;
+        };
+        stream.stage = Stage::Whole { head, body, trouble };
+        self.whole += 1;
+        if holds { None } else { self.hand_over_whole(id, request) }
+    }
+
+    /// Hands over the first request that was held back.
+    fn hand_over_held(&mut self, request: &mut Request) -> Option<Event> {
+        let is_whole = |stream: &&Stream| matches!(stream.stage, Stage::Whole { .. });
+        let first = self.streams.iter().filter(is_whole).map(|stream| stream.id).min();
+        first.and_then(|id| self.hand_over_whole(id, request))
+    }
+
+    /// Hands over a request that is whole.
+    fn hand_over_whole(&mut self, id: u32, request: &mut Request) -> Option<Event> {
+        let stream = self.streams.find(id)?;
+        let Stage::Whole { mut head, body, trouble } = std::mem::replace(&mut stream.stage, Stage::Asked)
+        else {
             return None;
         };
         let held = std::mem::take(&mut stream.held);
+        self.whole -= 1;
+        self.heads_held -= head.octets_held();
         std::mem::swap(&mut request.head, &mut *head);
         request.body = body;
         request.stream = id;
@@ -618,13 +736,26 @@ impl Connection {
         if self.streams.len() >= self.limits.streams_max as usize {
             return Err(Fault::Stream(id, Code::REFUSED_STREAM));
         }
-        let is_asked = has_ended || is_too_large;
+        let is_whole = has_ended || is_too_large;
+        let trouble = if is_too_large { Trouble::HeadTooLarge } else { Trouble::None };
+        let is_asked = is_whole && !self.holds_requests;
         let stage = if is_asked {
             Stage::Asked
         } else {
+            if self.heads_held + head.octets_held() > HEADS_HELD_OCTETS_MAX {
+                // It is no mistake of the client's.
+                self.reset(id, Code::REFUSED_STREAM);
+                return Ok(None);
+            }
+            self.heads_held += head.octets_held();
             let mut kept = self.spare_heads.pop().unwrap_or_default();
             std::mem::swap(&mut *kept, head);
-            Stage::Body { head: kept, body: Vec::new(), since_ms: now_ms }
+            if is_whole {
+                self.whole += 1;
+                Stage::Whole { head: kept, body: Vec::new(), trouble }
+            } else {
+                Stage::Body { head: kept, body: Vec::new(), since_ms: now_ms }
+            }
         };
         self.streams.open(Stream { id, stage, window: self.first_window, has_ended, held: 0 });
         if !is_asked {
@@ -632,7 +763,7 @@ impl Connection {
         }
         request.stream = id;
         request.body.clear();
-        request.trouble = if is_too_large { Trouble::HeadTooLarge } else { Trouble::None };
+        request.trouble = trouble;
         self.idle_frames = 0;
         Ok(Some(Event::Request))
     }
@@ -698,7 +829,9 @@ impl Connection {
             };
             let left = rest.get(*sent..).unwrap_or(&[]);
             let windows = (&mut self.window, &mut stream.window);
+            let before = self.output.len();
             *sent += write_data(&mut self.output, stream.id, left, windows);
+            self.written += (self.output.len() - before) as u64;
             if *sent < rest.len() {
                 place += 1;
             } else {

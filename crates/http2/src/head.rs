@@ -76,6 +76,11 @@ impl Head {
         self.text.capacity() <= TEXT_KEPT_OCTETS
     }
 
+    /// Returns how many octets it takes.
+    pub(crate) const fn octets_held(&self) -> usize {
+        self.text.len() + self.fields.len() * size_of::<Span>()
+    }
+
     /// Begins a field, whose name is appended to [`Head::text`].
     pub(crate) fn begin(&mut self) {
         self.start = self.text.len();

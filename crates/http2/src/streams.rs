@@ -1,5 +1,6 @@
 //! The streams of one connection that are not done, and what is known of those that are.
 
+use crate::connection::Trouble;
 use crate::frame::WINDOW_MAX;
 use crate::head::Head;
 
@@ -18,7 +19,9 @@ pub(crate) enum Stage {
         /// Since when, in milliseconds.
         since_ms: u64,
     },
-    /// It is whole, and has no response yet.
+    /// It is whole, and waits to be handed over.
+    Whole { head: Box<Head>, body: Vec<u8>, trouble: Trouble },
+    /// It was handed over, and has no response yet.
     Asked,
     /// What is left of the response waits for the client's windows.
     Sending { rest: Vec<u8>, sent: usize },

@@ -3,19 +3,21 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use engine::{Address, Client, ConnectionText, Courier, Delivery, Now, Outlet, Parcel, ReplyTo, Said};
 use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
+use crate::budget::Account;
 use crate::service::{self, Answer as _, Answered, Service};
 use crate::tcp::Shared;
 
 /// The most octets of a message.
 pub(crate) const MESSAGE_OCTETS_MAX: usize = 65_535;
 
-/// As many queries of the connection wait as may.
+/// As many queries of the connection wait as may, or as many of its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
@@ -34,8 +36,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Late(Rc<Pigeonhole>);
 
 impl Late {
-    /// Waits for it; `None` if none will come.
-    pub(crate) async fn reply(self) -> Option<Bytes> {
+    /// Waits for it; `None` if none will come. There may be too many of them when it does.
+    pub(crate) async fn reply(self) -> Result<Option<Bytes>, TooMany> {
         poll_fn(|context| self.0.poll(context)).await
     }
 }
@@ -43,13 +45,15 @@ impl Late {
 /// Asks the engine for one connection.
 pub(crate) struct Asker<S: Service> {
     shared: Rc<Shared<S>>,
+    /// What the connection holds of replies.
+    account: Arc<Account>,
     /// Queries that wait for an upstream, also those whose stream is gone.
     waiting: Rc<Cell<u32>>,
 }
 
 impl<S: Service + 'static> Asker<S> {
-    pub(crate) fn new(shared: Rc<Shared<S>>) -> Self {
-        Self { shared, waiting: Rc::default() }
+    pub(crate) fn new(shared: Rc<Shared<S>>, account: Arc<Account>) -> Self {
+        Self { shared, account, waiting: Rc::default() }
     }
 
     pub(crate) const fn shared(&self) -> &Rc<Shared<S>> {
@@ -65,13 +69,13 @@ impl<S: Service + 'static> Asker<S> {
     ) -> Result<Option<Bytes>, TooMany> {
         let service = self.shared.service();
         let mut copied = None;
-        let copy = |reply: &[u8]| copied = Some(Bytes::copy_from_slice(reply));
+        let copy = |reply: &[u8]| copied = Some(self.account.keep(reply));
         let outcome = self.ask_now(query, client, service.now(), say, copy)?;
         service::finish(&**service, 1);
         Ok(match outcome {
             Outcome::Replied => copied,
             Outcome::Nothing => None,
-            Outcome::Late(late) => late.reply().await,
+            Outcome::Late(late) => late.reply().await?,
         })
     }
 
@@ -105,7 +109,7 @@ impl<S: Service + 'static> Asker<S> {
             Answered::Nothing => Outcome::Nothing,
             Answered::Deferred(deferred) => {
                 let pigeonhole = Rc::new(Pigeonhole::default());
-                let ticket = Ticket::new(&pigeonhole, &self.waiting);
+                let ticket = Ticket::new(&pigeonhole, &self.account, &self.waiting);
                 let address = Address { peer: (client.address, client.port).into(), local: None, stream: 0 };
                 self.shared.service().take(deferred, ReplyTo { outlet: Rc::new(ticket), address });
                 Outcome::Late(Late(pigeonhole))
@@ -158,16 +162,21 @@ struct Pigeonhole {
     reply: RefCell<Option<Bytes>>,
     /// Whether there will be no (other) reply.
     is_over: Cell<bool>,
+    /// Whether there was one, and no room for it.
+    was_too_many: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Pigeonhole {
-    fn poll(&self, context: &Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<Option<Bytes>, TooMany>> {
         if let Some(reply) = self.reply.take() {
-            return Poll::Ready(Some(reply));
+            return Poll::Ready(Ok(Some(reply)));
+        }
+        if self.was_too_many.get() {
+            return Poll::Ready(Err(TooMany));
         }
         if self.is_over.get() {
-            return Poll::Ready(None);
+            return Poll::Ready(Ok(None));
         }
         *self.waker.borrow_mut() = Some(context.waker().clone());
         Poll::Pending
@@ -183,19 +192,24 @@ impl Pigeonhole {
 /// Takes the reply to a query that waits. Dropping it means that none will come (any more).
 struct Ticket {
     pigeonhole: Rc<Pigeonhole>,
+    account: Arc<Account>,
     waiting: Rc<Cell<u32>>,
 }
 
 impl Ticket {
-    fn new(pigeonhole: &Rc<Pigeonhole>, waiting: &Rc<Cell<u32>>) -> Self {
+    fn new(pigeonhole: &Rc<Pigeonhole>, account: &Arc<Account>, waiting: &Rc<Cell<u32>>) -> Self {
         waiting.set(waiting.get() + 1);
-        Self { pigeonhole: Rc::clone(pigeonhole), waiting: Rc::clone(waiting) }
+        Self { pigeonhole: Rc::clone(pigeonhole), account: Arc::clone(account), waiting: Rc::clone(waiting) }
     }
 }
 
 impl Outlet for Ticket {
     fn deliver(&self, _: &Address, reply: &[u8]) {
-        *self.pigeonhole.reply.borrow_mut() = Some(Bytes::copy_from_slice(reply));
+        if self.account.has_room_for_late(reply.len()) {
+            *self.pigeonhole.reply.borrow_mut() = Some(self.account.keep(reply));
+        } else {
+            self.pigeonhole.was_too_many.set(true);
+        }
         self.pigeonhole.wake();
     }
 

@@ -11,12 +11,14 @@ use engine::ListenerId;
 use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::budget::Budget;
 use crate::holder::{self, Holder};
 use crate::local::{self, LOCAL_LISTENERS_FROM, LocalFile, LocalPlan, LocalSocket};
 use crate::oblivious::ObliviousKeys;
 use crate::plan::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan,
 };
+use crate::refusals::Refusals;
 use crate::sys::{self, Activated, Kind};
 use crate::tcp::Places;
 use crate::tls::{Handshakes, TlsCell};
@@ -33,6 +35,8 @@ pub struct Sockets {
     workers: Vec<WorkerSockets>,
     bound: Vec<Bound>,
     unused: Vec<Activated>,
+    refusals: Arc<Refusals>,
+    budget: Arc<Budget>,
 }
 
 /// Where one listener listens.
@@ -56,6 +60,7 @@ pub struct WorkerSockets {
     pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
     pub(crate) handshakes: Arc<Handshakes>,
+    pub(crate) budget: Arc<Budget>,
     /// How TLS is spoken; nowhere, unless [`WorkerSockets::secured_by`] says so.
     pub(crate) tls: Arc<TlsCell>,
     /// The keys of the oblivious target, if it is one.
@@ -140,6 +145,16 @@ impl Sockets {
         Ok(file)
     }
 
+    /// Returns what counts the clients that are refused.
+    pub fn refusals(&self) -> Arc<Refusals> {
+        Arc::clone(&self.refusals)
+    }
+
+    /// Returns what knows how much connections hold of replies that clients have not taken.
+    pub fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.budget)
+    }
+
     /// Returns each worker's sockets.
     pub fn into_workers(self) -> Vec<WorkerSockets> {
         self.workers
@@ -210,8 +225,10 @@ impl BindError {
 pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Result<Sockets, BindError> {
     let workers = workers.max(1);
     let listeners = if plan.listeners.is_empty() { listeners_of(&activated) } else { plan.listeners.clone() };
-    let places = Places::new(&plan.tcp);
-    let handshakes = Arc::new(Handshakes::new(&plan.tcp));
+    let refusals = Arc::default();
+    let places = Places::new(&plan.tcp, &refusals);
+    let handshakes = Arc::new(Handshakes::new(&plan.tcp, &refusals));
+    let budget = Budget::new(&plan.tcp);
     let tls = Arc::new(TlsCell::default());
     let quic_config = quinn::EndpointConfig::default();
     // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is refused.
@@ -226,6 +243,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             quic_config: quic_config.clone(),
             places: Arc::clone(&places),
             handshakes: Arc::clone(&handshakes),
+            budget: Arc::clone(&budget),
             tls: Arc::clone(&tls),
             oblivious: oblivious.clone(),
             udp_plan: plan.udp,
@@ -242,14 +260,14 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             proxies: listener.proxies.as_slice().into(),
             connections: listener.transports.connections.unwrap_or(Connections::Dns),
             datagrams: listener.transports.datagrams,
-            alt_svc: alt_svc(listener, opened.address.port()),
+            alt_svc: alt_svc(&listeners, listener, opened.address.port()),
             paths: listener.paths.as_slice().into(),
             forwarders: listener.forwarders.as_slice().into(),
             client_certificates: listener.client_certificates,
         };
         opened.hand_out(listener, &Arc::new(entrance), plan, &mut sockets);
     }
-    Ok(Sockets { workers: sockets, bound, unused: activated })
+    Ok(Sockets { workers: sockets, bound, unused: activated, refusals, budget })
 }
 
 /// Turns activated sockets into listeners; both transports of an address make one.
@@ -269,16 +287,18 @@ fn listeners_of(activated: &[Activated]) -> Vec<ListenerPlan> {
     listeners
 }
 
-/// Returns the header that says where HTTP/3 is spoken, if it is.
-fn alt_svc(listener: &ListenerPlan, port: u16) -> Option<HeaderValue> {
+/// Returns the header that says where HTTP/3 is spoken, if it is: by this listener, or by another at the same address.
+fn alt_svc(all: &[ListenerPlan], listener: &ListenerPlan, port: u16) -> Option<HeaderValue> {
     /// How long a client may remember it, in seconds: a day, as is usual (RFC 7838 §3.1).
     const MAX_AGE: u32 = 86_400;
-    match listener.transports.datagrams {
-        Some(Datagrams::Quic { h3: true, .. }) => {
-            HeaderValue::try_from(format!("h3=\":{port}\"; ma={MAX_AGE}")).ok()
-        }
-        Some(Datagrams::Quic { .. } | Datagrams::Dns) | None => None,
-    }
+    let speaks_h3 = |other: &ListenerPlan| match other.transports.datagrams {
+        Some(Datagrams::Quic { h3, .. }) => h3,
+        Some(Datagrams::Dns) | None => false,
+    };
+    let is_at_hand = speaks_h3(listener)
+        || (listener.address.port() != 0
+            && all.iter().any(|other| other.address == listener.address && speaks_h3(other)));
+    is_at_hand.then(|| HeaderValue::try_from(format!("h3=\":{port}\"; ma={MAX_AGE}")).ok()).flatten()
 }
 
 /// Opens the sockets of all listeners, for `workers` workers, in the order of the listeners.

@@ -6,6 +6,7 @@
 
 mod ask;
 mod bind;
+mod budget;
 mod busy_poll;
 mod counters;
 mod handed;
@@ -16,6 +17,7 @@ mod oblivious;
 mod plan;
 pub mod proxy;
 mod quic;
+mod refusals;
 mod serve;
 mod service;
 mod sys;
@@ -26,6 +28,7 @@ mod xdp;
 
 pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
+pub use budget::Budget;
 pub use counters::Counters;
 pub use holder::Holder;
 pub use local::{LOCAL_LISTENERS_FROM, LocalFile, LocalKind, LocalPlan};
@@ -33,6 +36,7 @@ pub use plan::{
     ClientCertificates, Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports,
     UdpPlan,
 };
+pub use refusals::{RefusalReport, Refusals, Refused};
 pub use serve::{Stop, Stopper, serve, stop};
 pub use service::{Answer, Answered, Late, Local, Service};
 pub use sys::{Activated, Kind, activation, interface_index};

@@ -203,14 +203,17 @@ pub struct TcpPlan {
     pub write_timeout: Duration,
     /// Octets of replies that may wait for a client to take them; beyond that no more of its queries are read.
     pub output_octets_max: usize,
-    /// Octets of half queries and waiting replies, of all connections together; the one that needs more is closed.
+    /// Octets of half queries and waiting replies over TCP and TLS, of all connections together; the one that needs more is
+    /// closed. Replies that wait over HTTP and QUIC have as much; those that hold most of it are closed.
     pub buffered_octets_max: usize,
     /// Connections the kernel may hold before we accept them.
     pub backlog: i32,
     /// Handshakes of TLS that may begin in a second, of all clients together.
     pub handshakes_per_second: u32,
-    /// Handshakes of TLS that one client may begin in a second.
+    /// Handshakes of TLS that one client may begin in a second, in the long run.
     pub handshakes_per_client: u32,
+    /// Handshakes of TLS that one client may begin at once.
+    pub handshakes_burst: u32,
     /// How long a handshake may take, from the connection's begin.
     pub handshake_timeout: Duration,
 }
@@ -218,8 +221,8 @@ pub struct TcpPlan {
 impl TcpPlan {
     /// A quiet one costs 1.7 KB of ours (measured), besides what the kernel keeps.
     pub const CONNECTIONS_MAX: usize = 10_000;
-    /// Enough for a household or a busy forwarder, and 1/50 of all.
-    pub const CONNECTIONS_PER_CLIENT_MAX: usize = 200;
+    /// Enough for an office behind one address, and a tenth of all.
+    pub const CONNECTIONS_PER_CLIENT_MAX: usize = 1000;
     /// A single address.
     pub const CLIENT_BITS_V4: u8 = 32;
     /// What one customer is usually given.
@@ -244,8 +247,10 @@ impl TcpPlan {
     pub const BACKLOG: i32 = 4096;
     /// About as many as one processor can do.
     pub const HANDSHAKES_PER_SECOND: u32 = 1000;
-    /// A client needs one connection.
-    pub const HANDSHAKES_PER_CLIENT: u32 = 50;
+    /// An office behind one address.
+    pub const HANDSHAKES_PER_CLIENT: u32 = 200;
+    /// Everybody there connects anew after a restart.
+    pub const HANDSHAKES_BURST: u32 = 1000;
     /// Three slow round trips.
     pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 }
@@ -270,6 +275,7 @@ impl Default for TcpPlan {
             backlog: Self::BACKLOG,
             handshakes_per_second: Self::HANDSHAKES_PER_SECOND,
             handshakes_per_client: Self::HANDSHAKES_PER_CLIENT,
+            handshakes_burst: Self::HANDSHAKES_BURST,
             handshake_timeout: Self::HANDSHAKE_TIMEOUT,
         }
     }

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use quinn::{
     ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use wire::{Message, OptionCode};
@@ -45,8 +47,12 @@ const ONE_WAY_STREAMS_MAX: u32 = 8;
 const STREAM_WINDOW_OCTETS: u32 = (64 << 10) + 1024;
 /// Octets that it may send on a connection.
 const CONNECTION_WINDOW_OCTETS: u32 = 256 << 10;
-/// Octets of replies that a connection keeps until the client has them.
-const SEND_OCTETS_MAX: u64 = 256 << 10;
+/// Octets of replies that a connection keeps until the client has acknowledged them, beside those that are charged to it.
+const SEND_OCTETS_MAX: u64 = 64 << 10;
+/// Octets of a query that every stream may send at once.
+pub(crate) const SMALL_OCTETS_MAX: usize = 1 << 10;
+/// Streams of a connection whose larger queries are read at a time.
+pub(crate) const LARGE_QUERIES_MAX: usize = 2;
 /// Connections of a worker whose handshake is not done, from which on a client has to prove its address first.
 const UNPROVEN_MAX: u32 = 64;
 /// Connections that a worker may not have looked at yet.
@@ -164,7 +170,7 @@ fn open<S: Service + 'static>(
         return;
     };
     shared.counters().quic_accepted.bump();
-    let handle = Handle::new(place);
+    let handle = Handle::new(place, shared.account());
     let key = shared.insert(Rc::clone(&handle) as Rc<dyn Guest>);
     let unproven = Unproven::new(unproven);
     let accepted = Accepted { connecting, unproven, peer, entrance: Arc::clone(entrance), handle, key };
@@ -229,8 +235,9 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
                     listener: entrance.listener,
                     connection: 0,
                 };
-                let asker = Asker::new(Rc::clone(&shared));
-                let talk = Talk { asker, handle, client, server_name, certificate, connection };
+                let asker = Asker::new(Rc::clone(&shared), Arc::clone(handle.account()));
+                let large = Semaphore::new(LARGE_QUERIES_MAX);
+                let talk = Talk { asker, handle, client, server_name, certificate, connection, large };
                 talk_doq(&shared, Rc::new(talk), key).await
             }
         }
@@ -246,6 +253,8 @@ struct Talk<S: Service> {
     server_name: Option<String>,
     certificate: Option<ShownCertificate>,
     connection: Connection,
+    /// Lets larger queries in.
+    large: Semaphore,
 }
 
 /// Returns what the client's certificate says, if it has shown one.
@@ -259,7 +268,10 @@ async fn talk_doq<S: Service + 'static>(shared: &Shared<S>, talk: Rc<Talk<S>>, k
     // Dropping it ends the answers.
     let mut streams = JoinSet::new();
     let plan = *shared.plan();
+    let account = talk.handle.account();
+    let mut stalled = pin!(account.stalled(plan.write_timeout));
     loop {
+        let has_room = account.has_room();
         let is_old = talk.handle.is_old(&plan);
         let is_stopping = is_old || talk.handle.is_stopping();
         if is_stopping && streams.is_empty() {
@@ -278,17 +290,22 @@ async fn talk_doq<S: Service + 'static>(shared: &Shared<S>, talk: Rc<Talk<S>>, k
                 if talk.handle.is_evicted() {
                     // RFC 9250 §5.5.2: a server may close a connection at any time.
                     talk.connection.close(DOQ_NO_ERROR, b"");
-                    return Ending::Evicted;
+                    return talk.handle.eviction();
                 }
             }
+            () = &mut stalled => {
+                talk.connection.close(DOQ_EXCESSIVE_LOAD, b"");
+                return Ending::SlowReader;
+            }
             () = talk.handle.grows_old(&plan), if !is_stopping => {}
-            stream = talk.connection.accept_bi(), if !is_stopping => match stream {
+            () = account.room(), if !has_room && !is_stopping => {}
+            stream = talk.connection.accept_bi(), if has_room && !is_stopping => match stream {
                 Ok((send, receive)) => {
                     streams.spawn_local(answer(Rc::clone(&talk), send, receive));
                 }
                 Err(error) => return ending(&error),
             },
-            error = talk.connection.closed(), if is_stopping => return ending(&error),
+            error = talk.connection.closed(), if !has_room || is_stopping => return ending(&error),
         }
     }
 }
@@ -307,17 +324,20 @@ pub(crate) const fn ending(error: &quinn::ConnectionError) -> Ending {
 async fn answer<S: Service + 'static>(talk: Rc<Talk<S>>, mut send: SendStream, mut receive: RecvStream) {
     let _working = talk.handle.working();
     let shared = talk.asker.shared();
-    let read = timeout(shared.plan().query_timeout, receive.read_to_end(2 + MESSAGE_OCTETS_MAX));
-    let octets = match read.await {
-        Ok(Ok(octets)) => octets,
+    let read = timeout(shared.plan().query_timeout, read(&mut receive, &talk.large));
+    let (octets, _permit) = match read.await {
+        Ok(Ok(read)) => read,
         // It took too long, or the client gave up.
-        Err(_) | Ok(Err(quinn::ReadToEndError::Read(_))) => {
+        Err(_) | Ok(Err(Unread::Gone)) => {
             let _ = receive.stop(DOQ_NO_ERROR);
             let _ = send.reset(DOQ_INTERNAL_ERROR);
             return;
         }
-        Ok(Err(quinn::ReadToEndError::TooLong)) => return talk.protest(),
+        Ok(Err(Unread::TooLong)) => return talk.protest(),
     };
+    let account = talk.handle.account();
+    // It may have been full since the stream was taken.
+    account.room().await;
     let Some(query) = query(&octets) else { return talk.protest() };
     shared.counters().quic_queries.bump();
     let say = |text: &ConnectionText| match text {
@@ -330,8 +350,9 @@ async fn answer<S: Service + 'static>(talk: Rc<Talk<S>>, mut send: SendStream, m
     match talk.asker.ask(query, talk.client, say).await {
         Ok(Some(reply)) => {
             let len = u16::try_from(reply.len()).unwrap_or(u16::MAX).to_be_bytes();
+            let mut pieces = account.in_pieces(reply);
             // The client may have gone.
-            if send.write_all(&len).await.is_ok() && send.write_all(&reply).await.is_ok() {
+            if send.write_all(&len).await.is_ok() && send.write_all_chunks(&mut pieces).await.is_ok() {
                 let _ = send.finish();
                 // Until the client has it, or gives up.
                 let _ = timeout(shared.plan().write_timeout, send.stopped()).await;
@@ -340,6 +361,34 @@ async fn answer<S: Service + 'static>(talk: Rc<Talk<S>>, mut send: SendStream, m
         Ok(None) => drop(send.reset(DOQ_INTERNAL_ERROR)),
         Err(TooMany) => drop(send.reset(DOQ_EXCESSIVE_LOAD)),
     }
+}
+
+/// Why a query was not read.
+enum Unread {
+    /// The stream has ended otherwise.
+    Gone,
+    /// It is longer than a message can be.
+    TooLong,
+}
+
+/// Reads what a client sends on a stream. Long queries need a permit, which is returned with them: a client cannot have us
+/// keep as many of those as it may open streams.
+async fn read<'t>(
+    receive: &mut RecvStream,
+    large: &'t Semaphore,
+) -> Result<(Vec<u8>, Option<SemaphorePermit<'t>>), Unread> {
+    let (mut octets, mut permit) = (Vec::new(), None);
+    while let Some(chunk) = receive.read_chunk(SMALL_OCTETS_MAX, true).await.map_err(|_| Unread::Gone)? {
+        let len = octets.len() + chunk.bytes.len();
+        if len > 2 + MESSAGE_OCTETS_MAX {
+            return Err(Unread::TooLong);
+        }
+        if len > SMALL_OCTETS_MAX && permit.is_none() {
+            permit = Some(large.acquire().await.map_err(|_| Unread::Gone)?);
+        }
+        octets.extend_from_slice(&chunk.bytes);
+    }
+    Ok((octets, permit))
 }
 
 impl<S: Service> Talk<S> {

@@ -85,11 +85,12 @@ pub async fn serve<S: Service + 'static>(
     let connections = tcp::Shared::new(
         Rc::clone(&service),
         sockets.tcp_plan,
-        sockets.buffered_octets_max,
+        (sockets.buffered_octets_max, sockets.budget),
         sockets.places,
         (sockets.handshakes, sockets.tls, sockets.oblivious),
         Arc::clone(&counters),
     );
+    tasks.spawn_local(Rc::clone(&connections).keep_to_budget());
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;

@@ -195,7 +195,9 @@ fn responses_over_http_2_have_the_status_and_the_fields_that_others_have() {
                 Some(value.to_str().expect("text").to_owned())
             };
             let length = (octets > 0).then(|| octets.to_string());
-            assert_eq!(field("content-length"), length, "{method} {path}");
+            if method != "HEAD" {
+                assert_eq!(field("content-length"), length, "{method} {path}");
+            }
             (response.status().as_u16(), octets, field("content-type"), field("allow"))
         };
         let message = Some("application/dns-message".to_owned());
@@ -208,7 +210,7 @@ fn responses_over_http_2_have_the_status_and_the_fields_that_others_have() {
         assert_eq!(ask("GET", "/dns-query?dns=A", None).await.0, 400);
         assert_eq!(ask("POST", "/dns-query", Some(&[0; 70_000])).await.0, 413);
         let (status, octets, kind, allow) = ask("PUT", "/dns-query", Some(b"x")).await;
-        assert_eq!((status, kind, allow), (405, text, Some("GET, POST".to_owned())));
+        assert_eq!((status, kind, allow), (405, text, Some("GET, HEAD, POST, OPTIONS".to_owned())));
         assert!(octets > 0);
         assert_eq!(ask("HEAD", "/dns-query", None).await.1, 0, "a head and nothing else");
         let long = format!("/{}", "x".repeat(20_000));
@@ -429,5 +431,60 @@ fn a_stopping_worker_finishes_what_it_has() {
         server.service.echo(0);
         assert_eq!(receive(&mut stream).await.expect("a response").body, query(1, "late"));
         assert_eq!(stream.read(&mut [0; 8]).await.unwrap_or(0), 0);
+    });
+}
+
+/// What browsers and caches ask besides, over HTTP/1.1 as it is on the wire and over HTTP/2.
+#[test]
+fn head_and_options_are_answered_and_scripts_of_other_sites_may_read_json() {
+    run(async {
+        let server = start_http(|_| {});
+        let json = "/dns-query?name=now";
+        let wire = "/dns-query?dns=AAAAAAAAAAAAAAAAbm93";
+        let mut stream = connect(&server).await;
+        let mut told = Vec::new();
+        for (method, path) in [("GET", json), ("GET", wire), ("OPTIONS", "/dns-query")] {
+            let request = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nOrigin: https://b.example\r\n\r\n");
+            told.push(ask(&mut stream, request.as_bytes()).await);
+        }
+        let [got, message, options] = &told[..] else { panic!("three responses") };
+        assert_eq!((got.status, message.status, options.status), (200, 200, 204));
+        assert!(got.head.contains("access-control-allow-origin: *\r\n"), "{}", got.head);
+        assert!(!message.head.contains("access-control"), "{}", message.head);
+        for field in [
+            "allow: get, head, post, options\r\n",
+            "access-control-allow-origin: *\r\n",
+            "access-control-allow-methods: get, head, post, options\r\n",
+        ] {
+            assert!(options.head.contains(field), "{}", options.head);
+        }
+        assert!(options.body.is_empty());
+        // The same head as GET has, and then at once the next response.
+        for (path, got) in [(json, got), (wire, message)] {
+            let request = format!("HEAD {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            let mut stream = connect(&server).await;
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            let mut octets = Vec::new();
+            stream.read_to_end(&mut octets).await.expect("closed");
+            let head = String::from_utf8(octets).expect("a head and nothing else").to_ascii_lowercase();
+            assert!(head.starts_with("http/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+            assert!(head.contains(&format!("content-length: {}\r\n", got.body.len())), "{head}");
+        }
+        let mut client = connect_h2(&server).await;
+        for (method, path, status, length) in [
+            ("HEAD", json, 200, Some(got.body.len())),
+            ("HEAD", wire, 200, Some(message.body.len())),
+            ("OPTIONS", json, 204, None),
+        ] {
+            let uri = format!("https://dns.example.org{path}");
+            let request = Request::builder().method(method).uri(uri).body(()).expect("a request");
+            let (response, _) = client.send_request(request, true).expect("sent");
+            let mut response = response.await.expect("a response");
+            assert_eq!(response.status().as_u16(), status, "{method} {path}");
+            let said = response.headers().get("content-length").map(|value| value.to_str().expect("text"));
+            assert_eq!(said, length.map(|length| length.to_string()).as_deref(), "{method} {path}");
+            assert!(response.body_mut().data().await.is_none());
+            client = client.ready().await.expect("the connection goes on");
+        }
     });
 }

@@ -45,7 +45,20 @@ pub fn tool(name: &str) -> PathBuf {
 
 /// Returns the program, told to keep to `directory` and unaware of any other `gannet` on this machine.
 pub fn program(directory: &Path) -> Command {
-    let mut command = Command::new(gannet());
+    in_directory(Command::new(gannet()), directory)
+}
+
+/// Returns the program with so many descriptors. Root could have more, if it had not given up that right.
+fn limited(directory: &Path, descriptors: u32) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!(
+        "ulimit -n {descriptors}; [ \"$(id -u)\" != 0 ] || exec setpriv --bounding-set=-sys_resource \"$0\" \"$@\"; exec \"$0\" \"$@\""
+    );
+    command.args(["-c", &script]).arg(gannet());
+    in_directory(command, directory)
+}
+
+fn in_directory(mut command: Command, directory: &Path) -> Command {
     command.current_dir(directory).stdin(Stdio::null());
     let foreign =
         ["JOURNAL_STREAM", "NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "RUNTIME_DIRECTORY"];
@@ -108,9 +121,28 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn start_with(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
+        Self::start_by(program, directory, yaml, environment)
+    }
+
+    /// Starts the program with so many descriptors, and without the right to have more.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_with_descriptors(descriptors: u32, yaml: &str) -> Self {
+        let limited = |directory: &Path| limited(directory, descriptors);
+        Self::start_by(limited, TempDir::new().expect("a temporary directory"), yaml, &[])
+    }
+
+    fn start_by(
+        program: impl Fn(&Path) -> Command,
+        directory: TempDir,
+        yaml: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let mut directory = directory;
         for _ in 0..PORT_ATTEMPTS_MAX {
-            let mut server = Self::spawn(directory, yaml, environment);
+            let mut server = Self::spawn(&program, directory, yaml, environment);
             if server.answers() {
                 return server;
             }
@@ -126,7 +158,12 @@ impl Server {
         panic!("no port stayed free");
     }
 
-    fn spawn(directory: TempDir, yaml: &str, environment: &[(&str, &str)]) -> Self {
+    fn spawn(
+        program: impl Fn(&Path) -> Command,
+        directory: TempDir,
+        yaml: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let [address, another] = [free_address(), free_address()];
         let config = directory.path().join("gannet.yaml");
         std::fs::write(&config, filled(yaml, [address, another], directory.path()))

@@ -153,3 +153,59 @@ pub fn post(server: SocketAddr, trusted: &Path, message: &[u8]) -> (u16, Vec<u8>
         String::from_utf8_lossy(&response[..end]).split(' ').nth(1).and_then(|text| text.parse().ok());
     (status.expect("a status"), response.split_off(end + 4))
 }
+
+/// Sends a message to `/dns-query` over HTTP/2 in so many requests at once; returns how many responses end in each TLS record, of
+/// those in which any does.
+///
+/// # Panics
+///
+/// When the connection ends before all are answered.
+pub fn responses_in_records(
+    server: SocketAddr,
+    trusted: &Path,
+    requests: usize,
+    message: &[u8],
+) -> Vec<usize> {
+    /// Octets of the head of a record, and of a frame.
+    const RECORD_HEAD: usize = 5;
+    const FRAME_HEAD: usize = 9;
+    let TlsClient(stream) = TlsClient::try_connect(server, trusted, "h2").expect("a connection");
+    let (mut session, mut socket) = (stream.conn, stream.sock);
+    let asked = crate::streams::http2_requests(requests, message);
+    session.writer().write_all(&asked).expect("room");
+    while session.wants_write() {
+        session.write_tls(&mut socket).expect("an open connection");
+    }
+    let (mut raw, mut plain, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    while ended.iter().sum::<usize>() < requests {
+        let mut octets = [0; 16 << 10];
+        let came = socket.read(&mut octets).expect("an answer in time");
+        assert_ne!(came, 0, "the server ended the connection");
+        raw.extend_from_slice(octets.get(..came).unwrap_or(&[]));
+        while let Some(&[_, _, _, high, low]) = raw.first_chunk::<RECORD_HEAD>() {
+            let len = RECORD_HEAD + usize::from(u16::from_be_bytes([high, low]));
+            if raw.len() < len {
+                break;
+            }
+            let record: Vec<u8> = raw.drain(..len).collect();
+            session.read_tls(&mut record.as_slice()).expect("a record");
+            session.process_new_packets().expect("a record");
+            // There may be nothing for us in it.
+            let _ = session.reader().read_to_end(&mut plain);
+            let mut count = 0;
+            while let Some(&[high, middle, low, kind, flags, ..]) = plain.first_chunk::<FRAME_HEAD>() {
+                let len = FRAME_HEAD + u32::from_be_bytes([0, high, middle, low]) as usize;
+                if plain.len() < len {
+                    break;
+                }
+                plain.drain(..len);
+                // The end of a stream, with data.
+                count += usize::from(kind == 0 && flags & 1 != 0);
+            }
+            if count > 0 {
+                ended.push(count);
+            }
+        }
+    }
+    ended
+}

@@ -208,6 +208,8 @@ pub fn listening(startup: &Startup) -> Listening {
             age_max: startup.tcp.age,
             handshakes_per_second: startup.tls.handshakes_per_second,
             handshakes_per_client: startup.tls.handshakes_per_client,
+            handshakes_burst: startup.tls.handshakes_burst,
+            buffered_octets_max: usize::try_from(startup.tcp.buffers).unwrap_or(usize::MAX),
             handshake_timeout: startup.tls.handshake_timeout,
             ..TcpPlan::default()
         },
@@ -707,6 +709,22 @@ mod tests {
         assert_eq!(found.plan.listeners[0].transports, Transports::TCP);
         assert!(found.plan.listeners[0].proxies[0].contains("192.0.2.9".parse().expect("an address")));
         assert!(found.otherwise.is_none());
+    }
+
+    #[test]
+    fn one_address_may_have_a_listener_over_udp_and_another_over_tcp() {
+        let text = "listen: [{at: 192.0.2.1, transport: tls, name: dot, client-certificates: any}, \
+            {at: 192.0.2.1, transport: quic, name: doq}, {at: 192.0.2.1, transport: udp}, {at: 192.0.2.1, transport: tcp}]\n\
+            tls: {certificates: [{certificate: a.pem}]}\n";
+        let loaded = load(text);
+        let found = listening(&loaded.settings.startup);
+        let addresses: Vec<_> = found.plan.listeners.iter().map(|at| at.address.to_string()).collect();
+        assert_eq!(addresses, ["192.0.2.1:853", "192.0.2.1:853", "192.0.2.1:53", "192.0.2.1:53"]);
+        let [dot, doq, udp, tcp] = &found.plan.listeners[..] else { panic!("four listeners") };
+        assert_eq!((dot.transports, dot.client_certificates), (Transports::TLS, ClientCertificates::Any));
+        assert_eq!(doq.transports.datagrams, Some(Datagrams::Quic { doq: true, h3: false }));
+        assert_eq!(doq.client_certificates, ClientCertificates::ByRoots);
+        assert_eq!((udp.transports, tcp.transports), (Transports::UDP, Transports::TCP));
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl Lowering<'_> {
             first_query_timeout: self.duration(&tcp, "first-query-timeout"),
             age: self.duration_or(&tcp, "age"),
             pipeline: self.whole(&tcp, "pipeline") as u32,
+            buffers: self.size(&tcp, "buffers"),
         };
         let rate = Rate {
             per_second,
@@ -52,6 +53,7 @@ impl Lowering<'_> {
         let handshakes = Handshakes {
             handshakes_per_second: self.whole(&tls, "handshakes-per-second") as u32,
             handshakes_per_client: self.whole(&tls, "handshakes-per-client") as u32,
+            handshakes_burst: self.whole(&tls, "handshakes-burst") as u32,
             handshake_timeout: self.duration(&tls, "handshake-timeout"),
         };
         let signatures = self.section(&limits, "signatures");

@@ -69,7 +69,17 @@ impl Lowering<'_> {
                         client_certificates,
                     };
                     // Port 0 asks the system for any free port: two of those are two sockets.
-                    match listeners.iter().find(|other| other.at == listener.at && address.port() != 0) {
+                    // Nor is there a clash between UDP and TCP.
+                    let clashes = |other: &&Listener| {
+                        let mut pairs = listener
+                            .speaks
+                            .iter()
+                            .flat_map(|one| other.speaks.iter().map(move |two| (one, two)));
+                        other.at == listener.at
+                            && address.port() != 0
+                            && pairs.any(|(one, two)| one.shares_protocol(*two))
+                    };
+                    match listeners.iter().find(clashes) {
                         Some(first) => self.problems.push(
                             Problem::error(span, format!("\"{address}\" is listened on twice")).hint_at(
                                 "the first time is on ",

@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
         "limits.tcp.connections",
         whole(1, 1_000_000),
         "10000",
-        "about 30 MB while they are quiet",
+        "about 17 MB while they are quiet, 53 MB with TLS",
         "Connections in all. The nearer this is, the sooner quiet ones are closed.",
     )
     .restart()
@@ -81,8 +81,8 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "limits.tcp.connections-per-client",
         whole(1, 1_000_000),
-        "200",
-        "enough for a household or a busy forwarder",
+        "1000",
+        "enough for an office behind one address, and a tenth of all",
         "Connections of one client (an IPv4 address, or an IPv6 prefix of 56 bits).",
     )
     .restart(),
@@ -112,6 +112,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .restart(),
     row(
+        "limits.tcp.buffers",
+        Kind::One(Value::Size { min: 1 << 20, max: 1 << 40 }),
+        "64MiB",
+        "clients take their replies at once, so it is hardly ever in use",
+        "Memory for queries that are not whole and for replies that clients have not taken: so much over TCP and TLS, and as much \
+         over HTTP and QUIC. A connection that leaves 128 KiB untaken is asked for no more, one that takes less than 4 KiB of what \
+         waits for it in five seconds is ended, and when all of this is in use those that hold most of it are ended.",
+    )
+    .restart(),
+    row(
         "limits.tcp.age",
         duration_or(SECOND, 7 * DAY, "off"),
         "off",
@@ -131,9 +141,17 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "limits.tls.handshakes-per-client",
         whole(1, 16_000),
-        "50",
-        "a client needs one connection",
-        "TLS connections that one client (as under `limits.tcp`) may begin in a second.",
+        "200",
+        "an office behind one address",
+        "TLS connections that one client (as under `limits.tcp`) may begin in a second, in the long run.",
+    )
+    .restart(),
+    row(
+        "limits.tls.handshakes-burst",
+        whole(1, 1_000_000),
+        "1000",
+        "everybody in an office connects anew after a restart",
+        "TLS connections that one client may begin at once.",
     )
     .restart(),
     row(

@@ -55,6 +55,8 @@ pub struct Tcp {
     pub pipeline: u32,
     /// How old one may become.
     pub age: Option<Duration>,
+    /// Octets of half queries and replies that wait, of all.
+    pub buffers: u64,
 }
 
 /// Limits of TLS handshakes, which cost more than anything else that a stranger can ask for.
@@ -64,6 +66,8 @@ pub struct Handshakes {
     pub handshakes_per_second: u32,
     /// Of one client, in a second.
     pub handshakes_per_client: u32,
+    /// Of one client, at once.
+    pub handshakes_burst: u32,
     /// How long one may take.
     pub handshake_timeout: Duration,
 }

@@ -58,6 +58,11 @@ impl TransportWord {
         self.is_datagrams() != other.is_datagrams() || are_both_quic
     }
 
+    /// Returns whether both are carried by the same protocol, so that two listeners cannot have them at one address and port.
+    pub const fn shares_protocol(self, other: Self) -> bool {
+        self.is_datagrams() == other.is_datagrams()
+    }
+
     const fn is_datagrams(self) -> bool {
         match self {
             Self::Udp | Self::Quic | Self::H3 => true,

@@ -168,8 +168,10 @@ impl Startup {
             ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
             ("limits.tcp.age".to_owned(), self.tcp.age.map_or_else(|| "off".to_owned(), duration_text)),
             ("limits.tcp.pipeline".to_owned(), self.tcp.pipeline.to_string()),
+            ("limits.tcp.buffers".to_owned(), self.tcp.buffers.to_string()),
             ("limits.tls.handshakes-per-second".to_owned(), self.tls.handshakes_per_second.to_string()),
             ("limits.tls.handshakes-per-client".to_owned(), self.tls.handshakes_per_client.to_string()),
+            ("limits.tls.handshakes-burst".to_owned(), self.tls.handshakes_burst.to_string()),
             ("limits.tls.handshake-timeout".to_owned(), duration_text(self.tls.handshake_timeout)),
         ];
         values.extend(

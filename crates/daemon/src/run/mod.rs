@@ -5,6 +5,7 @@
 mod beat;
 mod caches;
 mod chores;
+mod descriptors;
 mod devices;
 mod greeting;
 mod operator;
@@ -13,12 +14,12 @@ mod reclaim;
 mod signals;
 mod signing;
 mod sockets;
+mod state;
 mod worker;
 mod zones;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use engine::{BusyPoll, SnapshotCell, Transport};
 use fetch::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
-use listen::{Connections, Datagrams, Stopper};
+use listen::{Connections, Datagrams, RefusalReport, Refusals, Stopper};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Interval;
@@ -57,8 +58,16 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
 const EVENT_OCTETS: usize = 256 << 10;
+/// How long the caches and the like may take to be written at the end, or to wait for a reload that is under way.
+const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
+/// Octets of addresses that a server needs besides its caches: stacks of threads, buffers, what the allocator sets aside.
+const BESIDE_CACHES_OCTETS: u64 = 192 << 20;
 /// How often files and dynamic sets are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Octets of replies that waited for clients, from which on the memory is given back when they are gone.
+const HELD_OCTETS_MUCH: usize = 2 << 20;
+/// How often the log has a line on clients that are refused.
+const TELL_OF_REFUSALS_EVERY: Duration = Duration::from_secs(60);
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
 
@@ -86,7 +95,8 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
         log::start(log_format(loaded.settings.startup.log_format), log_level(loaded.settings.log_level));
     abort_on_panic();
     sys::return_large_blocks();
-    privileges::raise_limits();
+
+    check_address_space(&loaded, sys::address_space())?;
 
     // No thread is started before privileges are given up: capabilities belong to threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -101,8 +111,11 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let startup = &loaded.settings.startup;
     let cores = sys::allowed_cores();
     let workers = config::workers(startup, &System);
-    let mut opened =
-        sockets::open(&config::listening(startup), workers).map_err(|obstacle| obstacle.explain())?;
+    let mut listening = config::listening(startup);
+    if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, workers)) {
+        descriptors::fit(&mut listening, limit, workers);
+    }
+    let mut opened = sockets::open(&listening, workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
     let metrics = sockets::open_metrics(&startup.metrics)?;
     let devices = devices::open(startup, opened.sockets.addresses(), workers)?;
@@ -115,7 +128,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     if let (Become::Nobody { wanted }, true) = (&user, startup.user.is_some()) {
         return Err(format!("the user \"{wanted}\" of the setting server.user does not exist"));
     }
-    let state = prepare_state(&startup.state_directory, &user);
+    let state = state::prepare(&loaded.settings, &user);
     let socket = control_socket(&args.socket, &startup.state_directory, &user);
     let kept = if config::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
@@ -143,6 +156,27 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     })
 }
 
+/// Returns an error if the caches have no room among the addresses that the process may have: the limit, and what of it is left.
+///
+/// Whoever finds none when it allocates can say nothing any more.
+fn check_address_space(loaded: &Loaded, space: Option<(u64, u64)>) -> Result<(), String> {
+    let Some((limit, left)) = space else { return Ok(()) };
+    let caches: u64 = loaded.settings.caches.iter().map(|cache| cache.size).sum();
+    let needed = caches.saturating_add(BESIDE_CACHES_OCTETS);
+    if left >= needed {
+        return Ok(());
+    }
+    let mib = |octets: u64| octets.div_ceil(1 << 20);
+    Err(format!(
+        "too little address space: {} MiB of the {} MiB that the process may have are left, and {} MiB are needed, {} MiB of them \
+         for caches\n   hint: raise the limit (ulimit -v, LimitAS=), or lower cache.*.size",
+        left >> 20,
+        limit >> 20,
+        mib(needed),
+        mib(caches)
+    ))
+}
+
 /// Starts the workers and stays until the end.
 fn start(started: Started) -> Result<ExitCode, String> {
     let Started {
@@ -164,6 +198,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let devices::Opened { devices, mut queues } = devices;
     let listeners: Vec<listen::Bound> = opened.sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
+    let (refusals, budget) = (opened.sockets.refusals(), opened.sockets.budget());
     let files = Watched::of(&loaded.settings);
     let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
     let register = keeper::Register::open(&zones_folder);
@@ -311,8 +346,21 @@ fn start(started: Started) -> Result<ExitCode, String> {
             info!(%address, "metrics can be fetched");
         }
     }
-    let watch = Watch { running, signals, socket, metrics, all_ended, doctor, stopper };
-    Ok(runtime.block_on(watch.until_the_end(shutdown_timeout, threads)))
+    let watch = Watch {
+        running,
+        signals,
+        socket,
+        metrics,
+        all_ended,
+        doctor,
+        stopper,
+        refusals: RefusalLog { refusals, told: None },
+        held: HeldMemory { budget, peak: 0 },
+    };
+    let code = runtime.block_on(watch.until_the_end(shutdown_timeout, threads));
+    // What still reads a file that never ends keeps nobody.
+    runtime.shutdown_background();
+    Ok(code)
 }
 
 /// What the main thread looks after.
@@ -325,6 +373,51 @@ struct Watch {
     all_ended: mpsc::Receiver<()>,
     doctor: Doctor,
     stopper: Stopper,
+    refusals: RefusalLog,
+    held: HeldMemory,
+}
+
+/// Gives memory back that replies have taken which waited for clients.
+struct HeldMemory {
+    budget: Arc<listen::Budget>,
+    peak: usize,
+}
+
+impl HeldMemory {
+    /// Returns whether much was held, and most of it no longer is.
+    fn is_worth_giving_back(&mut self) -> bool {
+        self.peak = self.peak.max(self.budget.take_peak());
+        let is_worth = self.peak >= HELD_OCTETS_MUCH && self.budget.held() < self.peak / 4;
+        if is_worth {
+            self.peak = 0;
+        }
+        is_worth
+    }
+}
+
+/// Says now and then which clients are refused.
+struct RefusalLog {
+    refusals: Arc<Refusals>,
+    told: Option<Instant>,
+}
+
+impl RefusalLog {
+    /// Says it, at most once in [`TELL_OF_REFUSALS_EVERY`].
+    fn look(&mut self, now: Instant) {
+        if self.told.is_some_and(|told| now < told + TELL_OF_REFUSALS_EVERY) {
+            return;
+        }
+        let Some(RefusalReport { client, refused, others }) = self.refusals.take() else { return };
+        self.told = Some(now);
+        warn!(
+            %client,
+            connections = refused.connections,
+            handshakes = refused.handshakes,
+            of_other_clients = others,
+            "a client's connections are refused: it has as many as it may (limits.tcp.connections-per-client, \
+             limits.tls.handshakes-per-client)"
+        );
+    }
 }
 
 impl Watch {
@@ -362,6 +455,9 @@ impl Watch {
         });
         tokio::select! {
             _ = dumps => {}
+            () = tokio::time::sleep(DUMP_TIME_MAX) => {
+                warn!("ends without the rest of what was to be written: something is still under way");
+            }
             () = second_end(&mut self.signals) => {
                 warn!("ends now; the caches were not written");
                 return out::negative();
@@ -411,7 +507,13 @@ impl Watch {
                     Order::Dump => spawn(|running| drop(running.dump(Which::All))),
                     Order::End => return true,
                 },
-                _ = looks.tick() => spawn(Running::look),
+                _ = looks.tick() => {
+                    self.refusals.look(Instant::now());
+                    if self.held.is_worth_giving_back() {
+                        drop(tokio::task::spawn_blocking(sys::give_back_memory));
+                    }
+                    spawn(Running::look);
+                }
                 _ = dump_looks.tick() => spawn(|running| drop(running.dump(Which::Due))),
                 () = tick(alive.as_mut()) => {
                     if self.doctor.are_all_alive() {
@@ -465,19 +567,6 @@ fn log_level(wanted: LogLevel) -> LevelFilter {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
-    }
-}
-
-/// Sees to it that the folder for state is there and belongs to the user we are going to be.
-fn prepare_state(folder: &Path, user: &Become) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(folder)?;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o750))?;
-    match user.owner() {
-        Some((uid, gid)) => std::os::unix::fs::chown(folder, Some(uid), Some(gid)),
-        None => Ok(()),
     }
 }
 
@@ -570,4 +659,25 @@ struct Started {
     metrics: Vec<std::net::TcpListener>,
     devices: devices::Opened,
     socket: Option<Socket>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_address_space_is_told_before_it_is_missed() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let file = place.path().join("gannet.yaml");
+        std::fs::write(&file, "cache: {main: {size: 64MiB}, other: {size: 64MiB}}\n").expect("written");
+        let loaded = config::load(&file).expect("no mistakes");
+        let check = |space| check_address_space(&loaded, space);
+        assert_eq!(check(None), Ok(()));
+        assert_eq!(check(Some((1 << 30, 400 << 20))), Ok(()));
+        let said = check(Some((300 << 20, 250 << 20))).expect_err("it is not enough");
+        assert!(
+            said.contains("250 MiB of the 300 MiB") && said.contains("128 MiB of them for caches"),
+            "{said}"
+        );
+    }
 }

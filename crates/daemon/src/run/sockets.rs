@@ -101,6 +101,7 @@ fn obstacle(error: &BindError) -> Obstacle {
             Kind::Connections => "tcp",
         },
         kind: error.source.kind(),
+        lacks_family: error.source.raw_os_error() == Some(libc::EAFNOSUPPORT),
         message: error.source.to_string(),
         holder: error
             .holder

@@ -444,3 +444,141 @@ proptest! {
         }
     }
 }
+
+/// A GET of a path of so many octets, in the form of a head.
+fn get_of(octets: usize) -> Vec<u8> {
+    // :path as a literal that is not kept, with its length behind seven ones.
+    let mut head = vec![0x82, 0x87, 0x04, 0x7f];
+    let mut rest = octets - 127;
+    while rest >= 128 {
+        head.push((rest % 128) as u8 | 0x80);
+        rest /= 128;
+    }
+    head.push(rest as u8);
+    head.push(b'/');
+    head.resize(head.len() + octets - 1, b'x');
+    head
+}
+
+#[test]
+fn responses_that_wait_for_windows_are_counted_and_given_back() {
+    let mut fixture = Fixture::new(LIMITS);
+    // SETTINGS_INITIAL_WINDOW_SIZE of zero.
+    fixture.take(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    fixture.said();
+    for stream in [1, 3, 5] {
+        assert_eq!(fixture.take(&frame(1, WHOLE, stream, GET)), [Event::Request, Event::Starved]);
+        fixture.respond(stream, &[7; 1000]);
+    }
+    fixture.said();
+    assert_eq!((fixture.connection.held(), fixture.connection.unsent()), (3000, 3000));
+    let taken = fixture.connection.taken();
+    assert!(taken > 0, "the heads");
+    // Pings are answered, but that takes nothing of what waits.
+    for _ in 0..10 {
+        fixture.take(&frame(6, 0, 0, &[1; 8]));
+        assert!(fixture.connection.taken() <= taken);
+        fixture.said();
+    }
+    assert_eq!(fixture.connection.taken(), taken);
+    fixture.take(&frame(8, 0, 1, &400_u32.to_be_bytes()));
+    fixture.said();
+    assert_eq!((fixture.connection.held(), fixture.connection.unsent()), (3000, 2600), "its memory stays");
+    assert_eq!(fixture.connection.taken(), taken + 409);
+    fixture.take(&frame(8, 0, 1, &600_u32.to_be_bytes()));
+    fixture.said();
+    assert_eq!((fixture.connection.held(), fixture.connection.unsent()), (2000, 2000));
+    fixture.take(&frame(3, 0, 3, &8_u32.to_be_bytes()));
+    assert_eq!(fixture.connection.held(), 1000, "the client has given one up");
+}
+
+#[test]
+fn requests_that_are_held_back_are_handed_over_later_and_windows_are_heard_meanwhile() {
+    let mut fixture = Fixture::new(LIMITS);
+    fixture.take(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    assert_eq!(fixture.take(&frame(1, WHOLE, 1, GET)), [Event::Request, Event::Starved]);
+    fixture.respond(1, b"answer");
+    fixture.said();
+    fixture.connection.hold_requests(true);
+    let posted = [frame(1, END_HEADERS, 3, POST), frame(0, END_STREAM, 3, b"question")].concat();
+    assert_eq!(fixture.take(&posted), [Event::Starved]);
+    assert_eq!(fixture.take(&frame(1, WHOLE, 5, GET)), [Event::Starved]);
+    assert!(!fixture.connection.has_requests());
+    assert_eq!(fixture.take(&frame(8, 0, 1, &6_u32.to_be_bytes())), [Event::Starved]);
+    let said = fixture.said();
+    assert_eq!(said.last().map(|frame| &frame.payload[..]), Some(&b"answer"[..]));
+    // One of those that wait is given up.
+    assert_eq!(fixture.take(&frame(1, WHOLE, 7, GET)), [Event::Starved]);
+    assert_eq!(fixture.take(&frame(3, 0, 5, &8_u32.to_be_bytes())), [Event::Gone(5), Event::Starved]);
+    fixture.connection.hold_requests(false);
+    assert!(fixture.connection.has_requests());
+    let mut nothing = &[][..];
+    assert_eq!(fixture.connection.next(&mut nothing, 0, &mut fixture.request), Event::Request);
+    assert_eq!((fixture.request.stream, &fixture.request.body[..]), (3, &b"question"[..]));
+    assert_eq!(fixture.take(&[]), [Event::Request, Event::Starved]);
+    assert_eq!(fixture.request.stream, 7);
+    assert_eq!(fixture.request.head.method(), Some(&b"GET"[..]));
+    assert!(!fixture.connection.has_requests());
+}
+
+#[test]
+fn heads_that_wait_are_bounded_in_memory() {
+    let limits = Limits { streams_max: 128, head_octets_max: 16 << 10, ..LIMITS };
+    for is_held in [true, false] {
+        let mut fixture = Fixture::new(limits);
+        fixture.connection.hold_requests(is_held);
+        let flags = if is_held { WHOLE } else { END_HEADERS };
+        for number in 0..40_u32 {
+            assert_eq!(fixture.take(&frame(1, flags, 2 * number + 1, &get_of(8000))), [Event::Starved]);
+        }
+        let said = fixture.said();
+        let refused = said.iter().filter(|frame| frame.kind == 3);
+        assert!(refused.clone().all(|frame| frame.number() == Code::REFUSED_STREAM.0));
+        let open = fixture.connection.open_streams();
+        assert!((8..=16).contains(&open), "{open} heads of 8,000 octets in 128 KiB");
+        assert_eq!(refused.count(), 40 - open);
+        // What is refused is no mistake of the client's, and small ones still find room.
+        assert!(!fixture.connection.is_done());
+    }
+}
+
+#[test]
+fn each_response_ends_where_it_can_be_sent_alone() {
+    let mut fixture = Fixture::new(LIMITS);
+    let requests: Vec<u8> = [1, 3, 5].iter().flat_map(|&stream| frame(1, WHOLE, stream, GET)).collect();
+    let mut rest = &requests[..];
+    for stream in [1, 3, 5] {
+        assert_eq!(fixture.connection.next(&mut rest, 0, &mut fixture.request), Event::Request);
+        fixture.respond(stream, &[stream as u8; 100]);
+    }
+    let whole = fixture.connection.output().to_vec();
+    let mut pieces = Vec::new();
+    while !fixture.connection.output().is_empty() {
+        let piece = fixture.connection.first_response().to_vec();
+        // In two parts, as a socket may take it.
+        let half = piece.len() / 2;
+        fixture.connection.sent(half);
+        assert_eq!(fixture.connection.first_response(), &piece[half..]);
+        fixture.connection.sent(piece.len() - half);
+        pieces.push(piece);
+    }
+    assert_eq!(pieces.concat(), whole);
+    assert_eq!(pieces.len(), 3);
+    for (piece, stream) in pieces.iter().zip([1_u8, 3, 5]) {
+        assert!(piece.ends_with(&[stream; 100]));
+    }
+}
+
+#[test]
+fn a_client_that_always_leaves_something_has_no_more_kept_than_that() {
+    let mut fixture = Fixture::new(LIMITS);
+    fixture.take(&frame(8, 0, 0, &(1_u32 << 30).to_be_bytes()));
+    for number in 0..1000_u32 {
+        let stream = 2 * number + 1;
+        assert_eq!(fixture.take(&frame(1, WHOLE, stream, GET)), [Event::Request, Event::Starved]);
+        fixture.respond(stream, &[0; 1000]);
+        let some = fixture.connection.output().len() - 50;
+        fixture.connection.sent(some);
+        assert!(fixture.connection.output.capacity() < 64 << 10);
+    }
+}

@@ -10,7 +10,10 @@ use std::task::{Context, Poll};
 
 use engine::{Client, ConnectionText, Delivery, Now, Parcel, Said, Transport};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
+};
 use hyper::{Request, Response, StatusCode};
 use odoh::{ResponseContext, Wrong};
 use tokio::time::timeout;
@@ -61,7 +64,7 @@ impl<S: Service + 'static> Visit<S> {
             connection: 0,
         };
         Self {
-            asker: Asker::new(shared),
+            asker: Asker::new(shared, Arc::clone(handle.account())),
             handle,
             key,
             entrance,
@@ -171,13 +174,37 @@ pub(super) async fn respond<S: Service + 'static>(
 ) -> Response<Once> {
     let counters = visit.asker.shared().counters();
     counters.http_requests.bump();
-    match try_respond(visit, head, body).await {
+    let response = match try_respond(visit, head, body).await {
         Ok(response) => response,
         Err(refusal) => {
             counters.http_refused.bump();
             refuse(refusal)
         }
+    };
+    if head.method() == "HEAD" { without_body(response) } else { response }
+}
+
+/// Returns the response to HEAD instead of GET: with the length of the body, and without it (RFC 9110 §9.3.2).
+pub(super) fn without_body(mut response: Response<Once>) -> Response<Once> {
+    if let Some(body) = response.body_mut().0.take() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     }
+    response
+}
+
+/// Returns what may be asked: here, and by scripts of other sites.
+fn options() -> Response<Once> {
+    /// Seconds for which a browser may remember it: as long as most do at most.
+    const MAX_AGE: &str = "7200";
+    let mut response = Response::new(Once(None));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(request::METHODS));
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(request::METHODS));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("accept, content-type"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
+    response
 }
 
 async fn try_respond<S: Service + 'static>(
@@ -189,6 +216,8 @@ async fn try_respond<S: Service + 'static>(
     let target = shared.oblivious();
     let what = (&*visit.entrance.paths, target.is_some());
     let asked = match request::read(head, what) {
+        Ok(Asked::Options) => return Ok(options()),
+        Ok(Asked::Head) => request::read_get(head)?,
         Ok(asked) => asked,
         Err(refusal) => {
             // A stream that is reset while its body is under way looks broken to some clients: they are heard out, within bounds.
@@ -225,18 +254,24 @@ async fn try_respond<S: Service + 'static>(
             let courier = courier.filter(|_| visit.may_relay(head)).ok_or(NOT_CARRIED)?;
             let parcel = Parcel { target, path, sealed };
             let delivery = visit.asker.carry(&*courier, parcel).await.map_err(|TooMany| TOO_MANY)?;
-            return Ok(relayed(delivery));
+            return Ok(relayed(visit, delivery));
         }
         Asked::ObliviousConfigs => return configs(target.ok_or(FAULT)?, now_ms()),
+        Asked::Head | Asked::Options => return Err(FAULT),
     };
     let reply = visit.ask(head, &query).await?;
     let max_age = max_age(&reply);
     let (kind, body) = match form {
         Form::Message => (MESSAGE, reply),
-        Form::Json => (JSON, Bytes::from(json::reply(&reply).ok_or(FAULT)?)),
-        Form::Oblivious(context) => return sealed(&context, &reply),
+        Form::Json => (JSON, visit.keep(json::reply(&reply).ok_or(FAULT)?.as_bytes())),
+        Form::Oblivious(context) => return sealed(visit, &context, &reply),
     };
-    Ok(visit.told(kind, body, max_age))
+    let mut response = visit.told(kind, body, max_age);
+    if kind == JSON {
+        // What anybody may ask is no secret of one site.
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    }
+    Ok(response)
 }
 
 /// How a reply is told.
@@ -259,9 +294,13 @@ fn unopened(wrong: Wrong) -> Refusal {
 }
 
 /// Returns the response with a reply that only the client can read; nobody on the way may keep it (RFC 9230 §4.3).
-fn sealed(context: &ResponseContext, reply: &[u8]) -> Result<Response<Once>, Refusal> {
+fn sealed<S: Service + 'static>(
+    visit: &Visit<S>,
+    context: &ResponseContext,
+    reply: &[u8],
+) -> Result<Response<Once>, Refusal> {
     let body = context.seal(reply).map_err(|_| FAULT)?;
-    let mut response = Response::new(Once(Some(Bytes::from(body))));
+    let mut response = Response::new(Once(Some(visit.keep(&body))));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(odoh::MEDIA_TYPE));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
@@ -271,11 +310,13 @@ fn sealed(context: &ResponseContext, reply: &[u8]) -> Result<Response<Once>, Ref
 /// Messages are not carried to this target, or not for this client.
 const NOT_CARRIED: Refusal =
     Refusal { status: StatusCode::FORBIDDEN, text: "nothing is carried to this target\n" };
-const TOO_MANY: Refusal =
-    Refusal { status: StatusCode::TOO_MANY_REQUESTS, text: "too many queries of this connection wait\n" };
+const TOO_MANY: Refusal = Refusal {
+    status: StatusCode::TOO_MANY_REQUESTS,
+    text: "too many queries or replies of this connection wait\n",
+};
 
 /// Passes on what a target said (RFC 9230 §4.3), or says that it could not be reached (RFC 9209).
-fn relayed(delivery: Option<Delivery>) -> Response<Once> {
+fn relayed<S: Service + 'static>(visit: &Visit<S>, delivery: Option<Delivery>) -> Response<Once> {
     let (status, told, sealed) = match delivery {
         Some(Delivery { status, sealed }) if status == 200 && !sealed.is_empty() => (status, None, sealed),
         // An answer in the clear would be from somebody else.
@@ -288,7 +329,7 @@ fn relayed(delivery: Option<Delivery>) -> Response<Once> {
         None => (502, Some("gannet; error=destination_unavailable".to_owned()), Vec::new()),
     };
     let is_sealed = !sealed.is_empty();
-    let mut response = Response::new(Once(is_sealed.then(|| Bytes::from(sealed))));
+    let mut response = Response::new(Once(is_sealed.then(|| visit.keep(&sealed))));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
     if is_sealed {
@@ -320,7 +361,7 @@ pub(super) fn refuse(refusal: Refusal) -> Response<Once> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
+        headers.insert(ALLOW, HeaderValue::from_static(request::METHODS));
     }
     response
 }
@@ -433,17 +474,26 @@ impl<S: Service + 'static> Visit<S> {
     }
 
     /// Returns the response with a reply that has come, or that says why there is none.
-    pub(super) fn respond_late(&self, reply: Option<Bytes>, unanswered: Refusal) -> Response<Once> {
-        match reply {
-            Some(reply) => {
+    pub(super) fn respond_late(
+        &self,
+        reply: Result<Option<Bytes>, TooMany>,
+        unanswered: Refusal,
+    ) -> Response<Once> {
+        let refusal = match reply {
+            Ok(Some(reply)) => {
                 let max_age = max_age(&reply);
-                self.told(MESSAGE, reply, max_age)
+                return self.told(MESSAGE, reply, max_age);
             }
-            None => {
-                self.asker.shared().counters().http_refused.bump();
-                refuse(unanswered)
-            }
-        }
+            Ok(None) => unanswered,
+            Err(TooMany) => TOO_MANY,
+        };
+        self.asker.shared().counters().http_refused.bump();
+        refuse(refusal)
+    }
+
+    /// Keeps a body until the client has it.
+    fn keep(&self, body: &[u8]) -> Bytes {
+        self.handle.account().keep(body)
     }
 
     /// Returns where the same is spoken over HTTP/3, if clients are told.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wire::message::Section;
-use wire::{Class, Edns, Flags, Message, NameBuf, OptionCode, Question, Rtype, Writer, rdata};
+use wire::{Class, Edns, Flags, Message, NameBuf, OptionCode, Question, Rtype, Writer, idn, rdata};
 
 use super::request::{parameter, unescape};
 
@@ -16,6 +16,8 @@ const UDP_OCTETS: u16 = 1232;
 pub(super) fn query(parameters: &str) -> Result<Vec<u8>, &'static str> {
     let get = |name: &str| parameter(parameters, name).and_then(unescape);
     let name = get("name").ok_or("\"name\" is missing\n")?;
+    // As people write it: what is outside ASCII becomes A-labels.
+    let name = idn::to_ascii(&name).map_err(|_| "\"name\" is not a domain name\n")?;
     let name: NameBuf = name.parse().map_err(|_| "\"name\" is not a domain name\n")?;
     let qtype = match get("type") {
         None => Rtype::A,
@@ -161,6 +163,13 @@ mod tests {
         let bytes = query("name=example.org&type=28&edns_client_subnet=192.0.2.77/20").expect("a query");
         let edns = Message::parse(&bytes).expect("a message").edns.expect("EDNS");
         assert_eq!(edns.option(OptionCode::CLIENT_SUBNET), Some(&[0, 1, 20, 0, 192, 0, 0][..]));
+        for (name, label) in
+            [("b%C3%BCcher.example", "xn--bcher-kva"), ("B%C3%9CCHER.example", "xn--bcher-kva")]
+        {
+            let bytes = query(&format!("name={name}")).expect("a query");
+            let at = bytes.windows(label.len()).position(|window| window == label.as_bytes());
+            assert_eq!(at, Some(13), "{name}");
+        }
         for wrong in ["type=A", "name=a..b", "name=example.org&type=NONSENSE", "name=%zz"] {
             assert!(query(wrong).is_err(), "{wrong}");
         }

@@ -5,6 +5,7 @@
 //! that are opened and reset, and the time that each of these may take.
 
 mod answer;
+mod corked;
 mod forwarded;
 mod h3;
 mod json;
@@ -32,8 +33,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::answer::Visit;
+use self::corked::{Carrier, Corked};
 pub(crate) use self::h3::talk_h3;
 use crate::bind::Entrance;
+use crate::budget::Account;
 use crate::plan::{Connections, TcpPlan};
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
 use crate::service::Service;
@@ -65,7 +68,10 @@ pub(crate) fn builder(plan: &TcpPlan) -> Builder {
 /// One connection as the outside sees it.
 pub(crate) struct Handle {
     place: RefCell<Option<Place>>,
+    account: Arc<Account>,
     evicted: Cell<bool>,
+    /// Whether its place was taken because it held more than its share.
+    is_shed: Cell<bool>,
     is_stopping: Cell<bool>,
     changed: Notify,
     /// Requests that are being worked on.
@@ -87,13 +93,25 @@ impl Guest for Handle {
         self.is_stopping.set(true);
         self.changed.notify_one();
     }
+
+    fn held(&self) -> usize {
+        if self.evicted.get() { 0 } else { self.account.held() }
+    }
+
+    fn shed(&self) {
+        self.is_shed.set(true);
+        self.account.write_off();
+        self.evict();
+    }
 }
 
 impl Handle {
-    pub(crate) fn new(place: Place) -> Rc<Self> {
+    pub(crate) fn new(place: Place, account: Arc<Account>) -> Rc<Self> {
         Rc::new(Self {
             place: RefCell::new(Some(place)),
+            account,
             evicted: Cell::new(false),
+            is_shed: Cell::new(false),
             is_stopping: Cell::new(false),
             changed: Notify::new(),
             working: Cell::new(0),
@@ -150,9 +168,19 @@ impl Handle {
         self.changed.notified().await;
     }
 
+    /// Returns what it holds of replies.
+    pub(crate) const fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     /// Returns whether its place was given to another.
     pub(crate) const fn is_evicted(&self) -> bool {
         self.evicted.get()
+    }
+
+    /// Returns why its place was taken.
+    pub(crate) const fn eviction(&self) -> Ending {
+        if self.is_shed.get() { Ending::SlowReader } else { Ending::Evicted }
     }
 
     /// Returns whether it was asked to end when nothing waits any more.
@@ -169,7 +197,7 @@ impl Handle {
                 done = &mut work => return Ok(done),
                 () = self.changed() => {
                     if self.is_evicted() {
-                        return Err(Ending::Evicted);
+                        return Err(self.eviction());
                     }
                     if self.is_stopping() {
                         return Err(Ending::Stopping);
@@ -244,13 +272,13 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     );
     let visit = if verified { visit } else { visit.unproven() };
     if entrance.connections == Connections::Http {
-        return talk(shared, Rc::new(visit), stream, None).await;
+        return talk(shared, Rc::new(visit), (stream, Carrier::Plain), None).await;
     }
     if has_header && !shared.admits_handshake(peer.0) {
         return Err(Ending::HandshakesFull);
     }
     let config = shared.https_config(&entrance).ok_or(Ending::HandshakesFull)?;
-    let handshake = timeout(plan.handshake_timeout, TlsAcceptor::from(config).accept(stream));
+    let handshake = timeout(plan.handshake_timeout, TlsAcceptor::from(config).accept(Corked::new(stream)));
     let stream = handle.unless_evicted(handshake).await?.map_err(|_| Ending::SlowHandshake)?;
     let stream = stream.map_err(|_| Ending::Tls)?;
     shared.counters().tls_handshakes.bump();
@@ -259,7 +287,7 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     let certificate = ShownCertificate::of(session.peer_certificates());
     let visit = visit.named(session.server_name()).shown(certificate);
     let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-    talk(shared, Rc::new(visit), stream, protocol.as_deref()).await
+    talk(shared, Rc::new(visit), (stream, Carrier::Tls), protocol.as_deref()).await
 }
 
 /// Reads a PROXY header and not an octet more.
@@ -296,11 +324,11 @@ const HEADER_PAUSE: Duration = Duration::from_millis(10);
 async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static>(
     shared: &Rc<Shared<S>>,
     visit: Rc<Visit<S>>,
-    mut stream: IO,
+    (mut stream, carrier): (IO, Carrier),
     protocol: Option<&[u8]>,
 ) -> Result<(), Ending> {
     match protocol {
-        Some(b"h2") => return two::talk(visit, stream, Vec::new()).await,
+        Some(b"h2") => return two::talk(visit, (stream, carrier), Vec::new()).await,
         Some(b"http/1.1") => return talk_one(shared, visit, TokioIo::new(stream)).await,
         _ => {}
     }
@@ -308,7 +336,7 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static
     let opening = timeout(shared.plan().first_timeout, read_opening(&mut stream));
     let (is_two, opening) = handle.unless_evicted(opening).await?.map_err(|_| Ending::Idle)??;
     if is_two {
-        two::talk(visit, stream, opening).await
+        two::talk(visit, (stream, carrier), opening).await
     } else {
         talk_one(shared, visit, TokioIo::new(Reread { opening, stream })).await
     }
@@ -365,6 +393,18 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Reread<IO> {
         Pin::new(&mut self.stream).poll_write(context, octets)
     }
 
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -401,7 +441,7 @@ async fn talk_one<S: Service + 'static, IO: Read + Write + Unpin + 'static>(
             },
             () = handle.changed() => {
                 if handle.is_evicted() {
-                    return Err(Ending::Evicted);
+                    return Err(handle.eviction());
                 }
                 if handle.is_stopping() && goodbye.is_none() {
                     connection.as_mut().graceful_shutdown();

@@ -9,6 +9,8 @@ use crate::ask::MESSAGE_OCTETS_MAX;
 
 /// The media type of messages.
 pub(super) const MESSAGE: &str = "application/dns-message";
+/// The methods that are understood.
+pub(super) const METHODS: &str = "GET, HEAD, POST, OPTIONS";
 /// The media type of answers in JSON.
 pub(super) const JSON: &str = "application/dns-json";
 
@@ -98,6 +100,10 @@ pub(super) enum Asked<'h> {
     },
     /// A name, in the form of the JSON interface; the query part of the address.
     Json(&'h str),
+    /// What GET would get, without the body (RFC 9110 §9.3.2): see [`read_get`].
+    Head,
+    /// What may be asked (RFC 9110 §9.3.7), which browsers want to know before scripts of other sites ask.
+    Options,
 }
 
 /// Why nothing is asked.
@@ -120,10 +126,9 @@ pub(super) fn read<'h>(
 ) -> Result<Asked<'h>, Refusal> {
     let (method, path, query) = (head.method(), head.path(), head.query());
     if is_target && path == odoh::CONFIGS_PATH {
-        return if method == "GET" {
-            Ok(Asked::ObliviousConfigs)
-        } else {
-            Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"))
+        return match method {
+            "GET" | "HEAD" => Ok(Asked::ObliviousConfigs),
+            _ => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET only\n")),
         };
     }
     if !paths.iter().any(|known| known == path) {
@@ -144,9 +149,17 @@ pub(super) fn read<'h>(
             Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/dns-message\n"))
         };
     }
-    if method != "GET" {
-        return Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET and POST only\n"));
+    match method {
+        "GET" => read_get(head),
+        "HEAD" => Ok(Asked::Head),
+        "OPTIONS" => Ok(Asked::Options),
+        _ => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "GET and POST only\n")),
     }
+}
+
+/// Reads what a GET request asks, or what a HEAD request would if it were one.
+pub(super) fn read_get(head: &impl Head) -> Result<Asked<'_>, Refusal> {
+    let query = head.query();
     if let Some(text) = parameter(query, "dns") {
         return Ok(Asked::Message(text));
     }
@@ -309,6 +322,9 @@ mod tests {
         check("GET", "/dns-query/", "", &Err(404));
         check("PUT", "/dns-query", MESSAGE, &Err(405));
         check("GET", "/dns-query", "", &Err(400));
+        check("HEAD", example, "", &Ok(Asked::Head));
+        check("OPTIONS", "/dns-query", "", &Ok(Asked::Options));
+        check("OPTIONS", "/", "", &Err(404));
         check("GET", "/dns-query?name=example.org&type=A", "", &Ok(Asked::Json("name=example.org&type=A")));
     }
 

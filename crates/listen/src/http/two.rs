@@ -1,4 +1,5 @@
-//! HTTP/2: reads, has the engine answer, writes; what `http2` says goes out as one piece for each piece that came.
+//! HTTP/2: reads, has the engine answer, writes; what `http2` says goes out with one system call for each piece that came.
+//! Over TLS each response among it is a record of its own, because some clients look at one response for each record.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,10 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::answer::{AtOnce, Once, Visit, refuse, respond};
+use super::answer::{AtOnce, Once, Visit, refuse, respond, without_body};
+use super::corked::Carrier;
 use super::request::{MESSAGE, Refusal};
 use super::{GOODBYE_TIMEOUT, HEAD_FIELDS_MAX, HEAD_OCTETS_MAX};
 use crate::ask::MESSAGE_OCTETS_MAX;
+use crate::budget::{Charge, Progress};
 use crate::plan::TcpPlan;
 use crate::service::{self, Service};
 use crate::tcp::Ending;
@@ -38,6 +41,8 @@ const IDLE_FRAMES_MAX: u32 = 4096;
 const REQUESTS_PER_TURN_MAX: usize = 64;
 /// Turns of one connection before others get theirs.
 const TURNS_MAX: u32 = 4;
+/// Octets of responses to a batch of requests before they are charged: most batches are sent whole, and cost no accounting.
+const UNCHARGED_OCTETS_MAX: usize = 16 << 10;
 /// Octets of a message from an address whose memory is kept for the next.
 const QUERY_KEPT_OCTETS: usize = 512;
 /// Octets read and thrown away when we have said goodbye, so that unread ones do not turn it into a reset.
@@ -68,12 +73,12 @@ enum Over {
 /// Speaks HTTP/2 until the connection ends. `opening` was read already.
 pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin>(
     visit: Rc<Visit<S>>,
-    stream: IO,
+    (stream, carrier): (IO, Carrier),
     opening: Vec<u8>,
 ) -> Result<(), Ending> {
     let plan = *visit.plan();
     let handle = Rc::clone(visit.handle());
-    let mut talk = Talk::new(visit, stream, opening);
+    let mut talk = Talk::new(visit, (stream, carrier), opening);
     let mut sleep = pin!(sleep_until(Instant::now() + plan.first_timeout));
     loop {
         tokio::select! {
@@ -84,7 +89,7 @@ pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpi
             },
             () = handle.changed() => {
                 if handle.is_evicted() {
-                    return Err(Ending::Evicted);
+                    return Err(handle.eviction());
                 }
                 if handle.is_stopping() {
                     // The worker's own deadline comes first, if it is sooner.
@@ -102,6 +107,7 @@ pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpi
 struct Talk<S: Service, IO> {
     visit: Rc<Visit<S>>,
     stream: IO,
+    carrier: Carrier,
     connection: Connection,
     /// The request that is being worked on.
     request: Request,
@@ -116,8 +122,10 @@ struct Talk<S: Service, IO> {
     /// Responses that come later. Dropping them ends the work on them.
     late: JoinSet<(u32, Response<Once>)>,
     late_streams: Vec<(u32, AbortHandle)>,
-    /// Since when the client has taken nothing, while there is something to take.
-    stalled_since: Option<Instant>,
+    /// Whether the client takes its responses.
+    progress: Progress,
+    /// What the responses take that it has not taken.
+    charge: Charge,
     needs_flush: bool,
     /// Until when the connection has to end, and why it does.
     goodbye: Option<(Instant, Ending)>,
@@ -127,11 +135,13 @@ struct Talk<S: Service, IO> {
 }
 
 impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
-    fn new(visit: Rc<Visit<S>>, stream: IO, opening: Vec<u8>) -> Self {
+    fn new(visit: Rc<Visit<S>>, (stream, carrier): (IO, Carrier), opening: Vec<u8>) -> Self {
         let connection = Connection::new(limits(visit.plan()));
+        let charge = visit.handle().account().charge(0);
         Self {
             visit,
             stream,
+            carrier,
             connection,
             request: Request::default(),
             query: Vec::new(),
@@ -140,7 +150,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
             part_since: None,
             late: JoinSet::new(),
             late_streams: Vec::new(),
-            stalled_since: None,
+            progress: Progress::default(),
+            charge,
             needs_flush: false,
             goodbye: None,
             lingered: None,
@@ -170,7 +181,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
                 // It is asked for no more than it takes.
                 return self.rest(context, sleep);
             }
-            if self.is_behind {
+            self.charge();
+            if self.is_behind || self.connection.has_requests() {
                 let kept = std::mem::take(&mut self.kept);
                 self.work(&kept);
                 continue;
@@ -184,6 +196,13 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Charges the connection for what its responses take. When that is as much as it may hold, further requests are held back;
+    /// what else it says is still heard, because windows are among it.
+    fn charge(&mut self) {
+        self.charge.resize(self.connection.held());
+        self.connection.hold_requests(!self.visit.handle().account().has_room());
     }
 
     /// Reads once and works on it; returns how many octets there were.
@@ -224,6 +243,9 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
         let mut requests = 0;
         self.is_behind = false;
         loop {
+            if self.connection.held() > self.charge.octets() + UNCHARGED_OCTETS_MAX {
+                self.charge();
+            }
             if requests >= REQUESTS_PER_TURN_MAX
                 || self.connection.output().len() > self.visit.plan().output_octets_max
             {
@@ -292,8 +314,7 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
             Err(refusal) => {
                 let mut response = refuse(refusal);
                 if request.head.method() == Some(b"HEAD") {
-                    // RFC 9110 §9.3.2.
-                    *response.body_mut() = Once(None);
+                    response = without_body(response);
                 }
                 write_response(connection, stream, &response);
             }
@@ -335,13 +356,15 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
     /// Sends what there is, as far as the client takes it.
     fn write(&mut self, context: &mut Context<'_>) -> Result<(), Ending> {
         let mut stream = Pin::new(&mut self.stream);
-        let mut sent = 0;
         while !self.connection.output().is_empty() {
-            match stream.as_mut().poll_write(context, self.connection.output()) {
+            let piece = match self.carrier {
+                Carrier::Tls => self.connection.first_response(),
+                Carrier::Plain => self.connection.output(),
+            };
+            match stream.as_mut().poll_write(context, piece) {
                 Poll::Ready(Ok(octets)) if octets > 0 => {
                     self.connection.sent(octets);
                     self.needs_flush = true;
-                    sent += octets;
                 }
                 Poll::Ready(_) => return Err(Ending::Error),
                 Poll::Pending => break,
@@ -354,12 +377,9 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
                 Poll::Pending => {}
             }
         }
-        let is_stalled =
-            self.needs_flush || !self.connection.output().is_empty() || self.connection.is_held_up();
-        if !is_stalled {
-            self.stalled_since = None;
-        } else if sent > 0 || self.stalled_since.is_none() {
-            self.stalled_since = Some(Instant::now());
+        let waiting = self.connection.unsent().max(usize::from(self.needs_flush));
+        if waiting > 0 || self.progress.is_waiting() {
+            self.progress.note(waiting, self.connection.taken(), Instant::now());
         }
         Ok(())
     }
@@ -399,7 +419,7 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
 
     /// Waits for what comes next, or for the time to do something.
     fn rest(&mut self, context: &mut Context<'_>, mut sleep: Pin<&mut Sleep>) -> Poll<Over> {
-        let is_busy = self.connection.open_streams() > 0 || self.stalled_since.is_some();
+        let is_busy = self.connection.open_streams() > 0 || self.progress.is_waiting();
         if is_busy || self.was_busy {
             // The response to the last request counts as activity.
             self.visit.handle().touch();
@@ -459,8 +479,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin> Talk<S, IO> {
                 next = (at, due);
             }
         };
-        if let Some(since) = self.stalled_since {
-            consider(since + plan.write_timeout, ended(Ending::SlowReader));
+        if let Some(at) = self.progress.due(plan.write_timeout) {
+            consider(at, ended(Ending::SlowReader));
         }
         if let Some(since) = self.part_since.filter(|_| !self.is_behind) {
             consider(since + plan.query_timeout, ended(Ending::SlowWriter));

@@ -38,6 +38,7 @@ use self::conversation::{Conversation, Deferred, Opening, Scratch};
 pub(crate) use self::places::{Place, Places};
 use self::table::Table;
 use crate::bind::Entrance;
+use crate::budget::{Account, Budget};
 use crate::counters::Counters;
 use crate::http;
 use crate::oblivious::ObliviousKeys;
@@ -88,6 +89,16 @@ pub(crate) trait Guest {
 
     /// Asks it to end when nothing waits any more.
     fn stop(&self);
+
+    /// Returns how many octets it is charged for.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Ends it because it holds more than its share.
+    fn shed(&self) {
+        self.evict();
+    }
 }
 
 /// What one worker's connections share.
@@ -100,6 +111,7 @@ pub(crate) struct Shared<S: Service> {
     doorman: RefCell<Doorman>,
     oblivious: Option<Arc<ObliviousKeys>>,
     pool: Rc<Pool>,
+    budget: Arc<Budget>,
     scratch: RefCell<Scratch<Deferred<S>>>,
     http: http::Builder,
     table: RefCell<Table<Rc<dyn Guest>>>,
@@ -110,7 +122,7 @@ impl<S: Service + 'static> Shared<S> {
     pub(crate) fn new(
         service: Rc<S>,
         plan: TcpPlan,
-        buffered_octets_max: usize,
+        (buffered_octets_max, budget): (usize, Arc<Budget>),
         places: Arc<Places>,
         (handshakes, tls, oblivious): (Arc<Handshakes>, Arc<TlsCell>, Option<Arc<ObliviousKeys>>),
         counters: Arc<Counters>,
@@ -124,6 +136,7 @@ impl<S: Service + 'static> Shared<S> {
             doorman: RefCell::new(Doorman::new(tls)),
             oblivious,
             pool: Pool::new(buffered_octets_max),
+            budget,
             scratch: RefCell::new(Scratch::new()),
             http: http::builder(&plan),
             table: RefCell::new(Table::new()),
@@ -233,7 +246,7 @@ impl<S: Service + 'static> Shared<S> {
             return;
         }
         self.counters.tcp_accepted.bump();
-        let handle = http::Handle::new(place);
+        let handle = http::Handle::new(place, self.account());
         let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn Guest>);
         let entrance = Arc::clone(entrance);
         let accepted = http::Accepted { stream: stream.into(), peer, entrance, handle, key, has_header };
@@ -359,6 +372,33 @@ impl<S: Service + 'static> Shared<S> {
         let Some((key, connection)) = table.longest_quiet() else { return };
         connection.evict();
         table.busy(key);
+    }
+
+    /// Opens the account of a connection.
+    pub(crate) fn account(&self) -> Arc<Account> {
+        Account::new(&self.budget, &self.plan)
+    }
+
+    /// Ends connections that hold most, whenever all of them hold more than they may, until it is dropped.
+    pub(crate) async fn keep_to_budget(self: Rc<Self>) -> io::Result<()> {
+        loop {
+            let exceeded = self.budget.exceeded();
+            while self.budget.is_exceeded() && self.shed() {}
+            exceeded.await;
+        }
+    }
+
+    /// Ends the connection of this worker that holds most, if that is more than its share of what all connections of all
+    /// workers hold; false if there is none. When all hold too much, at least one holds more than its share.
+    fn shed(&self) -> bool {
+        let share = self.budget.held() / self.taken().max(1);
+        let table = self.table.borrow();
+        let Some(hoarder) = table.iter().max_by_key(|guest| guest.held()) else { return false };
+        let is_over = hoarder.held() > share;
+        if is_over {
+            hoarder.shed();
+        }
+        is_over
     }
 
     /// Asks all connections to end when nothing waits any more.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::plan::{Prefix, TcpPlan};
+use crate::refusals::{Refusal, Refusals};
 
 /// How many places there are, and who has them.
 #[derive(Debug)]
@@ -15,15 +16,17 @@ pub(crate) struct Places {
     taken_max: usize,
     clients: Mutex<HashMap<Prefix, usize>>,
     per_client_max: usize,
+    refusals: Arc<Refusals>,
 }
 
 impl Places {
-    pub(crate) fn new(plan: &TcpPlan) -> Arc<Self> {
+    pub(crate) fn new(plan: &TcpPlan, refusals: &Arc<Refusals>) -> Arc<Self> {
         Arc::new(Self {
             taken: AtomicUsize::new(0),
             taken_max: plan.connections_max.max(1),
             clients: Mutex::default(),
             per_client_max: plan.connections_per_client_max.max(1),
+            refusals: Arc::clone(refusals),
         })
     }
 
@@ -55,6 +58,8 @@ impl Place {
         let mut clients = self.places.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = clients.entry(client).or_default();
         if *taken >= self.places.per_client_max {
+            drop(clients);
+            self.places.refusals.note(client, Refusal::Connection);
             return false;
         }
         *taken += 1;
@@ -92,13 +97,16 @@ mod tests {
     #[test]
     fn places_are_limited_in_all_and_per_client_and_come_back() {
         let plan = TcpPlan { connections_max: 3, connections_per_client_max: 2, ..TcpPlan::default() };
-        let places = Places::new(&plan);
+        let refusals = Arc::new(Refusals::default());
+        let places = Places::new(&plan, &refusals);
         let mut first = places.take().expect("a place");
         assert!(first.charge(client(1)));
         let mut second = places.take().expect("a place");
         assert!(second.charge(client(1)));
         let mut third = places.take().expect("a place");
         assert!(!third.charge(client(1)), "two are taken");
+        let report = refusals.take().expect("it was refused");
+        assert_eq!((report.client, report.refused.connections), (client(1), 1));
         assert!(third.charge(client(2)));
         assert!(places.take().is_none(), "three are taken");
         drop(first);

@@ -2,11 +2,13 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 
 use crate::plan::TcpPlan;
+use crate::refusals::{Refusal, Refusals};
 
 /// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at once are not limited one by
 /// one, but together.
@@ -17,14 +19,16 @@ const CLIENT_CELLS: usize = 1 << 14;
 pub(crate) struct Handshakes {
     all: (RateTable, RateRule),
     clients: (RateTable, RateRule),
+    plan: TcpPlan,
+    refusals: Arc<Refusals>,
 }
 
 impl Handshakes {
-    pub(crate) fn new(plan: &TcpPlan) -> Self {
+    pub(crate) fn new(plan: &TcpPlan, refusals: &Arc<Refusals>) -> Self {
         let seed = || RandomState::new().hash_one(0_u8);
-        let rule = |per_second: u32| RateRule {
+        let rule = |per_second: u32, burst: u32| RateRule {
             per_second,
-            burst: per_second,
+            burst: burst.max(per_second),
             slip: 0,
             ipv4_prefix: plan.client_bits_v4,
             ipv6_prefix: plan.client_bits_v6,
@@ -32,8 +36,13 @@ impl Handshakes {
             ban: None,
         };
         Self {
-            all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second)),
-            clients: (RateTable::new(CLIENT_CELLS, seed()), rule(plan.handshakes_per_client)),
+            all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second, 0)),
+            clients: (
+                RateTable::new(CLIENT_CELLS, seed()),
+                rule(plan.handshakes_per_client, plan.handshakes_burst),
+            ),
+            plan: *plan,
+            refusals: Arc::clone(refusals),
         }
     }
 
@@ -43,7 +52,11 @@ impl Handshakes {
         const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let (clients, rule) = &self.clients;
         let (all, of_all) = &self.all;
-        clients.admit(rule, client, now_ms) && all.admit(of_all, EVERYBODY, now_ms)
+        if !clients.admit(rule, client, now_ms) {
+            self.refusals.note(self.plan.client(client), Refusal::Handshake);
+            return false;
+        }
+        all.admit(of_all, EVERYBODY, now_ms)
     }
 }
 
@@ -53,15 +66,33 @@ mod tests {
 
     #[test]
     fn handshakes_are_limited_per_client_and_in_all() {
-        let plan = TcpPlan { handshakes_per_second: 30, handshakes_per_client: 20, ..TcpPlan::default() };
-        let handshakes = Handshakes::new(&plan);
+        let plan = TcpPlan {
+            handshakes_per_second: 30,
+            handshakes_per_client: 20,
+            handshakes_burst: 20,
+            ..TcpPlan::default()
+        };
+        let refusals = Arc::new(Refusals::default());
+        let handshakes = Handshakes::new(&plan, &refusals);
         let admitted = |last: u8, now_ms| {
             let client = IpAddr::from([192, 0, 2, last]);
             (0..100).filter(|_| handshakes.admit(client, now_ms)).count()
         };
         assert_eq!(admitted(1, 5000), 20);
+        let report = refusals.take().expect("some were refused because of the client's own limit");
+        assert_eq!(report.client, plan.client([192, 0, 2, 1].into()));
+        assert_eq!((report.refused.handshakes, report.refused.connections), (80, 0));
         assert_eq!(admitted(2, 5000), 10, "what is left of all");
         assert_eq!(admitted(3, 5000), 0);
         assert!(admitted(3, 6000) >= 20, "a second later");
+    }
+
+    #[test]
+    fn everybody_in_an_office_connects_at_once_and_then_at_the_usual_rate() {
+        let plan = TcpPlan { handshakes_per_second: 16_000, ..TcpPlan::default() };
+        let handshakes = Handshakes::new(&plan, &Arc::default());
+        let admitted = |now_ms| (0..2000).filter(|_| handshakes.admit([192, 0, 2, 1].into(), now_ms)).count();
+        assert_eq!(admitted(5000), 1000);
+        assert_eq!(admitted(6000), 200);
     }
 }

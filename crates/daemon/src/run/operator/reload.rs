@@ -172,7 +172,7 @@ impl Running {
                 warnings
             }
             Err(mistakes) => {
-                error!("lists were not taken into use; those in use stay");
+                error!("changed files were not taken into use; what they held before stays in use");
                 mistakes
             }
         };
