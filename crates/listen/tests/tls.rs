@@ -440,7 +440,10 @@ fn noise_ends_a_connection_and_costs_nobody_else() {
 fn handshakes_are_limited_in_number() {
     run(async {
         let a = Certificate::new("a.example.org");
-        let server = start(&cell(&[&a]), |plan| plan.tcp.handshakes_per_client = 2);
+        let server = start(&cell(&[&a]), |plan| {
+            plan.tcp.handshakes_per_client = 2;
+            plan.tcp.handshakes_burst = 2;
+        });
         let connector = connector(&[&a]);
         let mut kept = Vec::new();
         for _ in 0..2 {
