@@ -62,6 +62,15 @@ enum Asker<'s> {
     Choice(Span),
 }
 
+/// A step that changes how upstreams are asked.
+struct Steer<'s> {
+    what: &'s str,
+    /// Whether it ever came before there was an answer.
+    is_early: bool,
+    /// The group that brought the answer where it came too late, and where that stands.
+    brought: Option<(&'s str, Span)>,
+}
+
 /// How an asker fills a cache.
 struct Filling<'s> {
     span: Span,
@@ -85,8 +94,8 @@ struct Walk<'s> {
     changes: BTreeMap<Span, (&'s str, bool)>,
     /// Conditions that need an answer, and whether they ever might hold.
     tests: BTreeMap<Span, bool>,
-    /// Steps that come too late where there is an answer: whether they ever came in time, and who brought it.
-    steers: BTreeMap<Span, (&'s str, bool, Option<(&'s str, Span)>)>,
+    /// Steps that come too late where there is an answer.
+    steers: BTreeMap<Span, Steer<'s>>,
     /// Changes of what upstreams are sent, as far as [`State::sends`] has room for them.
     sends: Vec<(Span, &'s str)>,
     /// Those after which somebody was asked.
@@ -159,14 +168,13 @@ impl<'s> Walk<'s> {
             let message = format!("\"{what}\" does nothing here: there is no answer yet");
             warnings.push(Problem::warning(*span, message).hint(BEHIND));
         }
-        for (span, (what, _, brought)) in
-            self.steers.iter().filter(|(span, (_, is_early, _))| !is_early && is_written(span))
-        {
-            let message = format!("\"{what}\" does nothing here: there is an answer already, and it stays");
+        for (span, steer) in self.steers.iter().filter(|(span, steer)| !steer.is_early && is_written(span)) {
+            let message =
+                format!("\"{}\" does nothing here: there is an answer already, and it stays", steer.what);
             let problem = Problem::warning(*span, message);
-            warnings.push(match brought {
+            warnings.push(match steer.brought {
                 Some((group, at)) => {
-                    problem.hint_at(format!("forward({group}) brought it on "), *at, "; put this before that")
+                    problem.hint_at(format!("forward({group}) brought it on "), at, "; put this before that")
                 }
                 None => problem.hint("put it before what brings the answer"),
             });
@@ -391,9 +399,13 @@ impl<'s> Walk<'s> {
                             Answer::None => (true, None),
                             Answer::There(brought) => (false, brought),
                         };
-                        let known = self.steers.entry(action.span).or_insert((what, false, None));
-                        known.1 |= is_early;
-                        known.2 = known.2.or(brought);
+                        let known = self.steers.entry(action.span).or_insert(Steer {
+                            what,
+                            is_early: false,
+                            brought: None,
+                        });
+                        known.is_early |= is_early;
+                        known.brought = known.brought.or(brought);
                     }
                     Meaning::Passes => {}
                 }

@@ -51,7 +51,7 @@ fn try_run(args: &QueryArgs) -> Result<ExitCode, Nobody> {
     let is_encrypted = targets.iter().any(|target| matches!(target.line, Line::Secure(_)));
     let packet = || write_query(&words, is_encrypted, key.clone()).map_err(Nobody::Usage);
     if words.is_transfer() {
-        return Ok(transfer_from(&targets, packet()?, &words, args));
+        return Ok(transfer_from(&targets, &packet()?, &words, args));
     }
     let packet = packet()?;
     let patience = Patience {
@@ -92,7 +92,7 @@ fn key(args: &QueryArgs) -> Result<Option<Arc<Key>>, String> {
 }
 
 /// Takes a zone, or what changed in it, from the first server that answers.
-fn transfer_from(targets: &[Target], packet: Packet, words: &Words, args: &QueryArgs) -> ExitCode {
+fn transfer_from(targets: &[Target], packet: &Packet, words: &Words, args: &QueryArgs) -> ExitCode {
     let patience = words.wishes.timeout.or(args.timeout).unwrap_or(MESSAGE_PATIENCE);
     let begin = Instant::now();
     let whole = begin + TRANSFER_PATIENCE;

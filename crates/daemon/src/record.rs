@@ -91,6 +91,7 @@ fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), Str
         if !out::still_read(&text) {
             return Ok(());
         }
+        // tidy: allow(sleep): the command looks again until the operator ends it
         std::thread::sleep(FOLLOW_EVERY);
         // Looked at first: what is recorded meanwhile comes next time.
         let newest = reader.last_id()?;

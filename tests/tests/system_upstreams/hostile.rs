@@ -234,9 +234,11 @@ fn drip(mut stream: TcpStream) {
         return;
     }
     // A length, and then one octet after the other.
-    let ended = stream.write_all(&[0, 200]).is_err();
+    if stream.write_all(&[0, 200]).is_err() {
+        return;
+    }
     let mut next = Instant::now();
-    while !ended {
+    loop {
         next += Duration::from_millis(400);
         std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
         if Instant::now() >= next && stream.write_all(&[0]).is_err() {

@@ -262,22 +262,18 @@ impl Stream {
     /// Waits for the next message; returns it without its signature, and how long it was with it.
     pub(super) fn next(&mut self) -> Result<(Vec<u8>, usize), String> {
         let until = self.whole.min(Instant::now() + self.patience);
-        loop {
-            let message = self.channel.receive(until)?.ok_or("no message in time")?;
-            let is_ours = match std::mem::take(&mut self.is_first) {
-                true => self.packet.is_answered_by(&message),
-                false => self.packet.is_continued_by(&message),
-            };
-            if !is_ours {
-                return Err("it sent a message that belongs to nothing we asked".to_owned());
-            }
-            let len = message.len();
-            let Some(verifier) = &mut self.verifier else { return Ok((message, len)) };
-            let taken = verifier.take(&message, unix_seconds());
-            return taken
-                .map(|message| (message, len))
-                .map_err(|broken| format!("it is not believed: {broken}"));
+        let message = self.channel.receive(until)?.ok_or("no message in time")?;
+        let is_ours = match std::mem::take(&mut self.is_first) {
+            true => self.packet.is_answered_by(&message),
+            false => self.packet.is_continued_by(&message),
+        };
+        if !is_ours {
+            return Err("it sent a message that belongs to nothing we asked".to_owned());
         }
+        let len = message.len();
+        let Some(verifier) = &mut self.verifier else { return Ok((message, len)) };
+        let taken = verifier.take(&message, unix_seconds());
+        taken.map(|message| (message, len)).map_err(|broken| format!("it is not believed: {broken}"))
     }
 
     /// Returns the key that signs the messages, if any does.

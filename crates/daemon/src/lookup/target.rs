@@ -116,7 +116,7 @@ pub(super) fn targets(words: &Words, args: &QueryArgs) -> Result<Vec<Target>, No
     let Some(server) = &words.server else { return here(words, args) };
     if server.starts_with("sdns:") {
         let found = planned(server, &words.wishes.proof, args)?;
-        return all(found.addresses, Line::Secure(found.way), args);
+        return all(found.addresses, &Line::Secure(found.way), args);
     }
     let written = written(server).map_err(Nobody::Usage)?;
     let carrier = match (&written.carrier, &words.wishes.carrier) {
@@ -155,10 +155,10 @@ fn targets_of(
             };
             let url = format!("{}://{place}:{}{path}", carrier.word(), port.unwrap_or(usual));
             let found = planned(&url, proof, args)?;
-            return all(found.addresses, Line::Secure(found.way), args);
+            return all(found.addresses, &Line::Secure(found.way), args);
         }
     };
-    all(addresses(host, port.unwrap_or(PORT))?, line, args)
+    all(addresses(host, port.unwrap_or(PORT))?, &line, args)
 }
 
 /// What a configuration would make of a server.
@@ -212,7 +212,7 @@ fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Nobody> {
 }
 
 /// Keeps the addresses of the family that is wished for.
-fn all(addresses: Vec<SocketAddr>, line: Line, args: &QueryArgs) -> Result<Vec<Target>, Nobody> {
+fn all(addresses: Vec<SocketAddr>, line: &Line, args: &QueryArgs) -> Result<Vec<Target>, Nobody> {
     let wanted: Vec<Target> = addresses
         .into_iter()
         .filter(|address| is_wanted(*address, args))

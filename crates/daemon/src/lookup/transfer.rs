@@ -165,44 +165,44 @@ mod tests {
         bytes
     }
 
-    fn check(rtype: Rtype, have: u32, messages: &[&[Option<u32>]], expect: Result<Option<Kind>, Fault>) {
+    fn check(rtype: Rtype, have: u32, messages: &[&[Option<u32>]], expect: &Result<Option<Kind>, Fault>) {
         let mut transfer = Transfer::new(rtype, have);
         let mut outcome = Ok(None);
         for records in messages {
             assert_eq!(outcome, Ok(None), "{messages:?} ends too early");
             outcome = transfer.take(&Message::parse(&message(records)).unwrap());
         }
-        assert_eq!(outcome, expect, "{messages:?}");
+        assert_eq!(&outcome, expect, "{messages:?}");
     }
 
     #[test]
     fn a_whole_zone_ends_with_its_soa() {
         let (soa, a) = (Some(5), None);
-        check(Rtype::AXFR, 0, &[&[soa, a, a, soa]], Ok(Some(Kind::Whole)));
-        check(Rtype::AXFR, 0, &[&[soa], &[a], &[a, a], &[soa]], Ok(Some(Kind::Whole)));
-        check(Rtype::AXFR, 0, &[&[soa, a], &[a]], Ok(None));
-        check(Rtype::IXFR, 3, &[&[soa, a, soa]], Ok(Some(Kind::Whole)));
+        check(Rtype::AXFR, 0, &[&[soa, a, a, soa]], &Ok(Some(Kind::Whole)));
+        check(Rtype::AXFR, 0, &[&[soa], &[a], &[a, a], &[soa]], &Ok(Some(Kind::Whole)));
+        check(Rtype::AXFR, 0, &[&[soa, a], &[a]], &Ok(None));
+        check(Rtype::IXFR, 3, &[&[soa, a, soa]], &Ok(Some(Kind::Whole)));
         check(
             Rtype::AXFR,
             0,
             &[&[soa, soa, a]],
-            Err(Fault::Disordered("there are records behind the last SOA")),
+            &Err(Fault::Disordered("there are records behind the last SOA")),
         );
-        check(Rtype::AXFR, 0, &[&[a, soa]], Err(Fault::Disordered("it does not begin with a SOA")));
+        check(Rtype::AXFR, 0, &[&[a, soa]], &Err(Fault::Disordered("it does not begin with a SOA")));
     }
 
     #[test]
     fn differences_end_with_the_newest_soa() {
         let (a, soa) = (None, Some);
         let one: &[Option<u32>] = &[soa(5), soa(4), a, soa(5), a, a, soa(5)];
-        check(Rtype::IXFR, 4, &[one], Ok(Some(Kind::Differences)));
+        check(Rtype::IXFR, 4, &[one], &Ok(Some(Kind::Differences)));
         let two: &[Option<u32>] = &[soa(6), soa(4), a, soa(5), a, soa(5), soa(6), a, soa(6)];
-        check(Rtype::IXFR, 4, &[two], Ok(Some(Kind::Differences)));
-        check(Rtype::IXFR, 4, &[&two[..6], &two[6..]], Ok(Some(Kind::Differences)));
-        check(Rtype::IXFR, 4, &[&two[..8]], Ok(None));
-        check(Rtype::IXFR, 6, &[&[soa(6)]], Ok(Some(Kind::UpToDate)));
-        check(Rtype::IXFR, 7, &[&[soa(6)]], Ok(Some(Kind::UpToDate)));
+        check(Rtype::IXFR, 4, &[two], &Ok(Some(Kind::Differences)));
+        check(Rtype::IXFR, 4, &[&two[..6], &two[6..]], &Ok(Some(Kind::Differences)));
+        check(Rtype::IXFR, 4, &[&two[..8]], &Ok(None));
+        check(Rtype::IXFR, 6, &[&[soa(6)]], &Ok(Some(Kind::UpToDate)));
+        check(Rtype::IXFR, 7, &[&[soa(6)]], &Ok(Some(Kind::UpToDate)));
         // One SOA a message and nothing else yet: a whole zone may follow.
-        check(Rtype::IXFR, 4, &[&[soa(6)]], Ok(None));
+        check(Rtype::IXFR, 4, &[&[soa(6)]], &Ok(None));
     }
 }

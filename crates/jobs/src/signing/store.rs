@@ -218,7 +218,7 @@ pub(super) fn remove_leftovers(directory: &Path) {
             let path = entry.path();
             match fs::remove_file(&path) {
                 Ok(()) => {
-                    tracing::info!(file = %path.display(), "removed what a process left that was killed")
+                    tracing::info!(file = %path.display(), "removed what a process left that was killed");
                 }
                 Err(error) => {
                     tracing::warn!(file = %path.display(), %error, "what a process left that was killed cannot be removed");
