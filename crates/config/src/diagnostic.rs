@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::secrets;
 use crate::source::{FileId, Sources, Span};
 
 /// How bad it is.
@@ -174,6 +175,11 @@ impl Problem {
         Self { place: Meant::File(file), ..Self::error(Span::BUILT_IN, message) }
     }
 
+    /// A warning of a whole file.
+    pub(crate) fn warning_of_file(file: FileId, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::of_file(file, message) }
+    }
+
     #[must_use]
     pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
@@ -228,9 +234,9 @@ impl Problem {
             column: 0,
             width: 0,
             excerpt: String::new(),
-            message: self.message,
-            expected: self.expected,
-            hint,
+            message: sources.shown_sentence(self.message),
+            expected: self.expected.map(|text| sources.shown_sentence(text)),
+            hint: hint.map(|text| sources.shown_sentence(text)),
         };
         if let (Meant::Text(span), Some(source)) = (self.place, source) {
             let place = source.place(span.start);
@@ -239,10 +245,17 @@ impl Problem {
             diagnostic.line = place.line;
             diagnostic.column = place.column;
             diagnostic.width = width.max(1) as u32;
-            let line = source.line(place.line);
-            // The attribute of a PKCS#11 URI that has a PIN in it; what is printed here is logged.
-            if !line.contains("pin-value") {
-                line.clone_into(&mut diagnostic.excerpt);
+            // What is printed here is logged.
+            diagnostic.excerpt = sources.shown_line(file, place.line);
+            let meant = text.lines().next().unwrap_or("").trim();
+            let at = place.column as usize - 1;
+            let is_covered = source.line(place.line).chars().nth(at) != diagnostic.excerpt.chars().nth(at);
+            if is_covered && !meant.is_empty() {
+                // A file that cannot be read to its end: the message may quote what seems to be a secret.
+                let cover = |said: &str| said.replace(meant, secrets::HIDDEN);
+                diagnostic.message = cover(&diagnostic.message);
+                diagnostic.expected = diagnostic.expected.as_deref().map(cover);
+                diagnostic.hint = diagnostic.hint.as_deref().map(cover);
             }
         }
         diagnostic

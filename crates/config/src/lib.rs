@@ -19,6 +19,7 @@ pub mod policy;
 pub mod print;
 pub mod records;
 pub mod schema;
+mod secrets;
 pub mod sets;
 pub mod settings;
 pub mod signing;

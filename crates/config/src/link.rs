@@ -217,7 +217,8 @@ fn check_way<'s>(
     }
 }
 
-/// Without a policy there is one group to forward to and one cache to use: the default ones, or the only ones.
+/// Without a policy there is one group to forward to and one cache to use: the default ones, or the only ones. A server that has
+/// zones, and for which nobody named an upstream, is authoritative only.
 fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let choose = |wanted: &str, names: Vec<&At<String>>| -> Option<String> {
         let found = names.iter().find(|name| name.value == wanted).or(match names.as_slice() {
@@ -226,6 +227,15 @@ fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
         });
         found.map(|name| name.value.clone())
     };
+    let has_zones = !settings.zones.is_empty() || !settings.zone_directories.is_empty();
+    let are_built_in = settings.upstreams.iter().all(|group| group.name.span == Span::BUILT_IN);
+    if has_zones && are_built_in {
+        for rule in settings.policies.iter_mut().flat_map(|policy| &mut policy.rules) {
+            rule.actions
+                .retain(|action| !matches!(&action.value, Action::Core(Core::Cache(_) | Core::Forward(_))));
+        }
+        return;
+    }
     let group = choose("default", settings.upstreams.iter().map(|group| &group.name).collect());
     let cache = choose("main", settings.caches.iter().map(|cache| &cache.name).collect());
     let ambiguous = [

@@ -10,6 +10,7 @@ use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::link;
 use crate::lower::{Lowering, io_text};
 use crate::schema::{self, Kind};
+use crate::secrets;
 use crate::sets::SetProgress;
 use crate::settings::Settings;
 use crate::source::{FileId, Sources, Span};
@@ -219,6 +220,21 @@ pub struct Loaded {
     pub(crate) tree: Node,
 }
 
+impl Loaded {
+    /// Returns the mistake of a file that holds no settings any more although there were some `before`: it is being written, or was
+    /// cut short, and to take it at its word would take everything away that was served.
+    pub fn emptied(&self, before: &Self) -> Option<Diagnostic> {
+        let is_empty = |loaded: &Self| matches!(loaded.tree.value, Value::Null);
+        if !is_empty(self) || is_empty(before) {
+            return None;
+        }
+        let problem =
+            Problem::of_file(FileId(0), "it holds no settings any more: an empty file is not taken over")
+                .hint("a restart takes it; a configuration of defaults only is written as \"server: {}\"");
+        diagnostics(vec![problem], &self.sources).pop()
+    }
+}
+
 /// Reads the configuration that begins in the file `path`; errors are all mistakes of all files, in file order.
 pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
     load_in(path, &System)
@@ -241,9 +257,12 @@ pub fn load_in(path: &Path, surroundings: &dyn Surroundings) -> Result<Loaded, V
     }
 }
 
+/// What diagnostics call the configuration of a server that nobody configured.
+const BUILT_IN: &str = "built-in configuration";
+
 /// Returns the configuration of a server that nobody configured.
 pub fn built_in() -> Result<Loaded, Vec<Diagnostic>> {
-    load_text(Path::new("built-in configuration"), "", &System)
+    load_text(Path::new(BUILT_IN), "", &System)
 }
 
 /// Reads a configuration from memory; `path` is what diagnostics call it and what includes are relative to.
@@ -320,17 +339,38 @@ impl<'a> Loader<'a> {
         self.includes(main, &mut entries, 0);
         short_forms(&mut entries);
         let nothing = entries.is_empty() && !self.broken;
+        let is_alone = self.seen.len() == 1 && !self.seen.contains_key(Path::new(BUILT_IN));
+        let is_empty = nothing && root_span.is_none() && is_alone;
         let value = if nothing { Value::Null } else { Value::Map(entries) };
         let tree = match root_span {
             Some(node) => node,
             None => Node { span: Span { file: main, start: 0, end: 0 }, value },
         };
+        if is_empty {
+            let message = "it holds no settings: nothing is configured, and everything has its default";
+            self.problems.push(Problem::warning_of_file(main, message));
+        }
+        if let Value::Map(entries) = &tree.value {
+            let is_bare = |entry: &&Entry| {
+                ["zones", "zone-directories"].contains(&entry.key.as_str())
+                    && matches!(entry.node.value, Value::Null)
+            };
+            self.problems.extend(entries.iter().filter(is_bare).map(|entry| {
+                Problem::warning(
+                    entry.key_span,
+                    format!("\"{}\" is empty: no zone is served by it", entry.key),
+                )
+                .hint(format!("if that is meant, \"{}: []\" says so", entry.key))
+            }));
+        }
+        secrets::note(&tree, &mut self.sources);
         let surroundings = self.surroundings;
         let read_file = |path: &Path| surroundings.read(path);
         let mut lowering = Lowering {
             sources: &self.sources,
             problems: &mut self.problems,
             read_file: &read_file,
+            is_open_to_all: &|path| surroundings.is_open_to_all(path),
             #[cfg(test)]
             touched: std::cell::RefCell::default(),
         };

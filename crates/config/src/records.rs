@@ -33,6 +33,8 @@ pub struct Record {
     pub ttl: Ttl,
     /// Its data, names in full.
     pub rdata: Vec<u8>,
+    /// Whether a text in it was too long for one string, and became several.
+    pub is_split: bool,
 }
 
 /// What is wrong in a text, and where.
@@ -266,7 +268,13 @@ impl<'a> Reader<'a> {
             ));
         }
         let Some(owner) = self.owner else { return Ok(()) };
-        self.records.push(Record { owner, rtype, ttl: ttl.unwrap_or(self.ttl), rdata });
+        self.records.push(Record {
+            owner,
+            rtype,
+            ttl: ttl.unwrap_or(self.ttl),
+            rdata,
+            is_split: tokens.has_split(),
+        });
         Ok(())
     }
 

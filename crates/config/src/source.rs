@@ -1,7 +1,10 @@
 //! The files a configuration was read from, and places in them.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use crate::secrets::{self, Secret};
 
 /// Which file, by its place in [`Sources`]: files are numbered in the order in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,18 +100,21 @@ impl Source {
 
 /// Every file read, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Arc<Source>>);
+pub struct Sources {
+    files: Vec<Arc<Source>>,
+    secrets: Arc<Vec<Secret>>,
+}
 
 impl Sources {
     /// Adds a file. More files than a number fits share the last one; the include limit is far below.
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
-        self.0.push(Arc::new(Source::new(path.to_owned(), text)));
-        FileId((self.0.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
+        self.files.push(Arc::new(Source::new(path.to_owned(), text)));
+        FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
     }
 
     /// Returns the file; `None` for what no file says.
     pub fn file(&self, file: FileId) -> Option<&Source> {
-        self.0.get(usize::from(file.0)).map(Arc::as_ref)
+        self.files.get(usize::from(file.0)).map(Arc::as_ref)
     }
 
     /// Returns what is written at a place, in one line; `None` for what no file says.
@@ -117,9 +123,29 @@ impl Sources {
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
+    /// Keeps these out of lines and messages.
+    pub(crate) fn hide(&mut self, secrets: Vec<Secret>) {
+        self.secrets = Arc::new(secrets);
+    }
+
+    /// Returns a line of a file as it may be shown.
+    pub(crate) fn shown_line(&self, file: FileId, line: u32) -> String {
+        let Some(source) = self.file(file) else { return String::new() };
+        let at = source.line_starts.get(line as usize - 1).map_or(source.text.len(), |&at| at as usize);
+        secrets::line(source.line(line), at, &self.secrets, file)
+    }
+
+    /// Returns a sentence as it may be shown.
+    pub(crate) fn shown_sentence(&self, text: String) -> String {
+        match secrets::sentence(&text, &self.secrets) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(shown) => shown,
+        }
+    }
+
     /// Returns all files.
     pub fn files(&self) -> impl Iterator<Item = &Source> {
-        self.0.iter().map(Arc::as_ref)
+        self.files.iter().map(Arc::as_ref)
     }
 
     /// Returns "line 3", or "conf.d/a.yaml line 3" when `at` is in another file than `from`.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use files::{Kept, folded, load, wanted};
-use specials::specials;
+use specials::{Guarded, specials};
 use tsig::Keys;
 use wire::{HashKey, NameBuf};
 use zone::{Aliases, Pool, Zone, Zones};
@@ -21,7 +21,7 @@ use crate::checks::Checks;
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::load::Surroundings;
 use crate::sets::{Loading, SetProgress, Sets};
-use crate::settings::{Settings, Transfers};
+use crate::settings::{Settings, Transfers, ZoneSettings};
 
 pub use added::{Addition, Planner, explain};
 pub(crate) use check::is_json;
@@ -120,8 +120,13 @@ fn new_pool(settings: &Settings, key: HashKey) -> Arc<Pool> {
     Arc::new(Pool::new(octets, settings.limits.signatures_per_second, key))
 }
 
-/// Zones of one set that are loaded, and the names of those that are not.
-type Group = (Vec<Arc<Zone>>, Vec<NameBuf>);
+/// Zones of one set that are loaded, the names of those that are not, and those of directories that not everybody may query.
+#[derive(Default)]
+struct Group<'k> {
+    loaded: Vec<Arc<Zone>>,
+    missing: Vec<NameBuf>,
+    guarded: Guarded<'k>,
+}
 
 /// A zone that is not as its file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +181,11 @@ impl ZonePlans {
             self.served = Some(Arc::new(with_shared(Zones::new(key, Vec::new()))));
         }
         let is_plain = |zones: &Arc<Zones>| !zones.are_for_clients() && zones.rotates() == settings.rotate;
-        let has_specials = settings.zones.iter().any(|zone| !zone.make.is_empty() || !zone.choose.is_empty());
+        let is_special = |zone: &ZoneSettings| {
+            !zone.make.is_empty() || !zone.choose.is_empty() || zone.allow_query.is_some()
+        };
+        let has_specials = settings.zones.iter().any(is_special)
+            || settings.zone_directories.iter().any(|directory| directory.allow_query.is_some());
         let loaded = self.kept.iter().flat_map(|kept| &kept.zones).filter_map(|(_, zone)| zone.as_ref());
         let has_aliases = loaded.clone().any(|zone| zone.facts().aliases > 0);
         if self.is_same
@@ -187,15 +196,15 @@ impl ZonePlans {
             return;
         }
         let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
-        let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
+        let mut groups: BTreeMap<Option<String>, Group<'_>> = BTreeMap::new();
         // Before those of directories: what the configuration names counts. They are served when they have come.
         for apex in &self.others {
             seen.insert((None, folded(apex)));
-            groups.entry(None).or_default().1.push(*apex);
+            groups.entry(None).or_default().missing.push(*apex);
         }
         for kept in &self.kept {
             let set = &kept.wanted.set;
-            let (loaded, missing) = groups.entry(set.clone()).or_default();
+            let group = groups.entry(set.clone()).or_default();
             for (apex, zone) in &kept.zones {
                 if !seen.insert((set.as_deref(), folded(apex))) {
                     let file = kept.wanted.file.display();
@@ -204,16 +213,18 @@ impl ZonePlans {
                     continue;
                 }
                 match zone {
-                    Some(zone) => loaded.push(Arc::clone(zone)),
-                    None => missing.push(*apex),
+                    Some(zone) => group.loaded.push(Arc::clone(zone)),
+                    None => group.missing.push(*apex),
                 }
+                group.guarded.extend(kept.wanted.allow_query.as_deref().map(|allow| (*apex, allow)));
             }
         }
         let mut all: BTreeMap<Option<String>, Arc<Zones>> = BTreeMap::new();
         let before = std::mem::take(&mut self.checks);
-        for (set, (loaded, missing)) in groups {
+        for (set, Group { loaded, missing, guarded }) in groups {
             let checks = (&before, &mut self.checks);
-            let specials = specials((settings, set.as_deref()), key, sets, checks, &loaded, problems);
+            let specials =
+                specials((settings, set.as_deref()), key, sets, checks, (&loaded, &guarded), problems);
             let zones = Zones::with_missing(key, loaded, &missing).with_specials(specials);
             self.check_aliases(&zones, set.as_deref(), settings, problems);
             all.insert(set, Arc::new(with_shared(zones)));
@@ -307,7 +318,6 @@ mod tests {
             [
                 "/z/g.yaml:1:67: warning: zone \"example.net.\" is not loaded: \"/z/net\" has mistakes; serial 7 is still served",
                 "/z/net:4:6: error: \"x\" cannot stand here: expected an IPv4 address",
-                "/z/net:2:1: warning: example.net.: no address of the server ns.example.net., which lies in this zone",
             ]
         );
         assert_eq!(second.warnings[1].excerpt, "ns A x");

@@ -99,11 +99,13 @@ pub struct KeyFault {
     pub line: usize,
     /// What it is, in words.
     pub what: String,
+    /// Whether all that is wrong is the size of the key.
+    pub is_size: bool,
 }
 
 impl KeyFault {
     fn new(line: usize, what: impl Into<String>) -> Self {
-        Self { line, what: what.into() }
+        Self { line, what: what.into(), is_size: false }
     }
 }
 
@@ -120,6 +122,6 @@ impl std::error::Error for KeyFault {}
 
 impl From<Unusable> for KeyFault {
     fn from(unusable: Unusable) -> Self {
-        Self::new(0, unusable.to_string())
+        Self { is_size: unusable == Unusable::Size, ..Self::new(0, unusable.to_string()) }
     }
 }

@@ -17,6 +17,7 @@ mod ds;
 mod nsec3;
 mod rrset;
 mod rrsig;
+mod rsa;
 mod secret;
 mod sign;
 mod times;

@@ -17,7 +17,13 @@ use zeroize::Zeroizing;
 use crate::algorithm::Algorithm;
 use crate::der::{self, Der};
 use crate::dnskey::{Dnskey, RsaParts, ZONE_KEY};
+use crate::rsa::{BITS_MIN, SmallRsa};
 use crate::verify::verify_octets;
+
+/// Bits of RSA keys that are signed with.
+const RSA_BITS: std::ops::RangeInclusive<usize> = BITS_MIN..=8192;
+/// Bits of the smallest RSA key that is not weak, and that the library signs with.
+const RSA_BITS_SOUND: usize = 2048;
 
 /// Why a private key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub enum Unusable {
     OtherAlgorithm,
     /// The octets are no key, or their parts do not fit together.
     Malformed,
-    /// An RSA key of fewer than 2048 or more than 8192 bits.
+    /// An RSA key of fewer than 1024 or more than 8192 bits.
     Size,
     /// The private key does not belong to the public one.
     OtherPublicKey,
@@ -48,7 +54,7 @@ impl fmt::Display for Unusable {
             }
             Self::OtherAlgorithm => f.write_str("the key is one of another algorithm"),
             Self::Malformed => f.write_str("the private key cannot be read"),
-            Self::Size => f.write_str("an RSA key needs 2048 to 8192 bits"),
+            Self::Size => f.write_str("an RSA key needs 1024 to 8192 bits"),
             Self::OtherPublicKey => f.write_str("the private key does not belong to the public key"),
             Self::Machine => f.write_str("the machine could not make a key"),
             Self::Held => f.write_str("the private key stays in its token, which does not give it away"),
@@ -95,6 +101,7 @@ pub trait Holder: Send + Sync {
 }
 
 /// The numbers of an RSA key (RFC 8017 §3), big-endian, wiped when dropped.
+#[derive(Clone)]
 pub(crate) struct RsaNumbers {
     pub(crate) modulus: Vec<u8>,
     pub(crate) public_exponent: Vec<u8>,
@@ -128,6 +135,26 @@ impl RsaNumbers {
     }
 }
 
+impl RsaNumbers {
+    /// Writes an `RSAPrivateKey` (RFC 8017 A.1.2).
+    fn write(&self) -> Zeroizing<Vec<u8>> {
+        der::value(der::SEQUENCE, |out| {
+            der::push_integer(out, &[]);
+            der::push_integer(out, &self.modulus);
+            der::push_integer(out, &self.public_exponent);
+            let private = [
+                &self.private_exponent,
+                &self.prime_1,
+                &self.prime_2,
+                &self.exponent_1,
+                &self.exponent_2,
+                &self.coefficient,
+            ];
+            private.iter().for_each(|number| der::push_integer(out, number));
+        })
+    }
+}
+
 /// The private part of a key, as files hold it.
 pub(crate) enum Parts {
     Rsa(RsaNumbers),
@@ -137,6 +164,8 @@ pub(crate) enum Parts {
 
 enum Pair {
     Rsa(RsaKeyPair),
+    /// One of fewer bits than the library takes.
+    SmallRsa(Box<SmallRsa>),
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Ed448(Box<Ed448Key>),
@@ -200,7 +229,7 @@ impl SecretKey {
         let is_whole = match algorithm {
             Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
                 let parts = RsaParts::parse(public).ok_or(Unusable::Malformed)?;
-                if !(2048..=8192).contains(&(parts.modulus.len() * 8)) {
+                if !RSA_BITS.contains(&(parts.modulus.len() * 8)) {
                     return Err(Unusable::Size);
                 }
                 true
@@ -219,6 +248,10 @@ impl SecretKey {
 
     fn of_pair(algorithm: Algorithm, pair: Pair) -> Result<Self, Unusable> {
         let public = match &pair {
+            Pair::SmallRsa(small) => {
+                let numbers = small.numbers();
+                RsaParts { exponent: &numbers.public_exponent, modulus: &numbers.modulus }.write()
+            }
             Pair::Rsa(pair) => {
                 let mut numbers =
                     Der::new(pair.public_key().as_ref()).sequence().ok_or(Unusable::Malformed)?;
@@ -236,13 +269,21 @@ impl SecretKey {
     }
 
     /// Puts an RSA key together.
-    pub(crate) fn from_rsa(algorithm: Algorithm, numbers: &RsaNumbers) -> Result<Self, Unusable> {
+    pub(crate) fn from_rsa(algorithm: Algorithm, numbers: RsaNumbers) -> Result<Self, Unusable> {
         if !algorithm.is_rsa() {
             return Err(Unusable::OtherAlgorithm);
         }
         let bits = numbers.modulus.len() * 8;
-        if !(2048..=8192).contains(&bits) {
+        if !RSA_BITS.contains(&bits) {
             return Err(Unusable::Size);
+        }
+        if bits < RSA_BITS_SOUND {
+            let small = SmallRsa::new(numbers).ok_or(Unusable::Malformed)?;
+            let key = Self::of_pair(algorithm, Pair::SmallRsa(Box::new(small)))?;
+            // The parts were not compared with each other: a signature shows whether they fit.
+            let mut signature = Vec::new();
+            key.sign(&[], &mut signature).map_err(|_| Unusable::Malformed)?;
+            return Ok(key);
         }
         let components = KeyPairComponents {
             public_key: RsaPublicKeyComponents {
@@ -327,7 +368,7 @@ impl SecretKey {
                 match kind {
                     RSA => Self::from_rsa(
                         algorithm.unwrap_or(Algorithm::RSASHA256),
-                        &RsaNumbers::parse(key).ok_or(Unusable::Malformed)?,
+                        RsaNumbers::parse(key).ok_or(Unusable::Malformed)?,
                     ),
                     EC => from_ec(identifier.expect(der::OBJECT).ok_or(Unusable::Malformed)?),
                     ED25519 | ED448 => {
@@ -346,7 +387,7 @@ impl SecretKey {
             }
             der::INTEGER => Self::from_rsa(
                 algorithm.unwrap_or(Algorithm::RSASHA256),
-                &RsaNumbers::parse(octets).ok_or(Unusable::Malformed)?,
+                RsaNumbers::parse(octets).ok_or(Unusable::Malformed)?,
             ),
             _ => Err(Unusable::Malformed),
         }
@@ -360,6 +401,14 @@ impl SecretKey {
                 let document: Pkcs8V1Der<'_> = pair.as_der().map_err(machine)?;
                 Zeroizing::new(document.as_ref().to_vec())
             }
+            // RFC 8017 A.1: rsaEncryption, whose parameters are NULL.
+            Pair::SmallRsa(small) => der::value(der::SEQUENCE, |out| {
+                const RSA_ENCRYPTION: &[u8] =
+                    &[der::OBJECT, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
+                der::push_integer(out, &[]);
+                der::push(out, der::SEQUENCE, RSA_ENCRYPTION);
+                der::push(out, der::OCTET_STRING, &small.numbers().write());
+            }),
             Pair::Ecdsa(pair) => Zeroizing::new(pair.to_pkcs8v1().map_err(machine)?.as_ref().to_vec()),
             Pair::Ed25519(pair) => Zeroizing::new(pair.to_pkcs8v1().map_err(machine)?.as_ref().to_vec()),
             // RFC 8410 §7.
@@ -386,6 +435,7 @@ impl SecretKey {
                 });
                 Parts::Rsa(numbers.ok_or(Unusable::Machine)?)
             }
+            Pair::SmallRsa(small) => Parts::Rsa(small.numbers().clone()),
             Pair::Ecdsa(pair) => {
                 let scalar: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().map_err(machine)?;
                 Parts::Scalar(Zeroizing::new(scalar.as_ref().to_vec()))
@@ -435,6 +485,11 @@ impl SecretKey {
         }
     }
 
+    /// Returns whether it is an RSA key of fewer bits than anybody should still use (NIST SP 800-57 part 1, table 2).
+    pub fn is_small(&self) -> bool {
+        self.algorithm.is_rsa() && self.bits() < RSA_BITS_SOUND
+    }
+
     /// Returns what a holder is given to sign.
     fn input(&self, message: &[u8]) -> Vec<u8> {
         // RFC 8017 §9.2, note 1.
@@ -461,6 +516,17 @@ impl SecretKey {
         let machine = |_| Unusable::Machine;
         let random = SystemRandom::new();
         match &self.pair {
+            Pair::SmallRsa(small) => {
+                let signature = small.sign(&self.input(message)).ok_or(Unusable::Machine)?;
+                // RFC 8017 §3 knows of no check, but one wrong signature gives a prime away.
+                let rdata = self.dnskey(ZONE_KEY);
+                let is_right = Dnskey::parse(&rdata)
+                    .is_some_and(|dnskey| verify_octets(dnskey, message, &signature).is_ok());
+                if !is_right {
+                    return Err(Unusable::Machine);
+                }
+                out.extend(signature);
+            }
             Pair::Rsa(pair) => {
                 let padding: &'static dyn RsaEncoding = match self.algorithm {
                     Algorithm::RSASHA512 => &RSA_PKCS1_SHA512,

@@ -161,7 +161,8 @@ fn finish(desktop: &Desktop<'_>, to: &To<'_>, answer: &Answer, reply: &mut Reply
         flags = flags.with(Flags::RA);
     }
     if answer.authoritative {
-        flags = flags.with(Flags::AA);
+        // RFC 4035 §3.1.6: CD is cleared where we speak with authority.
+        flags = flags.with(Flags::AA).without(Flags::CD);
     }
     // RFC 6840 §5.7–5.8: AD is for clients that say they understand it.
     if answer.authentic && (asked.has(Flags::AD) || to.query.wants_dnssec()) {

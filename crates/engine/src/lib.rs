@@ -240,23 +240,79 @@ impl Engine {
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
         }
+        if admission == Admission::Denied {
+            return self.answer_outsider(&query, client, reply, tracer);
+        }
         let to = To { query: &query, client, proof, options: &[] };
         if admission != Admission::Admitted {
-            tracer.note(match admission {
-                Admission::Limited => Note::Limited,
-                Admission::BadCookieOption => Note::BadCookie,
-                Admission::Banned => Note::Banned,
-                Admission::Denied | Admission::Admitted => Note::Denied,
-            });
+            tracer.note(note_of(admission));
             return self.turn_away(admission, &to, reply);
         }
         if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
             tracer.note(Note::Protocol);
             return complete(&desktop!(self, &self.snapshot), &to, &answer, reply);
         }
+        self.by_policy::<T, false>(&to, reply, tracer)
+    }
+
+    /// Answers a client that is not on the access list: from the zones that are served, if the policy leads to them, and as a
+    /// server that does nothing else would (RA clear). Everything else is refused.
+    #[inline(never)]
+    fn answer_outsider<T: Tracer + ?Sized>(
+        &mut self,
+        query: &Query<'_>,
+        client: &Client,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
+        let question = &query.question;
+        let (admission, proof) = if self.snapshot.program.has_zones() {
+            self.snapshot.gate.admit_anyone(query, client, self.now)
+        } else {
+            (Admission::Denied, Proof::None)
+        };
+        if let Proof::Proven(_) = proof {
+            self.counters.cookies_valid.bump();
+        }
+        let to = To { query, client, proof, options: &[] };
+        let verdict = if admission != Admission::Admitted {
+            tracer.note(note_of(admission));
+            self.turn_away(admission, &to, reply)
+        } else if question.qclass != Class::IN {
+            tracer.note(Note::Denied);
+            self.turn_away(Admission::Denied, &to, reply)
+        } else {
+            match self.by_rule_of_protocol(query, reply) {
+                None => self.by_policy::<T, true>(&to, reply, tracer),
+                // The rule about ANY is for names that are in no zone.
+                Some(_) if question.qtype == Rtype::ANY => {
+                    tracer.note(Note::Denied);
+                    self.turn_away(Admission::Denied, &to, reply)
+                }
+                Some(answer) => {
+                    tracer.note(Note::Protocol);
+                    complete(&desktop!(self, &self.snapshot), &to, &answer, reply)
+                }
+            }
+        };
+        if let (Verdict::Answered, Some(flags)) = (&verdict, reply.buffer().get_mut(FLAGS_LOW_AT)) {
+            *flags &= !RA_BIT;
+        }
+        verdict
+    }
+
+    /// Answers a query that was let in, as the policy says; with `OUTSIDE`, for a client that is not on the access list.
+    #[inline(always)]
+    fn by_policy<T: Tracer + ?Sized, const OUTSIDE: bool>(
+        &mut self,
+        to: &To<'_>,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
+        let To { query, client, proof, .. } = *to;
         let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
         let mut run = Run {
-            query: &query,
+            query,
             client,
             proof,
             sought: Sought::new(&self.folded, name_hash),
@@ -285,17 +341,22 @@ impl Engine {
             errands,
             candidates,
         };
-        let end = run.interpret(&desktop, &mut work, tracer);
+        let end = run.walk::<T, OUTSIDE>(&desktop, &mut work, tracer);
         let nobodys;
         let answer = match &end {
             End::Answer(answer) => answer,
+            End::Nothing if OUTSIDE => {
+                self.counters.denied.bump();
+                nobodys = denied();
+                &nobodys
+            }
             End::Nothing => {
                 nobodys = nothing();
                 &nobodys
             }
             End::Drop => {
                 let Run { tells, .. } = run;
-                return self.drop_silently(&query, client, (&tells, tracer.path()));
+                return self.drop_silently(query, client, (&tells, tracer.path()));
             }
             End::Wait(_) => {
                 let End::Wait(want) = end else { return Verdict::Drop };
@@ -311,12 +372,12 @@ impl Engine {
         }
         let errand = run.errand.map(|errand| ((run.marks, run.outgoing), errand));
         let verdict = if is_whole {
-            self.scratch.send(&desktop, (&to, answer), reply)
+            self.scratch.send(&desktop, (to, answer), reply)
         } else {
-            complete(&desktop, &to, answer, reply)
+            complete(&desktop, to, answer, reply)
         };
         if let Some((carried, errand)) = errand {
-            self.begin_errand(&to, name_hash, carried, errand);
+            self.begin_errand(to, name_hash, carried, errand);
         }
         verdict
     }
@@ -414,8 +475,7 @@ impl Engine {
         match admission {
             Admission::Denied => {
                 self.counters.denied.bump();
-                let ede = Some((EdeCode::PROHIBITED, "client not on the access list"));
-                complete(&desktop!(self, &self.snapshot), to, &Answer::empty(Rcode::REFUSED, ede), reply)
+                complete(&desktop!(self, &self.snapshot), to, &denied(), reply)
             }
             Admission::Banned => {
                 self.counters.banned.bump();
@@ -490,6 +550,28 @@ impl Engine {
         header_only(header, rcode, reply);
         self.counters.count(rcode, false);
         Verdict::Answered
+    }
+}
+
+/// Where a message has the octet of its flags that RA is in.
+const FLAGS_LOW_AT: usize = 3;
+/// RA in that octet.
+const RA_BIT: u8 = 0x80;
+
+/// What a client is told that is not on the access list.
+#[cold]
+const fn denied() -> Answer {
+    Answer::empty(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "client not on the access list")))
+}
+
+/// Returns what a watcher hears of a query that the gate turns away.
+#[cold]
+const fn note_of(admission: Admission) -> Note {
+    match admission {
+        Admission::Limited => Note::Limited,
+        Admission::BadCookieOption => Note::BadCookie,
+        Admission::Banned => Note::Banned,
+        Admission::Denied | Admission::Admitted => Note::Denied,
     }
 }
 

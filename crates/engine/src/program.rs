@@ -195,6 +195,8 @@ pub struct Program {
     large_sets: Box<[Arc<NameSet>]>,
     /// The first step that answers from the zones.
     zone_step: Option<usize>,
+    /// Whether some step answers from zones, of whatever set.
+    has_zones: bool,
 }
 
 /// What is known about the longest way from a step to its end.
@@ -239,6 +241,7 @@ impl Program {
         });
         let large_sets = large_sets(&ops);
         let zone_step = ops.iter().position(|op| matches!(op, Op::Zone(_)));
+        let has_zones = ops.iter().any(|op| matches!(op, Op::Zone(_) | Op::ZoneSet(_)));
         Ok(Self {
             ops: ops.into_boxed_slice(),
             shortlists: shortlists.into_boxed_slice(),
@@ -246,6 +249,7 @@ impl Program {
             changes_answers,
             large_sets,
             zone_step,
+            has_zones,
         })
     }
 
@@ -260,6 +264,11 @@ impl Program {
             Some(Op::Zone(zones)) => Some(zones),
             _ => None,
         }
+    }
+
+    /// Returns whether some step answers from zones.
+    pub(crate) const fn has_zones(&self) -> bool {
+        self.has_zones
     }
 
     /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however

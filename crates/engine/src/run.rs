@@ -132,7 +132,19 @@ impl Workspace<'_> {
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `work.message` after the question's place.
+    #[inline(always)]
     pub(crate) fn interpret<T: Tracer + ?Sized>(
+        &mut self,
+        desktop: &Desktop<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) -> End {
+        self.walk::<T, false>(desktop, work, tracer)
+    }
+
+    /// Takes steps as [`Run::interpret`] does; with `OUTSIDE`, for a client that is not on the access list: only zones answer it,
+    /// and what would be answered by anything else ends with [`End::Nothing`].
+    pub(crate) fn walk<T: Tracer + ?Sized, const OUTSIDE: bool>(
         &mut self,
         desktop: &Desktop<'_>,
         work: &mut Workspace<'_>,
@@ -146,6 +158,12 @@ impl Run<'_> {
             let step = self.at.advance();
             let Some(op) = ops.get(step) else { break };
             match op {
+                // What others asked for is not told to strangers, and nobody is asked or waited for on their behalf.
+                Op::Cache(_) | Op::Split(_) | Op::Sleep(_) if OUTSIDE => {}
+                Op::Forward(_) | Op::Reject(..) if OUTSIDE => {
+                    tracer.step(step as u16, StepOutcome::Ended);
+                    return End::Nothing;
+                }
                 Op::SkipUnless(matcher, steps) => {
                     let holds = self.test(step, matcher, desktop, work, tracer);
                     if !holds {
@@ -193,6 +211,10 @@ impl Run<'_> {
                 Op::Unmark(bits) => self.marks &= !bits,
                 Op::Local(local) => {
                     if let Some(answer) = self.look_up_local(local, work.message, body_at) {
+                        if OUTSIDE {
+                            tracer.step(step as u16, StepOutcome::Ended);
+                            return End::Nothing;
+                        }
                         counters.answers_local.bump();
                         // What we know by ourselves is not kept in caches.
                         self.fill = None;
@@ -291,6 +313,10 @@ impl Run<'_> {
                     }
                 }
                 Op::Answer(build) => match build.build(self, desktop, work) {
+                    Built::End(_) | Built::GoOn(_) if OUTSIDE => {
+                        tracer.step(step as u16, StepOutcome::Ended);
+                        return End::Nothing;
+                    }
                     Built::End(answer) => {
                         counters.answers_fixed.bump();
                         work.ttl_count = None;

@@ -12,10 +12,12 @@ use engine::ops::ttl::TtlRule;
 use engine::program::{Matcher, Op};
 use engine::{Client, Failure, PoolId, Reply, Transport, Verdict};
 use sets::{NameSetBuilder, Reach};
-use wire::{Class, Flags, OptionCode, Rcode, Rtype, Section, Ttl};
+use wire::{Class, Flags, Header, Message, OptionCode, Rcode, Rtype, Section, Ttl};
 
 mod common;
-use common::{Ask, Asked, Server, client, gate, header, name, negative, seen, upstream, usual, with_address};
+use common::{
+    Ask, Asked, KEY, Server, client, gate, header, name, negative, seen, upstream, usual, with_address,
+};
 
 fn server() -> Server {
     Server::new(CacheRules::default())
@@ -76,10 +78,10 @@ fn an_edns_version_we_do_not_know_gets_badvers() {
 fn edns_is_in_the_reply_if_and_only_if_it_was_in_the_query() {
     let mut server = server();
     let plain = server.ask(&Ask::new("localhost", Rtype::A)).answered();
-    assert!(wire::Message::parse(&plain).expect("well formed").edns.is_none());
+    assert!(Message::parse(&plain).expect("well formed").edns.is_none());
     let reply =
         server.ask(&Ask::new("localhost", Rtype::A).edns(4096).dnssec().option(65001, b"x")).answered();
-    let edns = wire::Message::parse(&reply).expect("well formed").edns.expect("an OPT");
+    let edns = Message::parse(&reply).expect("well formed").edns.expect("an OPT");
     assert_eq!(
         (edns.udp_size, edns.version, edns.wants_dnssec(), edns.options().count()),
         (1232, 0, true, 0)
@@ -439,7 +441,7 @@ fn a_cookie_lifts_the_rate_limit() {
     let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
     let plain = Ask::new("localhost", Rtype::A);
     let cookie_of = |reply: &[u8]| {
-        let edns = wire::Message::parse(reply).expect("well formed").edns.expect("an OPT");
+        let edns = Message::parse(reply).expect("well formed").edns.expect("an OPT");
         edns.option(OptionCode::COOKIE).expect("a cookie").to_vec()
     };
     let with_client_cookie = Ask::new("localhost", Rtype::A).option(10, b"clientck");
@@ -465,7 +467,7 @@ fn a_cookie_lifts_the_rate_limit() {
 #[test]
 fn rules_mark_skip_call_and_rewrite() {
     let only = |text: &str| {
-        let mut set = NameSetBuilder::new(&common::KEY);
+        let mut set = NameSetBuilder::new(&KEY);
         set.name(name(text).as_name(), Reach::ItselfAndBelow, 1);
         Matcher::Qname(Arc::new(set.compile()))
     };
@@ -513,7 +515,7 @@ fn a_query_for_nothing_but_a_cookie_gets_one() {
     let mut buf = [0; 512];
     let mut reply = Reply::new(&mut buf);
     assert!(matches!(server.engine.answer(&bytes, &client("192.0.2.1"), &mut reply), Verdict::Answered));
-    let message = wire::Message::parse(reply.bytes()).expect("well formed");
+    let message = Message::parse(reply.bytes()).expect("well formed");
     assert!(message.question.is_none());
     assert_eq!(message.edns.and_then(|edns| edns.option(OptionCode::COOKIE)).map(<[u8]>::len), Some(24));
 }
@@ -535,4 +537,137 @@ fn looking_ahead_changes_no_answer() {
     for (i, ask) in (0_u8..).zip(&asks) {
         assert_eq!(seen(&server.ask(ask).answered()).answers[0].2, [192, 0, 2, i]);
     }
+}
+
+/// Returns zones with one of everybody's and one for some clients alone.
+fn zones() -> Arc<zone::Zones> {
+    let make = |apex: &str, more: &str| {
+        let text = format!("$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ NS ns\nns A 192.0.2.53\n{more}");
+        let loaded =
+            zone::load(name(apex).as_name(), apex, text.as_bytes(), &mut zone::master::NoIncludes, KEY);
+        Arc::new(loaded.zone.expect("a zone"))
+    };
+    let open =
+        make("a.example", "www A 192.0.2.80\nfar CNAME www.elsewhere.example.\nin CNAME www.b.example.\n");
+    let closed = make("b.example", "www A 10.0.0.80\n");
+    let mut clients = sets::AddressSetBuilder::new();
+    assert!(clients.prefix("192.0.2.0".parse().expect("an address"), 24));
+    let closed_to_others = zone::Specials::default().for_clients(Arc::new(clients.compile()));
+    let zones = zone::Zones::new(KEY, vec![open, closed]);
+    Arc::new(zones.with_specials(vec![(name("b.example"), closed_to_others)]))
+}
+
+/// Returns a server for 192.0.2.0/24 whose policy asks the cache and others for what is not in its zones.
+fn with_zones(first: Vec<Op>) -> Server {
+    let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 24);
+    let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));
+    Server::with(gate, |cache| {
+        let usual = usual(cache, CacheRules::default());
+        first.into_iter().chain([Op::Zone(zones())]).chain(usual).collect()
+    })
+}
+
+/// Returns rcode, AA, RA, EDE and the answers.
+fn outline(reply: &[u8]) -> (Rcode, bool, bool, Option<u16>, u16) {
+    let flags = Header::parse(reply).expect("a header").flags;
+    let seen = seen(reply);
+    let answers = Message::parse(reply).expect("a message").header.answers;
+    (seen.rcode, flags.has(Flags::AA), flags.has(Flags::RA), seen.ede, answers)
+}
+
+#[test]
+fn zones_answer_clients_that_are_not_on_the_access_list() {
+    let mut server = with_zones(vec![]);
+    let ask = |server: &mut Server, text: &str, qtype: Rtype| {
+        outline(&server.ask(&Ask::new(text, qtype).edns(1232)).answered())
+    };
+    assert_eq!(ask(&mut server, "www.a.example", Rtype::A), (Rcode::NOERROR, true, true, None, 1));
+    // What a client of ours asked for is in the cache from now on.
+    let known = Ask::new("www.elsewhere.example", Rtype::A);
+    server.fetch(&known, &with_address(&known, 300, [192, 0, 2, 9]));
+    server.client = client("198.51.100.1");
+    assert_eq!(ask(&mut server, "www.a.example", Rtype::A), (Rcode::NOERROR, true, false, None, 1));
+    assert_eq!(ask(&mut server, "no.a.example", Rtype::A), (Rcode::NXDOMAIN, true, false, None, 0));
+    assert_eq!(ask(&mut server, "a.example", Rtype::ANY).0, Rcode::NOERROR);
+    // A chain that leads out of our zones ends there.
+    assert_eq!(ask(&mut server, "far.a.example", Rtype::A), (Rcode::NOERROR, true, false, None, 1));
+    let refused = (Rcode::REFUSED, false, false, Some(18), 0);
+    for (text, qtype) in [
+        ("www.elsewhere.example", Rtype::A),
+        ("other.example", Rtype::A),
+        ("other.example", Rtype::ANY),
+        ("nas.home.arpa", Rtype::A),
+        ("localhost", Rtype::A),
+    ] {
+        assert_eq!(ask(&mut server, text, qtype), refused, "{text} {qtype}");
+    }
+    assert_eq!(server.counters.denied.read(), 5);
+    assert_eq!(server.counters.deferred.read(), 1, "nobody is asked for a stranger");
+}
+
+#[test]
+fn a_zone_may_be_for_some_clients_alone() {
+    let mut server = with_zones(vec![]);
+    let ask = |server: &mut Server, text: &str| {
+        outline(&server.ask(&Ask::new(text, Rtype::A).edns(1232)).answered())
+    };
+    assert_eq!(ask(&mut server, "www.b.example").4, 1);
+    assert_eq!(ask(&mut server, "in.a.example").4, 2);
+    server.client = client("198.51.100.1");
+    assert_eq!(ask(&mut server, "www.b.example"), (Rcode::REFUSED, false, false, Some(18), 0));
+    // An alias shows nothing of it, either.
+    assert_eq!(ask(&mut server, "in.a.example"), (Rcode::NOERROR, true, false, None, 1));
+    // Nor does a subnet that the query names (RFC 7871).
+    let told = Ask::new("www.b.example", Rtype::A).option(8, &[0, 1, 24, 0, 192, 0, 2]);
+    assert_eq!(seen(&server.ask(&told).answered()).rcode, Rcode::REFUSED);
+}
+
+#[test]
+fn a_policy_decides_for_clients_that_are_not_on_the_access_list_too() {
+    let mut set = sets::AddressSetBuilder::new();
+    assert!(set.prefix("198.51.100.0".parse().expect("an address"), 24));
+    let theirs = || Matcher::Client(Arc::new(set.compile()));
+    let mut server = with_zones(vec![Op::SkipUnless(theirs(), 1), Op::Reject(Rcode::NXDOMAIN, None)]);
+    server.client = client("198.51.100.1");
+    let reply = server.ask(&Ask::new("www.a.example", Rtype::A).edns(1232)).answered();
+    assert_eq!(outline(&reply), (Rcode::REFUSED, false, false, Some(18), 0));
+    server.client = client("203.0.113.1");
+    let reply = server.ask(&Ask::new("www.a.example", Rtype::A).edns(1232)).answered();
+    assert_eq!(outline(&reply), (Rcode::NOERROR, true, false, None, 1));
+}
+
+#[test]
+fn strangers_count_against_the_rate_limit() {
+    let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 24);
+    let gate = gate_with(|gate| {
+        gate.allowed = PrefixSet::compile([ours]);
+        gate.rate = Some(RateRule {
+            per_second: 1,
+            burst: 2,
+            slip: 0,
+            ipv4_prefix: 24,
+            ipv6_prefix: 56,
+            exempt: PrefixSet::default(),
+            ban: None,
+        });
+    });
+    let mut server = Server::with(gate, |_| vec![Op::Zone(zones())]);
+    server.client = client("198.51.100.1");
+    let mut answered = 0;
+    for _ in 0..5 {
+        let mut buf = [0; 512];
+        let mut reply = Reply::new(&mut buf);
+        let verdict =
+            server.engine.answer(&Ask::new("www.a.example", Rtype::A).bytes(), &server.client, &mut reply);
+        answered += u32::from(matches!(verdict, Verdict::Answered));
+    }
+    assert_eq!(answered, 2);
+}
+
+#[test]
+fn cd_is_clear_where_we_speak_with_authority() {
+    let mut server = with_zones(vec![]);
+    let ask = Ask { flags: Flags::RD.with(Flags::CD), ..Ask::new("www.a.example", Rtype::A) };
+    let flags = Header::parse(&server.ask(&ask).answered()).expect("a header").flags;
+    assert!(flags.has(Flags::AA) && !flags.has(Flags::CD));
 }

@@ -24,6 +24,7 @@ use std::io;
 use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Ttl};
+use zone::Origin;
 use zone::Zone;
 use zone::difference::{self, Difference};
 use zone::rows::Rows;
@@ -352,7 +353,9 @@ impl Journal {
         let (number, stamp, heard) = (reader.number()?, reader.number()?, reader.number()?);
         let soa = reader.soa()?;
         let rows = Rows::parse(reader.octets()?)?;
-        let zone = difference::build(self.apex.as_name(), key, (soa.0, &soa.1), &rows).ok()?;
+        // It was served once: nothing that is wrong with it has come since.
+        let apex = self.apex.as_name();
+        let zone = difference::build_from(Origin::Received, apex, key, (soa.0, &soa.1), &rows).ok()?;
         self.number = number;
         self.has_own_keys = kind == WHOLE_WITH_KEYS;
         let file = match file_entry(rest).and_then(|said| Reader(said).number()) {
@@ -401,7 +404,7 @@ impl Journal {
 
     fn take_step(&self, step: Difference, stamp: u64, key: HashKey, found: &mut Found) {
         let Some(zone) = &found.zone else { return };
-        match step.apply_sharing(zone, &key) {
+        match step.apply_from(Origin::Received, zone, &key) {
             Ok(new) => {
                 found.zone = Some(new);
                 if stamp != 0 && !matches!(found.file, FileMark::Contents(_)) {

@@ -845,7 +845,7 @@ impl Kept {
         let plan = self.plan();
         let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
         for step in &steps {
-            zone = step.apply_sharing(&zone, &key)?;
+            zone = step.apply_from(zone::Origin::Received, &zone, &key)?;
         }
         current.heard = origin_heard(now, expire_s, &zone);
         current.trouble = None;

@@ -8,6 +8,7 @@ use fetch::transfer::{self, Have, Heard, Patience, Remote, Wish, Word};
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
 use zone::incoming::Received;
+use zone::{Finding, Zone};
 
 use crate::kept::{Kept, lock};
 use crate::{Shared, unix_seconds};
@@ -123,6 +124,8 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
             match taken {
                 Ok(()) => {
                     info!(zone = %kept.apex, %primary, serial = kept.serial(), steps = count, "transferred by IXFR");
+                    let zone = lock(&kept.current).zone.clone();
+                    warn_of_flaws(kept, zone.as_deref().map_or(&[], Zone::flaws));
                     shared.changed(kept);
                     return true;
                 }
@@ -135,11 +138,13 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
         match word {
             Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
                 let records = zone.facts().records;
+                let flaws = zone.flaws().to_vec();
                 {
                     let mut current = lock(&kept.current);
                     kept.take_whole(&mut current, *zone, shared.key, (unix_seconds(), expire_s));
                 }
                 info!(zone = %kept.apex, %primary, serial = kept.serial(), records, "transferred by AXFR");
+                warn_of_flaws(kept, &flaws);
                 shared.changed(kept);
                 return true;
             }
@@ -164,4 +169,11 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
         }
     }
     has_heard
+}
+
+/// Says what is wrong with a zone that only the operator of its primary can put right.
+fn warn_of_flaws(kept: &Kept, flaws: &[Finding]) {
+    let Some(Finding { owner, problem, .. }) = flaws.first() else { return };
+    let mistakes = flaws.len();
+    warn!(zone = %kept.apex, mistakes, %owner, %problem, "what came has mistakes; it is served as it came");
 }

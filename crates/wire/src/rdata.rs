@@ -22,7 +22,7 @@ use crate::numbers::Rtype;
 use crate::query::Malformed;
 use crate::rtypes::{self, Field, NameRule};
 
-pub use read::{parse_text, parse_tokens};
+pub use read::{parse_splitting, parse_text, parse_tokens};
 pub use svc::SvcKey;
 
 /// Returns how many octets of `rest` (the data from this field to its end) a field takes; `None` when it does not fit.
@@ -130,8 +130,13 @@ impl<'a> Data<'a> {
 }
 
 /// Checks that data has the form of its type, strictly: whatever passes has a presentation form that reads back as
-/// the same octets (names uncompressed). Types without a layout take anything.
+/// the same octets (names uncompressed). Types without a layout take anything, and so do those for private use, which
+/// mean something else to others.
 pub fn check(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Result<(), Malformed> {
+    if rtype.is_private() { Ok(()) } else { check_form(rtype, message, rdata) }
+}
+
+fn check_form(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Result<(), Malformed> {
     let Some(fields) = rtypes::describe(rtype).and_then(|known| known.fields) else { return Ok(()) };
     let mut data = Data::new(message, &rdata);
     fields
@@ -251,6 +256,27 @@ fn prefixes(mut octets: &[u8]) -> Option<()> {
     octets.is_empty().then_some(())
 }
 
+/// Octets of a hash in NSEC3 (RFC 5155 §11: SHA-1 is the only one).
+const NSEC3_HASH_OCTETS: usize = 20;
+
+/// Returns how data that has the form of its type contradicts itself, or the type's specification, if it does. Whoever sends such
+/// data is not refused, but nobody should write it. Names in it are in full.
+pub fn contradiction(rtype: Rtype, rdata: &[u8]) -> Option<&'static str> {
+    match rtype {
+        Rtype::SVCB | Rtype::HTTPS => {
+            let (_, params) = Name::parse(rdata.get(2..)?).ok()?;
+            svc::contradiction(params)
+        }
+        Rtype::NSEC3 => {
+            let &[1, _, _, _, salt, ref rest @ ..] = rdata else { return None };
+            let &len = rest.get(usize::from(salt))?;
+            let is_wrong = usize::from(len) != NSEC3_HASH_OCTETS;
+            is_wrong.then_some("the next hash has not the 20 octets of SHA-1 (RFC 5155 §3.1.7)")
+        }
+        _ => None,
+    }
+}
+
 /// Shows data in presentation form: that of its type, or `\# length hex` (RFC 3597 §5) for types without one and for
 /// data that does not have the form of its type.
 pub fn display(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Shown<'_> {
@@ -266,7 +292,7 @@ pub struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_sound = check(self.rtype, self.data.message, self.data.at..self.data.end).is_ok();
+        let is_sound = check_form(self.rtype, self.data.message, self.data.at..self.data.end).is_ok();
         match rtypes::describe(self.rtype).and_then(|known| known.fields) {
             Some(fields) if is_sound => show::fields(f, fields, self.data),
             _ => show::generic(f, self.data.rest()),

@@ -93,12 +93,14 @@ pub struct Tokens<'a> {
     at: usize,
     depth: usize,
     is_idn: bool,
+    /// Whether a string was too long for one, and became several.
+    has_split: bool,
 }
 
 impl<'a> Tokens<'a> {
     /// Begins at the start of `text`.
     pub const fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, is_idn: false }
+        Self { text, at: 0, depth: 0, is_idn: false, has_split: false }
     }
 
     /// Lets names outside ASCII be internationalized ones ([`idn`](crate::idn)). Else they are octets, as everywhere in
@@ -110,6 +112,15 @@ impl<'a> Tokens<'a> {
     /// Reads a word as a name; without an origin it must end in a dot.
     pub(crate) fn name(&self, token: &Token<'_>, origin: Option<Name<'_>>) -> Result<NameBuf, TextError> {
         if self.is_idn { idn_from_token(token, origin) } else { name_from_token(token, origin) }
+    }
+
+    /// Returns whether a string of text was longer than 255 octets and was split; who reads data with these words says so.
+    pub const fn has_split(&self) -> bool {
+        self.has_split
+    }
+
+    pub(crate) const fn note_split(&mut self) {
+        self.has_split = true;
     }
 
     /// Returns where the next unread octet is.

@@ -38,6 +38,8 @@ pub struct Asked<'a> {
     pub hash: Option<u64>,
     /// Whom the answer is for, where that decides: the client, or the subnet it names (RFC 7871).
     pub client: Option<IpAddr>,
+    /// The client's own address, where zones are not for everybody.
+    pub from: Option<IpAddr>,
     /// Any number, by which records rotate and alternatives are drawn.
     pub random: u32,
     /// The time in seconds since 1970 modulo 2^32, for signatures that are made now.
@@ -49,7 +51,17 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// Returns a question of nobody's whose name was not hashed yet.
     pub const fn new(qname: Name<'a>, qtype: Rtype, wants_dnssec: bool) -> Self {
-        Self { qname, qtype, wants_dnssec, hash: None, client: None, random: 0, now: 0, takes_compact: false }
+        Self {
+            qname,
+            qtype,
+            wants_dnssec,
+            hash: None,
+            client: None,
+            from: None,
+            random: 0,
+            now: 0,
+            takes_compact: false,
+        }
     }
 }
 
@@ -64,11 +76,11 @@ pub struct Answered {
     pub is_truncated: bool,
     /// Whether others may get other records.
     pub depends_on_client: bool,
-    /// Why it is SERVFAIL.
+    /// Why it is SERVFAIL, or REFUSED.
     pub failure: Option<Failure>,
 }
 
-/// Why a question gets SERVFAIL.
+/// Why a question gets no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The zone could not be loaded.
@@ -77,6 +89,18 @@ pub enum Failure {
     Unsigned,
     /// What the target of its ALIAS has is not known.
     Unfollowed,
+    /// The client may not query the zone.
+    Prohibited,
+}
+
+impl Failure {
+    /// Returns the response code.
+    const fn rcode(self) -> Rcode {
+        match self {
+            Self::Unloaded | Self::Unsigned | Self::Unfollowed => Rcode::SERVFAIL,
+            Self::Prohibited => Rcode::REFUSED,
+        }
+    }
 }
 
 impl Zones {
@@ -86,14 +110,10 @@ impl Zones {
     /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
     /// written whole or not at all.
     pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
-        let Some(zone) = self.zone_for(asked.qname, asked.qtype)?.zone() else {
-            return Some(Answered {
-                rcode: Rcode::SERVFAIL,
-                is_authoritative: false,
-                is_truncated: false,
-                depends_on_client: false,
-                failure: Some(Failure::Unloaded),
-            });
+        let served = self.zone_for(asked.qname, asked.qtype)?;
+        let Some(zone) = served.zone() else {
+            let is_admitted = self.admits(served.apex(), asked.from);
+            return Some(unanswered(if is_admitted { Failure::Unloaded } else { Failure::Prohibited }));
         };
         let mut run = Run {
             zones: self,
@@ -101,6 +121,7 @@ impl Zones {
             qtype: asked.qtype,
             wants_dnssec: asked.wants_dnssec,
             client: asked.client,
+            from: asked.from,
             random: asked.random,
             rotation: if self.rotates() { asked.random } else { 0 },
             depends_on_client: false,
@@ -123,6 +144,18 @@ impl Zones {
     }
 }
 
+/// Returns what is said of a question that no zone answers.
+#[cold]
+const fn unanswered(failure: Failure) -> Answered {
+    Answered {
+        rcode: failure.rcode(),
+        is_authoritative: false,
+        is_truncated: false,
+        depends_on_client: false,
+        failure: Some(failure),
+    }
+}
+
 /// What became of one name.
 pub(crate) enum Step {
     /// This is the end.
@@ -138,6 +171,7 @@ pub(crate) struct Run<'r, 'b> {
     qtype: Rtype,
     pub(crate) wants_dnssec: bool,
     client: Option<IpAddr>,
+    from: Option<IpAddr>,
     random: u32,
     /// Where records begin that rotate; 0 where they keep their order.
     rotation: u32,
@@ -216,7 +250,10 @@ impl<'r> Run<'r, '_> {
             return Answered { is_truncated: true, ..self.answered(Rcode::NOERROR) };
         };
         self.writer.take_back_all();
-        Answered { failure: Some(failure), ..self.answered(Rcode::SERVFAIL) }
+        match failure {
+            Failure::Prohibited => unanswered(failure),
+            _ => Answered { failure: Some(failure), ..self.answered(failure.rcode()) },
+        }
     }
 
     /// Follows a chain of aliases through the zones.
@@ -240,6 +277,10 @@ impl<'r> Run<'r, '_> {
                 break;
             }
             let Some(served) = self.zones.zone_for(target.as_name(), self.qtype) else { break };
+            // To this client, the chain leads out of our zones.
+            if !self.zones.admits(served.apex(), self.from) {
+                break;
+            }
             let Some(zone) = served.zone() else {
                 rcode = Rcode::SERVFAIL;
                 break;
@@ -267,10 +308,14 @@ impl<'r> Run<'r, '_> {
     /// Looks for one name in its zone and writes what there is.
     #[inline]
     fn step(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
-        if let Some(specials) = self.zones.specials_of(zone)
-            && let Some(step) = self.choose(zone, specials, name, hash)?
-        {
-            return Ok(step);
+        if let Some(specials) = self.zones.specials_of(zone) {
+            if !specials.admits(self.from) {
+                self.failure = Some(Failure::Prohibited);
+                return Err(Full);
+            }
+            if let Some(step) = self.choose(zone, specials, name, hash)? {
+                return Ok(step);
+            }
         }
         if let Some(block) = zone.find(name, hash) {
             let marks = block.marks();
@@ -511,7 +556,7 @@ impl<'r> Run<'r, '_> {
             return Ok(Step::Done(Rcode::NOERROR));
         }
         if matches!(self.qtype, Rtype::A | Rtype::AAAA)
-            && let Some(alias) = block.rrset(Rtype::ALIAS)
+            && let Some(alias) = block.alias()
             && self.flatten(zone, &alias, name)?
         {
             return Ok(Step::Done(Rcode::NOERROR));
@@ -642,7 +687,7 @@ impl<'r> Run<'r, '_> {
         };
         block.rrset(rtype).map_or_else(
             || {
-                let next = block.rrset(Rtype::CNAME).or_else(|| block.rrset(Rtype::ALIAS));
+                let next = block.rrset(Rtype::CNAME).or_else(|| block.alias());
                 next.and_then(lead).unwrap_or(Target::Has(None))
             },
             |rrset| Target::Has(Some((rrset, 0))),
@@ -653,7 +698,7 @@ impl<'r> Run<'r, '_> {
     #[cold]
     fn substitute(&mut self, block: Block<'r>, owner: Name<'_>, name: Name<'_>) -> Result<Step, Full> {
         let Some(dname) = block.rrset(Rtype::DNAME) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
-        // A DNAME that leads below itself is met more than once.
+        // A chain of aliases may meet it more than once.
         if self.written.add(&dname) {
             self.rrset(Section::Answer, owner, &dname)?;
         }
@@ -667,7 +712,9 @@ impl<'r> Run<'r, '_> {
         self.writer.record(Section::Answer, name, Rtype::CNAME, Class::IN, ttl, |writer| {
             writer.name(target.as_name())
         })?;
-        if matches!(self.qtype, Rtype::CNAME | Rtype::ANY) {
+        // Below itself it would only be met again, with ever longer names.
+        let is_loop = target.as_name().is_at_or_below(owner);
+        if is_loop || matches!(self.qtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Step::Done(Rcode::NOERROR));
         }
         Ok(Step::Follow(target))
@@ -685,7 +732,9 @@ impl<'r> Run<'r, '_> {
                 return Ok(());
             }
             match block.rrset(Rtype::DS) {
-                Some(ds) => run.rrset(Section::Authority, owner, &ds),
+                Some(ds) if ds.signature_count > 0 => run.rrset(Section::Authority, owner, &ds),
+                // Without a signature nobody believes it: the zone is not signed.
+                Some(_) => Ok(()),
                 None => run.prove_no_ds(zone, block, owner),
             }
         })?;
@@ -723,7 +772,8 @@ impl<'r> Run<'r, '_> {
                 (true, false) => continue,
                 (false, _) => target,
             };
-            let found = self.zones.zone_of(target).and_then(|zone| self.find_host(zone, target));
+            let zone = self.zones.zone_of(target).filter(|zone| self.zones.admits(zone.apex(), self.from));
+            let found = zone.and_then(|zone| self.find_host(zone, target));
             if let Some(host) = found.filter(|host| seen.add(*host)) {
                 // RFC 9460 §4.1: what an alias names has records of the same type.
                 if is_service

@@ -191,10 +191,20 @@ impl<'z> Block<'z> {
         Rrsets { heads, data }
     }
 
+    /// Finds its ALIAS. The type is for private use: records whose data is not a name are not ours to follow.
+    pub(crate) fn alias(self) -> Option<Rrset<'z>> {
+        self.rrset(Rtype::ALIAS).filter(|rrset| Records(rrset.records).all(|record| is_alias(record.rdata)))
+    }
+
     /// Finds the records of a type; an RRset that only has signatures is not found.
     pub(crate) fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {
         self.rrsets().find(|rrset| rrset.rtype == rtype).filter(|rrset| rrset.count > 0)
     }
+}
+
+/// Returns whether data of the type ALIAS is that of an ALIAS: a name and nothing else.
+pub(crate) fn is_alias(rdata: &[u8]) -> bool {
+    Name::parse(rdata).is_ok_and(|(_, rest)| rest.is_empty())
 }
 
 /// The RRsets of a name.

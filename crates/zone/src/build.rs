@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Rtype};
 
-use crate::check::{Finding, Level, Problem};
+use crate::check::{Finding, Level, Origin, Problem};
 use crate::compile::Compiler;
 use crate::master::{Entry, Place};
 use crate::records::Record;
@@ -57,6 +57,7 @@ pub struct Builder {
     is_too_large: bool,
     /// The version that has all names that are not added here.
     pub(crate) base: Option<Arc<Zone>>,
+    origin: Origin,
 }
 
 /// What came of compiling.
@@ -87,7 +88,14 @@ impl Builder {
             has_nsec3: false,
             is_too_large: false,
             base: None,
+            origin: Origin::Own,
         }
+    }
+
+    /// Judges the records as those of another server, or as our own.
+    #[must_use]
+    pub fn from(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     /// Begins a version that has all names from another one but those that are added, the apex among them. Names between these and
@@ -128,6 +136,12 @@ impl Builder {
             self.is_too_large = true;
             return;
         }
+        if entry.is_split {
+            self.find(Some(entry.place), entry.owner, Problem::Split(entry.rtype));
+        }
+        if let Some(why) = wire::rdata::contradiction(entry.rtype, entry.rdata) {
+            self.find(Some(entry.place), entry.owner, Problem::Data(entry.rtype, why));
+        }
         let is_nsec3 = entry.rtype == Rtype::NSEC3;
         self.has_nsec3 |= is_nsec3;
         let covers_nsec3 =
@@ -157,6 +171,7 @@ impl Builder {
             ttl,
             rdata,
             place: Place::NOWHERE,
+            is_split: false,
         });
         self.last_added = Some(owner);
     }
@@ -165,10 +180,11 @@ impl Builder {
         let place = place.filter(|place| *place != Place::NOWHERE);
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { place, owner: owner.to_buf(), problem });
-        } else if problem.level() == Level::Error {
+        } else if problem.level_in(self.origin) == Level::Error {
             // An error is never among those that are not kept: it decides.
             self.more_findings += 1;
-            self.findings.retain(|finding| finding.problem.level() == Level::Error);
+            let origin = self.origin;
+            self.findings.retain(|finding| finding.problem.level_in(origin) == Level::Error);
             self.findings.truncate(FINDINGS_MAX - 1);
             self.findings.push(Finding { place, owner: owner.to_buf(), problem });
         } else {
@@ -276,8 +292,16 @@ impl Builder {
         self.findings.sort_by_key(|finding| {
             finding.place.map_or((u16::MAX, u32::MAX), |place| (place.file, place.line))
         });
-        let is_served = self.findings.iter().all(|finding| finding.problem.level() == Level::Warning);
-        Built { zone: zone.filter(|_| is_served), findings: self.findings, more_findings: self.more_findings }
+        let origin = self.origin;
+        let is_served =
+            self.findings.iter().all(|finding| finding.problem.level_in(origin) == Level::Warning);
+        let zone = zone.filter(|_| is_served).map(|mut zone| {
+            // Of our own, nothing is left that would forbid it.
+            let flaws = self.findings.iter().filter(|finding| finding.problem.level() == Level::Error);
+            zone.flaws = flaws.cloned().collect();
+            zone
+        });
+        Built { zone, findings: self.findings, more_findings: self.more_findings }
     }
 }
 

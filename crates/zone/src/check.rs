@@ -16,6 +16,16 @@ pub enum Level {
     Error,
 }
 
+/// Who can put right what is wrong with a zone's records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// We, or who sends an update: they come from here.
+    #[default]
+    Own,
+    /// The operator of another server: they came by a transfer, or were kept of one. What can be served is served.
+    Received,
+}
+
 /// Something wrong with a zone's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -62,6 +72,8 @@ pub enum Problem {
     Ttls(Rtype),
     /// An RRset, or all signatures of one, that does not fit a message.
     TooLarge(Rtype),
+    /// A text of more than 255 octets: it becomes several strings.
+    Split(Rtype),
     /// A record that is there twice; it is served once.
     Twice(Rtype),
     /// Data below a zone cut that is not glue; it is never served.
@@ -87,6 +99,8 @@ pub enum Problem {
     },
     /// The zone has more octets than can be numbered.
     ZoneTooLarge,
+    /// A record whose data has the form of its type and contradicts itself: why.
+    Data(Rtype, &'static str),
 }
 
 impl Problem {
@@ -104,12 +118,14 @@ impl Problem {
             | Self::BelowDname
             | Self::DsAtApex
             | Self::TooLarge(_)
+            | Self::Data(..)
             | Self::ZoneTooLarge => Level::Error,
             Self::NoNs
             | Self::DsWithoutCut
             | Self::OutOfZone
             | Self::Ttls(_)
             | Self::Twice(_)
+            | Self::Split(_)
             | Self::Hidden(_)
             | Self::NoGlue(_)
             | Self::NoAddress(_)
@@ -119,6 +135,21 @@ impl Problem {
             | Self::StrayNsec3
             | Self::UnsignedAddresses
             | Self::Iterations { .. } => Level::Warning,
+        }
+    }
+
+    /// Returns whether it is that something is missing.
+    pub(crate) const fn is_of_absence(&self) -> bool {
+        matches!(self, Self::NoSoa | Self::NoNs | Self::NoGlue(_) | Self::NoAddress(_))
+    }
+
+    /// Returns how bad it is in a zone whose records come from there.
+    pub const fn level_in(&self, origin: Origin) -> Level {
+        match (origin, self) {
+            (Origin::Own, _) | (Origin::Received, Self::NoSoa | Self::ManySoas | Self::ZoneTooLarge) => {
+                self.level()
+            }
+            (Origin::Received, _) => Level::Warning,
         }
     }
 }
@@ -144,7 +175,10 @@ impl fmt::Display for Problem {
             Self::OutOfZone => f.write_str("not in the zone; left out"),
             Self::Ttls(rtype) => write!(f, "{rtype} records with different TTLs; the smallest is taken"),
             Self::TooLarge(rtype) => write!(f, "{rtype} records that do not fit a message of 65535 octets"),
-            Self::Twice(rtype) => write!(f, "a {rtype} record that is there twice"),
+            Self::Twice(rtype) => write!(f, "the same {rtype} record twice"),
+            Self::Split(rtype) => {
+                write!(f, "a text of more than 255 octets in {rtype}; it is split into several strings")
+            }
             Self::Hidden(rtype) => write!(f, "{rtype} below a zone cut, which is never served"),
             Self::NoGlue(server) => {
                 write!(f, "no address of the server {server}, which lies below this zone cut")
@@ -166,6 +200,7 @@ impl fmt::Display for Problem {
                 "NSEC3 with {iterations} iterations, expected 0: more than {ITERATIONS_MAX} are not computed, and \
                  validators treat the zone as insecure"
             ),
+            Self::Data(rtype, why) => write!(f, "{rtype}: {why}"),
             Self::ZoneTooLarge => f.write_str("more than 4 GiB of records"),
         }
     }

@@ -7,7 +7,7 @@ use wire::rtypes::{self, Field, NameRule};
 use wire::{Class, Name, NameBuf, Rtype};
 
 use crate::answer::wildcard_of;
-use crate::block::{Block, HEAD, Layout, Marks, OWNER, RECORD_HEAD, Records, SET_HEAD, UNIT};
+use crate::block::{Block, HEAD, Layout, Marks, OWNER, RECORD_HEAD, Records, SET_HEAD, UNIT, is_alias};
 use crate::build::{Builder, COLLECTED_HEAD, FINDINGS_MAX, Run, labels_of};
 use crate::canonical::{Key, word};
 use crate::check::Problem;
@@ -288,13 +288,11 @@ impl<'b> Compiler<'b> {
             findings.push(Problem::ManyDnames);
         }
         if aliases > 0 {
-            // RFC 4034 §2.5, §4: these may stand beside it.
-            let other = records.iter().map(|record| record.kept_with).find(|rtype| {
-                !matches!(
-                    *rtype,
-                    Rtype::CNAME | Rtype::NSEC | Rtype::RRSIG | Rtype::KEY | Rtype::NXT | Rtype::SIG
-                )
-            });
+            // RFC 4035 §2.5: these may stand beside it. NXT and SIG of RFC 2535, which might once, are none of them.
+            let other = records
+                .iter()
+                .map(|record| record.kept_with)
+                .find(|rtype| !matches!(*rtype, Rtype::CNAME | Rtype::NSEC | Rtype::RRSIG | Rtype::KEY));
             if let Some(other) = other {
                 findings.push(Problem::AliasWithOthers(other));
             }
@@ -330,7 +328,11 @@ impl<'b> Compiler<'b> {
                 findings.push(Problem::WildcardDname);
             }
         }
-        match count(Rtype::ALIAS) {
+        // Types for private use may mean something else to whoever made the zone.
+        let is_target = |record: &Collected| {
+            record.kept_with == Rtype::ALIAS && self.octets.get(record.rdata.clone()).is_some_and(is_alias)
+        };
+        match records.iter().filter(|record| is_target(record)).count() {
             0 => {}
             1 => self.facts.aliases += 1,
             _ => findings.push(Problem::ManyTargets),
@@ -555,6 +557,7 @@ impl<'b> Compiler<'b> {
             negative,
             facts: self.facts,
             under: None,
+            flaws: Box::default(),
         })
     }
 

@@ -206,7 +206,7 @@ impl<'r> Run<'r, '_> {
 
     /// Adds the types of the addresses that a name has by its ALIAS. What is not known is not denied.
     fn add_addresses(&mut self, block: Block<'r>, types: &mut Types) {
-        let Some(alias) = block.rrset(Rtype::ALIAS) else { return };
+        let Some(alias) = block.alias() else { return };
         let mut octets = [0; ADDRESSES_OCTETS_MAX];
         for rtype in [Rtype::A, Rtype::AAAA] {
             let found = self.addresses_of(&alias, rtype, &mut octets);

@@ -8,7 +8,7 @@ use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 
 use crate::block::{Block, Records};
 use crate::build::{Builder, Built};
-use crate::check::{Finding, Level};
+use crate::check::{Finding, Level, Origin};
 use crate::master::{Entry, Place};
 use crate::over;
 use crate::rows::{Row, Rows, identity};
@@ -179,26 +179,38 @@ pub(crate) fn push(builder: &mut Builder, row: &Row<'_>, has_same_owner: bool) {
         ttl: row.ttl,
         rdata: row.rdata,
         place: Place { file: 0, line: 0 },
+        is_split: false,
     });
 }
 
 /// Returns the zone, or the first finding that forbids it.
-pub(crate) fn judged(built: Built) -> Result<Zone, Misfit> {
+pub(crate) fn judged(built: Built, origin: Origin) -> Result<Zone, Misfit> {
     let Built { zone, findings, .. } = built;
     zone.ok_or_else(|| {
-        let worst = findings.into_iter().find(|finding| finding.problem.level() == Level::Error);
+        let worst = findings.into_iter().find(|finding| finding.problem.level_in(origin) == Level::Error);
         worst.map_or(Misfit::Serial, |finding| Misfit::Unfit(Box::new(finding)))
     })
 }
 
 /// Makes a zone of a SOA and records.
-pub fn build(apex: Name<'_>, key: HashKey, (ttl, soa): (Ttl, &[u8]), rows: &Rows) -> Result<Zone, Misfit> {
-    let mut builder = Builder::new(apex, key);
+pub fn build(apex: Name<'_>, key: HashKey, soa: (Ttl, &[u8]), rows: &Rows) -> Result<Zone, Misfit> {
+    build_from(Origin::Own, apex, key, soa, rows)
+}
+
+/// Makes a zone of a SOA and records that come from there.
+pub fn build_from(
+    origin: Origin,
+    apex: Name<'_>,
+    key: HashKey,
+    (ttl, soa): (Ttl, &[u8]),
+    rows: &Rows,
+) -> Result<Zone, Misfit> {
+    let mut builder = Builder::new(apex, key).from(origin);
     push(&mut builder, &Row { owner: apex, rtype: Rtype::SOA, ttl, rdata: soa }, false);
     for row in rows.iter() {
         push(&mut builder, &row, false);
     }
-    judged(builder.compile())
+    judged(builder.compile(), origin)
 }
 
 impl Difference {
@@ -345,14 +357,23 @@ impl Difference {
     /// Applies it to the version that it begins with. The next version shares with this one what stays the same, so that a
     /// small change costs in proportion to itself, as a rule.
     pub fn apply_sharing(&self, zone: &Arc<Zone>, key: &HashKey) -> Result<Arc<Zone>, Misfit> {
-        match over::apply(self, zone, key) {
+        self.apply_from(Origin::Own, zone, key)
+    }
+
+    /// Applies it likewise to a version, both of them from there.
+    pub fn apply_from(&self, origin: Origin, zone: &Arc<Zone>, key: &HashKey) -> Result<Arc<Zone>, Misfit> {
+        match over::apply(self, zone, key, origin) {
             Some(applied) => applied,
-            None => self.apply(zone, key).map(Arc::new),
+            None => self.apply_whole(zone, key, origin).map(Arc::new),
         }
     }
 
     /// Applies it to the version that it begins with, and compiles all of the next one.
     pub fn apply(&self, zone: &Zone, key: &HashKey) -> Result<Zone, Misfit> {
+        self.apply_whole(zone, key, Origin::Own)
+    }
+
+    fn apply_whole(&self, zone: &Zone, key: &HashKey, origin: Origin) -> Result<Zone, Misfit> {
         if serial_of(zone.soa().1) != Some(self.old_serial()) {
             return Err(Misfit::Serial);
         }
@@ -361,7 +382,7 @@ impl Difference {
         let added: HashSet<Vec<u8>> = self.added.iter().map(|row| identity(&row)).collect();
         let touched: HashSet<u64> =
             self.removed.iter().chain(self.added.iter()).map(|row| key.hash_name(row.owner)).collect();
-        let mut builder = Builder::new(zone.apex(), *key);
+        let mut builder = Builder::new(zone.apex(), *key).from(origin);
         builder.reserve(zone.octets());
         let (ttl, soa) = (self.new_soa.0, &self.new_soa.1);
         push(&mut builder, &Row { owner: zone.apex(), rtype: Rtype::SOA, ttl, rdata: soa }, false);
@@ -392,7 +413,7 @@ impl Difference {
         for row in self.added.iter() {
             push(&mut builder, &row, false);
         }
-        judged(builder.compile())
+        judged(builder.compile(), origin)
     }
 }
 

@@ -5,9 +5,11 @@ use std::fmt;
 use wire::{Class, HashKey, Message, Name, NameBuf, Rcode, Record, Rtype, Section, Ttl};
 
 use crate::build::Builder;
+use crate::check::Origin;
 use crate::difference::{Difference, Misfit, judged, push, serial_of};
 use crate::rows::{Row, Rows};
 use crate::zone::Zone;
+use wire::query::Malformed;
 use wire::serial::is_newer;
 
 /// What a transfer came to.
@@ -25,6 +27,8 @@ pub enum Received {
 pub enum Fault {
     /// A message cannot be read, or is no reply to what was asked.
     Malformed,
+    /// A record whose data does not have the form of its type.
+    Record(Box<NameBuf>, Rtype),
     /// The primary said so.
     Rcode(Rcode),
     /// What comes first is not the SOA of the zone.
@@ -43,6 +47,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("a message that cannot be used"),
+            Self::Record(owner, rtype) => {
+                write!(
+                    f,
+                    "a message that cannot be used: the data of {owner} {rtype} does not have the form of that type"
+                )
+            }
             Self::Rcode(rcode) => write!(f, "the primary answers {rcode}"),
             Self::NoSoa => f.write_str("the transfer does not begin with the zone's SOA"),
             Self::Disordered => f.write_str("steps that do not follow one another"),
@@ -107,7 +117,7 @@ impl Incoming {
                 last_owner.is_some_and(|last| last.as_name().as_bytes() == owner.as_name().as_bytes());
             last_owner = Some(owner);
             data.clear();
-            plain(&record, message, &mut data)?;
+            plain(&record, message, &mut data).map_err(|_| Fault::Record(Box::new(owner), record.rtype))?;
             let row = Row { owner: owner.as_name(), rtype: record.rtype, ttl: record.ttl(), rdata: &data };
             self.row(&row, is_same && count > 1)?;
         }
@@ -146,7 +156,7 @@ impl Incoming {
                     return Err(Fault::Disordered);
                 }
                 {
-                    let zone = judged(builder.compile()).map_err(Fault::Unfit)?;
+                    let zone = judged(builder.compile(), Origin::Received).map_err(Fault::Unfit)?;
                     Stage::Over(Some(Received::Whole(Box::new(zone))))
                 }
             }
@@ -202,7 +212,7 @@ impl Incoming {
             }
             return Ok(Stage::Removing { last, steps: Vec::new(), step: Box::new(self.step(row)) });
         }
-        let mut builder = Box::new(Builder::new(self.apex.as_name(), self.key));
+        let mut builder = Box::new(Builder::new(self.apex.as_name(), self.key).from(Origin::Received));
         let first = Row { owner: self.apex.as_name(), rtype: Rtype::SOA, ttl: soa.0, rdata: &soa.1 };
         push(&mut builder, &first, false);
         if serial.is_some() {
@@ -210,7 +220,7 @@ impl Incoming {
             if *soa.1 != *row.rdata {
                 return Err(Fault::Disordered);
             }
-            let zone = judged(builder.compile()).map_err(Fault::Unfit)?;
+            let zone = judged(builder.compile(), Origin::Received).map_err(Fault::Unfit)?;
             return Ok(Stage::Over(Some(Received::Whole(Box::new(zone)))));
         }
         push(&mut builder, row, false);
@@ -230,8 +240,8 @@ impl Incoming {
 }
 
 /// Writes the data of a record with its names in full.
-fn plain(record: &Record<'_>, message: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn plain(record: &Record<'_>, message: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     let at = record.rdata_at..record.end();
-    wire::rdata::check(record.rtype, message, at.clone()).map_err(|_| Fault::Malformed)?;
-    wire::rdata::write_plain(record.rtype, message, at, out).map_err(|_| Fault::Malformed)
+    wire::rdata::check(record.rtype, message, at.clone())?;
+    wire::rdata::write_plain(record.rtype, message, at, out)
 }

@@ -61,6 +61,21 @@ pub struct JsonFile {
     pub mistakes: Vec<Mistake>,
     /// Mistakes that are not told.
     pub more: usize,
+    /// What is odd and kept no zone from being read, in the order of the file; at most [`MISTAKES_MAX`].
+    pub remarks: Vec<Remark>,
+}
+
+/// Something odd in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The line.
+    pub place: Place,
+    /// The first character that is meant, from 1.
+    pub column: u32,
+    /// How many characters are meant.
+    pub width: u32,
+    /// What it is.
+    pub message: String,
 }
 
 /// How a field of a record's data becomes text.
@@ -210,7 +225,7 @@ pub fn read(text: &[u8], key: HashKey, contexts: Option<&Contexts>) -> JsonFile 
         Ok(text) => text,
         Err(error) => {
             let text = String::from_utf8_lossy(&text[..error.valid_up_to()]).into_owned();
-            let mut reader = Reader { text: &text, contexts, file: &mut file };
+            let mut reader = Reader { text: &text, contexts, file: &mut file, has_split: false };
             reader.mistake(text.len(), 1, "UTF-8");
             return file;
         }
@@ -218,12 +233,12 @@ pub fn read(text: &[u8], key: HashKey, contexts: Option<&Contexts>) -> JsonFile 
     let root = match value::parse(text) {
         Ok(root) => root,
         Err(wrong) => {
-            let mut reader = Reader { text, contexts, file: &mut file };
+            let mut reader = Reader { text, contexts, file: &mut file, has_split: false };
             reader.mistake(wrong.at, 1, wrong.expected);
             return file;
         }
     };
-    let mut reader = Reader { text, contexts, file: &mut file };
+    let mut reader = Reader { text, contexts, file: &mut file, has_split: false };
     match root.list() {
         Some(zones) => zones.iter().for_each(|zone| reader.zone(zone, key)),
         None => reader.wrong(&root, "a list of zones"),
@@ -235,6 +250,8 @@ struct Reader<'t, 'f> {
     text: &'t str,
     contexts: Option<&'f Contexts>,
     file: &'f mut JsonFile,
+    /// Whether a text of the record under way became several strings.
+    has_split: bool,
 }
 
 /// Where a field begins in the text of its record, where it stands in the file, and its length there, in octets.
@@ -246,19 +263,40 @@ impl Reader<'_, '_> {
             self.file.more += 1;
             return;
         }
-        let before = &self.text[..at];
-        let line_at = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let (line, column) = (self.line_at(at), before[line_at..].chars().count() + 1);
-        let shown = self.text.get(at..at + len).and_then(|shown| shown.lines().next()).unwrap_or("");
-        let shown = if holds_keys(self.text.as_bytes()) { concealed(shown) } else { shown.to_owned() };
-        let found = shown.chars().take(60).collect();
+        let (place, column) = self.place_at(at);
+        let found = self.shown(at, len);
         self.file.mistakes.push(Mistake {
-            place: Place { file: 0, line },
-            column: u32::try_from(column).unwrap_or(u32::MAX),
+            place,
+            column,
             at: at..at + len,
             found,
             expected: expected.into(),
         });
+    }
+
+    /// Returns the line and the column of an octet.
+    fn place_at(&self, at: usize) -> (Place, u32) {
+        let before = &self.text[..at];
+        let line_at = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before[line_at..].chars().count() + 1;
+        (Place { file: 0, line: self.line_at(at) }, u32::try_from(column).unwrap_or(u32::MAX))
+    }
+
+    /// Returns what stands at a place as it may be shown: without the quotes of a text, which messages put around it.
+    fn shown(&self, at: usize, len: usize) -> String {
+        let shown = self.text.get(at..at + len).and_then(|shown| shown.lines().next()).unwrap_or("");
+        let inside = shown.strip_prefix('"').and_then(|shown| shown.strip_suffix('"'));
+        let shown = inside.filter(|inside| !inside.is_empty()).unwrap_or(shown);
+        let shown = if holds_keys(self.text.as_bytes()) { concealed(shown) } else { shown.to_owned() };
+        shown.chars().take(60).collect()
+    }
+
+    fn remark(&mut self, node: &Node<'_>, message: impl Into<String>) {
+        if self.file.remarks.len() < MISTAKES_MAX {
+            let (place, column) = self.place_at(node.at);
+            let width = u32::try_from(node.len).unwrap_or(1).max(1);
+            self.file.remarks.push(Remark { place, column, width, message: message.into() });
+        }
     }
 
     fn wrong(&mut self, node: &Node<'_>, expected: impl Into<String>) {
@@ -279,11 +317,16 @@ impl Reader<'_, '_> {
         found
     }
 
-    /// Complains of keys that mean nothing here.
+    /// Tells of keys that mean nothing here: files for erldns have some that only others read.
     fn only(&mut self, node: &Node<'_>, keys: &[&str]) {
         for (key, _) in node.entries() {
             if !keys.contains(&key.text().unwrap_or("")) {
-                self.wrong(key, format!("one of {}", keys.join(", ")));
+                let found = self.shown(key.at, key.len);
+                let known = keys.join(", ");
+                self.remark(
+                    key,
+                    format!("\"{found}\" means nothing here and is left out; known are {known}"),
+                );
             }
         }
     }
@@ -324,6 +367,7 @@ impl Reader<'_, '_> {
         let mut built = builder.compile();
         if self.file.mistakes.len() + self.file.more > before {
             built.zone = None;
+            built.findings.retain(|finding| !finding.problem.is_of_absence());
         }
         self.file.zones.push(JsonZone { apex, version, built, keys, left_out });
     }
@@ -358,6 +402,7 @@ impl Reader<'_, '_> {
         if seconds.is_none() {
             self.wrong(ttl, "seconds, at most 2147483647");
         }
+        self.has_split = false;
         let rdata = self.data(rtype, data);
         if let (Some(owner), Some(seconds), Some((rtype, rdata))) = (owner, seconds, rdata) {
             builder.push(&Entry {
@@ -367,6 +412,7 @@ impl Reader<'_, '_> {
                 ttl: Ttl::new(seconds),
                 rdata: &rdata,
                 place,
+                is_split: self.has_split,
             });
         }
         Taken::Yes
@@ -436,8 +482,11 @@ impl Reader<'_, '_> {
         fields: &[(usize, usize, usize)],
     ) -> Option<(Rtype, Vec<u8>)> {
         let mut octets = Vec::new();
-        match wire::rdata::parse_text(rtype, text, None, &mut octets) {
-            Ok(()) => Some((rtype, octets)),
+        match wire::rdata::parse_splitting(rtype, text, None, &mut octets) {
+            Ok(has_split) => {
+                self.has_split |= has_split;
+                Some((rtype, octets))
+            }
             Err(error) => {
                 let blamed = fields.iter().rev().find(|&&(start, ..)| start <= error.at);
                 let (at, len) = blamed.map_or((data.at, data.len), |&(_, at, len)| (at, len));
@@ -714,8 +763,24 @@ impl Reader<'_, '_> {
             return None;
         };
         let said = (text, u64::from(algorithm), u64::from(tag));
-        let (place, expected) = match erldns::zone_key(apex, flags, said, since) {
+        let mut found = erldns::zone_key(apex, flags, said, since);
+        if let Err(erldns::WrongKey::Tag(own)) = found {
+            let node = set.get(&tag_name).unwrap_or(named);
+            self.remark(node, format!("\"{tag_name}\" is {tag}, but the key's tag is {own}, which is used"));
+            found = erldns::zone_key(apex, flags, (said.0, said.1, u64::from(own)), since);
+        }
+        let (place, expected) = match found {
             Ok(key) => return Some(key),
+            Err(erldns::WrongKey::Key(fault)) if fault.is_size => {
+                self.remark(
+                    named,
+                    format!(
+                        "this key set is not used: {}; if there is no other one, the zone is served without signatures",
+                        fault.what
+                    ),
+                );
+                return None;
+            }
             Err(erldns::WrongKey::Key(fault)) => {
                 (named, format!("a private key of algorithm {algorithm} in PEM: {}", fault.what))
             }

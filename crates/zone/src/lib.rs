@@ -34,7 +34,7 @@ mod zones;
 pub use alias::{ADDRESSES_OCTETS_MAX, Aliases};
 pub use answer::{ALIASES_MAX, Answered, Asked, Failure};
 pub use build::{Builder, Built, FINDINGS_MAX};
-pub use check::{Finding, Level, Problem};
+pub use check::{Finding, Level, Origin, Problem};
 pub use difference::{Difference, Misfit};
 pub use load::{Loaded, load};
 pub use nsec3::ITERATIONS_MAX;

@@ -27,7 +27,11 @@ pub fn load(apex: Name<'_>, file: &str, text: &[u8], include: &mut dyn Include, 
     builder.reserve(text.len());
     let options = Options { origin: apex, ttl: None, generated_max: GENERATED_MAX };
     let read = master::read(file, text, &options, include, |entry| builder.push(entry));
-    let built = builder.compile();
+    let mut built = builder.compile();
+    if !read.mistakes.is_empty() {
+        // What is not there may only be what could not be read.
+        built.findings.retain(|finding| !finding.problem.is_of_absence());
+    }
     Loaded {
         zone: built.zone.filter(|_| read.mistakes.is_empty()),
         files: read.files,

@@ -84,6 +84,8 @@ pub struct Entry<'a> {
     pub rdata: &'a [u8],
     /// Where it begins.
     pub place: Place,
+    /// Whether a text in its data was too long for one string, and became several.
+    pub is_split: bool,
 }
 
 /// A file that `$INCLUDE` names.
@@ -350,6 +352,7 @@ impl Reader<'_, '_> {
             ttl,
             rdata: &self.rdata,
             place,
+            is_split: tokens.has_split(),
         };
         (self.sink)(&entry);
         self.outcome.records += 1;

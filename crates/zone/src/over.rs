@@ -19,6 +19,7 @@ use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::block::{Block, Marks};
 use crate::build::{Builder, ends_in_labels};
+use crate::check::Origin;
 use crate::difference::{Difference, Misfit, judged, push, rows_of, serial_of};
 use crate::rows::{Row, Rows, identity};
 use crate::zone::{Denial, Facts, Under, Zone};
@@ -61,6 +62,7 @@ struct Change<'z> {
     /// The version that all lie over.
     base: &'z Arc<Zone>,
     key: &'z HashKey,
+    origin: Origin,
     /// Names that are compiled, in lower case.
     states: BTreeMap<Vec<u8>, State>,
     /// How many there may be.
@@ -81,6 +83,7 @@ pub(crate) fn apply(
     difference: &Difference,
     zone: &Arc<Zone>,
     key: &HashKey,
+    origin: Origin,
 ) -> Option<Result<Arc<Zone>, Misfit>> {
     let base = zone.under.as_ref().map_or(zone, |under| &under.zone);
     let rows = || difference.removed.iter().chain(difference.added.iter());
@@ -100,7 +103,7 @@ pub(crate) fn apply(
     if serial_of(zone.soa().1) != Some(difference.old_serial()) {
         return Some(Err(Misfit::Serial));
     }
-    let mut change = Change { zone, base, key, states: BTreeMap::new(), own_max };
+    let mut change = Change { zone, base, key, origin, states: BTreeMap::new(), own_max };
     change.take_own();
     if let Err(misfit) = change.edit(difference) {
         return Some(Err(misfit));
@@ -279,7 +282,7 @@ impl Change<'_> {
     }
 
     fn build(self, held: &HashSet<Vec<u8>>) -> Result<Arc<Zone>, Misfit> {
-        let mut builder = Builder::over(self.base, *self.key);
+        let mut builder = Builder::over(self.base, *self.key).from(self.origin);
         let mut hidden = Vec::new();
         let mut without = Facts::default();
         for (name, state) in &self.states {
@@ -289,7 +292,7 @@ impl Change<'_> {
                 hidden.push(block.at);
                 without.names += 1;
                 without.cuts += usize::from(block.marks().has(Marks::CUT));
-                without.aliases += usize::from(block.rrset(Rtype::ALIAS).is_some());
+                without.aliases += usize::from(block.alias().is_some());
                 without.records += block
                     .rrsets()
                     .map(|set| usize::from(set.count) + usize::from(set.signature_count))
@@ -312,7 +315,7 @@ impl Change<'_> {
             }
         }
         hidden.sort_unstable();
-        let mut zone = judged(builder.compile())?;
+        let mut zone = judged(builder.compile(), self.origin)?;
         let all = &self.base.facts;
         zone.facts.names += all.names - without.names;
         zone.facts.records += all.records - without.records;

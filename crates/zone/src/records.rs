@@ -141,7 +141,7 @@ impl Zone {
         if self.facts.aliases == 0 {
             return Vec::new();
         }
-        let aliases = self.names().filter_map(|block| block.rrset(Rtype::ALIAS));
+        let aliases = self.names().filter_map(Block::alias);
         let targets = aliases
             .flat_map(|rrset| Records(rrset.records))
             .filter_map(|record| Name::parse(record.rdata).ok().map(|(target, _)| target.to_buf()));

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What a zone answers beside its records: names made from addresses, and records chosen for the client.
+//! What a zone answers beside its records: names made from addresses, and records chosen for the client; and which clients it
+//! answers at all.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,6 +30,8 @@ pub struct Specials {
     by_hash: Box<[(u64, u32)]>,
     /// Hashes of the names above those owners, sorted, and which choice each is above.
     above: Box<[(u64, u32)]>,
+    /// Clients that may query the zone; everybody if nothing is said.
+    clients: Option<Arc<AddressSet>>,
 }
 
 /// Makes names from addresses, or addresses from names: `host-192-0-2-1.example.org` and 192.0.2.1.
@@ -119,7 +122,14 @@ impl Specials {
             choices: choices.into_boxed_slice(),
             by_hash,
             above: above.into_boxed_slice(),
+            clients: None,
         }
+    }
+
+    /// Returns the same for a zone that only these clients may query.
+    #[must_use]
+    pub fn for_clients(self, clients: Arc<AddressSet>) -> Self {
+        Self { clients: Some(clients), ..self }
     }
 }
 
@@ -158,6 +168,14 @@ impl Made {
 }
 
 impl Specials {
+    /// Returns whether a client may query the zone; `None` stands for the server itself.
+    pub(crate) fn admits(&self, client: Option<IpAddr>) -> bool {
+        match (&self.clients, client) {
+            (Some(clients), Some(client)) => clients.contains(client),
+            (None, _) | (_, None) => true,
+        }
+    }
+
     /// Walks what there is to choose from at a name.
     pub(crate) fn choices<'s, 'n>(
         &'s self,

@@ -10,6 +10,7 @@ use wire::{HashKey, Name, NameBuf, Rtype};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset, UNIT};
 use crate::canonical::{Key, word};
+use crate::check::Finding;
 use crate::nsec3::Nsec3Chain;
 use crate::online::Online;
 
@@ -30,6 +31,8 @@ pub struct Zone {
     pub(crate) facts: Facts,
     /// The version that has all names but those of `blocks`, if that does not have all.
     pub(crate) under: Option<Under>,
+    /// What would forbid a zone of our own that has these records.
+    pub(crate) flaws: Box<[Finding]>,
 }
 
 /// What a version of a zone lies over.
@@ -172,6 +175,12 @@ fn ask_for_line(blocks: &[u8], at: usize) {
 
 // Once per version.
 impl Zone {
+    /// Returns what is wrong with a zone of another server that is served as it came; of a version that lies over another, what is
+    /// wrong with the names that it has anew.
+    pub const fn flaws(&self) -> &[Finding] {
+        &self.flaws
+    }
+
     /// Returns the zone with proofs that are made, and signed, for each question (RFC 9824).
     #[must_use]
     pub fn signed_online(self, online: Arc<Online>) -> Self {

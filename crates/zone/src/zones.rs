@@ -5,6 +5,7 @@
 //! Zones stand in shards by the hashes of their apexes. Another set of zones that differs in one of them shares all shards
 //! but that one's, so that a change costs the same with one zone and with a hundred thousand.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf, Rtype};
@@ -69,7 +70,7 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    fn apex(&self) -> Name<'_> {
+    pub(crate) fn apex(&self) -> Name<'_> {
         match self {
             Self::Loaded(zone) => zone.apex(),
             Self::Missing(apex) => apex.as_name(),
@@ -484,6 +485,11 @@ impl Zones {
         self.find_specials(zone.apex())
     }
 
+    /// Returns whether a client may query the zone with this apex.
+    pub(crate) fn admits(&self, apex: Name<'_>, client: Option<IpAddr>) -> bool {
+        self.special_count == 0 || self.find_specials(apex).is_none_or(|specials| specials.admits(client))
+    }
+
     /// Returns what the targets of ALIAS records have that lie elsewhere.
     pub(crate) fn aliases(&self) -> Option<&Aliases> {
         self.aliases.as_deref()
@@ -511,8 +517,7 @@ impl Zones {
                 }
                 above = name.parent().filter(|above| above.len() >= zone.apex().len());
             }
-            let next =
-                found.and_then(|block| block.rrset(Rtype::CNAME).or_else(|| block.rrset(Rtype::ALIAS)));
+            let next = found.and_then(|block| block.rrset(Rtype::CNAME).or_else(|| block.alias()));
             let record = next.and_then(|rrset| Records(rrset.records).next())?;
             target = Name::parse(record.rdata).ok()?.0.to_buf();
         }

@@ -152,7 +152,9 @@ impl Naive {
                 let mut to = path(name(&target[0]).as_name());
                 to.extend(now[node.len()..].iter().cloned());
                 said.lines.push(format!("an {} 60 CNAME {}", name_of(now), name_of(&to)));
-                return (!matches!(qtype, Rtype::CNAME | Rtype::ANY)).then_some(to);
+                // What leads below itself is followed once.
+                let is_loop = to.starts_with(&node);
+                return (!is_loop && !matches!(qtype, Rtype::CNAME | Rtype::ANY)).then_some(to);
             }
             let next = now[..=node.len()].to_vec();
             if Self::exists(data, &next) {

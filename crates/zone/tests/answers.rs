@@ -439,3 +439,42 @@ fn looking_ahead_takes_any_names() {
     assert!(!zones.are_large());
     zone::Zones::new(support::KEY, vec![]).foresee(names.iter().map(wire::NameBuf::as_name));
 }
+
+#[test]
+fn a_dname_that_leads_below_itself_is_followed_once() {
+    let zones = zones(&[("example.org", "$TTL 60\n@ SOA m r 1 2 3 4 5\nd DNAME d.d\nself DNAME self\n")]);
+    check(
+        &zones,
+        "x.d.example.org",
+        Rtype::A,
+        false,
+        OK,
+        &["an d.example.org. DNAME d.d.example.org.", "an x.d.example.org. CNAME x.d.d.example.org."],
+    );
+    check(
+        &zones,
+        "x.self.example.org",
+        Rtype::A,
+        false,
+        OK,
+        &["an self.example.org. DNAME self.example.org.", "an x.self.example.org. CNAME x.self.example.org."],
+    );
+}
+
+#[test]
+fn a_ds_without_a_signature_stays_out_of_referrals() {
+    let ds = "1 8 2 00000000000000000000000000000000000000000000000000000000000000AA";
+    let text = format!("$TTL 60\n@ SOA m r 1 2 3 4 5\nsub NS ns.example.net.\nsub DS {ds}\n");
+    let zones = zones(&[("example.org", &text)]);
+    check(&zones, "x.sub.example.org", Rtype::A, true, REFERRED, &["au sub.example.org. NS ns.example.net."]);
+    let asked = ask(&zones, "sub.example.org", Rtype::DS, true);
+    assert!(asked.lines[0].contains(" DS "), "who asks for it gets it: {:?}", asked.lines);
+}
+
+#[test]
+fn private_types_that_are_no_alias_are_data_like_any() {
+    let text = "$TTL 60\n@ SOA m r 1 2 3 4 5\np TYPE65401 \\# 4 0a000001\n";
+    let zones = zones(&[("example.org", text)]);
+    check(&zones, "p.example.org", Rtype::ALIAS, false, OK, &["an p.example.org. ALIAS \\# 4 0A000001"]);
+    check(&zones, "p.example.org", Rtype::A, false, OK, &["au example.org. SOA"]);
+}

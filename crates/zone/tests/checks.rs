@@ -53,7 +53,7 @@ fn a_zone_has_one_soa_and_servers() {
     check(
         &format!("{TOP}@ SOA NS a 1 2 3 4 5\n"),
         true,
-        &["4 warning example.org.: a SOA record that is there twice"],
+        &["4 warning example.org.: the same SOA record twice"],
     );
     check(
         &format!("{TOP}sub SOA ns a 2 2 3 4 5\n"),
@@ -70,7 +70,7 @@ fn an_alias_stands_alone() {
         &[
             "4 error a.example.org.: a CNAME beside TXT, expected it to stand alone",
             "6 error b.example.org.: several CNAME records, expected one",
-            "9 warning c.example.org.: a CNAME record that is there twice",
+            "9 warning c.example.org.: the same CNAME record twice",
         ],
     );
 }
@@ -173,4 +173,46 @@ fn proofs_need_parameters() {
             "0 warning example.org.: NSEC3 with 501 iterations, expected 0: more than 150 are not computed, and validators treat the zone as insecure",
         ],
     );
+}
+
+#[test]
+fn data_that_contradicts_itself_is_an_error() {
+    let error = |rtype: &str, data: &str, why: &str| {
+        let found = format!("4 error x.example.org.: {rtype}: {why}");
+        check(&format!("{TOP}x {rtype} {data}\n"), false, &[&found]);
+    };
+    error("SVCB", "1 foo. mandatory=port", "a key in \"mandatory\" is not there (RFC 9460 §8)");
+    error("HTTPS", "1 foo. mandatory=key1234", "a key in \"mandatory\" is not there (RFC 9460 §8)");
+    error("HTTPS", "1 . no-default-alpn", "\"no-default-alpn\" without \"alpn\" (RFC 9460 §7.1.1)");
+    error("SVCB", "1 foo. tls-supported-groups=29,23,29", "a group is in \"tls-supported-groups\" twice");
+    check(
+        &format!("{TOP}x NSEC3 1 0 0 - IMQ912BREQP1POLAH3RMONG0 A\n"),
+        false,
+        &[
+            "4 error x.example.org.: NSEC3: the next hash has not the 20 octets of SHA-1 (RFC 5155 §3.1.7)",
+            "4 warning x.example.org.: NSEC3 records without a matching NSEC3PARAM at the apex; nothing is proved",
+        ],
+    );
+    check(&format!("{TOP}x SVCB 1 foo. mandatory=port,alpn alpn=h2 port=8\n"), true, &[]);
+}
+
+#[test]
+fn only_what_rfc_4035_names_stands_beside_a_cname() {
+    let beside = |record: &str, found: &[&str]| {
+        check(&format!("{TOP}x CNAME y\nx {record}\n"), found.is_empty(), found);
+    };
+    beside("KEY 256 3 5 AAAA", &[]);
+    beside("NXT y A", &["4 error x.example.org.: a CNAME beside NXT, expected it to stand alone"]);
+}
+
+#[test]
+fn a_long_text_is_split_and_told() {
+    let long = "x".repeat(256);
+    for rtype in ["TXT", "SPF"] {
+        let told = format!(
+            "4 warning a.example.org.: a text of more than 255 octets in {rtype}; it is split into several strings"
+        );
+        check(&format!("{TOP}a {rtype} \"{long}\" y\n"), true, &[&told]);
+    }
+    check(&format!("{TOP}a TXT \"{}\" y\n", "x".repeat(255)), true, &[]);
 }

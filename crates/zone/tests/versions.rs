@@ -372,3 +372,83 @@ fn catalogs_name_their_members() {
     let moved = read("version TXT 2\nx.zones PTR a.example.\ncoo.x.zones PTR other.example.\n");
     assert_eq!(moved.expect("members")[0].change_of_ownership, Some(name("other.example")));
 }
+
+/// Returns the messages of a whole zone with these records, whether or not anybody should serve it.
+fn flawed(serial: u32, more: &str) -> Vec<Vec<u8>> {
+    let soa = format!("ns.example.org. a.example.org. {serial} 2 3 4 5");
+    let mut records =
+        vec![("example.org", "SOA", soa.clone()), ("example.org", "NS", "ns.example.net.".to_owned())];
+    records.extend(more.lines().map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let mut next = || words.next().expect("a word");
+        (next(), next(), next().to_owned())
+    }));
+    records.push(("example.org", "SOA", soa));
+    let one = |(owner, rtype, data): (&str, &str, String)| {
+        let rtype: Rtype = rtype.parse().expect("a type");
+        let mut rdata = Vec::new();
+        wire::rdata::parse_text(rtype, &data, Some(name("example.org").as_name()), &mut rdata).expect("data");
+        let mut message = vec![0; 65_535];
+        let mut writer = Writer::new(&mut message, 65_535, 1, Flags::QR);
+        let owner = name(owner);
+        let (class, ttl) = (Class::IN, Ttl::new(60));
+        writer
+            .record(Section::Answer, owner.as_name(), rtype, class, ttl, |writer| writer.bytes(&rdata))
+            .expect("room");
+        let len = writer.finish();
+        message.truncate(len);
+        message
+    };
+    records.into_iter().map(one).collect()
+}
+
+#[test]
+fn a_zone_of_another_server_is_served_as_it_came() {
+    for (more, flaw) in [
+        ("d.example.org DNAME example.net.\nx.d.example.org A 192.0.2.1", "data below a DNAME"),
+        ("d.example.org DNAME example.net.\nd.example.org NS ns.example.net.", "a DNAME beside NS"),
+        (
+            "example.org DS 1 8 2 00000000000000000000000000000000000000000000000000000000000000AA",
+            "a DS at the apex",
+        ),
+        ("c.example.org CNAME a.example.net.\nc.example.org A 192.0.2.1", "a CNAME beside A"),
+        ("c.example.org CNAME a.example.net.\nc.example.org CNAME b.example.net.", "several CNAME records"),
+        ("s.example.org SVCB 1 foo. mandatory=port", "SVCB: a key in \"mandatory\""),
+        ("p.example.org TYPE65401 \\# 4 0a000001", ""),
+    ] {
+        let Ok(Received::Whole(zone)) = receive(None, &flawed(1, more)) else {
+            panic!("no zone with {more}")
+        };
+        let flaws: Vec<String> = zone.flaws().iter().map(|it| it.problem.to_string()).collect();
+        match flaw {
+            "" => assert_eq!(flaws, [""; 0]),
+            flaw => assert!(flaws[0].contains(flaw), "{flaws:?}"),
+        }
+        let records = |zone: &Zone| zone.facts().records;
+        assert_eq!(records(&zone), 2 + more.lines().count(), "{more}");
+        // It goes on as it came, and what comes next is applied to it.
+        let zone = Arc::new(*zone);
+        let sent = messages(Outgoing::whole(Arc::clone(&zone)), 65_535);
+        let Ok(Received::Whole(again)) = receive(None, &sent) else { panic!("no zone with {more}") };
+        assert_eq!(text(&again), text(&zone));
+        let next = flawed(2, &format!("{more}\nnew.example.org A 192.0.2.9"));
+        let Ok(Received::Whole(next)) = receive(None, &next) else { panic!("no zone with {more}") };
+        let step = Difference::between(&zone, &next, &KEY);
+        let applied = step.apply_from(zone::Origin::Received, &zone, &KEY).expect("it fits");
+        assert_eq!(text(&applied), text(&next));
+        // A zone of our own is held to more.
+        assert_eq!(step.apply(&zone, &KEY).is_err(), !flaw.is_empty(), "{more}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named() {
+    let mut messages = flawed(1, "a.example.org A 192.0.2.1");
+    // Its length, and an octet less of it.
+    let record = &mut messages[2];
+    let end = record.len();
+    record[end - 5] = 3;
+    record.truncate(end - 1);
+    let Err(fault) = receive(None, &messages) else { panic!("it is no address") };
+    assert!(fault.to_string().contains("the data of a.example.org. A"), "{fault}");
+}

@@ -3,6 +3,7 @@
 mod designated;
 mod devices;
 mod names;
+mod open;
 mod program;
 mod records;
 mod resolv;
@@ -366,6 +367,9 @@ pub fn compile_again(
         reverse: keep.reverse.as_ref(),
     };
     let compiled = program::compile(&parts, &mut problems);
+    if let Some(compiled) = &compiled {
+        open::check(settings, &compiled.program, &mut problems);
+    }
     let failed = problems.iter().any(Problem::is_error);
     let mut found = diagnostics(problems, &loaded.sources);
     found.extend(found_in_zones);
@@ -600,7 +604,7 @@ fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -
     let octets = |secret: &Secret| <[u8; 16]>::try_from(secret.reveal()).ok();
     let cookies = &settings.cookies;
     Gate {
-        allowed: prefix_set(&settings.allow),
+        allowed: prefix_set(&settings.allow.value),
         banned: prefix_set(&settings.deny),
         banned_live: None,
         cookies: cookies.enabled.then(|| Secrets {

@@ -29,6 +29,14 @@ pub(super) fn compile(
         read_texts(set, &mut records, surroundings, problems);
         read_files(set, &mut records, surroundings, problems);
         read_hosts(set, &mut records, (settings, surroundings), problems);
+        problems.extend(records.iter().filter(|record| record.is_split).map(
+            |Record { owner, rtype, .. }| {
+                let message = format!(
+                    "{owner}: a text of more than 255 octets in {rtype}; it is split into several strings"
+                );
+                Problem::warning(set.name.span, message)
+            },
+        ));
         if let Some(owner) = alias_with_others(&records) {
             problems.push(
                 Problem::error(set.name.span, format!("{owner} has an alias (CNAME) and other records"))
@@ -43,7 +51,7 @@ pub(super) fn compile(
 /// Compiles some records.
 pub(super) fn of(records: &[Record], key: HashKey) -> Arc<Records> {
     let mut builder = RecordsBuilder::new();
-    for Record { owner, rtype, ttl, rdata } in records {
+    for Record { owner, rtype, ttl, rdata, .. } in records {
         builder.add(owner.as_name(), *rtype, *ttl, rdata);
     }
     Arc::new(builder.compile(key))
@@ -150,10 +158,10 @@ fn read_hosts(
             for owner in [Some(owner), below].into_iter().flatten() {
                 records.extend(addresses.iter().map(|address| match address {
                     IpAddr::V4(address) => {
-                        Record { owner, rtype: Rtype::A, ttl, rdata: address.octets().to_vec() }
+                        Record { owner, rtype: Rtype::A, ttl, rdata: address.octets().to_vec(), is_split: false }
                     }
                     IpAddr::V6(address) => {
-                        Record { owner, rtype: Rtype::AAAA, ttl, rdata: address.octets().to_vec() }
+                        Record { owner, rtype: Rtype::AAAA, ttl, rdata: address.octets().to_vec(), is_split: false }
                     }
                 }));
             }

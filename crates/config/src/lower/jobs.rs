@@ -10,7 +10,7 @@ use crate::jobs::{
     RouterTls, Schedule, Script, Task, Template, Timeout,
 };
 use crate::schema::{self, Kind, Value};
-use crate::source::At;
+use crate::source::{At, Span};
 use crate::suggest::one_of;
 use crate::values::{self, Misread, Read, Secret};
 
@@ -410,6 +410,15 @@ impl Lowering<'_> {
         }))
     }
 
+    /// Warns of a file with a secret that everybody can read.
+    pub(super) fn warn_of_open_file(&mut self, file: &std::path::Path, place: Span) {
+        if (self.is_open_to_all)(file) {
+            let message = format!("every user of this machine can read the secret in \"{}\"", file.display());
+            let problem = Problem::warning(place, message);
+            self.problems.push(problem.hint("\"chmod o-rwx\" keeps it to those who need it"));
+        }
+    }
+
     /// Reads a secret text, or the file that holds it.
     pub(super) fn password(&mut self, section: &Section<'_>, key: &str) -> Option<Secret> {
         let text =
@@ -419,7 +428,10 @@ impl Lowering<'_> {
         };
         let file = self.beside(text.span.file, std::path::Path::new(name));
         match (self.read_file)(&file) {
-            Ok(octets) => Some(Secret::new(octets.trim_ascii_end().to_vec())),
+            Ok(octets) => {
+                self.warn_of_open_file(&file, text.span);
+                Some(Secret::new(octets.trim_ascii_end().to_vec()))
+            }
             Err(error) => {
                 let message = format!("cannot read \"{}\": {}", file.display(), super::io_text(&error));
                 self.problems.push(Problem::error(text.span, message));

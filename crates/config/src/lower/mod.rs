@@ -28,7 +28,7 @@ use std::path::Path;
 use crate::diagnostic::Problem;
 use crate::schema::{self, Kind, Value};
 use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
-use crate::source::{FileId, Sources, Span};
+use crate::source::{At, FileId, Sources, Span};
 use crate::values;
 use crate::yaml::{self, Entry, Node};
 pub(crate) use notation::server;
@@ -43,6 +43,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) problems: &'a mut Vec<Problem>,
     /// Reads a file that holds a secret.
     pub(crate) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
+    /// Says whether every user of the machine may read a file.
+    pub(crate) is_open_to_all: &'a dyn Fn(&Path) -> bool,
     /// The rows that were looked at: a test checks that every row is.
     #[cfg(test)]
     pub(crate) touched: std::cell::RefCell<std::collections::BTreeSet<&'static str>>,
@@ -150,7 +152,8 @@ impl Lowering<'_> {
         let relay_to = self.relay_to(&root);
         let tls = self.tls(&root);
         self.check_secure(startup.listen.as_deref(), &tls);
-        let allow = self.prefixes(&root, "allow");
+        let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
+        let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
         let deny = self.prefixes(&root, "deny");
         let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
             lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
@@ -297,6 +300,7 @@ mod tests {
             sources: &sources,
             problems: &mut problems,
             read_file: &read_file,
+            is_open_to_all: &|_| false,
             touched: RefCell::default(),
         };
         lowering.settings(&parsed.root);

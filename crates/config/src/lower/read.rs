@@ -491,7 +491,10 @@ impl Lowering<'_> {
             Some(path) => {
                 let path = self.beside(span.file, Path::new(path));
                 match (self.read_file)(&path) {
-                    Ok(octets) => String::from_utf8_lossy(&octets).trim().to_owned(),
+                    Ok(octets) => {
+                        self.warn_of_open_file(&path, span);
+                        String::from_utf8_lossy(&octets).trim().to_owned()
+                    }
                     Err(error) => {
                         let message = format!("cannot read \"{}\": {}", path.display(), io_text(&error));
                         self.problems.push(Problem::error(span, message));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dnssec::Denial;
-use wire::rdata::parse_text;
+use wire::rdata::parse_splitting;
 use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Rtype};
 
@@ -23,7 +23,7 @@ use crate::settings::{
 use crate::signing::SigningPolicy;
 use crate::source::{At, Span};
 use crate::suggest::{nearest, one_of};
-use crate::values::{self, Misread};
+use crate::values::{self, Misread, Prefix};
 use crate::yaml::{self, Entry, Node, Scalar};
 use crate::zones::is_json;
 
@@ -327,6 +327,7 @@ impl Lowering<'_> {
             }
         }
         let set = self.zone_set(item);
+        let allow_query = self.allow_query(item);
         let make = self.makers(item);
         let choose = self.choices(item, checks);
         let primaries = self.remotes(item, "primaries");
@@ -408,6 +409,7 @@ impl Lowering<'_> {
             name,
             file,
             set,
+            allow_query,
             make,
             choose,
             sign,
@@ -539,6 +541,7 @@ impl Lowering<'_> {
                 );
             }
             let set = self.zone_set(&item);
+            let allow_query = self.allow_query(&item);
             let sign = self.signed_by(&item, signing);
             let own_denial = self.own_denial(&item);
             let key_sets = self.path(&item, "key-sets");
@@ -567,6 +570,7 @@ impl Lowering<'_> {
                 contexts,
                 matches_empty,
                 set,
+                allow_query,
                 sign,
                 key_sets,
                 own_denial,
@@ -622,6 +626,8 @@ impl Lowering<'_> {
                 name: At { value: Name::ROOT.to_buf(), span: item.span },
                 file: None,
                 set: None,
+                // What is said of it is said at the directory.
+                allow_query: None,
                 make: Vec::new(),
                 choose: Vec::new(),
                 sign: sign.map(Arc::clone),
@@ -657,6 +663,15 @@ impl Lowering<'_> {
             lowering
                 .read(node, "the name of a set of zones", |text| values::identifier(text).map(str::to_owned))
         })
+    }
+
+    /// Returns who may query a zone; `None` if everybody may.
+    fn allow_query(&mut self, item: &Section<'_>) -> Option<Vec<Prefix>> {
+        let clients = self.prefixes(item, "allow-query");
+        let has_all = |of: fn(&Prefix) -> bool| clients.iter().any(|prefix| prefix.bits() == 0 && of(prefix));
+        let is_everybody =
+            has_all(|prefix| prefix.address().is_ipv4()) && has_all(|prefix| prefix.address().is_ipv6());
+        (!is_everybody).then_some(clients)
     }
 
     /// Complains of keys that must be there.
@@ -740,10 +755,16 @@ impl Lowering<'_> {
         let mut alternatives = Vec::new();
         for item in self.items(choice, "from") {
             self.need(&item, &["data"]);
-            let data = self.list(&item, "data", |_, _, scalar| {
+            let data = self.list(&item, "data", |lowering, _, scalar| {
                 let mut octets = Vec::new();
-                match parse_text(rtype, &scalar.text, Some(Name::ROOT), &mut octets) {
-                    Ok(()) => Ok(octets),
+                match parse_splitting(rtype, &scalar.text, Some(Name::ROOT), &mut octets) {
+                    Ok(false) => Ok(octets),
+                    Ok(true) => {
+                        let message = "a text of more than 255 octets; it is split into several strings";
+                        let place = scalar.span(0, scalar.text.len());
+                        lowering.problems.push(Problem::warning(place, message));
+                        Ok(octets)
+                    }
                     Err(error) => Err(Misread {
                         at: error.at.min(scalar.text.len())
                             ..(error.at + error.what.len()).min(scalar.text.len()),

@@ -5,7 +5,8 @@ use crate::diagnostic::json_text;
 use crate::load::Loaded;
 use crate::lower::{default_node, expected_kind};
 use crate::policy::action::{Action, Core};
-use crate::schema::{self, Kind, Row, Value};
+use crate::schema::{self, Kind, Row};
+use crate::secrets;
 use crate::settings::Settings;
 use crate::source::{FileId, Sources, Span};
 use crate::yaml::{self, Entry, Node};
@@ -31,7 +32,9 @@ pub fn defaults() -> String {
 /// Returns the settings in force: each value, and the file and line that says it. Secrets are left out.
 pub fn show(loaded: &Loaded) -> String {
     let mut printer = Printer { out: String::new(), sources: Some(&loaded.sources) };
-    let entries = match &loaded.tree.value {
+    let mut tree = loaded.tree.clone();
+    secrets::mask(&mut tree);
+    let entries = match &tree.value {
         yaml::Value::Map(entries) => entries.as_slice(),
         yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
     };
@@ -246,11 +249,11 @@ impl Printer<'_> {
 
     fn leaf(&mut self, row: &Row, entry: Option<&Entry>, indent: usize) {
         let key = row.key();
-        let is_secret = matches!(row.kind, Kind::One(Value::Secret { .. } | Value::Password));
+        let is_secret = row.is_secret();
         match (entry, row.default) {
             (Some(entry), default) => {
                 let text = flow(&entry.node);
-                if is_secret && Some(text.as_str()) != default {
+                if is_secret && Some(text.as_str()) != default && !text.starts_with("file:") {
                     self.line(indent, &format!("# {key}: not shown"), Some(entry));
                 } else {
                     self.line(indent, &format!("{key}: {text}"), Some(entry));
@@ -287,7 +290,7 @@ fn below(node: &Node) -> &[Entry] {
 pub(crate) fn flow(node: &Node) -> String {
     match &node.value {
         yaml::Value::Null => "null".to_owned(),
-        yaml::Value::Scalar(scalar) => quoted(&scalar.text),
+        yaml::Value::Scalar(scalar) => quoted(&secrets::sentence(&scalar.text, &[])),
         yaml::Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         yaml::Value::Map(entries) => {
             let entries =

@@ -8,7 +8,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[loopback, private]",
         "a resolver that answers everybody is used to attack others",
-        "Clients that may ask; all others are refused. Prefixes, or `loopback`, `private` (RFC 1918, RFC 4193, RFC 6598, \
+        "Clients that may ask for anything: what is forwarded, cached or answered from local names. Others get answers from the zones \
+         that are served (see `zones[].allow-query`), and are refused everything else. Prefixes, or `loopback`, `private` (RFC 1918, RFC 4193, RFC 6598, \
          link-local), `lan` (both) and `any`.",
     )
     .unbound(&["access-control"]),

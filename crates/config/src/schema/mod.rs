@@ -178,6 +178,12 @@ impl Row {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
+    /// Returns whether its value is never shown.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::One(Value::Secret { .. } | Value::Password))
+            || SECRET_TEXTS.contains(&self.path)
+    }
+
     /// Returns whether it is a direct part of what `parent` names.
     fn is_child_of(&self, parent: &str) -> bool {
         let rest = if parent.is_empty() {
@@ -193,6 +199,9 @@ impl Row {
 pub fn find(path: &str) -> Option<&'static Row> {
     rows().find(|row| row.path == path)
 }
+
+/// Lists of texts that often hold secrets: a token in a header, a password for a program.
+const SECRET_TEXTS: [&str; 2] = ["effects.*.headers", "effects.*.environment"];
 
 /// Where templates of zones stand.
 const ZONE_TEMPLATE: &str = "zone-templates.*";

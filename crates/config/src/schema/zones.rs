@@ -38,6 +38,15 @@ pub(super) const ROWS: &[Row] = &[
          the action `zones` stands. So clients can have different versions of a zone. Other servers do not hear of zones \
          of a set.",
     ),
+    row(
+        "zones[].allow-query",
+        Kind::List(Value::Prefix),
+        "[any]",
+        "what is in a zone is published",
+        "Clients that may query the zone, written like `allow`; others are refused. It does not matter whether `allow` has them. What \
+         other servers ask for a transfer counts as well: their SOA queries. At a catalog with `catalog-role: consumer` it holds for its \
+         members, too.",
+    ),
     unset(
         "zones[].make",
         Kind::Items,
@@ -288,6 +297,13 @@ pub(super) const ROWS: &[Row] = &[
         "Whether records whose list of contexts is empty are taken although contexts are chosen.",
     ),
     unset("zone-directories[].set", Kind::One(Value::Label), "As in `zones`."),
+    row(
+        "zone-directories[].allow-query",
+        Kind::List(Value::Prefix),
+        "[any]",
+        "what is in a zone is published",
+        "Clients that may query each of the zones, as in `zones`.",
+    ),
     unset(
         "zone-directories[].sign",
         Kind::One(Value::Label),

@@ -86,8 +86,8 @@ pub struct Settings {
     pub startup: Startup,
     /// What the server says about itself.
     pub presentation: Presentation,
-    /// Clients that may ask.
-    pub allow: Vec<Prefix>,
+    /// Clients that may ask for anything; others only for what is in the zones.
+    pub allow: At<Vec<Prefix>>,
     /// Clients that hear nothing.
     pub deny: Vec<Prefix>,
     /// A set of more of them, changed while the server runs.

@@ -23,6 +23,8 @@ pub struct ZoneSettings {
     pub file: Option<At<PathBuf>>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
+    /// Clients that may query it; everybody if nothing is said.
+    pub allow_query: Option<Vec<Prefix>>,
     /// Names that are made from addresses.
     pub make: Vec<ZoneMaker>,
     /// Records of which the client decides.
@@ -149,6 +151,8 @@ pub struct ZoneDirectory {
     pub matches_empty: bool,
     /// The set of zones that they are in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
+    /// Clients that may query them; everybody if nothing is said.
+    pub allow_query: Option<Vec<Prefix>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
     /// A directory with keys that those in master files are signed with: for each a file named after it.

@@ -139,6 +139,7 @@ impl Planner {
                 contexts: None,
                 sign: None,
                 common: None,
+                allow_query: None,
                 own_keys: OwnKeys::of(&zone),
                 span: file.span,
             };
@@ -156,7 +157,9 @@ impl Planner {
         let is_proven = current.0.0.as_deref().is_some_and(is_proven);
         let plan = plan(&zone, &self.keys, current, (surroundings, &mut problems));
         let beside = meaning.beside.as_ref().map(|pattern| {
-            check_signed(&zone, is_proven, &mut problems);
+            if pattern.answers() {
+                check_signed(&zone, is_proven, &mut problems);
+            }
             pattern.beside(apex, self.key, old.and_then(|old| old.plan.beside.as_deref()))
         });
         let reason = read.as_ref().and_then(|read| failure(read, &apex));
@@ -222,6 +225,7 @@ impl Planner {
             sources: &sources,
             problems,
             read_file: &read_file,
+            is_open_to_all: &|path| surroundings.is_open_to_all(path),
             #[cfg(test)]
             touched: std::cell::RefCell::default(),
         };

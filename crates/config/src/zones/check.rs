@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wire::{HashKey, Name, NameBuf};
-use zone::json::{Contexts, KeySet, concealed, holds_keys};
+use zone::json::{Contexts, KeySet, Remark, concealed, holds_keys};
 use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
-use super::own_keys::{self, OwnKeys};
+use super::own_keys::{self, OwnKeys, ReadKeys};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
@@ -80,8 +80,24 @@ pub(super) fn check_with(
     let zone = match (loaded.zone, sets) {
         (None, _) => None,
         (zone, Ok(None)) => zone,
-        (Some(zone), Ok(Some(sets))) => {
-            excerpts.sign(&zone, &sets, (key, pool), own_keys, file, &mut diagnostics)
+        (Some(zone), Ok(Some(ReadKeys { sets, remarks, place }))) => {
+            for remark in remarks {
+                let at = excerpts.at(Some(place), file, Severity::Warning);
+                diagnostics.push(Diagnostic {
+                    message: format!("{apex}: {remark}"),
+                    excerpt: String::new(),
+                    ..at
+                });
+            }
+            if sets.is_empty() {
+                let message =
+                    format!("{apex}: no key set can be used: the zone is served without signatures");
+                let at = excerpts.at(Some(place), file, Severity::Warning);
+                diagnostics.push(Diagnostic { message, excerpt: String::new(), ..at });
+                Some(zone)
+            } else {
+                excerpts.sign(&zone, &sets, (key, pool), own_keys, file, &mut diagnostics)
+            }
         }
         (Some(_), Err((path, why))) => {
             let message = format!("{apex}: key sets: {why}");
@@ -159,6 +175,12 @@ impl Excerpts<'_> {
         Diagnostic { column: mistake.column, width, message, expected: Some(mistake.expected.clone()), ..at }
     }
 
+    fn remark(&mut self, remark: &Remark) -> Diagnostic {
+        let Remark { place, column, width, ref message } = *remark;
+        let at = self.at(Some(place), Path::new(""), Severity::Warning);
+        Diagnostic { column, width, message: message.clone(), ..at }
+    }
+
     fn finding(&mut self, finding: &Finding, file: &Path) -> Diagnostic {
         let severity = match finding.problem.level() {
             Level::Error => Severity::Error,
@@ -182,9 +204,10 @@ impl Excerpts<'_> {
         let apex = zone.apex();
         let now = u64::try_from(self.surroundings.unix_seconds()).unwrap_or(0);
         for set in sets {
-            let Some(what) = own_keys::odd_time(set, now) else { continue };
-            let at = self.at(Some(set.place), file, Severity::Warning);
-            diagnostics.push(Diagnostic { message: format!("{apex}: {what}"), ..at });
+            for what in own_keys::odd_time(set, now).into_iter().chain(own_keys::small_keys(set)) {
+                let at = self.at(Some(set.place), file, Severity::Warning);
+                diagnostics.push(Diagnostic { message: format!("{apex}: {what}"), ..at });
+            }
         }
         match own_keys.sign(zone, sets, key, pool) {
             Ok(zone) => Some(zone),
@@ -261,6 +284,7 @@ pub(super) fn read_json(
     let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
     let mut diagnostics: Vec<Diagnostic> =
         loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
+    diagnostics.extend(loaded.remarks.iter().map(|remark| excerpts.remark(remark)));
     let mut more = loaded.more;
     let mut zones = Vec::with_capacity(loaded.zones.len());
     for zone in loaded.zones {

@@ -16,6 +16,7 @@ use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;
 use crate::source::Span;
+use crate::values::Prefix;
 
 /// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]
@@ -59,6 +60,8 @@ pub(super) struct Wanted {
     pub(super) sign: Option<Arc<SigningPolicy>>,
     /// What other servers may do with the zones of a directory.
     pub(super) common: Option<Arc<ZoneSettings>>,
+    /// Who may query the zones of a directory; everybody if nothing is said.
+    pub(super) allow_query: Option<Vec<Prefix>>,
     /// How zones are signed that bring keys.
     pub(super) own_keys: OwnKeys,
     /// Where it says so.
@@ -103,6 +106,7 @@ pub(super) fn wanted(
                 // The configuration says so at the zone.
                 sign: None,
                 common: None,
+                allow_query: None,
                 own_keys: OwnKeys::of(zone),
                 span: file.span,
             })
@@ -147,7 +151,8 @@ pub(super) fn wanted(
                 is_given_away: common.as_ref().is_some_and(|common| OwnKeys::of(common).is_given_away),
             };
             let span = directory.path.span;
-            all.push(Wanted { file, apex, set, contexts, sign, common, own_keys, span });
+            let allow_query = directory.allow_query.clone();
+            all.push(Wanted { file, apex, set, contexts, sign, common, allow_query, own_keys, span });
         }
     }
     all

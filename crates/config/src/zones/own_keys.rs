@@ -22,6 +22,24 @@ use crate::settings::{DenialWord, ZoneSettings};
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;
 
+/// The keys in a file.
+pub(super) struct ReadKeys {
+    pub(super) sets: Vec<KeySet>,
+    /// What is odd about them.
+    pub(super) remarks: Vec<String>,
+    /// The file.
+    pub(super) place: Place,
+}
+
+/// Returns what there is to say of the size of a key set's keys.
+pub(super) fn small_keys(set: &KeySet) -> Option<String> {
+    let keys = [&set.keys.ksk, &set.keys.zsk].into_iter().filter(|key| key.secret.is_small());
+    let said: Vec<String> =
+        keys.map(|key| format!("key {} of {} bits", key.tag(), key.secret.bits())).collect();
+    let weak = said.join(", ");
+    (!said.is_empty()).then(|| format!("RSA {weak}: fewer than 2048 bits are weak; it should be rolled"))
+}
+
 /// How zones with keys of their own are signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OwnKeys {
@@ -60,7 +78,7 @@ impl OwnKeys {
         apex: Name<'_>,
         files: &mut Vec<PathBuf>,
         surroundings: &dyn Surroundings,
-    ) -> Result<Option<Vec<KeySet>>, (PathBuf, String)> {
+    ) -> Result<Option<ReadKeys>, (PathBuf, String)> {
         let Some((file, needed)) = self.file.as_ref().filter(|_| !self.has_policy) else { return Ok(None) };
         let text = match surroundings.read(file) {
             Ok(text) => Zeroizing::new(text),
@@ -71,14 +89,23 @@ impl OwnKeys {
         };
         let wrong = |what: String| (file.clone(), what);
         let text = std::str::from_utf8(&text).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
-        let sets = erldns::read(apex, text).map_err(|fault| wrong(fault.to_string()))?;
+        let mut remarks = Vec::new();
+        let sets =
+            erldns::read_leniently(apex, text, &mut remarks).map_err(|fault| wrong(fault.to_string()))?;
         if let Some(set) = sets.iter().find(|set| set.until <= set.inception) {
             let until = write_compact(set.until);
             return Err(wrong(format!("\"until\" ({until} UTC) is not after \"inception\"")));
         }
+        if surroundings.is_open_to_all(file) {
+            remarks.push("every user of this machine can read the private keys in it".to_owned());
+        }
         let place = Place { file: u16::try_from(files.len()).unwrap_or(u16::MAX), line: 1 };
         files.push(file.clone());
-        Ok(Some(sets.into_iter().map(|keys| KeySet { keys, place }).collect()))
+        Ok(Some(ReadKeys {
+            sets: sets.into_iter().map(|keys| KeySet { keys, place }).collect(),
+            remarks,
+            place,
+        }))
     }
 }
 

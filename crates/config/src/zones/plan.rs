@@ -387,7 +387,15 @@ fn remote(
             None => None,
             Some(path) => {
                 let chain = read(path, "a certificate")?;
-                let key = read(private_key.as_ref().unwrap_or(path), "its private key")?;
+                let key_file = private_key.as_ref().unwrap_or(path);
+                let key = read(key_file, "its private key")?;
+                if surroundings.is_open_to_all(key_file) {
+                    let shown = key_file.display();
+                    let message =
+                        format!("every user of this machine can read the private key in \"{shown}\"");
+                    let problem = Problem::warning(at.span, message);
+                    problems.push(problem.hint("\"chmod o-rwx\" keeps it to those who need it"));
+                }
                 match Identity::read(&chain, &key) {
                     Ok(identity) => Some(identity),
                     Err(why) => {

@@ -1,4 +1,4 @@
-//! What zones answer beside their records.
+//! What zones answer beside their records, and whom.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::compile::ttl;
 use crate::diagnostic::Problem;
 use crate::sets::{Sets, Term};
 use crate::settings::{CatalogWord, Settings, ZoneAlternative, ZoneName, ZoneSettings};
+use crate::values::Prefix;
 
 impl ZonePlans {
     /// Complains of ALIAS records that lead where nobody asks, and of those whose addresses are not signed.
@@ -82,6 +83,8 @@ pub struct Beside {
 pub(super) struct Pattern {
     makers: Vec<MakerPattern>,
     choices: Vec<ChoicePattern>,
+    /// Who may query them; everybody if nothing is said.
+    clients: Option<Arc<AddressSet>>,
 }
 
 struct MakerPattern {
@@ -108,9 +111,10 @@ struct AlternativePattern {
 impl Pattern {
     /// Takes what is said of a zone, or of many; `None` if that is nothing.
     pub(super) fn new(zone: &ZoneSettings, sets: &Sets) -> Option<Self> {
-        if zone.make.is_empty() && zone.choose.is_empty() {
+        if zone.make.is_empty() && zone.choose.is_empty() && zone.allow_query.is_none() {
             return None;
         }
+        let clients = zone.allow_query.as_deref().map(|allow| clients(allow, sets));
         let makers = zone.make.iter().map(|make| MakerPattern {
             prefix: make.prefix.as_str().into(),
             networks: sets.addresses(std::iter::once(Term::Inline(make.networks.as_slice()))),
@@ -131,7 +135,12 @@ impl Pattern {
             check: choice.check.as_ref().map(Arc::clone),
             alternatives: choice.alternatives.iter().map(alternative).collect(),
         });
-        Some(Self { makers: makers.collect(), choices: choices.collect() })
+        Some(Self { makers: makers.collect(), choices: choices.collect(), clients })
+    }
+
+    /// Returns whether zones answer something beside their records.
+    pub(super) fn answers(&self) -> bool {
+        !self.makers.is_empty() || !self.choices.is_empty()
     }
 
     /// Returns what one zone answers. What is watched as before stays as it stands; names that are too long are left out, and
@@ -171,7 +180,12 @@ impl Pattern {
             });
             choices.push(Choice::new(name, rtype, alternatives.collect()));
         }
-        (Specials::new(&key, makers, choices), too_long)
+        let specials = Specials::new(&key, makers, choices);
+        let specials = match &self.clients {
+            Some(clients) => specials.for_clients(Arc::clone(clients)),
+            None => specials,
+        };
+        (specials, too_long)
     }
 
     /// Returns what a zone answers that comes while the server runs; what is watched as before of `old` stays as it stands.
@@ -203,6 +217,11 @@ impl ForMembers {
     }
 }
 
+/// Returns clients as a set.
+fn clients(allow: &[Prefix], sets: &Sets) -> Arc<AddressSet> {
+    sets.addresses(std::iter::once(Term::Inline(allow)))
+}
+
 fn is_consumer(zone: &ZoneSettings) -> bool {
     zone.catalog_role == Some(CatalogWord::Consumer)
 }
@@ -223,31 +242,51 @@ pub(super) fn is_proven(zone: &Zone) -> bool {
     !matches!(zone.facts().proof, Proof::None | Proof::Compact)
 }
 
-/// Returns what the zones of a set answer beside their records.
+/// Zones of directories that not everybody may query, and who may.
+pub(super) type Guarded<'k> = Vec<(NameBuf, &'k [Prefix])>;
+
+/// Returns what the zones of a set answer beside their records, and whom.
 pub(super) fn specials(
     (settings, set): (&Settings, Option<&str>),
     key: HashKey,
     sets: &Sets,
     (before, checks): (&Checks, &mut Checks),
-    loaded: &[Arc<Zone>],
+    (loaded, in_directories): (&[Arc<Zone>], &Guarded<'_>),
     problems: &mut Vec<Problem>,
 ) -> Vec<(NameBuf, Specials)> {
-    let is_ours = |zone: &&ZoneSettings| {
-        // What is said at a catalog is for its members.
-        zone.set.as_ref().map(|set| set.value.as_str()) == set && !is_consumer(zone)
-    };
+    let is_ours = |zone: &&ZoneSettings| zone.set.as_ref().map(|set| set.value.as_str()) == set;
     let ours = settings.zones.iter().filter(is_ours);
-    let ours: Vec<(&ZoneSettings, Pattern)> =
-        ours.filter_map(|zone| Some((zone, Pattern::new(zone, sets)?))).collect();
+    let pattern = |zone: &ZoneSettings| {
+        let pattern = Pattern::new(zone, sets)?;
+        // What is said at a catalog is for its members, but who may query it counts for itself as well.
+        match is_consumer(zone) {
+            true if pattern.clients.is_none() => None,
+            true => Some(Pattern { makers: Vec::new(), choices: Vec::new(), ..pattern }),
+            false => Some(pattern),
+        }
+    };
+    let ours: Vec<(&ZoneSettings, Pattern)> = ours.filter_map(|zone| Some((zone, pattern(zone)?))).collect();
+    let mut made: Vec<(&[Prefix], Arc<AddressSet>)> = Vec::new();
+    let mut guarded = Vec::with_capacity(in_directories.len());
+    for (apex, allow) in in_directories {
+        let known = made.iter().find(|(other, _)| other == allow);
+        let set = known.map_or_else(|| clients(allow, sets), |(_, set)| Arc::clone(set));
+        if known.is_none() {
+            made.push((allow, Arc::clone(&set)));
+        }
+        guarded.push((*apex, Specials::default().for_clients(set)));
+    }
     if ours.is_empty() {
-        return Vec::new();
+        return guarded;
     }
     let signed = loaded.iter().filter(|zone| is_proven(zone));
     let signed: BTreeSet<Vec<u8>> = signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
-    let mut all = Vec::with_capacity(ours.len());
+    let mut all = guarded;
     for (zone, pattern) in ours {
         let apex = zone.name.value;
-        check_signed(zone, signed.contains(&folded(&apex)), problems);
+        if pattern.answers() {
+            check_signed(zone, signed.contains(&folded(&apex)), problems);
+        }
         // Names that are too long were complained of.
         all.push((apex, pattern.of((set, apex), key, (before, checks)).0));
     }

@@ -132,6 +132,9 @@ fn list(args: &ListArgs) -> Result<String, String> {
         if let Some(place) = key.secret.place() {
             let _ = write!(text, ", in {place}");
         }
+        if key.secret.is_small() {
+            text.push_str(", weak: fewer than 2048 bits");
+        }
         text.push_str(if *is_open { ", others may read its private key\n" } else { "\n" });
     }
     Ok(text)
@@ -150,8 +153,19 @@ fn import(args: &KeyImportArgs) -> Result<String, String> {
     let mut text = String::new();
     for key in &keys {
         let _ = writeln!(text, "{}", store.put(key)?);
+        warn_of_size(key);
     }
     Ok(text)
+}
+
+/// Warns of a key that is weak: it can be signed with until another has taken its place.
+pub(super) fn warn_of_size(key: &ZoneKey) {
+    if key.secret.is_small() {
+        let (owner, tag, bits) = (key.owner, key.tag(), key.secret.bits());
+        out::complain(&format!(
+            "warning: RSA key {tag} of {owner} has {bits} bits; fewer than 2048 are weak, so roll it soon"
+        ));
+    }
 }
 
 /// Finds a key that is in its token already.

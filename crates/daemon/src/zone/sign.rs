@@ -144,6 +144,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         out::complain(&format!("warning: others may read the private key {}; chmod 600 it", key.stem));
     }
     let keys: Vec<ZoneKey> = stored.into_iter().map(|stored| stored.key).collect();
+    keys.iter().for_each(super::keys::warn_of_size);
     if keys.is_empty() {
         return Err(format!(
             "no keys of {apex} in \"{}\"; gannet zone keys generate {apex} --keys \"{}\" makes one",

@@ -136,7 +136,7 @@ pub fn read(public: &str, private: &str, open: Opener<'_>) -> Result<ZoneKey, Ke
         let plain = |number: &[u8]| crate::dnskey::without_zeros(number).to_vec();
         SecretKey::from_rsa(
             algorithm,
-            &RsaNumbers {
+            RsaNumbers {
                 modulus: plain(&n),
                 public_exponent: plain(&e),
                 private_exponent: d,

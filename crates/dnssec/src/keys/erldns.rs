@@ -43,7 +43,9 @@ impl WrongKey {
     fn of(self, name: &str, said: u64) -> KeyFault {
         let what = match self {
             Self::Algorithm(unusable) => unusable.to_string(),
-            Self::Key(fault) => format!("\"{name}\": {}", fault.what),
+            Self::Key(fault) => {
+                return KeyFault { what: format!("\"{name}\": {}", fault.what), ..fault };
+            }
             Self::Tag(tag) => format!("\"{name}_keytag\" is {said}, but the key's tag is {tag}"),
         };
         KeyFault::new(0, what)
@@ -77,6 +79,21 @@ pub fn zone_key(
 
 /// Reads the key sets of a zone: a list of them, or one.
 pub fn read(owner: Name<'_>, text: &str) -> Result<Vec<KeySet>, KeyFault> {
+    let mut remarks = Vec::new();
+    let sets = read_leniently(owner, text, &mut remarks)?;
+    match remarks.pop() {
+        Some(remark) => Err(KeyFault::new(0, remark)),
+        None => Ok(sets),
+    }
+}
+
+/// Reads them likewise, and goes on where a tag is not the key's, whose own counts, and where an RSA key is too small to sign with:
+/// that set is left out. Each is noted in `remarks`.
+pub fn read_leniently(
+    owner: Name<'_>,
+    text: &str,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<KeySet>, KeyFault> {
     let mut json = Json { text, at: 0 };
     let value = json.value(0)?;
     json.blanks();
@@ -87,16 +104,21 @@ pub fn read(owner: Name<'_>, text: &str) -> Result<Vec<KeySet>, KeyFault> {
         Value::List(sets) => sets,
         set => vec![set],
     };
-    sets.into_iter()
-        .enumerate()
-        .map(|(index, set)| {
-            one(owner, &set)
-                .map_err(|fault| KeyFault { what: format!("key set {}: {}", index + 1, fault.what), ..fault })
-        })
-        .collect()
+    let mut read = Vec::with_capacity(sets.len());
+    for (index, set) in sets.into_iter().enumerate() {
+        let said = |what: &str| format!("key set {}: {what}", index + 1);
+        let mut own = Vec::new();
+        match one(owner, &set, &mut own) {
+            Ok(set) => read.push(set),
+            Err(fault) if fault.is_size => own.push(format!("{}; it is left out", fault.what)),
+            Err(fault) => return Err(KeyFault { what: said(&fault.what), ..fault }),
+        }
+        remarks.extend(own.iter().map(|remark| said(remark)));
+    }
+    Ok(read)
 }
 
-fn one(owner: Name<'_>, set: &Value) -> Result<KeySet, KeyFault> {
+fn one(owner: Name<'_>, set: &Value, remarks: &mut Vec<String>) -> Result<KeySet, KeyFault> {
     let Value::Object(fields) = set else { return Err(KeyFault::new(0, "expected an object")) };
     let field = |name: &str| {
         fields
@@ -119,10 +141,15 @@ fn one(owner: Name<'_>, set: &Value) -> Result<KeySet, KeyFault> {
         })
     };
     let (inception, until) = (time("inception")?, time("until")?);
-    let key = |name: &str, flags: u16| {
+    let mut key = |name: &str, flags: u16| {
         let (algorithm, tag) = (number(&format!("{name}_alg"))?, number(&format!("{name}_keytag"))?);
-        let said = (text(name)?.as_str(), algorithm, tag);
-        zone_key(owner, flags, said, inception).map_err(|wrong| wrong.of(name, tag))
+        let pem = text(name)?.as_str();
+        let mut found = zone_key(owner, flags, (pem, algorithm, tag), inception);
+        if let Err(WrongKey::Tag(own)) = found {
+            remarks.push(WrongKey::Tag(own).of(name, tag).what);
+            found = zone_key(owner, flags, (pem, algorithm, u64::from(own)), inception);
+        }
+        found.map_err(|wrong| wrong.of(name, tag))
     };
     Ok(KeySet { ksk: key("ksk", ZONE_KEY | ENTRY_POINT)?, zsk: key("zsk", ZONE_KEY)?, inception, until })
 }

@@ -32,7 +32,7 @@ pub fn read(text: &str, algorithm: Option<Algorithm>) -> Result<SecretKey, KeyFa
                     .map(Zeroizing::new)
                     .ok_or_else(|| KeyFault::new(begin, "the key is not in Base64"))?;
                 return SecretKey::from_der(&der, algorithm)
-                    .map_err(|unusable| KeyFault::new(begin, unusable.to_string()));
+                    .map_err(|unusable| KeyFault { line: begin, ..KeyFault::from(unusable) });
             }
         } else if label.is_some() {
             if line.contains(':') {

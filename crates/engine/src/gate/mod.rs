@@ -1,6 +1,8 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
 //! Who may ask at all: access list, bans, cookie, rate limit, in this order on every transport.
+//!
+//! A client that is not on the access list is answered from the zones that are served, and refused everything else.
 
 pub mod bans;
 pub mod cookie;
@@ -17,7 +19,7 @@ use cookie::Proof;
 /// The limits at the door.
 #[derive(Debug)]
 pub struct Gate {
-    /// Clients that may ask; all others are refused.
+    /// Clients that may ask for anything; others only for what is in the zones.
     pub allowed: prefixes::PrefixSet,
     /// Clients that hear nothing. Programs on network interfaces may know them, too, and drop their queries earlier.
     pub banned: prefixes::PrefixSet,
@@ -53,6 +55,12 @@ impl Gate {
         if !self.allowed.contains(client.address) && client.transport != Transport::Unix {
             return (Admission::Denied, Proof::None);
         }
+        self.admit_anyone(query, client, now)
+    }
+
+    /// Judges a query likewise, whether or not its client is on the access list.
+    #[inline(always)]
+    pub(crate) fn admit_anyone(&self, query: &Query<'_>, client: &Client, now: Now) -> (Admission, Proof) {
         if self.bans(client) || self.bans_for_now(client, now) {
             return (Admission::Banned, Proof::None);
         }

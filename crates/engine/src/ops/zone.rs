@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::{EdeCode, Flags, Header, OptionCode, Query, Writer};
 use zone::{Asked, Failure, Zones};
 
-use crate::client::Client;
+use crate::client::{Client, Transport};
 use crate::finish::{Answer, CO, DO, To, opt_octets_max, reply_limit};
 use crate::matchers::random;
 use crate::run::{Desktop, Run};
@@ -25,14 +25,15 @@ pub(crate) fn answer(
     // What may be left out is left out here; what may not makes the reply one that is cut.
     let limit = reply_limit(snapshot, &to).saturating_sub(opt_octets_max(snapshot, &to));
     let mut writer = Writer::new(message, limit, 0, Flags::QR);
-    let (client, subnet_bits) = match zones.are_for_clients() {
+    let (from, client, subnet_bits) = match zones.are_for_clients() {
         true => asker(run.query, run.client),
-        false => (None, None),
+        false => (None, None, None),
     };
     let takes_compact = run.query.edns.is_some_and(|edns| edns.takes_compact());
     let asked = Asked {
         hash: Some(run.sought.hash()),
         client,
+        from,
         random: if zones.draw() { random(desktop.random) } else { 0 },
         now: desktop.now.unix_seconds,
         takes_compact,
@@ -64,15 +65,24 @@ const fn why(failure: Failure) -> (EdeCode, &'static str) {
             (EdeCode::NO_REACHABLE_AUTHORITY, "the target of the ALIAS could not be resolved")
         }
         Failure::Unsigned => (EdeCode::OTHER, "too many signatures in this second"),
+        Failure::Prohibited => (EdeCode::PROHIBITED, "client may not query this zone"),
     }
 }
 
-/// Returns whom an answer is for: the subnet that the query names (RFC 7871 §6), else the client; and the length of
-/// that subnet.
+/// Returns whose address zones look at; whom an answer is for: the subnet that the query names (RFC 7871 §6), else the client; and
+/// the length of that subnet.
 #[cold]
-fn asker(query: &Query<'_>, client: &Client) -> (Option<IpAddr>, Option<u8>) {
+fn asker(query: &Query<'_>, client: &Client) -> (Option<IpAddr>, Option<IpAddr>, Option<u8>) {
+    // Who may use a Unix socket is a matter of the file's rights.
+    let from = (client.transport != Transport::Unix).then_some(client.address);
+    let (told, bits) = subnet(query, client).unzip();
+    (from, told.or(Some(client.address)), bits)
+}
+
+/// Returns the subnet that a query names, as an address and its length.
+fn subnet(query: &Query<'_>, client: &Client) -> Option<(IpAddr, u8)> {
     let option = query.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
-    let Some(&[f0, f1, source, _, ref address @ ..]) = option else { return (Some(client.address), None) };
+    let &[f0, f1, source, _, ref address @ ..] = option? else { return None };
     let mut octets = [0; 16];
     for (place, octet) in octets.iter_mut().zip(address) {
         *place = *octet;
@@ -82,7 +92,7 @@ fn asker(query: &Query<'_>, client: &Client) -> (Option<IpAddr>, Option<u8>) {
         (_, _) if source == 0 => client.address,
         (1, [a, b, c, d, ..]) if source <= 32 => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
         (2, octets) if source <= 128 => IpAddr::V6(Ipv6Addr::from(octets)),
-        _ => return (Some(client.address), None),
+        _ => return None,
     };
-    (Some(address), Some(source))
+    Some((address, source))
 }

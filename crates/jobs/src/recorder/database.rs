@@ -1,6 +1,8 @@
 //! The database file of the recorder: its schema, how it is opened, and what is removed from it.
 
+use std::fs::{OpenOptions, Permissions};
 use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +37,8 @@ CREATE INDEX queries_by_time ON queries (at_ms);
 PRAGMA user_version = 1;
 ";
 
+/// Read and written by the server alone.
+const PRIVATE: u32 = 0o600;
 /// Rows that one clean-up removes, so that writing goes on.
 const CLEAN_ROWS_MAX: u32 = 20_000;
 
@@ -70,7 +74,19 @@ pub(super) fn open(file: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
+/// Makes a database that is not there yet readable to nobody else, and one that is likewise: who asked for what is nobody's business.
+/// What SQLite makes beside it gets the same rights.
+fn keep_private(file: &Path) {
+    // What cannot be done is reported when the database is opened, or it is somebody else's file.
+    let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(file);
+    for end in ["", "-wal", "-shm"] {
+        let path = format!("{}{end}", file.display());
+        let _ = std::fs::set_permissions(path, Permissions::from_mode(PRIVATE));
+    }
+}
+
 fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
+    keep_private(file);
     let database = Connection::open(file)?;
     // Readers do not wait for the writer, and a lost second after a power cut is no harm.
     database.execute_batch(

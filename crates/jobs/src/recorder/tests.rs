@@ -170,6 +170,33 @@ fn what_is_old_or_too_much_is_removed() {
 }
 
 #[test]
+fn nobody_else_can_read_who_asked_for_what() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let modes = || -> Vec<u32> {
+        ["", "-wal", "-shm"]
+            .iter()
+            .map(|end| {
+                let path = format!("{}{end}", file.display());
+                std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+            })
+            .collect()
+    };
+    let database = open(&file).expect("a database");
+    database.execute("INSERT INTO names (name) VALUES ('a.example')", []).expect("a row");
+    assert_eq!(modes(), [0o600; 3]);
+    // Those of servers that made it for everybody to read.
+    for end in ["", "-wal", "-shm"] {
+        let path = format!("{}{end}", file.display());
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).expect("rights");
+    }
+    drop(open(&file).expect("a database"));
+    assert_eq!(modes(), [0o600; 3]);
+    drop(database);
+}
+
+#[test]
 fn the_questions_people_ask_use_an_index() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let database = open(&folder.path().join("queries.db")).expect("a database");

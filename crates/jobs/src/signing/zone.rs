@@ -20,7 +20,7 @@ use dnssec::tree::Tree;
 use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of};
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
-use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone, master};
+use zone::{Builder, Good, Level, Online, OnlineKey, Origin, Pool, Record, Zone, master};
 
 use super::store::{KeyStore, Overwrites, write};
 use super::token::Tokens;
@@ -618,7 +618,8 @@ impl SignedZone {
     }
 
     fn compiled(&self, tree: &Tree, online: Option<Arc<Online>>) -> Result<Arc<Zone>, String> {
-        let mut builder = Builder::new(self.apex.as_name(), self.hash_key);
+        // What is signed was judged before.
+        let mut builder = Builder::new(self.apex.as_name(), self.hash_key).from(Origin::Received);
         tree.for_each_record(|(owner, rtype, ttl, rdata)| {
             builder.add(&Record::new(owner, rtype, Ttl::new(ttl), rdata));
         });
@@ -628,7 +629,8 @@ impl SignedZone {
             None => zone,
         });
         zone.map(Arc::new).ok_or_else(|| {
-            let first = built.findings.iter().find(|found| found.problem.level() == Level::Error);
+            let first =
+                built.findings.iter().find(|found| found.problem.level_in(Origin::Received) == Level::Error);
             first.map_or_else(String::new, |found| format!("{}: {}", found.owner, found.problem))
         })
     }

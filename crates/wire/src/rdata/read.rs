@@ -8,6 +8,9 @@ use crate::numbers::{Rcode, Rtype};
 use crate::rtypes::{self, Field};
 use crate::text::{TextError, Token, Tokens, parse_period, read_base32_hex, read_base64, read_hex};
 
+/// Octets of a string (RFC 1035 §3.3).
+const STRING_OCTETS_MAX: usize = 255;
+
 /// Octets that data may have.
 const DATA_OCTETS_MAX: usize = 65_535;
 
@@ -20,10 +23,20 @@ pub fn parse_text(
     origin: Option<Name<'_>>,
     out: &mut Vec<u8>,
 ) -> Result<(), TextError> {
+    parse_splitting(rtype, text, origin, out).map(drop)
+}
+
+/// Does the same, and says whether a string of text was longer than 255 octets and was split.
+pub fn parse_splitting(
+    rtype: Rtype,
+    text: &str,
+    origin: Option<Name<'_>>,
+    out: &mut Vec<u8>,
+) -> Result<bool, TextError> {
     let len = out.len();
     let mut tokens = Tokens::new(text);
     let done = parse_tokens(rtype, &mut tokens, origin, out).and_then(|()| tokens.end());
-    done.inspect_err(|_| out.truncate(len))
+    done.map(|()| tokens.has_split()).inspect_err(|_| out.truncate(len))
 }
 
 /// Appends the wire form of the data that the next words describe; leaves `out` in pieces on error.
@@ -61,7 +74,10 @@ pub fn parse_tokens(
     };
     let fields = fields.unwrap_or(&[]);
     for &field in fields {
-        read(field, tokens, origin, out)?;
+        match (field, rtype) {
+            (Field::Strings, Rtype::TXT | Rtype::SPF) => read_text(tokens, out)?,
+            _ => read(field, tokens, origin, out)?,
+        }
     }
     if out.len() - start > DATA_OCTETS_MAX {
         return Err(malformed(rtype, at, "at most 65535 octets of data"));
@@ -401,6 +417,27 @@ fn read_gateway(
 }
 
 /// Appends a character-string with its length.
+/// Reads strings that are read as one text wherever they are used (RFC 7208 §3.3, RFC 6376 §3.6.2.2): one that is too long becomes
+/// several.
+fn read_text(tokens: &mut Tokens<'_>, out: &mut Vec<u8>) -> Result<(), TextError> {
+    let mut next = Some(tokens.expect(STRING)?);
+    while let Some(token) = next {
+        let octets = token.octets()?;
+        if octets.len() > STRING_OCTETS_MAX {
+            tokens.note_split();
+        }
+        if octets.is_empty() {
+            out.push(0);
+        }
+        for part in octets.chunks(STRING_OCTETS_MAX) {
+            out.push(part.len() as u8);
+            out.extend_from_slice(part);
+        }
+        next = tokens.next_token()?;
+    }
+    Ok(())
+}
+
 fn push_string(token: &Token<'_>, out: &mut Vec<u8>) -> Result<(), TextError> {
     push_counted(token, Some(token.octets()?), STRING, out)
 }

@@ -113,6 +113,37 @@ fn is_value(key: SvcKey, value: &[u8]) -> bool {
     }
 }
 
+/// Returns what parameters that are right one by one say against each other.
+pub(super) fn contradiction(params: &[u8]) -> Option<&'static str> {
+    let all = || {
+        let mut rest = params;
+        std::iter::from_fn(move || {
+            let (key, value, after) = split(rest)?;
+            rest = after;
+            Some((key, value))
+        })
+    };
+    for (key, value) in all() {
+        match key {
+            // RFC 9460 §8: they must be there.
+            SvcKey::MANDATORY if words(value).any(|wanted| all().all(|(key, _)| key.0 != wanted)) => {
+                return Some("a key in \"mandatory\" is not there (RFC 9460 §8)");
+            }
+            SvcKey::NO_DEFAULT_ALPN if all().all(|(key, _)| key != SvcKey::ALPN) => {
+                return Some("\"no-default-alpn\" without \"alpn\" (RFC 9460 §7.1.1)");
+            }
+            SvcKey::TLS_SUPPORTED_GROUPS => {
+                let is_double = |(at, group): (usize, u16)| words(value).take(at).any(|other| other == group);
+                if words(value).enumerate().any(is_double) {
+                    return Some("a group is in \"tls-supported-groups\" twice");
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 fn words(value: &[u8]) -> impl Iterator<Item = u16> {
     value.as_chunks::<2>().0.iter().map(|&word| u16::from_be_bytes(word))
 }

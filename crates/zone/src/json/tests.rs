@@ -190,16 +190,46 @@ fn all_mistakes_come_with_their_places() {
     assert_eq!(
         found,
         [
-            "4:66: expected an IPv4 address, found \"\"192.0.2.300\"\"",
+            "4:66: expected an IPv4 address, found \"192.0.2.300\"",
             "5:75: expected a number from 0 to 65535, found \"70000\"",
-            "6:35: expected a type such as A or SVCB, or the number of one in quotes, found \"\"NOPE\"\"",
+            "6:35: expected a type such as A or SVCB, or the number of one in quotes, found \"NOPE\"",
             "7:49: expected seconds, at most 2147483647, found \"-1\"",
-            "7:62: expected one of txts, found \"\"txt\"\"",
             "7:61: expected \"txts\" in here, found \"{\"",
             "8:1: expected \"data\" in here, found \"{\"",
         ]
     );
     assert!(file.zones[0].built.zone.is_none());
+}
+
+#[test]
+fn fields_that_only_others_read_are_told_and_left_out() {
+    let text = zone(
+        r#"{"name": "a.example.com", "type": "DS", "ttl": 60, "flavour": 1, "data":
+ {"keytag": 1, "keytype": "KSK", "alg": 8, "digest_type": 2, "digest": "00000000000000000000000000000000000000000000000000000000000000AA"}}"#,
+    );
+    let file = read(text.as_bytes(), KEY, None);
+    assert_eq!(file.mistakes, []);
+    let said: Vec<String> =
+        file.remarks.iter().map(|it| format!("{}:{}: {}", it.place.line, it.column, it.message)).collect();
+    assert!(
+        said[0].starts_with("4:52: \"flavour\" means nothing here and is left out; known are"),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("5:16: \"keytype\" means nothing here"), "{said:?}");
+    assert!(file.zones[0].built.zone.is_some());
+}
+
+#[test]
+fn a_long_text_is_split_and_told() {
+    let long = "x".repeat(600);
+    let text = zone(&format!(
+        r#"{{"name": "a.example.com", "type": "TXT", "ttl": 60, "data": {{"txts": ["{long}", "y"]}}}}"#
+    ));
+    let file = read(text.as_bytes(), KEY, None);
+    let built = &file.zones[0].built;
+    let found: Vec<String> = built.findings.iter().map(|it| it.problem.to_string()).collect();
+    assert!(found.iter().any(|it| it.contains("more than 255 octets in TXT")), "{found:?}");
+    assert!(built.zone.is_some());
 }
 
 #[test]
@@ -268,19 +298,28 @@ fn what_is_wrong_with_a_key_is_told_at_its_place_and_shows_nothing_of_it() {
         }
     };
     let said = |name: &str, value: u16| format!("\"{name}\": {value}");
-    check(&text.replace(&said("ksk_keytag", ksk), &said("ksk_keytag", 1)), "1", &format!("{ksk}, the tag"));
     check(&text.replace(&said("zsk_keytag", zsk), "\"zsk_alg\": 15"), "{", "\"zsk_keytag\" in here");
     check(&text.replace(&said("zsk_alg", 15), &said("zsk_alg", 5)), "5", "8, 10, 13, 14, 15 or 16");
-    check(&text.replace(&said("zsk_alg", 15), &said("zsk_alg", 13)), "\"zsk\"", "of another algorithm");
-    check(&text.replacen(&secret, "!", 1), "\"ksk\"", "not in Base64");
-    check(&text.replace("PRIVATE KEY", "PUBLIC KEY"), "\"ksk\"", "expected a private key");
-    check(&text.replace("2016-11", "2018-11"), "\"2017-02-12T11:36:58Z\"", "after that of");
-    check(&text.replace("2016-11-14T", "yesterday"), "\"yesterday11:36:58Z\"", "2026-01-31");
-    check(&format!("[\"{secret}\"]"), &format!("\"{}", "*".repeat(59)), "a key set");
+    check(&text.replace(&said("zsk_alg", 15), &said("zsk_alg", 13)), "zsk", "of another algorithm");
+    check(&text.replacen(&secret, "!", 1), "ksk", "not in Base64");
+    check(&text.replace("PRIVATE KEY", "PUBLIC KEY"), "ksk", "expected a private key");
+    check(&text.replace("2016-11", "2018-11"), "2017-02-12T11:36:58Z", "after that of");
+    check(&text.replace("2016-11-14T", "yesterday"), "yesterday11:36:58Z", "2026-01-31");
+    check(&format!("[\"{secret}\"]"), &"*".repeat(secret.len().min(60)), "a key set");
     check(&format!("\"{secret}"), "", "a closing quote");
     let named = text.replacen("\"ksk\"", &format!("\"{secret}\""), 1);
-    let shown = "*".repeat(secret.len().min(59));
-    check(&named, &format!("\"{shown}\"").chars().take(60).collect::<String>(), "one of ksk");
+    check(&named, "{", "\"ksk\" in here");
+    let file = with_keys(&named);
+    let [remark] = file.remarks.as_slice() else { panic!("{:?}", file.remarks) };
+    assert!(remark.message.starts_with("\"****") && !remark.message.contains(&secret[..20]), "{remark:?}");
+    // Another tag than it has is told, and the key is used.
+    let file = with_keys(&text.replace(&said("ksk_keytag", ksk), &said("ksk_keytag", 1)));
+    let [remark] = file.remarks.as_slice() else { panic!("{:?}", file.remarks) };
+    assert!(
+        remark.message.contains(&format!("\"ksk_keytag\" is 1, but the key's tag is {ksk}")),
+        "{remark:?}"
+    );
+    assert_eq!((file.mistakes.len(), file.zones[0].keys.len()), (0, 1));
 }
 
 #[test]

@@ -75,6 +75,9 @@ impl Running {
         let previous = &work.plans;
         let (loaded, watched, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
             let mut loaded = self.origin.load()?;
+            if let Some(mistake) = loaded.emptied(&work.loaded) {
+                return Err(vec![mistake]);
+            }
             loaded.settings.has_added_zones = self.keeper.has_added();
             let watched = Watched::of(&loaded.settings);
             let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
