@@ -137,15 +137,19 @@ fn walk_mut(node: &mut Node, parent: &str, f: &mut dyn FnMut(&mut Node)) {
     }
 }
 
-/// Returns a line of a file without the secrets in it, as long as it is. `at` is where it begins in the file.
-pub(crate) fn line(text: &str, at: usize, secrets: &[Secret], file: crate::source::FileId) -> String {
+/// Returns a line of a file without the secrets in it, as long as it is; `before` is the file up to it.
+pub(crate) fn line(before: &str, text: &str, secrets: &[Secret], file: crate::source::FileId) -> String {
+    let at = before.len();
     let mut covered = vec![false; text.len()];
     for secret in secrets.iter().filter(|secret| secret.place.file == file) {
         let start = (secret.place.start as usize).saturating_sub(at).min(text.len());
         let end = (secret.place.end as usize).saturating_sub(at).min(text.len());
         covered.get_mut(start..end).into_iter().flatten().for_each(|octet| *octet = true);
     }
-    // A file that cannot be read to its end has no tree: there the keys tell.
+    // A mistake may have cost the tree what stands behind it: there the keys tell, those of the lines above too.
+    if is_below_secret(before, text) {
+        covered.fill(true);
+    }
     for row in schema::rows().filter(|row| row.is_secret()) {
         cover_values(text, row.key(), &mut covered);
     }
@@ -153,21 +157,54 @@ pub(crate) fn line(text: &str, at: usize, secrets: &[Secret], file: crate::sourc
     text.char_indices().map(|(at, c)| if covered.get(at) == Some(&true) { '*' } else { c }).collect()
 }
 
-/// Covers what stands behind `key:`.
-fn cover_values(text: &str, key: &str, covered: &mut [bool]) {
-    for (found, _) in text.match_indices(key) {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if text[..found].chars().next_back().is_some_and(is_part) {
+/// Returns whether a line belongs to the value of a secret whose key stands on a line above it.
+fn is_below_secret(before: &str, text: &str) -> bool {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut indent = indentation(text);
+    // A list may stand as far left as its key.
+    let mut may_be_equal = text.trim_start().starts_with('-');
+    let secrets = || schema::rows().filter(|row| row.is_secret());
+    // Wrongly indented, it is still most likely meant for the key that has no value yet.
+    let last = before.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if secrets().any(|row| keys(last, row.key()).any(|(_, value)| value.is_empty())) {
+        return true;
+    }
+    for line in before.lines().rev().filter(|line| !line.trim().is_empty()) {
+        let (own, content) = (indentation(line), line.trim_start());
+        let is_above = own < indent || (may_be_equal && own == indent && !content.starts_with('-'));
+        if !is_above {
             continue;
         }
-        let rest = text[found + key.len()..].trim_start_matches(['"', '\'']).trim_start();
-        let Some(value) = rest.strip_prefix(':').map(str::trim_start) else { continue };
+        if secrets().any(|row| keys(content, row.key()).next().is_some()) {
+            return true;
+        }
+        (indent, may_be_equal) = (own, content.starts_with('-'));
+    }
+    false
+}
+
+/// Returns where `key:` stands in a line, and what follows it.
+fn keys<'t>(text: &'t str, key: &str) -> impl Iterator<Item = (usize, &'t str)> {
+    let len = key.len();
+    text.match_indices(key).filter_map(move |(found, _)| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if text[..found].chars().next_back().is_some_and(is_part) {
+            return None;
+        }
+        let rest = text[found + len..].trim_start_matches(['"', '\'']).trim_start();
+        Some((found, rest.strip_prefix(':')?.trim_start()))
+    })
+}
+
+/// Covers what stands behind `key:`.
+fn cover_values(text: &str, key: &str, covered: &mut [bool]) {
+    for (found, value) in keys(text, key) {
         let start = text.len() - value.len();
         let is_flow = text[..found].contains(['{', '[']);
         let len = match value.chars().next() {
+            _ if value.trim_start_matches(['"', '\'']).starts_with(FILE) => 0,
             Some(quote @ ('"' | '\'')) => value[1..].find(quote).map_or(value.len(), |len| len + 2),
             Some('[' | '{') => value.len(),
-            _ if value.starts_with(FILE) => 0,
             _ if is_flow => value.find([',', '}', ']']).unwrap_or(value.len()),
             _ => value.find(" #").unwrap_or(value.len()),
         };
@@ -197,10 +234,21 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
         let rest = &text[start..];
         let authority =
             &rest[..rest.find(|c: char| is_end(c) || matches!(c, '/' | '?' | '#')).unwrap_or(rest.len())];
-        if let Some((user, _)) = authority.rsplit_once('@')
-            && let Some((name, password)) = user.split_once(':')
-        {
-            cover(start + name.len() + 1, password.len());
+        match authority.rsplit_once('@') {
+            Some((user, _)) => {
+                if let Some((name, password)) = user.split_once(':') {
+                    cover(start + name.len() + 1, password.len());
+                }
+            }
+            // The file ends here, or a mistake does: what is no port may be the beginning of a password.
+            None => {
+                if let Some((name, port)) = authority.split_once(':')
+                    && !authority.starts_with('[')
+                    && !port.bytes().all(|octet| octet.is_ascii_digit())
+                {
+                    cover(start + name.len() + 1, port.len());
+                }
+            }
         }
     }
 }
@@ -325,9 +373,23 @@ mod tests {
             ("other-secret: x", "other-secret: *"),
             ("token: pkcs11:a?pin-value=1234&b", "token: pkcs11:a?pin-value=****&b"),
             ("url: https://u:pw@h/", "url: https://u:**@h/"),
+            ("url: \"https://u:pw", "url: \"https://u:**"),
+            ("url: https://h:8080/", "url: https://h:8080/"),
+            ("url: https://[2001:db8::1]:8080/", "url: https://[2001:db8::1]:8080/"),
+            ("secret: \"file:/etc/key\"", "secret: \"file:/etc/key\""),
             ("no-secrets: x", "no-secrets: x"),
         ] {
-            assert_eq!(line(text, 0, &[], file), shown);
+            assert_eq!(line("", text, &[], file), shown);
+        }
+        for (before, text, shown) in [
+            ("environment:\n", "  - A=b", "*******"),
+            ("environment:\n", "- A=b", "*****"),
+            ("environment:\n  - A=b\n\n", "  - C=d", "*******"),
+            ("environment:\n  - A=b\n", "other: e", "other: e"),
+            ("  environment:\n", "other: e", "********"),
+            ("effects:\n  s:\n    type: script\n", "    - A=b", "    - A=b"),
+        ] {
+            assert_eq!(line(before, text, &[], file), shown, "{before}");
         }
     }
 }

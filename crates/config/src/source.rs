@@ -132,7 +132,8 @@ impl Sources {
     pub(crate) fn shown_line(&self, file: FileId, line: u32) -> String {
         let Some(source) = self.file(file) else { return String::new() };
         let at = source.line_starts.get(line as usize - 1).map_or(source.text.len(), |&at| at as usize);
-        secrets::line(source.line(line), at, &self.secrets, file)
+        let before = source.text.get(..at).unwrap_or_default();
+        secrets::line(before, source.line(line), &self.secrets, file)
     }
 
     /// Returns a sentence as it may be shown.

@@ -179,7 +179,7 @@ mod tests {
             "allow: any\nzones: [{name: org, file: org}]\nupstreams: {default: {servers: 192.0.2.1}}\n",
             "allow: any\npolicy: {main: [{if: client in lan, do: call(a)}, {do: call(b)}], a: [reject(refused)], b: [forward(default)]}\n",
             "allow: any\npolicy: {main: [\"fallback(a, b)\"], a: [forward(default)], b: [reject(refused)]}\n",
-            "allow: any\nviews: [{policy: a}]\npolicy: {main: [reject(refused)], a: [forward(default)]}\n",
+            "allow: any\nviews: [{clients: any, policy: a}]\npolicy: {main: [reject(refused)], a: [forward(default)]}\n",
         ] {
             let found = warned(text);
             assert_eq!(found.len(), 1, "{text}: {found:?}");

@@ -157,12 +157,20 @@ fn read_hosts(
             let below = covers_below.then(|| NameBuf::below(b"\x01*", owner.as_name()).ok()).flatten();
             for owner in [Some(owner), below].into_iter().flatten() {
                 records.extend(addresses.iter().map(|address| match address {
-                    IpAddr::V4(address) => {
-                        Record { owner, rtype: Rtype::A, ttl, rdata: address.octets().to_vec(), is_split: false }
-                    }
-                    IpAddr::V6(address) => {
-                        Record { owner, rtype: Rtype::AAAA, ttl, rdata: address.octets().to_vec(), is_split: false }
-                    }
+                    IpAddr::V4(address) => Record {
+                        owner,
+                        rtype: Rtype::A,
+                        ttl,
+                        rdata: address.octets().to_vec(),
+                        is_split: false,
+                    },
+                    IpAddr::V6(address) => Record {
+                        owner,
+                        rtype: Rtype::AAAA,
+                        ttl,
+                        rdata: address.octets().to_vec(),
+                        is_split: false,
+                    },
                 }));
             }
         }
