@@ -252,10 +252,10 @@ impl Problem {
             let is_covered = source.line(place.line).chars().nth(at) != diagnostic.excerpt.chars().nth(at);
             if is_covered && !meant.is_empty() {
                 // A file that cannot be read to its end: the message may quote what seems to be a secret.
-                let cover = |said: &str| said.replace(meant, secrets::HIDDEN);
-                diagnostic.message = cover(&diagnostic.message);
-                diagnostic.expected = diagnostic.expected.as_deref().map(cover);
-                diagnostic.hint = diagnostic.hint.as_deref().map(cover);
+                let said = [&mut diagnostic.message].into_iter();
+                for said in said.chain(&mut diagnostic.expected).chain(&mut diagnostic.hint) {
+                    *said = said.replace(meant, secrets::HIDDEN);
+                }
             }
         }
         diagnostic

@@ -167,7 +167,7 @@ mod tests {
         let plans = crate::compile(&loaded, &[], None, &memory)
             .unwrap_or_else(|found| panic!("{text}: {}", found[0].human()));
         let all = loaded.warnings.iter().chain(&plans.warnings);
-        all.filter(|found| found.message.contains("open resolver")).map(|found| found.human()).collect()
+        all.filter(|found| found.message.contains("open resolver")).map(crate::Diagnostic::human).collect()
     }
 
     #[test]
