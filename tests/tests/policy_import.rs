@@ -56,7 +56,8 @@ fn serve(system: &str, directory: TempDir, environment: &[(&str, &str)]) -> Serv
     };
     let made = made
         .replace("127.0.0.1:5353", "\"@ADDRESS@\"")
-        .replace("'[::]:5353'", "\"@ADDRESS@\"")
+        .replace("0.0.0.0:5353", "\"@ADDRESS@\"")
+        .replace("  - '[::]:5353'\n", "")
         .replace("127.0.0.1:5354", "\"@ANOTHER@\"");
     Server::start_with(directory, &made, environment)
 }

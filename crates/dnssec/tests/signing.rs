@@ -412,7 +412,9 @@ fn public_parts_of_held_keys_are_whole() {
         assert_eq!(hold(algorithm, key.public()), None, "{algorithm}");
         assert!(hold(algorithm, &key.public()[2..]).is_some(), "{algorithm}");
     }
-    let short = dnssec::write_rsa(&[1, 0, 1], &[0x80; 128]);
+    let small = dnssec::write_rsa(&[1, 0, 1], &[0x80; 128]);
+    assert_eq!(hold(8, &small), None);
+    let short = dnssec::write_rsa(&[1, 0, 1], &[0x80; 127]);
     assert_eq!(hold(8, &short), Some(Unusable::Size));
     assert_eq!(hold(5, &[0; 64]), Some(Unusable::Algorithm(Algorithm(5))));
 }

@@ -321,6 +321,8 @@ fn no_update_is_lost_that_was_acknowledged() {
         let (wrong, losses) = cut_everywhere((Trust::Kept, every), life, judge);
         assert!(wrong.is_empty(), "{how:?}: {} of {losses}, such as {}", wrong.len(), wrong[0]);
         assert!(losses > 5000 / every, "too little was written for this to mean something: {losses}");
+        // Where octets are not on disk, everything but the file itself may be gone: only that life is looked at closely.
+        let every = if how == Replace { 1 } else { 5 * every };
         let (wrong, _) = cut_everywhere((Trust::OctetsBroken, every), life, judge);
         assert!(!wrong.is_empty(), "a disk that lies makes no difference: nothing was tested");
     }

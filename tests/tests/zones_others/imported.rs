@@ -135,8 +135,7 @@ fn what_bind_serves_is_imported_and_answered_alike() {
          zone \"example.info\" {{ type primary; file \"example.info\"; allow-transfer {{ given; }}; }};\n"
     );
     let files = [("example.org", ZONE), ("db.com", ZONE), ("example.info", ZONE)];
-    let other =
-        Other::bind("recursion no; minimal-responses yes; check-names primary ignore;", &more, &files);
+    let other = Other::bind("minimal-responses yes; check-names primary ignore;", &more, &files);
     let server = import("bind", &other);
     for zone in ["example.org", "example.com", "example.info"] {
         check_the_same(&other, &server, zone);

@@ -41,7 +41,7 @@ pub fn read(text: &str, algorithm: Option<Algorithm>) -> Result<SecretKey, KeyFa
             base64.push_str(line);
         }
     }
-    Err(KeyFault::new(0, "expected a private key in PEM (-----BEGIN PRIVATE KEY-----)"))
+    Err(KeyFault::new(0, "expected a private key in PEM (PKCS #8)"))
 }
 
 /// Returns a key in PKCS#8 as PEM.

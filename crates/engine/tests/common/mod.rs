@@ -110,7 +110,9 @@ pub fn with_address(ask: &Ask, ttl: u32, octets: [u8; 4]) -> Vec<u8> {
 /// Returns an upstream's NXDOMAIN or NODATA, with the SOA's TTL and MINIMUM.
 pub fn negative(ask: &Ask, rcode: Rcode, soa_ttl: u32, minimum: u32) -> Vec<u8> {
     upstream(ask, rcode, |w| {
-        let zone = name("example.org");
+        // The zone that the name is in: an SOA of another one is not believed.
+        let is_ours = ask.name.to_string().to_ascii_lowercase().ends_with("example.org.");
+        let zone = if is_ours { name("example.org") } else { name("example.net") };
         w.record(Section::Authority, zone.as_name(), Rtype::SOA, Class::IN, Ttl::new(soa_ttl), |w| {
             w.name(zone.as_name())?;
             w.name(zone.as_name())?;
