@@ -60,7 +60,7 @@ fn a_set_of_a_million_rules_is_reloaded_under_load_without_losing_a_query() {
                     let mut asked = 0_u32;
                     while !done.load(Ordering::Relaxed) {
                         // The set is never empty and never half full. What is not answered panics in the receive.
-                        let rule = (asked * 7919 + u32::from(client)) % RULES;
+                        let rule = (asked.wrapping_mul(7919).wrapping_add(u32::from(client))) % RULES;
                         for (name, rcode) in [
                             (format!("n{rule}.rules.example"), HELD),
                             (format!("www.n{rule}.rules.example"), HELD),
