@@ -25,6 +25,9 @@ pub trait Desk {
 
     /// Returns how many fetches are under way.
     fn fetching(&self) -> usize;
+
+    /// Returns whether half of what may wait here is waiting.
+    fn is_crowded(&self) -> bool;
 }
 
 /// Carries messages that it cannot read to other servers, for clients that do not want to be seen there (RFC 9230). One per

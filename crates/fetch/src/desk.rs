@@ -589,6 +589,10 @@ impl engine::Desk for Desk {
     fn fetching(&self) -> usize {
         self.machine.borrow().active()
     }
+
+    fn is_crowded(&self) -> bool {
+        self.machine.borrow().is_crowded()
+    }
 }
 
 impl Desk {

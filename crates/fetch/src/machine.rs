@@ -571,6 +571,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
+    /// Returns whether half of what may wait is waiting.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.load(NIL) >= Load::Half || self.active >= self.limits.fetching_max / 2
+    }
+
     /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would begin for it, if one would.
     ///
     /// While there is room for all, nobody is limited, except to a number of replies that are held for one address. When half

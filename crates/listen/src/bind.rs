@@ -19,6 +19,7 @@ use crate::plan::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan,
 };
 use crate::refusals::Refusals;
+use crate::steering::{Seated, Steering};
 use crate::sys::{self, Activated, Kind};
 use crate::tcp::Places;
 use crate::tls::{Handshakes, TlsCell};
@@ -59,6 +60,8 @@ pub struct WorkerSockets {
     /// With the same keys for all workers.
     pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
+    /// Its part in the steering of datagrams, where they are steered.
+    pub(crate) seat: Option<Seated>,
     pub(crate) handshakes: Arc<Handshakes>,
     pub(crate) budget: Arc<Budget>,
     /// How TLS is spoken; nowhere, unless [`WorkerSockets::secured_by`] says so.
@@ -77,6 +80,8 @@ pub(crate) struct Opened<T> {
     pub(crate) socket: T,
     pub(crate) address: SocketAddr,
     pub(crate) entrance: Arc<Entrance>,
+    /// Whether the kernel chooses among the workers' sockets of this address.
+    pub(crate) is_shared: bool,
 }
 
 /// What is known about every client that comes through one listener.
@@ -233,8 +238,10 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let quic_config = quinn::EndpointConfig::default();
     // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is refused.
     let oblivious = plan.oblivious.and_then(|lifetime| ObliviousKeys::new(lifetime).ok()).map(Arc::new);
-    let mut sockets: Vec<_> = (0..workers)
-        .map(|_| WorkerSockets {
+    let mut sockets: Vec<_> = Steering::seats(workers)
+        .into_iter()
+        .map(|seat| WorkerSockets {
+            seat,
             udp: Vec::new(),
             tcp: Vec::new(),
             quic: Vec::new(),
@@ -385,12 +392,14 @@ impl Opening {
     /// Opens each worker's sockets.
     fn finish(self, listener: &ListenerPlan, backlog: i32, workers: usize) -> Result<AllOpened, BindError> {
         let Self { address, udp, tcp } = self;
+        let is_activated = matches!(udp, Some(Hold::Activated(_)));
         let open = |kind, hold: Option<Hold>| {
             let Some(hold) = hold else { return Ok(Vec::new()) };
             open_all((address, kind), hold, workers, backlog)
                 .map_err(|error| BindError::new(listener.address, kind, error))
         };
-        Ok(AllOpened { address, udp: open(Kind::Datagrams, udp)?, tcp: open(Kind::Connections, tcp)? })
+        let (udp, tcp) = (open(Kind::Datagrams, udp)?, open(Kind::Connections, tcp)?);
+        Ok(AllOpened { address, udp, tcp, is_activated })
     }
 }
 
@@ -399,6 +408,8 @@ struct AllOpened {
     address: SocketAddr,
     udp: Vec<Socket>,
     tcp: Vec<Socket>,
+    /// Whether the datagram sockets are one that was handed to us.
+    is_activated: bool,
 }
 
 impl AllOpened {
@@ -410,8 +421,9 @@ impl AllOpened {
         plan: &Plan,
         workers: &mut [WorkerSockets],
     ) {
-        let Self { address, udp, tcp } = self;
-        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
+        let Self { address, udp, tcp, is_activated } = self;
+        let is_shared = BALANCES && !is_activated;
+        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance), is_shared };
         for (socket, worker) in udp.into_iter().zip(&mut *workers) {
             sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
             match listener.transports.datagrams {
@@ -419,7 +431,7 @@ impl AllOpened {
                 Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
             }
         }
-        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance) };
+        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance), is_shared };
         for (socket, worker) in tcp.into_iter().zip(workers) {
             worker.tcp.push(opened(TcpListener::from(socket)));
         }

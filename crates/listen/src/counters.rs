@@ -5,6 +5,7 @@
 engine::counters! {
     udp_batches: "Calls that received datagrams.",
     udp_datagrams: "Datagrams received.",
+    udp_backlogs: "Times more datagrams were waiting when the worker's other tasks got their turn.",
     udp_replies: "Datagrams sent.",
     udp_grouped: "Messages sent that held several datagrams.",
     udp_unusable: "Datagrams dropped unread: too long, or from port 0.",

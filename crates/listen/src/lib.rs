@@ -20,6 +20,7 @@ mod quic;
 mod refusals;
 mod serve;
 mod service;
+mod steering;
 mod sys;
 mod tcp;
 mod tls;

@@ -69,6 +69,7 @@ pub async fn serve<S: Service + 'static>(
     let mut tasks = JoinSet::new();
     tasks.spawn_local(busy_poll::poll(Rc::clone(&service)));
     let mut readers = Vec::with_capacity(sockets.udp.len());
+    let seat = sockets.seat.map(Rc::new);
     for opened in sockets.udp {
         let reader = Reader::new(
             Rc::clone(&service),
@@ -77,6 +78,7 @@ pub async fn serve<S: Service + 'static>(
             &sockets.udp_plan,
             opened.entrance,
             Arc::clone(&counters),
+            seat.clone().filter(|_| opened.is_shared),
         )?;
         let reader = Rc::new(RefCell::new(reader));
         tasks.spawn_local(read(Rc::clone(&reader)));

@@ -93,6 +93,11 @@ pub trait Service {
         None
     }
 
+    /// Returns whether so many queries wait for upstreams that other workers should take some.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
     /// Returns what says whether the worker stays awake when it has nothing to do, if anything does.
     fn busy_poll(&self) -> Option<&BusyPoll> {
         None
@@ -190,6 +195,10 @@ impl Service for Local {
 
     fn courier(&self) -> Option<Rc<dyn Courier>> {
         self.courier.as_ref().map(Rc::clone)
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.desk.is_crowded()
     }
 
     fn busy_poll(&self) -> Option<&BusyPoll> {

@@ -18,6 +18,7 @@ use crate::counters::Counters;
 use crate::plan::{Grouping, Prefix, UdpPlan};
 use crate::proxy::{self, Source};
 use crate::service::{self, Answer, Answered, Service};
+use crate::steering::{self, Seated};
 use crate::sys::{self, Inbox, Local, Message, Outbox, Received, Shape};
 
 /// Datagrams per system call. More gains nothing: at 64 the call itself is a few percent of the cost.
@@ -115,6 +116,17 @@ pub(crate) struct Reader<S: Service> {
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
     lost_asked_ms: u64,
+    steered: Option<Steered>,
+    /// When to look next to how many workers datagrams are steered.
+    steered_ms: u64,
+}
+
+/// A socket that shares its address with those of other workers.
+struct Steered {
+    seat: Rc<Seated>,
+    is_v6: bool,
+    /// Workers that get what comes to this address.
+    active: usize,
 }
 
 /// Where in a batch the work goes on.
@@ -135,11 +147,18 @@ impl<S: Service> Reader<S> {
         plan: &UdpPlan,
         entrance: Arc<Entrance>,
         counters: Arc<Counters>,
+        seat: Option<Rc<Seated>>,
     ) -> io::Result<Self> {
         // On a specific address replies can only leave from there.
         let addressed = address.ip().is_unspecified();
         let coalesced = plan.receiving == Grouping::Together;
         let coalesced = sys::prepare_datagrams(socket.as_fd(), address.is_ipv6(), addressed, coalesced)?;
+        let steered = seat.map(|seat| {
+            seat.take(&counters);
+            let is_v6 = address.is_ipv6();
+            let active = seat.apply(socket.as_fd(), is_v6);
+            Steered { seat, is_v6, active }
+        });
         let reply_octets_max = plan.reply_octets_max.max(UdpPlan::REPLY_OCTETS_MIN);
         let outgoing = Shape {
             messages: BATCH_MESSAGES,
@@ -165,6 +184,8 @@ impl<S: Service> Reader<S> {
             late: Vec::with_capacity(DEFERRED_MAX),
             lost: 0,
             lost_asked_ms: 0,
+            steered_ms: if steered.is_some() { 0 } else { u64::MAX },
+            steered,
         })
     }
 
@@ -194,6 +215,7 @@ impl<S: Service> Reader<S> {
                 Err(_) => self.port.counters.udp_errors.bump(),
             }
         }
+        self.port.counters.udp_backlogs.bump();
         false
     }
 
@@ -234,6 +256,19 @@ impl<S: Service> Reader<S> {
         if now.monotonic_ms >= self.lost_asked_ms + LOST_INTERVAL_MS {
             self.lost_asked_ms = now.monotonic_ms;
             self.count_lost();
+        }
+        if now.monotonic_ms >= self.steered_ms {
+            self.steer(now.monotonic_ms);
+        }
+    }
+
+    /// Sees whether more workers or fewer are to get what comes to this address.
+    #[cold]
+    fn steer(&mut self, now_ms: u64) {
+        self.steered_ms = now_ms + steering::WINDOW_MS;
+        let Some(steered) = &mut self.steered else { return };
+        if steered.seat.decide(now_ms, self.service.is_crowded()) != steered.active {
+            steered.active = steered.seat.apply(self.port.socket.get_ref().as_fd(), steered.is_v6);
         }
     }
 

@@ -17,7 +17,8 @@ pub(super) const ROWS: &[Row] = &[
         whole_or(1, 1024, "auto"),
         "auto",
         "one for each processor that the process may use",
-        "Threads that answer queries. Each has its own sockets and does everything for its queries.",
+        "Threads that answer queries. Each has its own sockets and does everything for its queries. Of two to four, as many \
+         get datagrams as the load needs; of more, each has its share from the start.",
     )
     .restart()
     .unbound(&["num-threads"]),

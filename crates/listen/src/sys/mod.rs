@@ -25,9 +25,9 @@ use tokio::io::unix::AsyncFd;
 
 pub use activation::{Activated, Kind, activation};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{Inbox, Outbox, lost, prepare_datagrams, set_buffers};
+pub(crate) use linux::{Inbox, Outbox, STEERS, lost, prepare_datagrams, set_buffers, steer};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use portable::{Inbox, Outbox, lost, prepare_datagrams, set_buffers};
+pub(crate) use portable::{Inbox, Outbox, STEERS, lost, prepare_datagrams, set_buffers, steer};
 
 /// The address and interface index a datagram came to.
 pub(crate) type Local = Option<(IpAddr, u32)>;
@@ -117,6 +117,39 @@ pub(crate) fn thread_usage() -> Usage {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn thread_usage() -> Usage {
     Usage::default()
+}
+
+/// The clock that counts a thread's processor time. Any thread may read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    /// Returns that of the calling thread, if the system has it.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn of_this_thread() -> Option<Self> {
+        let mut clock = 0;
+        // SAFETY: `clock` is ours to write, and the calling thread lives.
+        let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (error == 0).then_some(Self(clock))
+    }
+
+    /// Returns that of the calling thread: this system has none.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn of_this_thread() -> Option<Self> {
+        None
+    }
+
+    /// Returns the microseconds used so far; `None` when the thread has ended.
+    pub(crate) fn used_us(&self) -> Option<u64> {
+        let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
+        // SAFETY: `time` is ours to write. The clock of a thread that has ended is a number that the call refuses.
+        if unsafe { libc::clock_gettime(self.0, time.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: all-zero octets are a valid `timespec`, and the call wrote into it.
+        let time = unsafe { time.assume_init() };
+        Some(u64::try_from(time.tv_sec).ok()? * 1_000_000 + u64::try_from(time.tv_nsec).ok()? / 1000)
+    }
 }
 
 /// What holds one descriptor and closes it only when dropped.

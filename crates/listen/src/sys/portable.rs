@@ -29,6 +29,14 @@ pub(crate) const fn lost(_socket: BorrowedFd<'_>) -> Option<u32> {
     None
 }
 
+/// Whether [`steer`] does something.
+pub(crate) const STEERS: bool = false;
+
+/// Does nothing: all workers read the same socket.
+pub(crate) fn steer(_socket: BorrowedFd<'_>, _is_v6: bool, _workers: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Asks for room in the kernel's queues, best effort.
 pub(crate) fn set_buffers(socket: BorrowedFd<'_>, receive_octets: usize, send_octets: usize) {
     let socket = SockRef::from(&socket);
@@ -175,6 +183,7 @@ mod tests {
         server.set_nonblocking(true).expect("set");
         prepare_datagrams(server.as_fd(), false, false, true).expect("nothing to do");
         set_buffers(server.as_fd(), 1 << 16, 1 << 16);
+        assert!(!STEERS && steer(server.as_fd(), false, 2).is_err());
         for bytes in [&b"one"[..], b"much too long", b"two"] {
             client.send_to(bytes, server.local_addr().expect("bound")).expect("sent");
         }

@@ -11,7 +11,7 @@ mod outbox;
 use std::{mem, ptr};
 
 pub(crate) use inbox::Inbox;
-pub(crate) use options::{lost, prepare_datagrams, set_buffers};
+pub(crate) use options::{STEERS, lost, prepare_datagrams, set_buffers, steer};
 pub(crate) use outbox::Outbox;
 
 const NO_HEADER: libc::mmsghdr = {
@@ -30,10 +30,11 @@ fn control_octets(header: &libc::mmsghdr) -> usize {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
     use std::os::fd::AsFd;
 
     use super::address::RawAddress;
+    use super::options::steer;
     use super::outbox::place;
     use super::*;
     use crate::sys::{Local, Received, Sent, Shape};
@@ -222,6 +223,47 @@ mod tests {
         let Some(Received::Message(message)) = inbox.message(0) else { panic!("a message") };
         assert_eq!(message.local.map(|(address, _)| address.to_string()), Some("127.0.0.9".to_owned()));
         assert_eq!(message.datagram_octets, 5);
+    }
+
+    /// Opens three sockets that share an address, has datagrams steered to `workers` of them, and returns how many of a hundred
+    /// clients' datagrams each gets.
+    fn steered(ip: IpAddr, workers: usize) -> Vec<usize> {
+        let open = |port| {
+            let domain = socket2::Domain::for_address((ip, port).into());
+            let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None).expect("a socket");
+            socket.set_reuse_port(true).expect("set");
+            socket.set_nonblocking(true).expect("set");
+            socket.bind(&SocketAddr::from((ip, port)).into()).expect("bound");
+            socket
+        };
+        let first = open(0);
+        let address = first.local_addr().expect("bound").as_socket().expect("an address");
+        let all = [first, open(address.port()), open(address.port())];
+        steer(all[1].as_fd(), ip.is_ipv6(), workers).expect("steered");
+        for _ in 0..100 {
+            UdpSocket::bind((ip, 0)).expect("bound").send_to(b"?", address).expect("sent");
+        }
+        all.map(|socket| {
+            std::iter::from_fn(|| socket.recv(&mut [mem::MaybeUninit::uninit(); 8]).ok()).count()
+        })
+        .to_vec()
+    }
+
+    #[test]
+    fn datagrams_are_steered_to_as_many_sockets_as_wanted() {
+        for ip in [IpAddr::from([127, 0, 0, 1]), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+            if UdpSocket::bind((ip, 0)).is_err() {
+                continue;
+            }
+            for workers in 1..=3 {
+                let got = steered(ip, workers);
+                assert_eq!(got.iter().sum::<usize>(), 100, "{ip} {workers}");
+                // A hundred ports fall evenly enough for that, whichever they are.
+                let busy = got.iter().filter(|&&count| count > 10).count();
+                assert_eq!(busy, workers, "{ip} {got:?}");
+                assert_eq!(got.iter().filter(|&&count| count > 0).count(), workers, "{ip} {got:?}");
+            }
+        }
     }
 
     #[test]

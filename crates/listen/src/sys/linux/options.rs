@@ -68,6 +68,50 @@ pub(crate) fn lost(socket: BorrowedFd<'_>) -> Option<u32> {
     if done == 0 && len as usize == size_of_val(&values) { values.last().copied() } else { None }
 }
 
+/// Whether [`steer`] does something.
+pub(crate) const STEERS: bool = true;
+
+/// Steers the datagrams that come to the address of `socket` to `workers` of the sockets that share it, by the address and
+/// port of the client. Fails where the kernel lacks it (before 4.5) and where nobody shares the address.
+pub(crate) fn steer(socket: BorrowedFd<'_>, is_v6: bool, workers: usize) -> io::Result<()> {
+    /// Where the network header begins, for loads (linux/filter.h); so high that a load's offset is negative.
+    const NETWORK: u32 = libc::SKF_NET_OFF as u32;
+    /// Odd numbers with ones and zeros all over, by which a multiplication spreads the bits of a port and an address.
+    const SPREAD: [u32; 2] = [0x9E37_79B1, 0x85EB_CA6B];
+    const fn step(code: u32, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+    }
+    // The last four octets of the client's address, and its port, where the header has no options. If it has some, other
+    // octets decide, and no harm is done.
+    let (address, port) = if is_v6 { (20, 40) } else { (12, 20) };
+    let workers = u32::try_from(workers.max(1)).unwrap_or(u32::MAX);
+    let mut program = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, NETWORK + address),
+        step(libc::BPF_MISC | libc::BPF_TAX, 0),
+        step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, NETWORK + port),
+        step(libc::BPF_ALU | libc::BPF_MUL | libc::BPF_K, SPREAD[0]),
+        step(libc::BPF_ALU | libc::BPF_XOR | libc::BPF_X, 0),
+        step(libc::BPF_ALU | libc::BPF_MUL | libc::BPF_K, SPREAD[1]),
+        step(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 16),
+        step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, workers),
+        step(libc::BPF_RET | libc::BPF_A, 0),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let len = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: `program` points at as many instructions as it says, which live until the call returns; the kernel copies
+    // them.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            ptr::from_ref(&program).cast(),
+            len,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     let len = size_of::<i32>() as libc::socklen_t;
     let value = ptr::from_ref(&value).cast::<c_void>();
