@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sets::{DynamicAddresses, DynamicNames};
 use wire::NameBuf;
@@ -49,6 +49,35 @@ pub struct Dynamic {
     store: Option<Arc<Store>>,
     limit: u32,
     ttl: Option<u32>,
+    /// Every handle of the set: that of the configuration in use and, while a reload with another limit or time is under way, the one
+    /// that replaces it. A change is made to all of them, so that none is lost between the copy and its use.
+    handles: Arc<Handles>,
+}
+
+/// The handles of one set. Locked while the set is changed or copied.
+#[derive(Default)]
+struct Handles(Mutex<Vec<WeakHandle>>);
+
+impl Handles {
+    fn lock(&self) -> MutexGuard<'_, Vec<WeakHandle>> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handle that is forgotten with its last user: a configuration that was refused, or replaced.
+enum WeakHandle {
+    Names(Weak<DynamicNames>),
+    Addresses(Weak<DynamicAddresses>),
+}
+
+impl WeakHandle {
+    fn upgrade(&self) -> Option<DynamicHandle> {
+        match self {
+            Self::Names(names) => names.upgrade().map(DynamicHandle::Names),
+            Self::Addresses(addresses) => addresses.upgrade().map(DynamicHandle::Addresses),
+        }
+    }
 }
 
 /// What a dynamic set holds.
@@ -58,6 +87,65 @@ pub enum DynamicHandle {
     Names(Arc<DynamicNames>),
     /// Addresses and prefixes.
     Addresses(Arc<DynamicAddresses>),
+}
+
+impl DynamicHandle {
+    fn downgrade(&self) -> WeakHandle {
+        match self {
+            Self::Names(names) => WeakHandle::Names(Arc::downgrade(names)),
+            Self::Addresses(addresses) => WeakHandle::Addresses(Arc::downgrade(addresses)),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Names(one), Self::Names(other)) => Arc::ptr_eq(one, other),
+            (Self::Addresses(one), Self::Addresses(other)) => Arc::ptr_eq(one, other),
+            (Self::Names(_), Self::Addresses(_)) | (Self::Addresses(_), Self::Names(_)) => false,
+        }
+    }
+
+    fn put(&self, item: &Item, now: u64, leaves: u64) -> sets::Added {
+        match (self, item) {
+            (Self::Names(names), Item::Suffix(name)) => names.add(name.as_name(), now, Some(leaves)),
+            (Self::Names(names), Item::Exact(name)) => names.add_alone(name.as_name(), now, Some(leaves)),
+            (Self::Addresses(addresses), Item::Prefix(address, length)) => {
+                addresses.add(*address, *length, now, Some(leaves))
+            }
+            // What was parsed for the other kind.
+            (Self::Names(_), Item::Prefix(..)) | (Self::Addresses(_), _) => sets::Added::Renewed,
+        }
+    }
+
+    fn remove(&self, item: &Item) -> bool {
+        match (self, item) {
+            (Self::Names(names), Item::Suffix(name) | Item::Exact(name)) => names.remove(name.as_name()),
+            (Self::Addresses(addresses), Item::Prefix(address, length)) => {
+                addresses.remove(*address, *length)
+            }
+            (Self::Names(_), Item::Prefix(..)) | (Self::Addresses(_), _) => false,
+        }
+    }
+
+    fn learn(&self, what: Learned, qname: &str, addresses: &[IpAddr], now: u64) {
+        match self {
+            Self::Names(names) => {
+                let qname = if qname.is_empty() { "." } else { qname };
+                let Ok(name) = values::name(qname) else { return };
+                match what {
+                    Learned::Suffix => drop(names.add(name.as_name(), now, None)),
+                    Learned::Name => drop(names.add_alone(name.as_name(), now, None)),
+                    // Refused when the configuration was compiled.
+                    Learned::Addresses | Learned::Client => {}
+                }
+            }
+            Self::Addresses(set) => {
+                for &address in addresses {
+                    set.add(address, if address.is_ipv4() { 32 } else { 128 }, now, None);
+                }
+            }
+        }
+    }
 }
 
 impl Dynamic {
@@ -94,11 +182,17 @@ impl Dynamic {
                 DynamicHandle::Addresses(Arc::new(DynamicAddresses::new(&workshop.key, limit, ttl)))
             }
         };
-        let new = Self { handle, store, limit: wanted.limit, ttl };
-        match known {
-            // Another limit or time: what there is stays.
-            Some(known) if kind(&known.handle) == wanted.holds => new.put(&known.text()),
-            _ => {
+        let kept = known.filter(|known| kind(&known.handle) == wanted.holds);
+        let handles = kept.map_or_else(Arc::default, |known| Arc::clone(&known.handles));
+        let new = Self { handle, store, limit: wanted.limit, ttl, handles };
+        let handles = Arc::clone(&new.handles);
+        let mut handles = handles.lock();
+        handles.retain(|handle| handle.upgrade().is_some());
+        handles.push(new.handle.downgrade());
+        match kept {
+            // Another limit or time: what there is stays, and what comes meanwhile goes to both.
+            Some(known) => new.put(&known.text()),
+            None => {
                 let read = |file: &std::path::Path| {
                     let octets = workshop.surroundings.read_list(file, FILE_OCTETS_MAX).ok()?;
                     Some(String::from_utf8_lossy(&octets).into_owned())
@@ -123,8 +217,11 @@ impl Dynamic {
         let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
         let changes: Vec<Change> = items.iter().map(|item| Change::Add(item.to_string(), leaves)).collect();
         self.change(&changes, || {
-            let added = items.iter().map(|item| self.put_item(item, now, leaves));
-            added.filter(|added| *added != sets::Added::Renewed).count()
+            let added = |handle: &DynamicHandle| {
+                let added = items.iter().map(|item| handle.put(item, now, leaves));
+                added.filter(|added| *added != sets::Added::Renewed).count()
+            };
+            self.on_all(added)
         })
     }
 
@@ -132,7 +229,20 @@ impl Dynamic {
     pub fn remove(&self, items: &[String]) -> Result<usize, String> {
         let items = self.parse_all(items)?;
         let changes: Vec<Change> = items.iter().map(|item| Change::Remove(item.to_string())).collect();
-        self.change(&changes, || items.iter().filter(|item| self.remove_item(item)).count())
+        self.change(&changes, || {
+            self.on_all(|handle| items.iter().filter(|item| handle.remove(item)).count())
+        })
+    }
+
+    /// Does the same to all handles of the set; returns what came of it for this one.
+    fn on_all<T>(&self, change: impl Fn(&DynamicHandle) -> T) -> T {
+        let handles = self.handles.lock();
+        for other in handles.iter().filter_map(WeakHandle::upgrade) {
+            if !other.is(&self.handle) {
+                change(&other);
+            }
+        }
+        change(&self.handle)
     }
 
     /// Makes a change that is on disk first.
@@ -166,63 +276,19 @@ impl Dynamic {
         }
     }
 
-    fn put_item(&self, item: &Item, now: u64, leaves: u64) -> sets::Added {
-        match (&self.handle, item) {
-            (DynamicHandle::Names(names), Item::Suffix(name)) => names.add(name.as_name(), now, Some(leaves)),
-            (DynamicHandle::Names(names), Item::Exact(name)) => {
-                names.add_alone(name.as_name(), now, Some(leaves))
-            }
-            (DynamicHandle::Addresses(addresses), Item::Prefix(address, length)) => {
-                addresses.add(*address, *length, now, Some(leaves))
-            }
-            // What was parsed for the other kind.
-            (DynamicHandle::Names(_), Item::Prefix(..)) | (DynamicHandle::Addresses(_), _) => {
-                sets::Added::Renewed
-            }
-        }
-    }
-
-    fn remove_item(&self, item: &Item) -> bool {
-        match (&self.handle, item) {
-            (DynamicHandle::Names(names), Item::Suffix(name) | Item::Exact(name)) => {
-                names.remove(name.as_name())
-            }
-            (DynamicHandle::Addresses(addresses), Item::Prefix(address, length)) => {
-                addresses.remove(*address, *length)
-            }
-            (DynamicHandle::Names(_), Item::Prefix(..)) | (DynamicHandle::Addresses(_), _) => false,
-        }
-    }
-
     /// Makes a change that was kept before the last start.
     fn put_change(&self, change: &Change) {
         let (Change::Add(text, _) | Change::Remove(text)) = change;
         let Ok(item) = self.parse(text) else { return };
         match change {
-            Change::Add(_, leaves) => drop(self.put_item(&item, 0, *leaves)),
-            Change::Remove(_) => drop(self.remove_item(&item)),
+            Change::Add(_, leaves) => drop(self.handle.put(&item, 0, *leaves)),
+            Change::Remove(_) => drop(self.handle.remove(&item)),
         }
     }
 
     /// Takes what the policy learns: the name asked for, without a dot at its end, or addresses.
     pub fn learn(&self, what: Learned, qname: &str, addresses: &[IpAddr], now: u64) {
-        match &self.handle {
-            DynamicHandle::Names(names) => {
-                let qname = if qname.is_empty() { "." } else { qname };
-                let Ok(name) = values::name(qname) else { return };
-                match what {
-                    Learned::Suffix => drop(names.add(name.as_name(), now, None)),
-                    Learned::Name => drop(names.add_alone(name.as_name(), now, None)),
-                    // Refused when the configuration was compiled.
-                    Learned::Addresses | Learned::Client => {}
-                }
-            }
-            DynamicHandle::Addresses(set) => {
-                for &address in addresses {
-                    set.add(address, if address.is_ipv4() { 32 } else { 128 }, now, None);
-                }
-            }
-        }
+        self.on_all(|handle| handle.learn(what, qname, addresses, now));
     }
 
     /// Returns whether it holds what is learned.
@@ -285,7 +351,7 @@ impl Dynamic {
             {
                 // What has left since is swept away before long.
                 if let Ok(item) = self.parse(item) {
-                    self.put_item(&item, 0, leaves);
+                    self.handle.put(&item, 0, leaves);
                 }
             }
         }
@@ -390,6 +456,32 @@ mod tests {
         assert_eq!(third.list(), expected);
         assert_eq!(third.sweep(1060), 1);
         assert_eq!(third.list(), expected[1..]);
+    }
+
+    #[test]
+    fn what_changes_during_a_reload_with_another_limit_is_not_lost() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = new(&wanted(DynamicKind::Names), None, directory.path());
+        add(&first, "early.example.org", 1000, None);
+        add(&first, "gone.example.org", 1000, None);
+        let other = |limit| DynamicSet { limit, ..wanted(DynamicKind::Names) };
+        // The new configuration is compiled, and not in use yet.
+        let second = new(&other(50), Some(&first), directory.path());
+        add(&first, "late.example.org", 1001, None);
+        assert_eq!(first.remove(&["gone.example.org".to_owned()]), Ok(1));
+        first.learn(Learned::Suffix, "learned.example.org", &[], 1002);
+        let names = |set: &Dynamic| set.list().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(&second), ["early.example.org.", "late.example.org.", "learned.example.org."]);
+        // Queries that are still answered with the old one see what is added to the new one.
+        add(&second, "later.example.org", 1003, None);
+        assert!(names(&first).contains(&"later.example.org.".to_owned()));
+        second.keep().expect("the directory is writable");
+        assert_eq!(new(&other(50), None, directory.path()).list(), second.list(), "nor by a restart");
+        // Reloads that were refused leave nothing behind.
+        for limit in 51..60 {
+            drop(new(&other(limit), Some(&second), directory.path()));
+        }
+        assert!(second.handles.lock().len() <= 3);
     }
 
     #[test]
