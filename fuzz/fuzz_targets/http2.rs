@@ -8,6 +8,7 @@ const LIMITS: Limits = Limits {
     head_octets_max: 2000,
     fields_max: 16,
     body_octets_max: 5000,
+    discarded_octets_max: 20_000,
     window_octets: 70_000,
     resets_max: 8,
     mistakes_max: 8,

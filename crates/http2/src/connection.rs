@@ -35,6 +35,8 @@ pub struct Limits {
     pub fields_max: usize,
     /// Octets of a body.
     pub body_octets_max: usize,
+    /// Octets of a body that is too large, which are read and thrown away: many clients look for the response only when all is sent.
+    pub discarded_octets_max: usize,
     /// Octets of bodies that are kept, of all streams together.
     pub window_octets: u32,
     /// Streams that the client gives up before they are answered, beyond those that are (CVE-2023-44487).
@@ -375,10 +377,13 @@ impl Connection {
             return self.fail(Code::ENHANCE_YOUR_CALM);
         }
         let late = self.streams.iter().find_map(|stream| match stream.stage {
-            Stage::Body { since_ms, .. } if since_ms <= before_ms => Some(stream.id),
+            Stage::Body { since_ms, .. } if since_ms <= before_ms && stream.discarded > 0 => {
+                Some((stream.id, Trouble::BodyTooLarge))
+            }
+            Stage::Body { since_ms, .. } if since_ms <= before_ms => Some((stream.id, Trouble::BodyTooSlow)),
             _ => None,
         });
-        match late.and_then(|id| self.hand_over(id, Trouble::BodyTooSlow, request)) {
+        match late.and_then(|(id, trouble)| self.hand_over(id, trouble, request)) {
             Some(event) => event,
             None => Event::Starved,
         }
@@ -565,15 +570,16 @@ impl Connection {
             };
         };
         stream.held += octets;
-        let is_over = stream.held > stream_window(&self.limits);
+        let is_over = stream.held + stream.owed > stream_window(&self.limits);
         let Stage::Body { head, body, .. } = &mut stream.stage else {
             return Err(Fault::Stream(id, Code::STREAM_CLOSED));
         };
         if is_over {
             return Err(Fault::Stream(id, Code::FLOW_CONTROL_ERROR));
         }
-        if body.len() + data.len() > self.limits.body_octets_max {
-            return Ok(self.hand_over(id, Trouble::BodyTooLarge, request));
+        if stream.discarded > 0 || body.len() + data.len() > self.limits.body_octets_max {
+            *body = Vec::new();
+            return Ok(self.discard(id, frame.flags.has(Flags::END_STREAM), request));
         }
         body.extend_from_slice(data);
         if !frame.flags.has(Flags::END_STREAM) {
@@ -584,6 +590,22 @@ impl Connection {
         }
         stream.has_ended = true;
         Ok(self.hand_over(id, Trouble::None, request))
+    }
+
+    /// Throws away what came of a body that is too large, and lets the client go on: a request is answered when all of it was sent, or
+    /// too much. A client that is cut off instead may never look at the response (RFC 9113 §8.1).
+    fn discard(&mut self, id: u32, has_ended: bool, request: &mut Request) -> Option<Event> {
+        let stream = self.streams.find(id)?;
+        let octets = std::mem::take(&mut stream.held);
+        stream.discarded += octets as usize;
+        stream.owed += octets;
+        stream.has_ended = has_ended;
+        let is_over = has_ended || stream.discarded > self.limits.discarded_octets_max;
+        if !is_over && stream.owed >= stream_window(&self.limits) / 2 {
+            frame::write_number(&mut self.output, Kind::WINDOW_UPDATE, id, std::mem::take(&mut stream.owed));
+        }
+        self.give_back(octets);
+        if is_over { self.hand_over(id, Trouble::BodyTooLarge, request) } else { None }
     }
 
     /// Hands over a request whose body was waited for.
@@ -705,12 +727,15 @@ impl Connection {
             let Stage::Body { head: first, body, .. } = &stream.stage else {
                 return Err(Fault::Stream(id, Code::STREAM_CLOSED));
             };
-            let is_whole = first.content_length().is_none_or(|length| length == body.len() as u64);
+            let is_too_large = stream.discarded > 0;
+            let is_whole =
+                is_too_large || first.content_length().is_none_or(|length| length == body.len() as u64);
             if !has_ended || !head.is_trailer() || !is_whole {
                 return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
             }
             stream.has_ended = true;
-            return Ok(self.hand_over(id, Trouble::None, request));
+            let trouble = if is_too_large { Trouble::BodyTooLarge } else { Trouble::None };
+            return Ok(self.hand_over(id, trouble, request));
         }
         if id <= self.streams.last() {
             return match self.streams.known(id) {
@@ -757,7 +782,15 @@ impl Connection {
                 Stage::Body { head: kept, body: Vec::new(), since_ms: now_ms }
             }
         };
-        self.streams.open(Stream { id, stage, window: self.first_window, has_ended, held: 0 });
+        self.streams.open(Stream {
+            id,
+            stage,
+            window: self.first_window,
+            has_ended,
+            held: 0,
+            discarded: 0,
+            owed: 0,
+        });
         if !is_asked {
             return Ok(None);
         }

@@ -38,6 +38,10 @@ pub(crate) struct Stream {
     pub(crate) has_ended: bool,
     /// Octets of it that count against the connection's window, for as long as we keep them.
     pub(crate) held: u32,
+    /// Octets of a body that is too large, which were thrown away.
+    pub(crate) discarded: usize,
+    /// Those of them that the client may not send again yet.
+    pub(crate) owed: u32,
 }
 
 impl Stream {

@@ -220,6 +220,67 @@ fn responses_over_http_2_have_the_status_and_the_fields_that_others_have() {
 }
 
 #[test]
+fn a_client_that_sends_all_of_a_body_that_is_too_large_sees_the_status() {
+    run(async {
+        let server = start_http(|_| {});
+        let client = connect_h2(&server).await;
+        // Far more than the windows hold: it is sent only if the server goes on reading.
+        let (response, mut stream) =
+            client.clone().ready().await.expect("open").send_request(request_h2(), false).expect("sent");
+        let mut left = 400_000;
+        while left > 0 {
+            stream.reserve_capacity(left);
+            let room = std::future::poll_fn(|context| stream.poll_capacity(context)).await;
+            let room = room.expect("the stream is open").expect("it is not reset").min(left);
+            left -= room;
+            stream.send_data(Bytes::from(vec![0; room]), left == 0).expect("it is not reset");
+        }
+        assert_eq!(response.await.expect("a response").status(), 413);
+        assert_eq!(ask_h2(&client, &query(7, "now")).await, (StatusCode::OK, query(7, "now")));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_ends_within_a_request_is_acknowledged_at_once() {
+    /// Returns whether the system lets acknowledgements to this client travel with replies, as it does within a conversation.
+    fn delays_acknowledgements(server: &Running, client: &TcpStream) -> bool {
+        let hex = |port: u16| format!(":{port:04X}");
+        let (here, far) = (client.local_addr().expect("connected").port(), server.address.port());
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("the system's table of connections");
+        let found = table.lines().find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words.len() > 14 && words[1].ends_with(&hex(far)) && words[2].ends_with(&hex(here)))
+                .then(|| words[14].parse::<u32>().expect("a number"))
+        });
+        found.expect("the server's end is there") & 1 == 1
+    }
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\012345678";
+    run(async {
+        let server = start_http(|_| {});
+        let mut stream = connect(&server).await;
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("sent");
+        let mut greeting = [0; 9 + 3 * 6 + 13 + 9];
+        stream.read_exact(&mut greeting).await.expect("its settings");
+        for _ in 0..100 {
+            stream.write_all(PING).await.expect("sent");
+            stream.read_exact(&mut [0; PING.len()]).await.expect("the same");
+            if delays_acknowledgements(&server, &stream) {
+                break;
+            }
+        }
+        assert!(delays_acknowledgements(&server, &stream), "a conversation");
+        // A POST request without its body.
+        stream.write_all(b"\0\0\x03\x01\x04\0\0\0\x01\x83\x87\x84").await.expect("sent");
+        settle().await;
+        assert!(
+            !delays_acknowledgements(&server, &stream),
+            "the client may wait for it before it sends the body"
+        );
+    });
+}
+
+#[test]
 fn proxies_are_believed_if_they_are_trusted() {
     run(async {
         let server = start_http(|plan| {

@@ -9,6 +9,7 @@ const LIMITS: Limits = Limits {
     head_octets_max: 1000,
     fields_max: 8,
     body_octets_max: 999,
+    discarded_octets_max: 5000,
     window_octets: 100_000,
     resets_max: 3,
     mistakes_max: 3,
@@ -252,9 +253,19 @@ fn requests_that_are_too_much_are_handed_over_as_such_and_the_rest_is_ignored() 
     assert_eq!(fixture.take(&frame(0, END_STREAM, 1, b"body")), [Event::Starved]);
 
     fixture.take(&frame(1, END_HEADERS, 3, POST));
-    assert_eq!(fixture.take(&frame(0, 0, 3, &[0; 1000]))[0], Event::Request);
+    for _ in 0..5 {
+        assert_eq!(fixture.take(&frame(0, 0, 3, &[0; 1000])), [Event::Starved]);
+    }
+    assert_eq!(
+        fixture.take(&frame(0, 0, 3, &[0; 1000]))[0],
+        Event::Request,
+        "nobody sends that much by mistake"
+    );
     assert_eq!(fixture.request.trouble, Trouble::BodyTooLarge);
     fixture.respond(3, b"no");
+    let said = fixture.said();
+    let last = said.last().expect("frames");
+    assert_eq!((last.kind, last.number()), (3, 0), "{said:?}");
     assert_eq!(fixture.take(&frame(0, END_STREAM, 3, b"body")), [Event::Starved]);
 
     fixture.now_ms = 500;
@@ -267,6 +278,55 @@ fn requests_that_are_too_much_are_handed_over_as_such_and_the_rest_is_ignored() 
 
     fixture.take(&frame(1, 0, 7, POST));
     assert_eq!(fixture.connection.overdue(500, &mut fixture.request), Event::Broken);
+}
+
+#[test]
+fn a_body_that_is_too_large_is_read_to_its_end_and_its_stream_is_not_reset() {
+    let trailer: &[u8] = &[0, 1, b'x', 1, b'y'];
+    for end in [frame(0, END_STREAM, 1, b"end"), frame(0, END_STREAM, 1, &[]), frame(1, WHOLE, 1, trailer)] {
+        let mut fixture = Fixture::new(LIMITS);
+        fixture.take(&frame(1, END_HEADERS, 1, POST));
+        let (mut window, mut sent) = (1000, 0);
+        for _ in 0..8 {
+            // As much as the client may send, and no octet more.
+            assert!(window >= 500, "the client may go on");
+            assert_eq!(fixture.take(&frame(0, 0, 1, &[0; 500])), [Event::Starved]);
+            (window, sent) = (window - 500, sent + 500);
+            for frame in fixture.said() {
+                assert_eq!(frame.kind, 8, "{frame:?}");
+                if frame.stream == 1 {
+                    window += frame.number();
+                }
+            }
+            assert_eq!(fixture.connection.waits_since_ms(), Some(0));
+        }
+        assert_eq!((sent, window), (4000, 1000));
+        assert_eq!(fixture.take(&end), [Event::Request, Event::Starved]);
+        assert_eq!((fixture.request.trouble, fixture.request.body.len()), (Trouble::BodyTooLarge, 0));
+        fixture.respond(1, b"no");
+        let said: Vec<_> = fixture.said().into_iter().map(|frame| (frame.kind, frame.flags)).collect();
+        assert_eq!(said, [(1, END_HEADERS), (0, END_STREAM)]);
+        assert_eq!(fixture.connection.open_streams(), 0);
+    }
+    // Who stops in the middle is told the same when its time is over; who sends more than it may is not.
+    let mut fixture = Fixture::new(LIMITS);
+    fixture.take(&[frame(1, END_HEADERS, 1, POST), frame(0, 0, 1, &[0; 1000])].concat());
+    assert_eq!(fixture.connection.overdue(0, &mut fixture.request), Event::Request);
+    assert_eq!(fixture.request.trouble, Trouble::BodyTooLarge);
+    let open = [frame(1, END_HEADERS, 1, POST), frame(0, 0, 1, &[0; 1000])].concat();
+    let too_much = [open, frame(0, 0, 1, &[0; 1001])].concat();
+    Fixture::resets(&too_much, 1, Code::FLOW_CONTROL_ERROR);
+}
+
+#[test]
+fn a_body_whose_end_is_a_frame_of_its_own_is_handed_over_with_it() {
+    let mut fixture = Fixture::new(LIMITS);
+    assert_eq!(fixture.take(&frame(1, END_HEADERS, 1, POST)), [Event::Starved]);
+    assert_eq!(fixture.connection.waits_since_ms(), Some(0), "the rest is to be asked for at once");
+    assert_eq!(fixture.take(&frame(0, 0, 1, b"question")), [Event::Starved]);
+    assert_eq!(fixture.take(&frame(0, END_STREAM, 1, &[])), [Event::Request, Event::Starved]);
+    assert_eq!((fixture.request.body.as_slice(), fixture.request.trouble), (&b"question"[..], Trouble::None));
+    assert_eq!(fixture.connection.waits_since_ms(), None);
 }
 
 #[test]

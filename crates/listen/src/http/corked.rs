@@ -20,6 +20,32 @@ pub(super) enum Carrier {
     Plain,
 }
 
+/// A stream whose system can be told to acknowledge at once what has come.
+pub(super) trait Acknowledge {
+    /// Has what came acknowledged now, and not with what is sent next.
+    fn acknowledge(&self);
+}
+
+impl Acknowledge for tokio::net::TcpStream {
+    fn acknowledge(&self) {
+        // Systems that know nothing of it, and sockets that are no longer connected, are none the worse.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(self).set_tcp_quickack(true);
+    }
+}
+
+impl<IO: Acknowledge> Acknowledge for Corked<IO> {
+    fn acknowledge(&self) {
+        self.stream.acknowledge();
+    }
+}
+
+impl<IO: Acknowledge> Acknowledge for tokio_rustls::server::TlsStream<IO> {
+    fn acknowledge(&self) {
+        self.get_ref().0.acknowledge();
+    }
+}
+
 /// What TLS writes its records into, so that several of them leave with one system call.
 #[derive(Debug)]
 pub(super) struct Corked<IO> {

@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::answer::Visit;
-use self::corked::{Carrier, Corked};
+use self::corked::{Acknowledge, Carrier, Corked};
 pub(crate) use self::h3::talk_h3;
 use crate::bind::Entrance;
 use crate::budget::Account;
@@ -321,7 +321,7 @@ async fn read_header(stream: &mut tokio::net::TcpStream) -> Result<Source, Endin
 const HEADER_PAUSE: Duration = Duration::from_millis(10);
 
 /// Speaks HTTP until the connection ends: the version that was agreed on in the handshake, or that the first octets tell.
-async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Unpin + 'static>(
+async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin + 'static>(
     shared: &Rc<Shared<S>>,
     visit: Rc<Visit<S>>,
     (mut stream, carrier): (IO, Carrier),
