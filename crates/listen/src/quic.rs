@@ -6,6 +6,8 @@
 //! the end of a handshake (0-RTT) is not taken. What a stranger without a proven address can have is bounded: three times
 //! what it sent (RFC 9000 §8.1), and, when many handshakes are under way, a token that it has to come back with.
 
+mod unproven;
+
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -17,8 +19,8 @@ use std::sync::Arc;
 use engine::{Client, ConnectionText, Said, Transport};
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{
-    Connecting, Connection, Endpoint, EndpointConfig, IdleTimeout, Incoming, RecvStream, SendStream,
-    ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    Connecting, Connection, Endpoint, EndpointConfig, IdleTimeout, Incoming, RecvStream, Runtime as _,
+    SendStream, ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -33,6 +35,7 @@ use crate::plan::{Datagrams, TcpPlan};
 use crate::service::Service;
 use crate::tcp::{Ending, Guest, Shared};
 use crate::tls::ShownCertificate;
+use unproven::{Bounded, BoundedSocket, Bounds};
 
 /// How DNS over QUIC is called in a handshake (RFC 9250 §4.1.1).
 pub(crate) const ALPN_DOQ: &[u8] = b"doq";
@@ -100,7 +103,10 @@ pub(crate) async fn accept<S: Service + 'static>(
 ) -> io::Result<()> {
     let socket = UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
-    let endpoint = Endpoint::new(endpoint, None, socket, Arc::new(TokioRuntime))?;
+    let runtime = Arc::new(TokioRuntime);
+    let bounds = Bounds::default();
+    let socket = BoundedSocket { socket: runtime.wrap_udp_socket(socket)?, bounds: bounds.clone() };
+    let endpoint = Endpoint::new_with_abstract_socket(endpoint, None, Arc::new(socket), runtime)?;
     let unproven = Rc::new(Cell::new(0));
     let mut changes = shared.tls_changes();
     loop {
@@ -114,7 +120,7 @@ pub(crate) async fn accept<S: Service + 'static>(
                     Err(_) => std::future::pending().await,
                 },
                 incoming = endpoint.accept() => match incoming {
-                    Some(incoming) => open(&shared, incoming, &entrance, &unproven),
+                    Some(incoming) => open(&shared, incoming, &entrance, (&unproven, &bounds)),
                     None => return Ok(()),
                 },
             }
@@ -140,7 +146,7 @@ fn open<S: Service + 'static>(
     shared: &Rc<Shared<S>>,
     incoming: Incoming,
     entrance: &Arc<Entrance>,
-    unproven: &Rc<Cell<u32>>,
+    (unproven, bounds): (&Rc<Cell<u32>>, &Bounds),
 ) {
     let peer = incoming.remote_address();
     let peer = (peer.ip().to_canonical(), peer.port());
@@ -165,6 +171,10 @@ fn open<S: Service + 'static>(
         incoming.refuse();
         return;
     }
+    let mut bounded = bounds.bind(incoming.remote_address());
+    if incoming.remote_address_validated() {
+        bounded.prove();
+    }
     let Ok(connecting) = incoming.accept() else {
         shared.counters().tls_failed.bump();
         return;
@@ -173,7 +183,8 @@ fn open<S: Service + 'static>(
     let handle = Handle::new(place, shared.account());
     let key = shared.insert(Rc::clone(&handle) as Rc<dyn Guest>);
     let unproven = Unproven::new(unproven);
-    let accepted = Accepted { connecting, unproven, peer, entrance: Arc::clone(entrance), handle, key };
+    let entrance = Arc::clone(entrance);
+    let accepted = Accepted { connecting, unproven, bounded, peer, entrance, handle, key };
     shared.spawn(run(Rc::clone(shared), accepted));
 }
 
@@ -196,6 +207,7 @@ impl Drop for Unproven {
 struct Accepted {
     connecting: Connecting,
     unproven: Unproven,
+    bounded: Bounded,
     peer: (IpAddr, u16),
     entrance: Arc<Entrance>,
     handle: Rc<Handle>,
@@ -204,7 +216,7 @@ struct Accepted {
 
 /// Serves one connection until it ends.
 async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
-    let Accepted { connecting, unproven, peer, entrance, handle, key } = accepted;
+    let Accepted { connecting, unproven, mut bounded, peer, entrance, handle, key } = accepted;
     // However this ends, also by being dropped, the worker forgets the connection.
     let _entry = shared.entry(key);
     let handshake = timeout(shared.plan().handshake_timeout, connecting);
@@ -214,6 +226,7 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
         Ok(Ok(Err(_))) => Ending::Tls,
         Ok(Ok(Ok(connection))) => {
             drop(unproven);
+            bounded.prove();
             shared.counters().tls_handshakes.bump();
             handle.touch();
             let data = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());

@@ -228,13 +228,19 @@ async fn first_datagrams(count: usize, trusted: &CertificateDer<'static>) -> Vec
 }
 
 #[test]
-fn an_address_that_is_not_proven_gets_little_more_than_it_sent() {
-    run(async {
-        // A certificate that is much larger than what may be sent.
-        let names = (0..400).map(|number| format!("host{number}.long-names.example.org")).collect();
+fn an_address_that_is_not_proven_gets_no_more_than_three_times_what_it_sent() {
+    // A certificate that is much larger than what may be sent, and some that leave room for packets that are sent again.
+    for (names, timeout_ms) in [(400, 500), (1, 1500), (40, 1500)] {
+        check_amplification(names, Duration::from_millis(timeout_ms));
+    }
+}
+
+fn check_amplification(names: usize, handshake_timeout: Duration) {
+    run(async move {
+        let names = (0..names).map(|number| format!("host{number}.long-names.example.org")).collect();
         let (tls, certificate) = tls_for(names);
         let server = start(&Arc::new(TlsCell::new(Some(tls))), |plan| {
-            plan.tcp.handshake_timeout = Duration::from_millis(500);
+            plan.tcp.handshake_timeout = handshake_timeout;
         });
         let first = first_datagrams(1, &certificate).await.remove(0);
         let victim = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
