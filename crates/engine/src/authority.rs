@@ -79,6 +79,8 @@ pub struct Forward {
     pub apex: NameBuf,
     /// The message as it came, with its signature.
     pub message: Vec<u8>,
+    /// Who sent it, and from which port.
+    pub from: (IpAddr, u16),
     /// Hears what came of it, once.
     pub done: Box<dyn FnOnce(Done) + Send>,
 }
@@ -338,7 +340,7 @@ enum Task {
     /// It is carried out, as far as these let it.
     Update(Vec<Arc<Scope>>),
     /// It is passed on as it came.
-    Forward(Vec<u8>),
+    Forward(Vec<u8>, (IpAddr, u16)),
 }
 
 /// The reply to an update, but for what came of it.
@@ -353,7 +355,7 @@ impl Pending {
         let Self { keeper, apex, task, request, signer } = self;
         let is_taken = match task {
             Task::Update(scopes) => keeper.update(Update { apex, message: request.clone(), scopes, done }),
-            Task::Forward(message) => keeper.forward(Forward { apex, message, done }),
+            Task::Forward(message, from) => keeper.forward(Forward { apex, message, from, done }),
         };
         let reply = LateReply { request, signer };
         if is_taken { Ok(reply) } else { Err(reply) }
@@ -735,7 +737,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
         return Outcome::Hand(Box::new(Handed::Update(Pending {
             keeper: Arc::clone(&authority.keeper),
             apex: question.qname.to_buf(),
-            task: Task::Forward(sent.whole.to_vec()),
+            task: Task::Forward(sent.whole.to_vec(), (sent.client.address, sent.client.port)),
             request: sent.message.to_vec(),
             signer: sent.signer.take(),
         })));
@@ -780,7 +782,7 @@ fn forward(
     Some(Box::new(Handed::Update(Pending {
         keeper: Arc::clone(&authority.keeper),
         apex: question.qname.to_buf(),
-        task: Task::Forward(whole.to_vec()),
+        task: Task::Forward(whole.to_vec(), (client.address, client.port)),
         request: message.to_vec(),
         signer: None,
     })))

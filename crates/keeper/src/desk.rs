@@ -8,10 +8,11 @@ use engine::authority::{self, Done, Forward, Rights, Update};
 use fetch::transfer::{self, Patience};
 use tokio::sync::mpsc;
 use tracing::debug;
-use wire::{Name, Rcode};
+use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
 
 use crate::kept::lock;
+use crate::passing::Way;
 use crate::{Order, Shared, ends, refresh, refused, tell, unix_seconds};
 
 /// How long a primary may take to answer an update that is passed on: a client waits.
@@ -63,7 +64,19 @@ impl authority::Keeper for Desk {
 
     fn forward(&self, forward: Forward) -> bool {
         let Ok(place) = Arc::clone(&self.0.forwards).try_acquire_owned() else { return false };
-        self.0.orders.send(Order::Forward(Box::new(forward), place)).is_ok()
+        let Forward { apex, message, from, done } = forward;
+        match self.0.passing.begin(&apex, &message, from, done) {
+            Way::Onward(done) => {
+                let forward = Forward { apex, message, from, done };
+                self.0.orders.send(Order::Forward(Box::new(forward), place)).is_ok()
+            }
+            Way::Again => true,
+            Way::Back => {
+                let why = format!("it has come back from {}: servers pass updates on to each other", from.0);
+                self.0.not_forwarded.note(&apex, &why);
+                false
+            }
+        }
     }
 }
 
@@ -123,25 +136,51 @@ fn carry_out(shared: &Arc<Shared>, update: Update) {
     done(Done::Rcode(answered.rcode));
 }
 
-/// Passes an update on to the first primary that says something.
+/// Passes an update on, and has everybody who sent it hear what came of it.
 async fn pass_on(shared: &Arc<Shared>, forward: Forward) {
-    let Forward { apex, message, done } = forward;
+    let Forward { apex, message, done, .. } = forward;
+    let outcome = ask_primaries(shared, &apex, &message).await;
+    for other in shared.passing.end(&apex, &message) {
+        other(match &outcome {
+            Done::Rcode(rcode) => Done::Rcode(*rcode),
+            Done::Reply(reply) => Done::Reply(reply.clone()),
+        });
+    }
+    done(outcome);
+}
+
+/// Passes an update on to one primary after the other, until one decides on it.
+async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> Done {
     let Some(kept) = shared.kept(apex.as_name()) else {
-        return done(Done::Rcode(Rcode::NOTAUTH));
+        return Done::Rcode(Rcode::NOTAUTH);
     };
-    let mut trouble = None;
+    let (mut trouble, mut undecided) = (None, None);
     for primary in &kept.plan().primaries {
-        match transfer::pass_on(primary, &message, FORWARD_PATIENCE).await {
-            Ok(reply) => {
+        match transfer::pass_on(primary, message, FORWARD_PATIENCE).await {
+            Ok(reply) if is_decision(&reply) => {
                 debug!(zone = %apex, %primary, "an update was passed on");
-                done(Done::Reply(reply));
                 // Whoever sent it wants to see it here.
                 kept.poke.notify_one();
-                return;
+                return Done::Reply(reply);
             }
+            // Another one may know better.
+            Ok(reply) => undecided = undecided.or(Some(reply)),
             Err(why) => trouble = Some(format!("{primary}: {why}")),
         }
     }
-    shared.not_forwarded.note(&apex, &trouble.as_deref().unwrap_or("it has no primaries"));
-    done(Done::Rcode(Rcode::SERVFAIL));
+    if let Some(reply) = undecided {
+        return Done::Reply(reply);
+    }
+    let why = trouble.unwrap_or_else(|| "it has no primaries".to_owned());
+    shared.not_forwarded.note(apex, &format!("no primary answers it: {why}"));
+    Done::Rcode(Rcode::SERVFAIL)
+}
+
+/// Returns whether a primary has decided on an update: it was made, or may not be. One that cannot, or has no such zone, has not.
+fn is_decision(reply: &[u8]) -> bool {
+    let rcode = Message::parse(reply).map(|parsed| parsed.rcode());
+    !matches!(
+        rcode,
+        Ok(Rcode::FORMERR | Rcode::SERVFAIL | Rcode::NOTIMP | Rcode::NOTAUTH | Rcode::NOTZONE) | Err(_)
+    )
 }

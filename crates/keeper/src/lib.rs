@@ -12,6 +12,7 @@ mod ends;
 mod history;
 pub mod journal;
 mod kept;
+mod passing;
 #[cfg(test)]
 mod power;
 mod publish;
@@ -98,6 +99,8 @@ pub(crate) struct Shared {
     lanes: tell::Lanes,
     /// Updates that could not be kept.
     pub(crate) refused: refused::Refused,
+    /// Updates that are on their way to primaries.
+    pub(crate) passing: passing::Passing,
     /// Updates that no primary answered.
     pub(crate) not_forwarded: refused::Refused,
     /// What was told of signatures that end.
@@ -202,7 +205,8 @@ impl Keeper {
             incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
             lanes: tell::Lanes::default(),
             refused: refused::Refused::new("an update is refused: it cannot be kept"),
-            not_forwarded: refused::Refused::new("an update is not passed on: no primary answers it"),
+            not_forwarded: refused::Refused::new("an update is not passed on"),
+            passing: passing::Passing::default(),
             told_ends: Mutex::default(),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();

@@ -194,6 +194,21 @@ fn an_update_at_a_secondary_is_passed_on_to_its_primary() {
 }
 
 #[test]
+fn an_update_that_servers_pass_to_and_fro_ends_when_it_comes_back() {
+    let of =
+        |other: &str| format!("{{name: example.org, primaries: [{other}], forward-updates: [loopback]}}");
+    // Whose primary is to be the second one, once that has an address.
+    let mut first = secondary("127.0.0.1:9", "forward-updates: [loopback]");
+    let second = secondary(&first.address().to_string(), "forward-updates: [loopback]");
+    first.write_config(&config(&of(&second.address().to_string()), ""));
+    assert!(first.command(&["reload"]).status.success());
+    let (is_done, said) = nsupdate(&first, "update add u.example.org 60 A 192.0.2.77");
+    assert!(!is_done && said.contains("SERVFAIL"), "{said}");
+    let line = first.wait_for_log("an update is not passed on");
+    assert!(line.contains("it has come back from 127.0.0.1"), "{line}");
+}
+
+#[test]
 fn updates_at_a_secondary_are_refused_unless_somebody_says_otherwise() {
     let primary = primary(&format!("update: [\"key {KEY}\"], transfer: [loopback]"), "");
     let server = secondary(&primary.address().to_string(), "forward-updates: [192.0.2.0/24]");
