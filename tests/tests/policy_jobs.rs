@@ -541,8 +541,8 @@ fn recorded(server: &Server) -> Vec<String> {
 fn records_are_kept_for_as_long_as_the_configuration_says() {
     /// Copies the record, an hour and two hours older.
     const SQL: &str = "INSERT INTO names (name) VALUES ('older.example.org');
-        INSERT INTO queries SELECT 0, at_ms - 3600000, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path FROM queries;
-        INSERT INTO queries SELECT -1, at_ms - 3600000, waited_ms, client, port, transport, (SELECT id FROM names WHERE name = 'older.example.org'), type, class, rcode, answers, addresses, path FROM queries WHERE id = 0;";
+        INSERT INTO queries SELECT 0, at_ms - 3600000, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path, waited_us, one_of FROM queries;
+        INSERT INTO queries SELECT -1, at_ms - 3600000, waited_ms, client, port, transport, (SELECT id FROM names WHERE name = 'older.example.org'), type, class, rcode, answers, addresses, path, waited_us, one_of FROM queries WHERE id = 0;";
     let server = record_again("keep: 90m", SQL);
     eventually("the oldest is removed", || server.stat("recorder", "removed") == 1);
     assert_eq!(recorded(&server), ["new.example.org", "old.example.org", "old.example.org"]);
@@ -555,7 +555,7 @@ fn records_are_kept_for_as_long_as_the_configuration_says() {
 fn the_oldest_records_go_when_there_are_too_many() {
     // Some three megabytes of records that are all the same age.
     const SQL: &str = "WITH RECURSIVE n (i) AS (SELECT -30000 UNION ALL SELECT i + 1 FROM n WHERE i < 0)
-        INSERT INTO queries SELECT i, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, '2001:db8::1 2001:db8::2 2001:db8::3 2001:db8::4', path FROM n, queries WHERE queries.id > 0;";
+        INSERT INTO queries SELECT i, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, '2001:db8::1 2001:db8::2 2001:db8::3 2001:db8::4', path, waited_us, one_of FROM n, queries WHERE queries.id > 0;";
     let server = record_again("size: 1MiB", SQL);
     eventually("many are removed", || server.stat("recorder", "removed") > 10_000);
     assert!(server.stat("recorder", "removed") < 30_000, "and by far not all");

@@ -131,7 +131,7 @@ fn shown(query: &Recorded) -> api::Recorded {
     };
     api::Recorded {
         at_ms: query.at_ms,
-        waited_ms: query.waited_ms,
+        waited_ms: query.waited_us as f64 / 1000.0,
         client: query.client.to_string(),
         transport: query.transport.clone(),
         name: query.name.clone(),
@@ -140,6 +140,7 @@ fn shown(query: &Recorded) -> api::Recorded {
         answers: query.answers,
         addresses: words(&query.addresses, " "),
         path: words(&query.path, "; "),
+        one_of: query.one_of,
     }
 }
 
@@ -147,8 +148,7 @@ fn line(query: &Recorded, has_path: bool) -> String {
     let seconds = u64::try_from(query.at_ms / 1000).unwrap_or(0);
     let (hour, minute, second) = sys::local_time_of_day(seconds);
     let status = query.rcode.map_or_else(|| "no reply".to_owned(), |rcode| Rcode(rcode).to_string());
-    // Times are recorded in whole milliseconds.
-    let waited = if query.waited_ms == 0 { "<1".to_owned() } else { query.waited_ms.to_string() };
+    let waited = milliseconds(query.waited_us);
     let mut text = format!(
         "{}{hour:02}:{minute:02}:{second:02}.{:03} {} {} {} {} {waited} ms",
         day(query.at_ms),
@@ -170,6 +170,18 @@ fn line(query: &Recorded, has_path: bool) -> String {
     text
 }
 
+/// Writes a time in milliseconds, with as many digits as matter; 0 is what waited for nobody.
+fn milliseconds(us: u64) -> String {
+    let ms = us as f64 / 1000.0;
+    match us {
+        0 => "0".to_owned(),
+        1..10 => format!("{ms:.3}"),
+        10..10_000 => format!("{ms:.2}"),
+        10_000..100_000 => format!("{ms:.1}"),
+        _ => format!("{ms:.0}"),
+    }
+}
+
 /// Returns the date of what is not of the last day, with a blank behind it.
 fn day(at_ms: i64) -> String {
     if unix_ms().saturating_sub(at_ms) < TOP_MS {
@@ -185,4 +197,20 @@ fn top_text(tallies: &[api::Tally]) -> String {
         let _ = writeln!(text, "{:>9}  {}", tally.queries, out::escaped(&tally.what));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_below_a_millisecond_are_shown() {
+        let check = |us, expect: &str| assert_eq!(milliseconds(us), expect);
+        check(0, "0");
+        check(7, "0.007");
+        check(40, "0.04");
+        check(1_234, "1.23");
+        check(12_345, "12.3");
+        check(1_234_567, "1235");
+    }
 }

@@ -132,6 +132,8 @@ impl Client {
 pub struct Now {
     /// Seconds since the Unix epoch.
     pub unix_seconds: u32,
+    /// Microseconds beyond `monotonic_ms`, below 1,000.
+    pub monotonic_us_rest: u16,
     /// Milliseconds of a clock that never goes back.
     pub monotonic_ms: u64,
 }
@@ -142,7 +144,13 @@ impl Now {
         let unix = unix.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
             unix_seconds: u32::try_from(unix).unwrap_or(u32::MAX),
+            monotonic_us_rest: (since_start.subsec_micros() % 1000) as u16,
             monotonic_ms: u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX),
         }
+    }
+
+    /// Returns the microseconds of the clock that never goes back.
+    pub const fn monotonic_us(&self) -> u64 {
+        self.monotonic_ms.wrapping_mul(1000).wrapping_add(self.monotonic_us_rest as u64)
     }
 }

@@ -56,7 +56,7 @@ pub struct Suspended {
     tells: Tells,
     /// The way through the policy so far, if it is kept.
     path: Option<Box<Path>>,
-    began_ms: u64,
+    began_us: u64,
     outgoing: Outgoing,
     /// Options of an upstream's reply that go on to the client, in wire form.
     back: Box<[u8]>,
@@ -99,7 +99,7 @@ impl Suspended {
             marks: run.marks,
             tells: run.tells,
             path: None,
-            began_ms: 0,
+            began_us: 0,
             outgoing: run.outgoing,
             back: Box::default(),
             fill: run.fill,
@@ -113,7 +113,7 @@ impl Suspended {
 
     /// Notes when it came, and its way through the policy so far.
     pub(crate) fn began(mut self: Box<Self>, now: Now, path: Option<&Path>) -> Box<Self> {
-        self.began_ms = now.monotonic_ms;
+        self.began_us = now.monotonic_us();
         self.path = path.map(|path| Box::new(*path));
         self
     }
@@ -564,7 +564,7 @@ impl Engine {
             path,
             snapshot: &suspended.snapshot,
             now: self.now,
-            began_ms: suspended.began_ms,
+            began_us: suspended.began_us,
             query,
             client: &suspended.client,
             answer: answer.map(|answer| (answer, body)),

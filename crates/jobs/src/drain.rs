@@ -20,7 +20,8 @@ use crate::recorder::{Recorder, Taking};
 
 /// Records that are read from one worker's ring before the others get their turn.
 const TURN_RECORDS: usize = 4096;
-/// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent records do.
+/// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent records do. When nothing has come
+/// meanwhile, it sleeps until something does.
 const SLEEP: Duration = Duration::from_millis(100);
 /// How long it pauses after something urgent, so that a busy worker wakes it a thousand times a second at most.
 const BREATH: Duration = Duration::from_millis(1);
@@ -127,6 +128,17 @@ impl Shared {
     }
 }
 
+/// How the thread sleeps when there is nothing to read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// For a moment, so that records gather.
+    Short,
+    /// For a moment, and workers were told to wake it for whatever comes: it looks once more before it sleeps for long.
+    Announced,
+    /// Until something comes.
+    Long,
+}
+
 /// What the thread works with.
 struct Reading {
     readers: Vec<EventReader>,
@@ -142,6 +154,8 @@ struct Reading {
 impl Reading {
     fn work(&mut self) {
         self.doorbell.belongs_to(std::thread::current());
+        let mut taking = Taking::Done;
+        let mut rest = Rest::Short;
         loop {
             // Asked before the rings are: what was told before the end is read.
             let stops = self.shared.stops.load(Ordering::Acquire);
@@ -160,8 +174,14 @@ impl Reading {
                     was_urgent |= self.pass(&routes, start);
                 }
             }
-            let taking = match &routes.recorder {
-                Some(recorder) if self.batch_records > 0 => recorder.take(&self.batch, self.batch_records),
+            if count > 0 && rest != Rest::Short {
+                rest = Rest::Short;
+                self.doorbell.want_many();
+            }
+            taking = match &routes.recorder {
+                Some(recorder) if self.batch_records > 0 || taking == Taking::Later => {
+                    recorder.take(&self.batch, self.batch_records)
+                }
                 Some(_) => Taking::Done,
                 None => {
                     // The recorder is gone since they were read.
@@ -169,10 +189,9 @@ impl Reading {
                     Taking::Done
                 }
             };
-            if taking == Taking::Done {
-                self.batch.clear();
-                self.batch_records = 0;
-            }
+            // What the recorder cannot take now, it keeps aside.
+            self.batch.clear();
+            self.batch_records = 0;
             self.shared.counts.read.add(count);
             if count > 0 && (stops || was_urgent) {
                 if !stops && self.readers.iter().all(EventReader::is_empty) {
@@ -188,9 +207,22 @@ impl Reading {
                 continue;
             }
             // What is not urgent gathers: on a busy machine waking this thread costs more than all that it reads.
+            // Who is replaced meanwhile ends meanwhile.
+            drop(routes);
             self.doorbell.arm();
             if self.readers.iter().all(EventReader::is_empty) {
-                std::thread::park_timeout(SLEEP);
+                match rest {
+                    Rest::Long if taking == Taking::Done => std::thread::park(),
+                    Rest::Short | Rest::Announced | Rest::Long => std::thread::park_timeout(SLEEP),
+                }
+                rest = match rest {
+                    Rest::Short if count > 0 => Rest::Short,
+                    Rest::Short => {
+                        self.doorbell.want_any();
+                        Rest::Announced
+                    }
+                    Rest::Announced | Rest::Long => Rest::Long,
+                };
             }
             self.doorbell.disarm();
         }

@@ -1,8 +1,9 @@
 //! The record of queries: a SQLite database that one thread writes in batches.
 //!
 //! The events thread hands over records as they came from the workers' rings, by copying words; everything else (names to
-//! text, paths to text, SQL) happens here. What finds no room is dropped and counted, so that a slow disk costs records
-//! and never queries. The thread runs only when no other wants the processor: a busy machine costs records, too.
+//! text, paths to text, SQL) happens here. When there is no room for all of them, an even sample is recorded ([`sample`]) and what goes is
+//! counted, so that a slow disk costs records and never queries. The thread runs only when no other wants the processor: a busy machine
+//! costs records, too.
 //!
 //! # The database
 //!
@@ -14,15 +15,22 @@
 //! | `queries` | one row for each query |
 //! | `names` | each name once: lower case, without its final dot |
 //! | `paths` | each way through the policy once, as text |
+//! | `client_blocks`, `name_blocks` | who is among the rows of which block |
+//!
+//! An index by client and one by name would cost four times as much as everything else: each row would change two pages somewhere in the
+//! file. Instead, rows whose `id` is the same but for the last [`database::BLOCK_BITS`] bits are a block, and each client and each name is
+//! noted once for each block. Who looks for one reads the blocks that it is in.
 
 mod database;
+mod known;
+mod notice;
 mod read;
+mod sample;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -31,27 +39,32 @@ use std::{io, mem};
 
 use config::jobs as settings;
 use engine::events::{EventView, Mark};
-use rusqlite::{Connection, OptionalExtension as _, Statement, Transaction, params};
+use rusqlite::{Connection, Statement, Transaction, params};
 use tracing::{error, info, warn};
 
 use crate::clock::{Clock, unix_ms_now};
 use crate::effects::Count;
 use crate::names::name_text;
 pub use database::VERSION;
-use database::{clean, open};
+use database::{block_of, clean, last_id, open};
+use known::Known;
+use notice::Notice;
 pub use read::{Reader, Recorded, Wanted};
+use sample::Sample;
 
 const INSERT: &str = "
-INSERT INTO queries (at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+INSERT INTO queries (id, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path, waited_us, one_of)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 
 /// Octets of records that may wait to be written.
 const WAITING_OCTETS_MAX: usize = 4 << 20;
+/// Octets of records that may wait until the writer has taken out those before.
+const ASIDE_OCTETS_MAX: usize = WAITING_OCTETS_MAX / 4;
 /// How long a record may wait.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// How often old records are removed.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
-/// Names and paths whose numbers are remembered.
+/// Names and paths whose numbers are remembered, in each of two generations.
 const REMEMBERED_MAX: usize = 50_000;
 /// How long the database is left alone after it failed.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -68,21 +81,35 @@ pub(crate) struct Counts {
     pub(crate) removed: Count,
 }
 
+#[derive(Default)]
 struct Waiting {
-    words: Vec<u64>,
-    records: u64,
+    sample: Sample,
     is_closed: bool,
 }
 
+#[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     counts: Counts,
+    notice: Mutex<Notice>,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that records were dropped, if it is time to. Never waits.
+    fn report(&self, one_of: u32) {
+        let dropped = self.counts.dropped.read();
+        let due = self.notice.try_lock().ok().and_then(|mut notice| notice.due(Instant::now(), dropped));
+        if let Some(dropped) = due {
+            warn!(
+                dropped,
+                one_of, "queries come faster than they can be recorded: an even sample of them is recorded"
+            );
+        }
     }
 }
 
@@ -90,6 +117,8 @@ impl Shared {
 pub(crate) struct Recorder {
     pub(crate) settings: settings::Recorder,
     shared: Arc<Shared>,
+    /// What came while the writer took out what came before. Only the events thread uses it.
+    aside: Mutex<Sample>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -101,19 +130,16 @@ impl Recorder {
         steps: Steps,
         lower_priority: fn(),
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            waiting: Mutex::new(Waiting { words: Vec::new(), records: 0, is_closed: false }),
-            changed: Condvar::new(),
-            counts: Counts::default(),
-        });
+        let shared = Arc::<Shared>::default();
         let mut writer = Writer {
             settings: settings.clone(),
             shared: Arc::clone(&shared),
             clock,
             steps,
             database: None,
-            names: HashMap::new(),
-            paths: HashMap::new(),
+            names: Known::new(REMEMBERED_MAX),
+            paths: Known::new(REMEMBERED_MAX),
+            block: Block::default(),
             cleaned: None,
             paused_until: None,
             is_well: true,
@@ -122,7 +148,8 @@ impl Recorder {
             lower_priority();
             writer.work();
         })?;
-        Ok(Self { settings: settings.clone(), shared, thread: Mutex::new(Some(thread)) })
+        let thread = Mutex::new(Some(thread));
+        Ok(Self { settings: settings.clone(), shared, aside: Mutex::default(), thread })
     }
 
     /// Returns what it counts.
@@ -130,33 +157,42 @@ impl Recorder {
         &self.shared.counts
     }
 
-    /// Takes records, as many as there is room for: their words, one record after the other, and how many they are.
+    /// Takes records: their words, one record after the other, and how many they are. When there are too many, a sample of them.
     ///
-    /// Does not wait: while the writer takes records out, they may have to be offered again later.
+    /// Does not wait: while the writer takes records out, they are put aside, and it is to be called again soon, with others or none.
     pub(crate) fn take(&self, words: &[u64], records: u64) -> Taking {
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = match self.shared.waiting.try_lock() {
             Ok(waiting) => waiting,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // The writer has no priority: it may have been interrupted right there.
-            Err(TryLockError::WouldBlock) if size_of_val(words) <= WAITING_OCTETS_MAX / 4 => {
-                return Taking::Later;
-            }
             Err(TryLockError::WouldBlock) => {
-                self.shared.counts.dropped.add(records);
-                return Taking::Done;
+                let dropped = aside.add(words, records, ASIDE_OCTETS_MAX);
+                self.shared.counts.dropped.add(dropped);
+                return if aside.records() > 0 { Taking::Later } else { Taking::Done };
             }
         };
-        if waiting.is_closed || (waiting.words.len() + words.len()) * size_of::<u64>() > WAITING_OCTETS_MAX {
+        if waiting.is_closed {
             drop(waiting);
-            self.shared.counts.dropped.add(records);
+            self.shared.counts.dropped.add(records + mem::take(&mut *aside).records());
             return Taking::Done;
         }
-        waiting.words.extend_from_slice(words);
-        waiting.records += records;
-        let is_half_full = waiting.words.len() * size_of::<u64>() > WAITING_OCTETS_MAX / 2;
+        let was_empty = waiting.sample.records() == 0;
+        let mut dropped = 0;
+        if aside.records() > 0 {
+            dropped += waiting.sample.absorb(&mut aside, WAITING_OCTETS_MAX);
+        }
+        dropped += waiting.sample.add(words, records, WAITING_OCTETS_MAX);
+        let is_half_full = waiting.sample.octets() > WAITING_OCTETS_MAX / 2;
+        let one_of = waiting.sample.one_of();
+        let is_first = was_empty && waiting.sample.records() > 0;
         drop(waiting);
-        if is_half_full {
+        if is_half_full || is_first {
             self.shared.changed.notify_one();
+        }
+        if dropped > 0 {
+            self.shared.counts.dropped.add(dropped);
+            self.shared.report(one_of);
         }
         Taking::Done
     }
@@ -171,7 +207,14 @@ impl Recorder {
     }
 
     fn close(&self) {
-        self.shared.lock().is_closed = true;
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.shared.lock();
+        if aside.records() > 0 {
+            let dropped = waiting.sample.absorb(&mut aside, WAITING_OCTETS_MAX);
+            self.shared.counts.dropped.add(dropped);
+        }
+        waiting.is_closed = true;
+        drop(waiting);
         self.shared.changed.notify_all();
     }
 }
@@ -188,7 +231,7 @@ impl Drop for Recorder {
 pub(crate) enum Taking {
     /// They were taken, or dropped and counted.
     Done,
-    /// They are to be offered again.
+    /// They were put aside: the recorder is to be called again soon.
     Later,
 }
 
@@ -200,9 +243,11 @@ struct Writer {
     steps: Steps,
     database: Option<Connection>,
     /// The numbers of names, by their wire form in lower case.
-    names: HashMap<Box<[u8]>, i64>,
+    names: Known<Box<[u8]>>,
     /// The numbers of paths, by the snapshot and the steps as events tell them.
-    paths: HashMap<Box<[u32]>, i64>,
+    paths: Known<Box<[u32]>>,
+    /// The block of rows that is being written.
+    block: Block,
     /// When old records were removed last; soon after the start for the first time.
     cleaned: Option<Instant>,
     paused_until: Option<Instant>,
@@ -216,18 +261,76 @@ struct Scratch {
     path: Vec<u32>,
 }
 
+/// Who is in a block of rows, as far as it was written since the start.
+#[derive(Default)]
+struct Block {
+    number: i64,
+    clients: HashSet<IpAddr>,
+    names: HashSet<i64>,
+    /// Those that the database is not told of yet.
+    new_clients: Vec<IpAddr>,
+    new_names: Vec<i64>,
+}
+
+impl Block {
+    fn forget(&mut self) {
+        *self = Self { number: -1, ..Self::default() };
+    }
+
+    /// Notes a row.
+    fn add(&mut self, client: IpAddr, name: i64) {
+        if self.clients.insert(client) {
+            self.new_clients.push(client);
+        }
+        if self.names.insert(name) {
+            self.new_names.push(name);
+        }
+    }
+
+    /// Writes who is new, in the order of the tables.
+    fn write(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        self.new_clients.sort_unstable();
+        self.new_names.sort_unstable();
+        let mut insert = transaction
+            .prepare_cached("INSERT OR IGNORE INTO client_blocks (block, client) VALUES (?1, ?2)")?;
+        for client in self.new_clients.drain(..) {
+            let (room, len) = client_octets(client);
+            insert.execute(params![self.number, room.get(..len)])?;
+        }
+        let mut insert =
+            transaction.prepare_cached("INSERT OR IGNORE INTO name_blocks (block, name) VALUES (?1, ?2)")?;
+        for name in self.new_names.drain(..) {
+            insert.execute([self.number, name])?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a client as it stands in the database, and how many octets that is.
+fn client_octets(client: IpAddr) -> ([u8; 16], usize) {
+    match client {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            ([a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 4)
+        }
+        IpAddr::V6(address) => (address.octets(), 16),
+    }
+}
+
 impl Writer {
     fn work(&mut self) {
         let mut words = Vec::new();
         loop {
-            let (records, is_closed) = self.wait(&mut words);
-            if records > 0 {
-                self.write(&words, records);
-                words.clear();
+            let (sample, is_closed) = self.wait(mem::take(&mut words));
+            if sample.records() > 0 {
+                self.write(&sample);
             }
+            let one_of = sample.one_of();
+            words = sample.into_words();
             if is_closed {
                 break;
             }
+            self.shared.report(one_of);
             let is_time = self.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY);
             if is_time && self.database.is_some() {
                 self.cleaned = Some(Instant::now());
@@ -240,25 +343,49 @@ impl Writer {
         }
     }
 
-    /// Waits for records for as long as one may wait, and takes them.
-    fn wait(&self, words: &mut Vec<u64>) -> (u64, bool) {
+    /// Waits for records, then for more of them as long as one may wait, and takes them. Comes back without any when there is
+    /// something else to do.
+    fn wait(&self, room: Vec<u64>) -> (Sample, bool) {
         let mut waiting = self.shared.lock();
-        if !waiting.is_closed {
-            let half = WAITING_OCTETS_MAX / 2 / size_of::<u64>();
-            let waits = |waiting: &mut Waiting| !waiting.is_closed && waiting.words.len() < half;
-            let result = self.shared.changed.wait_timeout_while(waiting, WRITE_EVERY, waits);
+        let is_idle = |waiting: &mut Waiting| !waiting.is_closed && waiting.sample.records() == 0;
+        if is_idle(&mut waiting) {
+            let changed = &self.shared.changed;
+            waiting = match self.idle_until() {
+                None => changed.wait_while(waiting, is_idle).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let result = changed.wait_timeout_while(waiting, left, is_idle);
+                    result.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        if !waiting.is_closed && waiting.sample.records() > 0 {
+            let gathers = |waiting: &mut Waiting| {
+                !waiting.is_closed && waiting.sample.octets() < WAITING_OCTETS_MAX / 2
+            };
+            let result = self.shared.changed.wait_timeout_while(waiting, WRITE_EVERY, gathers);
             waiting = result.unwrap_or_else(PoisonError::into_inner).0;
         }
-        mem::swap(&mut waiting.words, words);
-        (mem::take(&mut waiting.records), waiting.is_closed)
+        (waiting.sample.take(room, WAITING_OCTETS_MAX), waiting.is_closed)
     }
 
-    fn write(&mut self, words: &[u64], records: u64) {
+    /// Returns when something is to be done although no record comes.
+    fn idle_until(&self) -> Option<Instant> {
+        let clean = self.cleaned.filter(|_| self.database.is_some()).map(|at| at + CLEAN_EVERY);
+        let dropped = self.shared.counts.dropped.read();
+        let report = self.shared.notice.lock().unwrap_or_else(PoisonError::into_inner).at(dropped);
+        [clean, report].into_iter().flatten().min()
+    }
+
+    fn write(&mut self, sample: &Sample) {
+        let records = sample.records();
         if self.paused_until.is_some_and(|until| until > Instant::now()) {
+            // That the database fails was said.
+            self.shared.notice.lock().unwrap_or_else(PoisonError::into_inner).leave_out(records);
             self.shared.counts.dropped.add(records);
             return;
         }
-        match self.try_write(words) {
+        match self.try_write(sample) {
             Ok(written) => {
                 self.shared.counts.written.add(written);
                 if !mem::replace(&mut self.is_well, true) {
@@ -268,8 +395,7 @@ impl Writer {
             Err(problem) => {
                 self.shared.counts.failed.add(records);
                 self.database = None;
-                self.names.clear();
-                self.paths.clear();
+                self.forget();
                 self.paused_until = Some(Instant::now() + PAUSE);
                 if mem::replace(&mut self.is_well, false) {
                     error!(file = %self.settings.file.display(), error = %problem, "queries are not recorded");
@@ -278,7 +404,14 @@ impl Writer {
         }
     }
 
-    fn try_write(&mut self, words: &[u64]) -> rusqlite::Result<u64> {
+    /// Forgets what is known of the database's content.
+    fn forget(&mut self) {
+        self.names.clear();
+        self.paths.clear();
+        self.block.forget();
+    }
+
+    fn try_write(&mut self, sample: &Sample) -> rusqlite::Result<u64> {
         let mut database = match self.database.take() {
             Some(database) => database,
             None => open(&self.settings.file)?,
@@ -288,12 +421,23 @@ impl Writer {
         {
             let mut insert = transaction.prepare_cached(INSERT)?;
             let mut scratch = Scratch::default();
-            let mut rest = words;
+            let mut id = last_id(&transaction)?;
+            // One look at the clocks for all.
+            let epoch_ms = self.clock.unix_ms(0);
+            let mut rest = sample.words();
             while let Some((event, after)) = EventView::split(rest) {
                 rest = after;
-                self.insert(&transaction, &mut insert, &mut scratch, event)?;
+                id += 1;
+                if block_of(id) != self.block.number {
+                    self.block.write(&transaction)?;
+                    self.block.forget();
+                    self.block.number = block_of(id);
+                }
+                let row = Row { id, epoch_ms, one_of: sample.one_of() };
+                self.insert(&transaction, &mut insert, &mut scratch, event, row)?;
                 written += 1;
             }
+            self.block.write(&transaction)?;
         }
         transaction.commit()?;
         self.database = Some(database);
@@ -306,6 +450,7 @@ impl Writer {
         insert: &mut Statement<'_>,
         scratch: &mut Scratch,
         event: EventView<'_>,
+        row: Row,
     ) -> rusqlite::Result<()> {
         let name = self.name(transaction, event)?;
         let path =
@@ -319,21 +464,14 @@ impl Writer {
             // Text takes whatever it is given.
             let _ = write!(addresses, "{address}");
         }
-        let (four, sixteen);
-        let client: &[u8] = match event.client() {
-            IpAddr::V4(address) => {
-                four = address.octets();
-                &four
-            }
-            IpAddr::V6(address) => {
-                sixteen = address.octets();
-                &sixteen
-            }
-        };
+        let client = event.client();
+        self.block.add(client, name);
+        let (room, len) = client_octets(client);
         insert.execute(params![
-            self.clock.unix_ms(event.monotonic_ms()),
+            row.id,
+            row.epoch_ms.saturating_add_unsigned(event.monotonic_ms()),
             event.waited_ms(),
-            client,
+            room.get(..len),
             event.port(),
             event.transport().word(),
             name,
@@ -343,6 +481,8 @@ impl Writer {
             event.answers(),
             (!addresses.is_empty()).then_some(addresses.as_str()),
             path,
+            (event.waited_us() % 1000) as u16,
+            row.one_of,
         ])?;
         Ok(())
     }
@@ -356,11 +496,11 @@ impl Writer {
         let folded = folded.get_mut(..name.len()).unwrap_or(&mut []);
         folded.copy_from_slice(name.as_bytes());
         folded.make_ascii_lowercase();
-        if let Some(number) = self.names.get(&*folded) {
-            return Ok(*number);
+        if let Some(number) = self.names.find(&*folded) {
+            return Ok(number);
         }
-        let number = number(transaction, &name_text(name), "names", "name")?;
-        remember(&mut self.names, &*folded, number);
+        let number = number(transaction, &name_text(name), FIND_NAME, ADD_NAME)?;
+        self.names.remember((&*folded).into(), number);
         Ok(number)
     }
 
@@ -374,11 +514,11 @@ impl Writer {
         scratch.path.clear();
         scratch.path.push(event.snapshot());
         scratch.path.extend(event.path().map(|(step, mark)| u32::from(step) << 8 | mark as u32));
-        if let Some(number) = self.paths.get(scratch.path.as_slice()) {
-            return Ok(*number);
+        if let Some(number) = self.paths.find(scratch.path.as_slice()) {
+            return Ok(number);
         }
-        let number = number(transaction, &self.path_text(event), "paths", "path")?;
-        remember(&mut self.paths, scratch.path.as_slice(), number);
+        let number = number(transaction, &self.path_text(event), FIND_PATH, ADD_PATH)?;
+        self.paths.remember(scratch.path.as_slice().into(), number);
         Ok(number)
     }
 
@@ -422,8 +562,7 @@ impl Writer {
                 self.shared.counts.removed.add(removed);
                 if removed > 0 {
                     // Numbers of names that are gone must not be used again.
-                    self.names.clear();
-                    self.paths.clear();
+                    self.forget();
                 }
             }
             Err(problem) => warn!(error = %problem, "old records of queries were not removed"),
@@ -431,24 +570,24 @@ impl Writer {
     }
 }
 
-/// Remembers the number of something; forgets all of them when they are too many.
-fn remember<T: Clone + Eq + Hash>(known: &mut HashMap<Box<[T]>, i64>, what: &[T], number: i64) {
-    if known.len() >= REMEMBERED_MAX {
-        known.clear();
-    }
-    known.insert(what.into(), number);
+/// What a row has beside what the event says.
+#[derive(Clone, Copy)]
+struct Row {
+    id: i64,
+    /// When the workers' clock was at zero, in milliseconds since 1970.
+    epoch_ms: i64,
+    one_of: u32,
 }
 
-/// Returns the number of a text in one of the tables that hold each text once.
-fn number(transaction: &Transaction<'_>, text: &str, table: &str, column: &str) -> rusqlite::Result<i64> {
-    let mut find = transaction.prepare_cached(&format!("SELECT id FROM {table} WHERE {column} = ?1"))?;
-    let found: Option<i64> = find.query_row([text], |row| row.get(0)).optional()?;
-    match found {
-        Some(number) => Ok(number),
-        None => {
-            let mut insert =
-                transaction.prepare_cached(&format!("INSERT INTO {table} ({column}) VALUES (?1)"))?;
-            insert.insert([text])
-        }
+const FIND_NAME: &str = "SELECT id FROM names WHERE name = ?1";
+const ADD_NAME: &str = "INSERT INTO names (name) VALUES (?1) ON CONFLICT DO NOTHING";
+const FIND_PATH: &str = "SELECT id FROM paths WHERE path = ?1";
+const ADD_PATH: &str = "INSERT INTO paths (path) VALUES (?1) ON CONFLICT DO NOTHING";
+
+/// Returns the number of a text in one of the tables that hold each text once. Most that are not remembered are new.
+fn number(transaction: &Transaction<'_>, text: &str, find: &str, add: &str) -> rusqlite::Result<i64> {
+    if transaction.prepare_cached(add)?.execute([text])? > 0 {
+        return Ok(transaction.last_insert_rowid());
     }
+    transaction.prepare_cached(find)?.query_row([text], |row| row.get(0))
 }

@@ -42,13 +42,13 @@ pub struct Job {
 }
 
 /// A recorded query, as `gannet log --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recorded {
     /// When its reply was complete, in milliseconds since 1970.
     pub at_ms: i64,
-    /// How long it waited for other servers.
-    pub waited_ms: u32,
+    /// How long it waited for other servers, with fractions.
+    pub waited_ms: f64,
     /// Who asked.
     pub client: String,
     /// `udp` or `tcp`.
@@ -67,6 +67,8 @@ pub struct Recorded {
     pub addresses: Vec<String>,
     /// The way through the policy: each step and what came of it.
     pub path: Vec<String>,
+    /// How many queries it stands for: more than one when they came faster than they could be recorded.
+    pub one_of: u32,
 }
 
 /// A name or client and how often it asked or was asked for, as `gannet log --top` prints it.

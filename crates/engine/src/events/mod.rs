@@ -49,7 +49,7 @@ impl Tells {
     pub(crate) const NONE: Self = Self { ids: [0; TELLS_MAX], len: 0, is_urgent: false, is_silent: false };
 
     /// Adds one, if it is not there yet; false if there is no room.
-    pub(crate) fn add(&mut self, id: TellId, is_urgent: bool) -> bool {
+    pub fn add(&mut self, id: TellId, is_urgent: bool) -> bool {
         if self.is_silent {
             return true;
         }
@@ -99,7 +99,7 @@ pub(crate) struct Told<'a> {
     /// What it was answered by.
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: Now,
-    pub(crate) began_ms: u64,
+    pub(crate) began_us: u64,
     pub(crate) query: &'a Query<'a>,
     pub(crate) client: &'a Client,
     /// The answer and its octets after the question.
@@ -135,7 +135,7 @@ impl Teller {
         writer.tell(&Event {
             tells: told.tells,
             monotonic_ms: told.now.monotonic_ms,
-            waited_ms: told.now.monotonic_ms.saturating_sub(told.began_ms),
+            waited_us: told.now.monotonic_us().saturating_sub(told.began_us),
             client: told.client.address_of(told.query, &told.snapshot.trusted_peers),
             port: told.client.port,
             transport: told.client.transport,

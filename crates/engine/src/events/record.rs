@@ -17,7 +17,7 @@ use crate::client::Transport;
 pub const ADDRESSES_MAX: usize = 16;
 
 /// Words before the parts of variable length.
-const FIXED_WORDS: usize = 6;
+const FIXED_WORDS: usize = 7;
 /// Octets of the longest name.
 const NAME_OCTETS_MAX: usize = 255;
 /// The longest record: what the first word says about it fits eight bits.
@@ -104,7 +104,7 @@ pub struct Event<'a> {
     /// When the reply was complete, on the clock of [`Now::monotonic_ms`](crate::Now::monotonic_ms).
     pub monotonic_ms: u64,
     /// How long the query waited for others.
-    pub waited_ms: u64,
+    pub waited_us: u64,
     /// Who asked, as policies see it: a trusted peer may have asked for somebody.
     pub client: IpAddr,
     /// From which port of the peer.
@@ -140,8 +140,6 @@ mod bits {
     pub(super) const URGENT: u32 = 46;
     pub(super) const HAS_REPLY: u32 = 47;
     pub(super) const RCODE: u32 = 48;
-    /// Bits of the second word that hold the time; the rest is how long the query waited.
-    pub(super) const TIME: u32 = 40;
 }
 
 impl Event<'_> {
@@ -171,8 +169,7 @@ impl Event<'_> {
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
                 | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
         );
-        let waited = event.waited_ms.min((1 << (64 - bits::TIME)) - 1);
-        slots.put(event.monotonic_ms & ((1 << bits::TIME) - 1) | waited << bits::TIME);
+        slots.put(event.monotonic_ms);
         slots.put(
             u64::from(event.qtype.0)
                 | u64::from(event.qclass.0) << 16
@@ -181,6 +178,7 @@ impl Event<'_> {
         );
         slots.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
         slots.put_address(address_bits(event.client));
+        slots.put(event.waited_us);
         slots.put_numbers(tells);
         let (whole, rest) = name.as_chunks::<8>();
         for octets in whole {
@@ -294,12 +292,17 @@ impl<'a> EventView<'a> {
 
     /// Returns when the reply was complete, on the workers' clock.
     pub fn monotonic_ms(self) -> u64 {
-        self.word(1) & ((1 << bits::TIME) - 1)
+        self.word(1)
     }
 
-    /// Returns how long the query waited for others.
+    /// Returns how long the query waited for others, in microseconds.
+    pub fn waited_us(self) -> u64 {
+        self.word(6)
+    }
+
+    /// Returns how long the query waited for others, in whole milliseconds.
     pub fn waited_ms(self) -> u32 {
-        (self.word(1) >> bits::TIME) as u32
+        u32::try_from(self.waited_us() / 1000).unwrap_or(u32::MAX)
     }
 
     /// Returns who asked.

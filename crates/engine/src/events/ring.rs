@@ -36,6 +36,8 @@ struct Line(AtomicU64);
 #[derive(Debug, Default)]
 pub struct Doorbell {
     is_armed: AtomicBool,
+    /// Whether the reader wants to be woken for the first record, whatever it is.
+    wants_any: AtomicBool,
     sleeper: OnceLock<Thread>,
 }
 
@@ -54,6 +56,28 @@ impl Doorbell {
     /// The reader is awake.
     pub fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
+    }
+
+    /// The reader has had nothing to do and wants to sleep until there is a record. It must look into its rings once more, some
+    /// milliseconds after this and not at once: a writer that has not seen this yet has its record visible by then. (A fence in the
+    /// writer would do it at once, and cost every record.)
+    pub fn want_any(&self) {
+        self.wants_any.store(true, Ordering::SeqCst);
+    }
+
+    /// The reader reads again.
+    pub fn want_many(&self) {
+        self.wants_any.store(false, Ordering::Relaxed);
+    }
+
+    /// Wakes a reader that wants to know of any record.
+    fn ring_for_any(&self) {
+        if self.wants_any.load(Ordering::Relaxed)
+            && self.wants_any.swap(false, Ordering::Relaxed)
+            && let Some(sleeper) = self.sleeper.get()
+        {
+            sleeper.unpark();
+        }
     }
 
     /// Wakes the reader if it sleeps: a system call then, and otherwise one load.
@@ -118,6 +142,7 @@ impl EventWriter {
         if event.tells.is_urgent || self.used() > capacity / 2 {
             self.ring.doorbell.ring();
         }
+        self.ring.doorbell.ring_for_any();
     }
 
     /// Counts a query under a label.
@@ -239,7 +264,7 @@ mod tests {
         writer.tell(&Event {
             tells,
             monotonic_ms: number,
-            waited_ms: number * 2,
+            waited_us: number * 2000 + 7,
             client: "192.0.2.1".parse().expect("an address"),
             port: 5353,
             transport: Transport::Tcp,
@@ -263,6 +288,7 @@ mod tests {
         ids.dedup();
         assert_eq!(view.tells().collect::<Vec<_>>(), ids);
         assert_eq!((view.monotonic_ms(), u64::from(view.waited_ms())), (number, number * 2));
+        assert_eq!(view.waited_us(), number * 2000 + 7);
         assert_eq!((view.client().to_string(), view.port()), ("192.0.2.1".to_owned(), 5353));
         assert_eq!((view.transport(), view.qtype(), view.qclass()), (Transport::Tcp, Rtype::AAAA, Class::IN));
         assert_eq!((view.rcode(), view.snapshot()), (Some(Rcode::NXDOMAIN), 3));
@@ -292,15 +318,16 @@ mod tests {
     #[test]
     fn a_full_ring_drops_the_newest_and_counts_them() {
         let (mut writer, mut reader) = ring(0, Arc::default());
+        // All of the same length: a short one may find room where a longer one before it did not.
         for number in 0..500 {
-            tell(&mut writer, "example.org", &[], number);
+            tell(&mut writer, "example.org", &[], number * 40);
         }
         let (told, dropped) = (reader.told(), reader.dropped());
         assert!(told > 50 && dropped > 50 && told + dropped == 500, "{told} {dropped}");
         let mut record = EventRecord::default();
         for number in 0..told {
             assert!(reader.read(&mut record));
-            check(&record, "example.org", &[], number);
+            check(&record, "example.org", &[], number * 40);
         }
         assert!(!reader.read(&mut record));
         tell(&mut writer, "example.org", &[], 1);
@@ -346,6 +373,21 @@ mod tests {
         assert!(!doorbell.is_armed.load(Ordering::Relaxed), "it was woken");
         // The token is there: this does not wait.
         std::thread::park();
+    }
+
+    #[test]
+    fn a_reader_that_has_had_nothing_to_do_is_woken_for_the_first_record() {
+        let doorbell = Arc::new(Doorbell::default());
+        doorbell.belongs_to(std::thread::current());
+        let (mut writer, mut reader) = ring(0, Arc::clone(&doorbell));
+        doorbell.want_any();
+        tell(&mut writer, "example.org", &[], 1);
+        assert!(!doorbell.wants_any.load(Ordering::Relaxed), "it was woken");
+        // The token is there: this does not wait.
+        std::thread::park();
+        assert!(reader.read(&mut EventRecord::default()));
+        tell(&mut writer, "example.org", &[], 2);
+        assert!(!doorbell.wants_any.load(Ordering::Relaxed), "once");
     }
 
     #[test]

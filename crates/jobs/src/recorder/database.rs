@@ -11,7 +11,10 @@ use rusqlite::{Connection, params};
 use tracing::warn;
 
 /// The version of the schema.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
+
+/// Rows whose `id` differs in these last bits alone are a block: some hundred kilobytes, which are read in milliseconds.
+pub(super) const BLOCK_BITS: u32 = 14;
 
 const SCHEMA: &str = "
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -29,12 +32,26 @@ CREATE TABLE queries (
     rcode INTEGER,                    -- NULL: no reply
     answers INTEGER NOT NULL,         -- records in the answer section
     addresses TEXT,                   -- of the reply, separated by spaces
-    path INTEGER REFERENCES paths (id)
+    path INTEGER REFERENCES paths (id),
+    waited_us INTEGER NOT NULL DEFAULT 0,   -- microseconds beside waited_ms
+    one_of INTEGER NOT NULL DEFAULT 1       -- how many queries it stands for
 ) STRICT;
-CREATE INDEX queries_by_client ON queries (client, id);
-CREATE INDEX queries_by_name ON queries (name, id);
 CREATE INDEX queries_by_time ON queries (at_ms);
-PRAGMA user_version = 1;
+";
+
+/// What version 2 added.
+const BLOCKS: &str = "
+CREATE TABLE client_blocks (block INTEGER, client BLOB, PRIMARY KEY (block, client)) STRICT, WITHOUT ROWID;
+CREATE TABLE name_blocks (block INTEGER, name INTEGER, PRIMARY KEY (block, name)) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 2;
+";
+
+/// Makes version 2 of version 1.
+const FROM_1: &str = "
+DROP INDEX queries_by_client;
+DROP INDEX queries_by_name;
+ALTER TABLE queries ADD COLUMN waited_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queries ADD COLUMN one_of INTEGER NOT NULL DEFAULT 1;
 ";
 
 /// Read and written by the server alone.
@@ -55,7 +72,16 @@ pub(super) fn open(file: &Path) -> rusqlite::Result<Connection> {
     let database = match (version, is_empty) {
         (VERSION, _) => database,
         (_, true) => {
-            database.execute_batch(SCHEMA)?;
+            make(&database)?;
+            database
+        }
+        (1, false) => {
+            database.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {FROM_1} {BLOCKS}
+                 INSERT INTO client_blocks SELECT DISTINCT id >> {BLOCK_BITS}, client FROM queries;
+                 INSERT INTO name_blocks SELECT DISTINCT id >> {BLOCK_BITS}, name FROM queries;
+                 COMMIT;"
+            ))?;
             database
         }
         (other, false) => {
@@ -67,11 +93,27 @@ pub(super) fn open(file: &Path) -> rusqlite::Result<Connection> {
                     std::fs::rename(format!("{}{end}", file.display()), format!("{}{end}", aside.display()));
             }
             let database = open_as_it_is(file)?;
-            database.execute_batch(SCHEMA)?;
+            make(&database)?;
             database
         }
     };
     Ok(database)
+}
+
+/// Makes the tables of an empty database.
+fn make(database: &Connection) -> rusqlite::Result<()> {
+    database.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {BLOCKS} COMMIT;"))
+}
+
+/// Returns the number of the newest row; 0 if there is none.
+pub(super) fn last_id(database: &Connection) -> rusqlite::Result<i64> {
+    let mut query = database.prepare_cached("SELECT coalesce(max(id), 0) FROM queries")?;
+    query.query_row([], |row| row.get(0))
+}
+
+/// Returns the block of a row.
+pub(super) const fn block_of(id: i64) -> i64 {
+    id >> BLOCK_BITS
 }
 
 /// Makes a database that is not there yet readable to nobody else, and one that is likewise: who asked for what is nobody's business.
@@ -88,11 +130,13 @@ fn keep_private(file: &Path) {
 fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
     keep_private(file);
     let database = Connection::open(file)?;
-    // Readers do not wait for the writer, and a lost second after a power cut is no harm.
+    // Readers do not wait for the writer, and a lost second after a power cut is no harm. Rows name nothing but what was written before
+    // them, so that looking it up again for each of them (this SQLite's default) is for nothing.
     database.execute_batch(
         // The first must come before the file has a page.
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-         PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192;",
+         PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192;
+         PRAGMA foreign_keys = OFF;",
     )?;
     database.busy_timeout(Duration::from_secs(2))?;
     Ok(database)
@@ -127,11 +171,14 @@ pub(super) fn clean(
         )?;
     }
     if removed > 0 {
-        database.execute_batch(
-            "DELETE FROM names WHERE id NOT IN (SELECT name FROM queries);
+        const END: i64 = i64::MAX;
+        database.execute_batch(&format!(
+            "DELETE FROM client_blocks WHERE block < coalesce((SELECT min(id) FROM queries) >> {BLOCK_BITS}, {END});
+             DELETE FROM name_blocks WHERE block < coalesce((SELECT min(id) FROM queries) >> {BLOCK_BITS}, {END});
+             DELETE FROM names WHERE id NOT IN (SELECT name FROM name_blocks);
              DELETE FROM paths WHERE id NOT IN (SELECT path FROM queries WHERE path IS NOT NULL);
              PRAGMA incremental_vacuum;",
-        )?;
+        ))?;
     }
     Ok(removed as u64)
 }

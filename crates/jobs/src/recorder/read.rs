@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::database::{VERSION, address, octets};
+use super::database::{BLOCK_BITS, VERSION, address, octets};
 
 /// Which recorded queries to show.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +38,8 @@ pub struct Recorded {
     pub id: i64,
     /// When its reply was complete, in milliseconds since 1970.
     pub at_ms: i64,
-    /// How long it waited for others.
-    pub waited_ms: u32,
+    /// How long it waited for others, in microseconds.
+    pub waited_us: u64,
     /// Who asked.
     pub client: IpAddr,
     /// Over what.
@@ -56,6 +56,8 @@ pub struct Recorded {
     pub addresses: String,
     /// The way through the policy.
     pub path: String,
+    /// How many queries it stands for: more than one when they came faster than they could be recorded.
+    pub one_of: u32,
 }
 
 impl Recorded {
@@ -72,7 +74,7 @@ impl Recorded {
 
 /// Reads a database of the recorder, while it is written or not.
 pub struct Reader {
-    database: Connection,
+    pub(super) database: Connection,
 }
 
 impl Reader {
@@ -81,7 +83,15 @@ impl Reader {
         let said = |error: rusqlite::Error| format!("{}: {error}", file.display());
         let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(said)?;
         database.busy_timeout(Duration::from_secs(2)).map_err(said)?;
+        // SQLite would read all rows to make an index for one question, in place of the few blocks that it needs.
+        database.pragma_update(None, "automatic_index", false).map_err(said)?;
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
+        if version == 1 {
+            return Err(format!(
+                "{} was written by an older version of the server; the server makes it anew when it records the next query",
+                file.display()
+            ));
+        }
         if version != VERSION {
             return Err(format!("{} is no record of queries that this program reads", file.display()));
         }
@@ -106,36 +116,7 @@ impl Reader {
 
     fn find(&self, wanted: &Wanted, order: &str) -> rusqlite::Result<Vec<Recorded>> {
         let client = wanted.client.map(octets);
-        let mut conditions: Vec<&str> = Vec::new();
-        if client.is_some() {
-            conditions.push("queries.client = ?1");
-        }
-        match (&wanted.name, wanted.covers_below) {
-            (None, _) => {}
-            (Some(_), false) => conditions.push("queries.name = (SELECT id FROM names WHERE name = ?2)"),
-            (Some(_), true) => conditions.push(
-                "queries.name IN (SELECT id FROM names WHERE name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2)",
-            ),
-        }
-        for (is_wanted, condition) in [
-            (wanted.since_ms.is_some(), "at_ms >= ?3"),
-            (wanted.until_ms.is_some(), "at_ms < ?4"),
-            (wanted.rcode.is_some(), "rcode IS ?5"),
-            (wanted.after_id.is_some(), "queries.id > ?6"),
-            // Only a first look: what the steps say is looked at below.
-            (wanted.blocked, "(paths.path LIKE '%: answers%' OR paths.path LIKE '%: ends%')"),
-        ] {
-            if is_wanted {
-                conditions.push(condition);
-            }
-        }
-        let filter =
-            if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
-        let mut query = self.database.prepare(&format!(
-            "SELECT queries.id, at_ms, waited_ms, client, transport, names.name, type, rcode, answers, addresses, paths.path
-             FROM queries JOIN names ON names.id = queries.name LEFT JOIN paths ON paths.id = queries.path
-             {filter} ORDER BY {order}",
-        ))?;
+        let mut query = self.database.prepare(&statement(wanted, order))?;
         // Parameters that no condition uses are bound all the same.
         let (since, until, rcode) = (wanted.since_ms, wanted.until_ms, wanted.rcode.flatten());
         let bound = params![client, wanted.name, since, until, rcode, wanted.after_id];
@@ -146,7 +127,7 @@ impl Reader {
             Ok(Recorded {
                 id: row.get(0)?,
                 at_ms: row.get(1)?,
-                waited_ms: row.get(2)?,
+                waited_us: u64::from(row.get::<_, u32>(2)?) * 1000 + u64::from(row.get::<_, u32>(11)?),
                 client: address(&client),
                 transport: row.get(4)?,
                 name: row.get(5)?,
@@ -155,6 +136,7 @@ impl Reader {
                 answers: row.get(8)?,
                 addresses: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
                 path: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+                one_of: row.get(12)?,
             })
         })?;
         let fits = |row: &rusqlite::Result<Recorded>| match row {
@@ -164,10 +146,10 @@ impl Reader {
         rows.filter(fits).take(wanted.count as usize).collect()
     }
 
-    /// Returns the names asked for most since a time, and how often.
+    /// Returns the names asked for most since a time, and how often: rows that stand for several queries count as many.
     pub fn top_names(&self, since_ms: i64, count: u32) -> Result<Vec<(String, u64)>, String> {
         self.top(
-            "SELECT names.name, n FROM (SELECT name, count(*) AS n FROM queries WHERE at_ms >= ?1 GROUP BY name
+            "SELECT names.name, n FROM (SELECT name, sum(one_of) AS n FROM queries WHERE at_ms >= ?1 GROUP BY name
              ORDER BY n DESC LIMIT ?2) AS top JOIN names ON names.id = top.name ORDER BY n DESC, names.name",
             since_ms,
             count,
@@ -178,7 +160,7 @@ impl Reader {
     /// Returns the clients that asked most since a time, and how often.
     pub fn top_clients(&self, since_ms: i64, count: u32) -> Result<Vec<(String, u64)>, String> {
         self.top(
-            "SELECT client, count(*) AS n FROM queries WHERE at_ms >= ?1 GROUP BY client ORDER BY n DESC, client LIMIT ?2",
+            "SELECT client, sum(one_of) AS n FROM queries WHERE at_ms >= ?1 GROUP BY client ORDER BY n DESC, client LIMIT ?2",
             since_ms,
             count,
             |row| Ok(address(&row.get::<_, Vec<u8>>(0)?).to_string()),
@@ -201,4 +183,72 @@ impl Reader {
         };
         found().map_err(|error| error.to_string())
     }
+}
+
+/// Returns the statement that finds what is wanted.
+pub(super) fn statement(wanted: &Wanted, order: &str) -> String {
+    let mut conditions: Vec<&str> = Vec::new();
+    if wanted.client.is_some() {
+        conditions.push("queries.client = ?1");
+    }
+    match (&wanted.name, wanted.covers_below) {
+        (None, _) => {}
+        (Some(_), false) => conditions.push("queries.name = (SELECT id FROM names WHERE name = ?2)"),
+        (Some(_), true) => conditions.push("queries.name IN (SELECT id FROM wanted)"),
+    }
+    // Who looks for what is new does so without the blocks: it is not much.
+    let is_in_blocks = wanted.after_id.is_none();
+    let mut blocks: Vec<&str> = Vec::new();
+    if is_in_blocks && wanted.client.is_some() {
+        blocks.push("EXISTS (SELECT 1 FROM client_blocks AS c WHERE c.block = number AND c.client = ?1)");
+    }
+    match (&wanted.name, wanted.covers_below) {
+        (Some(_), false) if is_in_blocks => blocks.push(
+            "EXISTS (SELECT 1 FROM name_blocks AS n WHERE n.block = number AND n.name = (SELECT id FROM names WHERE name = ?2))",
+        ),
+        (Some(_), true) if is_in_blocks => blocks.push(
+            "EXISTS (SELECT 1 FROM wanted CROSS JOIN name_blocks AS n WHERE n.block = number AND n.name = wanted.id)",
+        ),
+        (Some(_), _) | (None, _) => {}
+    }
+    for (is_wanted, condition) in [
+        (wanted.since_ms.is_some(), "at_ms >= ?3"),
+        (wanted.until_ms.is_some(), "at_ms < ?4"),
+        (wanted.rcode.is_some(), "rcode IS ?5"),
+        (wanted.after_id.is_some(), "queries.id > ?6"),
+        // Only a first look: what the steps say is looked at below.
+        (wanted.blocked, "(paths.path LIKE '%: answers%' OR paths.path LIKE '%: ends%')"),
+    ] {
+        if is_wanted {
+            conditions.push(condition);
+        }
+    }
+    let filter =
+        if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
+    let tables = match wanted.covers_below && wanted.name.is_some() {
+        true => {
+            "wanted (id) AS MATERIALIZED (SELECT id FROM names WHERE name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2),"
+        }
+        false => "",
+    };
+    // Which blocks is settled first: SQLite would rather read all rows and look for the block of each.
+    let (chosen, from) = if blocks.is_empty() {
+        (String::new(), "queries".to_owned())
+    } else {
+        let chosen = blocks.join(" AND ");
+        let of_block = format!(
+            "chosen CROSS JOIN queries ON queries.id >= number << {BLOCK_BITS} AND queries.id < (number + 1) << {BLOCK_BITS}"
+        );
+        (format!(", chosen (number) AS MATERIALIZED (SELECT number FROM blocks WHERE {chosen})"), of_block)
+    };
+    format!(
+        "WITH RECURSIVE {tables} blocks (number) AS (
+           SELECT min(id) >> {BLOCK_BITS} FROM queries
+           UNION ALL SELECT number + 1 FROM blocks WHERE number < (SELECT max(id) >> {BLOCK_BITS} FROM queries))
+           {chosen}
+         SELECT queries.id, at_ms, waited_ms, client, transport, names.name, type, rcode, answers, addresses, paths.path,
+           waited_us, one_of
+         FROM {from} JOIN names ON names.id = queries.name LEFT JOIN paths ON paths.id = queries.path
+         {filter} ORDER BY {order}",
+    )
 }

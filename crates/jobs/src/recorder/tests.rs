@@ -30,7 +30,7 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
     writer.tell(&Event {
         tells: &Tells::default(),
         monotonic_ms,
-        waited_ms: 3,
+        waited_us: 3_040,
         client: client.parse().expect("an address"),
         port: 5353,
         transport: Transport::Udp,
@@ -86,7 +86,7 @@ fn what_is_recorded_is_found_again() {
     let all = find(Wanted::default());
     assert_eq!(names(&all), ["xa.example.org", ".", "b.a.example.org", "a.example.org"]);
     let first = &all[3];
-    assert_eq!((first.qtype, first.rcode, first.waited_ms, first.answers), (1, Some(0), 3, 1));
+    assert_eq!((first.qtype, first.rcode, first.waited_us, first.answers), (1, Some(0), 3_040, 1));
     assert_eq!((first.addresses.as_str(), first.transport.as_str()), ("192.0.2.7", "udp"));
     assert_eq!(first.path, "if b: no; cache(main): hit");
     let client = |text: &str| Some(text.parse().expect("an address"));
@@ -199,17 +199,124 @@ fn nobody_else_can_read_who_asked_for_what() {
 #[test]
 fn the_questions_people_ask_use_an_index() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
-    let database = open(&folder.path().join("queries.db")).expect("a database");
-    let check = |sql: &str, index: &str| {
-        let plan: String = database
-            .query_row(&format!("EXPLAIN QUERY PLAN {sql}"), [], |row| row.get("detail"))
-            .expect("a plan");
-        assert!(plan.contains(index), "{sql}: {plan}");
+    let file = folder.path().join("queries.db");
+    drop(open(&file).expect("a database"));
+    let reader = Reader::open(&file).expect("a database");
+    let check = |wanted: Wanted, expected: &[&str]| {
+        let sql = read::statement(&wanted, "at_ms DESC, queries.id DESC");
+        let mut query = reader.database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
+        for at in 1..=query.parameter_count() {
+            query.raw_bind_parameter(at, rusqlite::types::Null).expect("it is bound");
+        }
+        let mut rows = query.raw_query();
+        let mut plan = Vec::new();
+        while let Some(row) = rows.next().expect("a plan") {
+            plan.push(row.get::<_, String>("detail").expect("text"));
+        }
+        let plan = plan.join("\n");
+        let mut rest = plan.as_str();
+        for part in expected {
+            // One after the other.
+            rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part} in its place in\n{plan}")).1;
+        }
+        let is_full = plan.lines().any(|line| line == "SCAN queries");
+        assert!(!is_full, "{plan}");
     };
-    check("SELECT * FROM queries WHERE client = x'c0000201' ORDER BY id DESC LIMIT 20", "queries_by_client");
-    check("SELECT * FROM queries WHERE name = 1 ORDER BY id DESC LIMIT 20", "queries_by_name");
-    check("SELECT * FROM queries WHERE at_ms >= 5", "queries_by_time");
-    check("SELECT * FROM queries ORDER BY at_ms DESC, id DESC LIMIT 20", "queries_by_time");
+    let some = Wanted { count: 20, ..Wanted::default() };
+    let client = Some("192.0.2.1".parse().expect("an address"));
+    let name = Some("a.example.org".to_owned());
+    const ROWS: &str = "SEARCH queries USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+    let by_client = "USING PRIMARY KEY (block=? AND client=?)";
+    let by_name = "USING PRIMARY KEY (block=? AND name=?)";
+    check(Wanted { client, ..some.clone() }, &["MATERIALIZE chosen", by_client, ROWS]);
+    check(Wanted { name: name.clone(), ..some.clone() }, &["MATERIALIZE chosen", by_name, ROWS]);
+    let below = Wanted { name: name.clone(), covers_below: true, ..some.clone() };
+    check(below, &["MATERIALIZE chosen", by_name, ROWS]);
+    let both = Wanted { client, name: name.clone(), since_ms: Some(5), ..some.clone() };
+    check(both, &["MATERIALIZE chosen", by_client, by_name, ROWS]);
+    check(
+        Wanted { name, after_id: Some(5), ..some.clone() },
+        &["SEARCH queries USING INTEGER PRIMARY KEY (rowid>?)"],
+    );
+    check(
+        Wanted { since_ms: Some(5), ..some.clone() },
+        &["SEARCH queries USING INDEX queries_by_time (at_ms>?)"],
+    );
+    check(some, &["SCAN queries USING INDEX queries_by_time"]);
+}
+
+#[test]
+fn a_client_and_a_name_are_found_in_every_block() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let block = 1_i64 << database::BLOCK_BITS;
+    let jump = |id: i64| {
+        // As if so many rows had been written and removed.
+        let database = open(&file).expect("a database");
+        let sql =
+            "INSERT INTO queries (id, at_ms, waited_ms, client, port, transport, name, type, class, answers)
+                   VALUES (?1, 0, 0, x'c0000209', 0, 'udp', 1, 1, 1, 0)";
+        database.execute(sql, [id]).expect("a row");
+    };
+    record(&file, &[("a.example.org", "192.0.2.1"), ("b.example.org", "192.0.2.2")]);
+    jump(block - 2);
+    record(
+        &file,
+        &[("b.example.org", "192.0.2.2"), ("a.example.org", "192.0.2.1"), ("a.example.org", "192.0.2.1")],
+    );
+    jump(4 * block + 7);
+    record(&file, &[("A.example.org", "192.0.2.1"), ("x.a.example.org", "192.0.2.2")]);
+    let reader = Reader::open(&file).expect("a database");
+    let ids = |wanted: Wanted| -> Vec<i64> {
+        let found = reader.newest(&Wanted { count: 100, since_ms: Some(1), ..wanted }).expect("an answer");
+        let mut ids: Vec<i64> = found.iter().map(|query| query.id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let client = Some("192.0.2.1".parse().expect("an address"));
+    let of_client = vec![1, block, block + 1, 4 * block + 8];
+    assert_eq!(ids(Wanted { client, ..Wanted::default() }), of_client);
+    let name = Some("a.example.org".to_owned());
+    assert_eq!(ids(Wanted { name: name.clone(), ..Wanted::default() }), of_client);
+    let below = ids(Wanted { name: name.clone(), covers_below: true, ..Wanted::default() });
+    assert_eq!(below, [1, block, block + 1, 4 * block + 8, 4 * block + 9]);
+    assert!(ids(Wanted { name: Some("c.example.org".to_owned()), ..Wanted::default() }).is_empty());
+    let new = Wanted { count: 100, client, after_id: Some(block), ..Wanted::default() };
+    assert_eq!(reader.following(&new).expect("an answer").len(), 2);
+    let database = open(&file).expect("a database");
+    let count = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).expect("a count") };
+    assert_eq!(count("SELECT count(*) FROM name_blocks WHERE block = 0"), 2, "once for each block");
+    assert_eq!(count("SELECT count(*) FROM client_blocks"), 2 + 1 + 2);
+}
+
+#[test]
+fn a_database_of_version_1_is_taken_over() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let old = Connection::open(&file).expect("a database");
+    old.execute_batch(
+        "CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+         CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
+         CREATE TABLE queries (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, waited_ms INTEGER NOT NULL, client BLOB NOT NULL,
+           port INTEGER NOT NULL, transport TEXT NOT NULL, name INTEGER NOT NULL REFERENCES names (id), type INTEGER NOT NULL,
+           class INTEGER NOT NULL, rcode INTEGER, answers INTEGER NOT NULL, addresses TEXT, path INTEGER REFERENCES paths (id)) STRICT;
+         CREATE INDEX queries_by_client ON queries (client, id);
+         CREATE INDEX queries_by_name ON queries (name, id);
+         CREATE INDEX queries_by_time ON queries (at_ms);
+         PRAGMA user_version = 1;
+         INSERT INTO names VALUES (1, 'old.example.org');
+         INSERT INTO queries VALUES (1, unixepoch() * 1000 - 1000, 12, x'c0000201', 53, 'udp', 1, 1, 1, 0, 1, '192.0.2.7', NULL);",
+    )
+    .expect("a database of version 1");
+    drop(old);
+    assert!(Reader::open(&file).is_err_and(|why| why.contains("older version")));
+    record(&file, &[("new.example.org", "192.0.2.1")]);
+    let reader = Reader::open(&file).expect("a database");
+    let client = Some("192.0.2.1".parse().expect("an address"));
+    let found = reader.newest(&Wanted { count: 9, client, ..Wanted::default() }).expect("an answer");
+    assert_eq!(names(&found), ["new.example.org", "old.example.org"]);
+    assert_eq!((found[1].waited_us, found[1].one_of, found[0].waited_us), (12_000, 1, 3_040));
+    assert_eq!(reader.last_id(), Ok(2));
 }
 
 #[test]
@@ -237,40 +344,139 @@ fn what_cannot_be_written_is_counted_and_slows_nobody() {
     take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
     assert_eq!(recorder.counts().dropped.read(), 1, "nobody takes it any more");
     let recorder = Recorder::start(&rules, Clock::new(Instant::now()), steps(), || ()).expect("a thread");
-    take(&recorder, &vec![1; WAITING_OCTETS_MAX / 8 + 1], 1000);
-    assert_eq!(recorder.counts().dropped.read(), 1000, "there is no room");
+    let many = WAITING_OCTETS_MAX / 8 + 1;
+    take(&recorder, &vec![1; many], many as u64);
     recorder.stop();
+    let (dropped, failed) = (recorder.counts().dropped.read(), recorder.counts().failed.read());
+    assert!(dropped > 1000 && dropped + failed == many as u64, "{dropped} {failed}");
+}
+
+/// A recorder without a writer: nobody takes out what is put in.
+fn without_writer() -> Recorder {
+    Recorder {
+        settings: settings(PathBuf::from("queries.db")),
+        shared: Arc::default(),
+        aside: Mutex::default(),
+        thread: Mutex::default(),
+    }
 }
 
 #[test]
 fn a_writer_that_stands_still_costs_records_and_each_is_counted() {
-    let shared = Arc::new(Shared {
-        waiting: Mutex::new(Waiting { words: Vec::new(), records: 0, is_closed: false }),
-        changed: Condvar::new(),
-        counts: Counts::default(),
-    });
-    // Nobody takes out what is put in.
-    let recorder = Recorder {
-        settings: settings(PathBuf::from("queries.db")),
-        shared: Arc::clone(&shared),
-        thread: Mutex::new(None),
-    };
+    let recorder = without_writer();
     let words = words("a.example.org", "192.0.2.1", 0);
     let room = (WAITING_OCTETS_MAX / (words.len() * size_of::<u64>())) as u64;
-    for _ in 0..room + 10 {
-        take(&recorder, &words, 1);
-    }
-    assert_eq!((shared.lock().records, recorder.counts().dropped.read()), (room, 10));
-    // While the writer is at it, a little is offered again and much is dropped: nobody waits.
-    let held = shared.lock();
+    let mut offered = 0;
+    let mut take_times = |times| {
+        for _ in 0..times {
+            assert_eq!(recorder.take(&words, 1), Taking::Done);
+            offered += 1;
+        }
+        let waiting = recorder.shared.lock().sample.records();
+        (offered, waiting, recorder.counts().dropped.read())
+    };
+    assert_eq!(take_times(room), (room, room, 0));
+    let (offered, waiting, dropped) = take_times(10);
+    assert!(waiting > room / 3 && waiting + dropped == offered, "{waiting} {dropped} {offered}");
+    let (offered, waiting, dropped) = take_times(5 * room);
+    assert!(waiting > room / 3 && waiting + dropped == offered, "{waiting} {dropped} {offered}");
+    // While the writer is at it, records are put aside, a sample of them when there are many: nobody waits.
+    let held = recorder.shared.lock();
     assert_eq!(recorder.take(&words, 1), Taking::Later);
-    assert_eq!(recorder.counts().dropped.read(), 10);
-    assert_eq!(recorder.take(&vec![1; WAITING_OCTETS_MAX / 4], 50), Taking::Done);
-    assert_eq!(recorder.counts().dropped.read(), 60);
+    assert_eq!(recorder.counts().dropped.read(), dropped);
+    for _ in 0..room {
+        assert_eq!(recorder.take(&words, 1), Taking::Later);
+    }
     drop(held);
+    assert_eq!(recorder.take(&[], 0), Taking::Done);
+    let offered = offered + 1 + room;
+    let (waiting, dropped) = (recorder.shared.lock().sample.records(), recorder.counts().dropped.read());
+    assert_eq!(waiting + dropped, offered);
     recorder.close();
-    take(&recorder, &words, 1);
-    assert_eq!(recorder.counts().dropped.read(), 61, "it has ended");
+    assert_eq!(recorder.take(&words, 1), Taking::Done);
+    assert_eq!(recorder.counts().dropped.read(), dropped + 1, "it has ended");
+}
+
+#[test]
+fn a_burst_is_recorded_as_an_even_sample_that_adds_up_and_is_told_of_once() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    // The burst comes before the writer does.
+    let recorder = without_writer();
+    let lines = Lines::default();
+    let total: u64 = tracing::subscriber::with_default(lines.clone(), || {
+        let burst = |qname: &str, count: u64| {
+            let words = words(qname, "192.0.2.1", 0);
+            let words = words.repeat(100);
+            (0..count / 100).for_each(|_| take(&recorder, &words, 100));
+            count
+        };
+        burst("early.example.org", 40_000)
+            + burst("middle.example.org", 40_000)
+            + burst("late.example.org", 40_000)
+    });
+    let dropped = recorder.counts().dropped.read();
+    let lines = lines.0.lock().expect("nobody panicked").clone();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("an even sample") && lines[0].contains("dropped="), "{lines:?}");
+    recorder.close();
+    let mut writer = Writer {
+        settings: settings(file.clone()),
+        shared: Arc::clone(&recorder.shared),
+        clock: Clock::new(Instant::now()),
+        steps: steps(),
+        database: None,
+        names: Known::new(10),
+        paths: Known::new(10),
+        block: Block::default(),
+        cleaned: None,
+        paused_until: None,
+        is_well: true,
+    };
+    writer.work();
+    assert_eq!(recorder.counts().written.read() + dropped, total);
+    let reader = Reader::open(&file).expect("a database");
+    let top = reader.top_names(0, 10).expect("an answer");
+    assert_eq!(top.len(), 3);
+    for (name, queries) in top {
+        assert!(queries.abs_diff(40_000) < 2_000, "{name}: {queries}");
+    }
+    let one = reader.newest(&Wanted { count: 1, ..Wanted::default() }).expect("an answer");
+    assert!(one[0].one_of > 1, "{one:?}");
+}
+
+/// Collects events as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                let _ = write!(self.0, "{}={value:?} ", field.name());
+            }
+        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.0.lock().expect("nobody panicked").push(fields.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[test]
