@@ -28,6 +28,25 @@ fn it_stops_when_it_is_told() {
 }
 
 #[test]
+fn the_log_level_can_be_changed_until_the_next_reload() {
+    let stub = Stub::start(Script::default());
+    let mut server = Server::start(&forwarding(&[&stub], "log: {level: warn}\n"));
+    let level = |server: &Server, arguments: &[&str]| {
+        let output = server.command(&[&["log-level"], arguments].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(level(&server, &[]), (Some(0), "warn\n".to_owned()));
+    let (code, said) = level(&server, &["debug"]);
+    assert!(code == Some(0) && said.starts_with("debug until the next reload"), "{said}");
+    server.wait_for_log("log level changed");
+    let (_, said) = level(&server, &["--json"]);
+    assert!(said.contains("\"level\": \"debug\"") && said.contains("\"configured\": \"warn\""), "{said}");
+    assert_eq!(level(&server, &["loud"]).0, Some(2));
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(level(&server, &[]).1, "warn\n");
+}
+
+#[test]
 fn a_reload_loses_no_query() {
     let stub = Stub::start(Script::default());
     let config =

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use config::settings::LogLevel;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
@@ -60,11 +61,32 @@ fn leads_to_journal() -> bool {
 /// Changes the level of a running log.
 pub(crate) struct LevelKnob(reload::Handle<LevelFilter, Registry>);
 
+/// Returns the level of a word, as the setting `log.level` and `gannet log-level` have them.
+pub(crate) fn level(word: &str) -> Option<LevelFilter> {
+    LogLevel::parse(word).map(filter)
+}
+
+/// Returns what lets through what is at least as important as the setting says.
+pub(crate) const fn filter(wanted: LogLevel) -> LevelFilter {
+    match wanted {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
 impl LevelKnob {
     /// Lets through what is at least as important as `level`.
     pub(crate) fn turn(&self, level: LevelFilter) {
         // Fails only when the subscriber is gone, which lives as long as the process.
         let _ = self.0.reload(level);
+    }
+
+    /// Returns the level.
+    pub(crate) fn level(&self) -> LevelFilter {
+        self.0.clone_current().unwrap_or(LevelFilter::INFO)
     }
 }
 

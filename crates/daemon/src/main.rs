@@ -61,6 +61,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Completions(args) => completions(args),
         Command::Man(args) => manual(args),
         Command::Version(args) => version(*args),
+        Command::LogLevel(args) => remote::log_level(args),
         Command::Log(args) => record::show(args),
         Command::Jobs(args) => remote::jobs(args),
         Command::Zone(command) => zone::run(command),

@@ -14,8 +14,8 @@ use control::More;
 use control::api::{self, CacheFlush, Flush, Request, Response};
 
 use crate::cli::{
-    CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand, OutputArgs,
-    ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs, ZoneAddArgs,
+    CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand, LogLevelArgs,
+    OutputArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs, ZoneAddArgs,
     ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
 };
 use crate::{explain, out};
@@ -179,6 +179,13 @@ pub(crate) fn cache_dump(args: &RemoteArgs) -> ExitCode {
     ask(args, &Request::CacheDump, WORK_PATIENCE)
 }
 
+/// Runs `gannet log-level`.
+pub(crate) fn log_level(args: &LogLevelArgs) -> ExitCode {
+    let level =
+        args.level.and_then(|level| level.to_possible_value()).map(|value| value.get_name().to_owned());
+    ask(&args.remote, &Request::LogLevel(api::LogLevel { level }), LOOK_PATIENCE)
+}
+
 /// Runs `gannet jobs`.
 pub(crate) fn jobs(args: &JobsArgs) -> ExitCode {
     let request = match &args.run {
@@ -221,6 +228,7 @@ pub(crate) fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::Lists(sets) => (lists::text(sets), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
+        Response::LogLevel(log) => (level_text(log), true),
         Response::SetList(items) => (items_text(items), true),
         Response::Zones(zones) => (zones_text(zones), true),
         Response::ZoneDiff(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), true),
@@ -428,6 +436,13 @@ fn zones_text(zones: &[api::Zone]) -> String {
         }
     }
     text
+}
+
+fn level_text(log: &api::LogLevelIs) -> String {
+    if log.level == log.configured {
+        return format!("{}\n", log.level);
+    }
+    format!("{} until the next reload or restart; log.level is {}\n", log.level, log.configured)
 }
 
 fn items_text(items: &[api::SetItem]) -> String {

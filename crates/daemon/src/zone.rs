@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use config::{Severity, System, zones};
-use control::api::ZoneWhat;
+use control::api::{self, ZoneWhat};
 use wire::{HashKey, NameBuf};
 
-use crate::cli::{ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};
+use crate::cli::{OutputArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};
 use crate::inspect::human_of;
 use crate::{out, remote};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
 }
 
 /// Reads the zone; prints why it cannot be read.
-fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
+fn read(args: &ZoneFileArgs, output: OutputArgs) -> Option<(NameBuf, zones::Checked)> {
     let file = &args.file;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -48,7 +48,7 @@ fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
     let apex = match NameBuf::from_text(&name) {
         Ok(apex) => apex,
         Err(error) => {
-            out::complain(&format!("\"{name}\" is no name of a zone: {error}; say it with --name"));
+            out::failed(&format!("\"{name}\" is no name of a zone: {error}; say it with --name"), output);
             return None;
         }
     };
@@ -56,14 +56,39 @@ fn read(args: &ZoneFileArgs) -> Option<(NameBuf, zones::Checked)> {
     match zones::check(apex.as_name(), file, HashKey::new([0, 0]), &System) {
         Ok(checked) => Some((apex, checked)),
         Err(why) => {
-            out::complain(&format!("cannot read \"{}\": {why}", file.display()));
+            out::failed(&format!("cannot read \"{}\": {why}", file.display()), output);
             None
         }
     }
 }
 
 fn check(args: &ZoneCheckArgs) -> ExitCode {
-    let Some((apex, checked)) = read(&args.zone) else { return out::negative() };
+    let Some((apex, checked)) = read(&args.zone, args.output) else { return out::negative() };
+    let has_warnings = checked.diagnostics.iter().any(|found| found.severity == Severity::Warning);
+    let is_right = checked.zone.is_some() && !(args.strict && has_warnings);
+    let outcome = if is_right { out::FINE } else { out::negative() };
+    if args.output.json {
+        let facts = checked.zone.as_ref().map(|zone| {
+            let facts = zone.facts();
+            let denial = match facts.proof {
+                zone::Proof::None => "none",
+                zone::Proof::Nsec => "nsec",
+                zone::Proof::Nsec3 => "nsec3",
+                zone::Proof::Compact => "compact",
+            };
+            api::ZoneFacts {
+                serial: facts.serial,
+                names: facts.names,
+                records: facts.records,
+                cuts: facts.cuts,
+                denial: denial.to_owned(),
+            }
+        });
+        let diagnostics = checked.diagnostics.iter().map(api::Diagnostic::from).collect();
+        let checked = api::CheckedZone { zone: apex.to_string(), is_right, facts, diagnostics };
+        out::print(&api::to_json(&checked));
+        return outcome;
+    }
     let mut text = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
     if let Some(zone) = &checked.zone {
         let facts = zone.facts();
@@ -80,8 +105,7 @@ fn check(args: &ZoneCheckArgs) -> ExitCode {
         );
     }
     out::print(&text);
-    let has_warnings = checked.diagnostics.iter().any(|found| found.severity == Severity::Warning);
-    if checked.zone.is_none() || (args.strict && has_warnings) { out::negative() } else { out::FINE }
+    outcome
 }
 
 fn print(args: &ZonePrintArgs) -> ExitCode {
@@ -90,8 +114,9 @@ fn print(args: &ZonePrintArgs) -> ExitCode {
     if args.served || (args.name.is_none() && !args.what.contains('/') && !file.is_file()) {
         return remote::zone_print(&args.remote, &args.what);
     }
+    let output = args.remote.output;
     let args = ZoneFileArgs { file, name: args.name.clone() };
-    let Some((_, checked)) = read(&args) else { return out::negative() };
+    let Some((_, checked)) = read(&args, output) else { return out::negative() };
     let Some(zone) = checked.zone else {
         out::complain(human_of(&args.file.display().to_string(), &checked.diagnostics).trim_end());
         return out::negative();

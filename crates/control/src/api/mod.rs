@@ -4,7 +4,9 @@
 
 mod caches;
 mod explain;
+mod files;
 mod jobs;
+mod log;
 mod lookup;
 mod probe;
 mod reload;
@@ -18,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
+pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun, Recorded, Tally};
+pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
@@ -51,6 +55,8 @@ pub enum Request {
     CacheLookup(CacheLookup),
     /// Take a query through the policy and say what happens to it on its way.
     Explain(Explain),
+    /// Say what is logged, and change it until the next reload.
+    LogLevel(LogLevel),
     /// Say what is done at certain times.
     Jobs,
     /// Begin one of those now.
@@ -103,6 +109,8 @@ pub enum Response {
     CacheStats(BTreeMap<String, CacheStats>),
     /// To [`Request::Jobs`] and [`Request::JobRun`].
     Jobs(Vec<Job>),
+    /// To [`Request::LogLevel`].
+    LogLevel(LogLevelIs),
     /// To [`Request::Explain`].
     Explained(Explained),
     /// To [`Request::Lists`].
@@ -161,6 +169,7 @@ impl Response {
             Self::CacheDump(it) => to_json(it),
             Self::CacheStats(it) => to_json(it),
             Self::Jobs(it) => to_json(it),
+            Self::LogLevel(it) => to_json(it),
             Self::Lists(it) => to_json(it),
             Self::ListsFetched(it) => to_json(it),
             Self::CacheEntries(it) => to_json(it),

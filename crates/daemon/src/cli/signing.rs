@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{RemoteArgs, ZoneFileArgs};
+use super::{OutputArgs, RemoteArgs, ZoneFileArgs};
 
 /// How to sign a zone's file.
 #[derive(Args, Clone, Debug)]
@@ -83,6 +83,8 @@ pub(crate) struct VerifyArgs {
     /// The time to check for: YYYYMMDDHHmmSS, or `+` or `-` and a period from now.
     #[arg(long, value_name = "TIME", default_value = "+0", allow_hyphen_values = true)]
     pub(crate) at: String,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// What to do with keys.
@@ -203,6 +205,8 @@ pub(crate) struct ListArgs {
     pub(crate) zone: Option<wire::NameBuf>,
     #[command(flatten)]
     pub(crate) directory: KeysDirArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Which keys to take over.

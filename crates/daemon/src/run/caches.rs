@@ -64,6 +64,11 @@ impl Kept {
         self.every.is_some_and(|every| self.written.elapsed() >= every)
     }
 
+    /// Returns whether it is written now and then.
+    pub(crate) const fn is_periodic(&self) -> bool {
+        self.every.is_some()
+    }
+
     /// Takes over from the same cache of an older configuration, so that a reload does not put off its turn.
     pub(crate) fn inherit(&mut self, older: &[Self]) {
         if let Some(older) = older.iter().find(|older| older.name == self.name && older.file == self.file) {

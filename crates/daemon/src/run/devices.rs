@@ -27,6 +27,13 @@ pub(crate) struct Devices {
     bans: Mutex<Bans>,
 }
 
+impl Devices {
+    /// Returns whether there is one.
+    pub(crate) const fn are_some(&self) -> bool {
+        !self.devices.is_empty()
+    }
+}
+
 /// Prefixes whose queries the programs drop.
 #[derive(Default)]
 struct Bans {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use config::settings::{LocalSocket, LogFormat, LogLevel};
+use config::settings::{LocalSocket, LogFormat};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
@@ -38,7 +38,6 @@ use listen::{Connections, Datagrams, RefusalReport, Refusals, Stopper};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Interval;
-use tracing::level_filters::LevelFilter;
 use tracing::{debug, error, info, warn};
 
 use crate::cli::{RunArgs, SocketArgs};
@@ -64,6 +63,8 @@ const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
 const BESIDE_CACHES_OCTETS: u64 = 192 << 20;
 /// How often files and dynamic sets are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether there is something to look after, when there was nothing.
+const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Octets of replies that waited for clients, from which on the memory is given back when they are gone.
 const HELD_OCTETS_MUCH: usize = 2 << 20;
 /// How often the log has a line on clients that are refused.
@@ -92,7 +93,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let origin = Origin::find(&args.config);
     let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     let knob =
-        log::start(log_format(loaded.settings.startup.log_format), log_level(loaded.settings.log_level));
+        log::start(log_format(loaded.settings.startup.log_format), log::filter(loaded.settings.log_level));
     abort_on_panic();
     sys::return_large_blocks();
 
@@ -490,8 +491,7 @@ impl Watch {
         };
         tokio::pin!(control);
         let mut dump_looks = tokio::time::interval(DUMP_LOOK_EVERY);
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut next_look = tokio::time::Instant::now();
         // systemd(1) recommends to be heard twice in its time.
         let mut alive =
             systemd::watchdog().map(|time| tokio::time::interval((time / 2).max(Duration::from_millis(1))));
@@ -507,14 +507,25 @@ impl Watch {
                     Order::Dump => spawn(|running| drop(running.dump(Which::All))),
                     Order::End => return true,
                 },
-                _ = looks.tick() => {
+                () = tokio::time::sleep_until(next_look) => {
+                    let is_idle = self.running.is_idle();
+                    next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };
+                    // After a time without a processor there is one look, not many.
+                    next_look = next_look.max(tokio::time::Instant::now());
                     self.refusals.look(Instant::now());
                     if self.held.is_worth_giving_back() {
                         drop(tokio::task::spawn_blocking(sys::give_back_memory));
                     }
-                    spawn(Running::look);
+                    if is_idle {
+                        // Without another thread: nothing in it takes time.
+                        self.running.look_at_pace();
+                    } else {
+                        spawn(Running::look);
+                    }
                 }
-                _ = dump_looks.tick() => spawn(|running| drop(running.dump(Which::Due))),
+                _ = dump_looks.tick(), if self.running.has_dumps() => {
+                    spawn(|running| drop(running.dump(Which::Due)));
+                }
                 () = tick(alive.as_mut()) => {
                     if self.doctor.are_all_alive() {
                         systemd::alive();
@@ -557,16 +568,6 @@ fn log_format(wanted: LogFormat) -> log::Format {
         LogFormat::Text => log::Format::text(),
         LogFormat::Json => log::Format::Json,
         LogFormat::Journald => log::Format::Journal,
-    }
-}
-
-fn log_level(wanted: LogLevel) -> LevelFilter {
-    match wanted {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::settings::TokenUri;
+use control::api;
 use dnssec::keys::{Times, ZoneKey, bind, erldns, pem};
 use dnssec::{Dnskey, Ds, KeySize, SecretKey, flags_of};
 use jobs::signing::{KeyStore, Overwrites, StoredKey, Tokens, read_pair, read_text, write};
 use wire::{Name, NameBuf, Rtype};
 use zeroize::Zeroizing;
 
-use super::sign::{now, point};
+use super::sign::{date, now, point};
 use crate::cli::{
     DsArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeysCommand, KeysDirArgs, ListArgs, RoleWord,
 };
@@ -25,7 +26,7 @@ const PRIVATE: u32 = 0o600;
 pub(super) fn run(command: &KeysCommand) -> ExitCode {
     let outcome = match command {
         KeysCommand::Generate(args) => generate(args),
-        KeysCommand::List(args) => list(args),
+        KeysCommand::List(args) => return list(args),
         KeysCommand::Import(args) => import(args),
         KeysCommand::Export(args) => export(args),
         KeysCommand::Ds(args) => ds(args),
@@ -103,15 +104,51 @@ fn generate(args: &GenerateArgs) -> Result<String, String> {
     Err("no key with a tag of its own came about".to_owned())
 }
 
-fn list(args: &ListArgs) -> Result<String, String> {
+fn list(args: &ListArgs) -> ExitCode {
     let zone = args.zone.as_ref().map(NameBuf::as_name);
-    let keys = store(&args.directory).keys(zone)?;
+    match store(&args.directory).keys(zone) {
+        Ok(keys) if args.output.json => {
+            let now = now();
+            out::print(&api::to_json(&keys.iter().map(|stored| shown(stored, now)).collect::<Vec<_>>()));
+            out::FINE
+        }
+        Ok(keys) => {
+            out::print(&list_text(args, &keys));
+            out::FINE
+        }
+        Err(why) => out::failed(&why, args.output),
+    }
+}
+
+/// Returns a key as programs read it.
+fn shown(stored: &StoredKey, now: u64) -> api::StoredKey {
+    let StoredKey { key, is_open, .. } = stored;
+    let state = match (key.times.is_published(now), key.times.is_active(now)) {
+        (_, true) => "active",
+        (true, false) => "published",
+        (false, false) => "absent",
+    };
+    api::StoredKey {
+        zone: key.owner.to_string(),
+        tag: key.tag(),
+        algorithm: key.secret.algorithm().to_string(),
+        bits: key.secret.bits(),
+        is_entry_point: key.is_entry_point(),
+        state: state.to_owned(),
+        created: key.times.created.map(date),
+        token: key.secret.place().map(|place| place.to_string()),
+        is_weak: key.secret.is_small(),
+        is_open: *is_open,
+    }
+}
+
+fn list_text(args: &ListArgs, keys: &[StoredKey]) -> String {
     let mut text = String::new();
     if keys.is_empty() {
         let _ = writeln!(text, "no keys in \"{}\"", args.directory.keys.display());
     }
     let now = now();
-    for StoredKey { key, is_open, .. } in &keys {
+    for StoredKey { key, is_open, .. } in keys {
         let kind = if key.is_entry_point() { "entry point" } else { "zone key" };
         let does = match (key.times.is_published(now), key.times.is_active(now)) {
             (_, true) => "active",
@@ -137,7 +174,7 @@ fn list(args: &ListArgs) -> Result<String, String> {
         }
         text.push_str(if *is_open { ", others may read its private key\n" } else { "\n" });
     }
-    Ok(text)
+    text
 }
 
 fn import(args: &KeyImportArgs) -> Result<String, String> {

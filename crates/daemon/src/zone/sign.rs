@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use control::api;
 use dnssec::keys::ZoneKey;
 use dnssec::tree::Tree;
 use dnssec::{Algorithm, Denial, KeyUse, Nsec3Parameters, Signer, SigningKey, Validity, ZonemdVerdict};
@@ -14,7 +15,7 @@ use wire::serial::SerialPolicy;
 use zone::Zone;
 
 use super::{human_of, read};
-use crate::cli::{SerialWord, SignArgs, VerifyArgs};
+use crate::cli::{OutputArgs, SerialWord, SignArgs, VerifyArgs};
 use crate::{out, sys};
 
 /// Names between two words about how far it is.
@@ -25,6 +26,12 @@ const FAULTS_MAX: usize = 100;
 /// Returns the present, in seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// Returns a moment as programs read it (RFC 3339).
+pub(super) fn date(unix_seconds: u64) -> String {
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
 }
 
 /// Reads a point in time: `YYYYMMDDHHmmSS`, or `+` or `-` and a period from now.
@@ -134,7 +141,9 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         }),
         false => Denial::Nsec,
     };
-    let Some((apex, checked)) = read(&args.zone) else { return Err("nothing was signed".to_owned()) };
+    let Some((apex, checked)) = read(&args.zone, OutputArgs { json: false }) else {
+        return Err("nothing was signed".to_owned());
+    };
     let Some(zone) = checked.zone else {
         let found = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
         return Err(found.trim_end().to_owned());
@@ -249,31 +258,42 @@ pub(super) fn verify(args: &VerifyArgs) -> ExitCode {
     let at = match point(&args.at, now()) {
         Ok(at) => at,
         Err(why) => {
-            out::complain(&why);
-            return out::wrong_usage();
+            return out::wrong(&why, args.output);
         }
     };
-    let Some((apex, checked)) = read(&args.zone) else { return out::negative() };
+    let Some((apex, checked)) = read(&args.zone, args.output) else { return out::negative() };
     let Some(zone) = checked.zone else {
-        out::complain(human_of(&args.zone.file.display().to_string(), &checked.diagnostics).trim_end());
-        return out::negative();
+        let found = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
+        return out::failed(found.trim_end(), args.output);
     };
     let mut tree = tree_of(&zone, apex.as_name());
     let digest = dnssec::check_zonemd(&tree);
     let mut faults = dnssec::check_tree(&mut tree, at as u32, FAULTS_MAX);
-    let digest = match digest {
-        ZonemdVerdict::Right => "its ZONEMD is right",
-        ZonemdVerdict::Absent => "it has no ZONEMD",
-        ZonemdVerdict::Unsupported => "its ZONEMD is of an unknown kind",
+    let (digest, word) = match digest {
+        ZonemdVerdict::Right => ("its ZONEMD is right", "right"),
+        ZonemdVerdict::Absent => ("it has no ZONEMD", "absent"),
+        ZonemdVerdict::Unsupported => ("its ZONEMD is of an unknown kind", "unsupported"),
         ZonemdVerdict::OtherSerial => {
             faults.push("ZONEMD: made for another serial".to_owned());
-            "its ZONEMD is of another serial"
+            ("its ZONEMD is of another serial", "other-serial")
         }
         ZonemdVerdict::Wrong => {
             faults.push("ZONEMD: not the digest of this zone".to_owned());
-            "its ZONEMD is wrong"
+            ("its ZONEMD is wrong", "wrong")
         }
     };
+    if args.output.json {
+        let is_right = faults.is_empty();
+        out::print(&api::to_json(&api::VerifiedZone {
+            zone: apex.to_string(),
+            is_right,
+            at: date(at),
+            zonemd: word.to_owned(),
+            is_cut_short: faults.len() >= FAULTS_MAX,
+            faults,
+        }));
+        return if is_right { out::FINE } else { out::negative() };
+    }
     if faults.is_empty() {
         out::print(&format!(
             "zone {apex}: every signature is good at {}, absence is proved without a gap, {digest}\n",

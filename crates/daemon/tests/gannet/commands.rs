@@ -202,3 +202,70 @@ fn the_first_configurations_of_the_manual_pass() {
     }
     assert!(checked >= 5, "{checked} configurations");
 }
+
+const ZONE: &str = "$TTL 300\n@ SOA ns hostmaster 7 3600 600 86400 300\n@ NS ns\nns A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n";
+
+#[test]
+fn what_commands_find_in_zone_files_can_be_had_as_json() {
+    let place = Place::new();
+    place.write("example.org.zone", ZONE);
+    let (code, stdout, stderr) = text(&place.run(&["zone", "check", "example.org.zone", "--json"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    for part in [
+        "\"zone\": \"example.org.\"",
+        "\"is-right\": true",
+        "\"serial\": 7",
+        "\"cuts\": 1",
+        "\"denial\": \"none\"",
+    ] {
+        assert!(stdout.contains(part), "no {part} in {stdout}");
+    }
+    place.write("bad.zone", &format!("{ZONE}www B 192.0.2.3\n"));
+    let (code, stdout, _) =
+        text(&place.run(&["zone", "check", "bad.zone", "--name", "example.org", "--json"]));
+    assert_eq!(code, 1);
+    for part in ["\"is-right\": false", "\"severity\": \"error\"", "\"line\": 7"] {
+        assert!(stdout.contains(part), "no {part} in {stdout}");
+    }
+    assert!(!stdout.contains("facts"), "{stdout}");
+    let (code, stdout, stderr) = text(&place.run(&["zone", "check", "nowhere.zone", "--json"]));
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    assert!(stdout.contains("\"error\": \"cannot read"), "{stdout}");
+}
+
+#[test]
+fn keys_and_what_is_signed_with_them_can_be_had_as_json() {
+    let place = Place::new();
+    place.write("example.org.zone", ZONE);
+    let (_, stdout, _) = text(&place.run(&["zone", "keys", "list", "--json"]));
+    assert_eq!(stdout, "[]\n");
+    assert_eq!(text(&place.run(&["zone", "keys", "generate", "example.org", "--keys", "."])).0, 0);
+    let (code, stdout, _) = text(&place.run(&["zone", "keys", "list", "--json"]));
+    assert_eq!(code, 0);
+    for part in [
+        "\"zone\": \"example.org.\"",
+        "\"algorithm\": \"ECDSAP256SHA256\"",
+        "\"state\": \"active\"",
+        "\"is-open\": false",
+    ] {
+        assert!(stdout.contains(part), "no {part} in {stdout}");
+    }
+    let verify = |file: &str| {
+        let (code, stdout, stderr) =
+            text(&place.run(&["zone", "verify", file, "--name", "example.org", "--json"]));
+        assert_eq!(stderr, "");
+        (code, stdout)
+    };
+    let signed = text(&place.run(&["zone", "sign", "example.org.zone", "--keys", ".", "--zonemd", "sha384"]));
+    assert_eq!(signed.0, 0, "{signed:?}");
+    let (code, stdout) = verify("example.org.zone.signed");
+    assert!(
+        code == 0 && stdout.contains("\"is-right\": true") && stdout.contains("\"zonemd\": \"right\""),
+        "{stdout}"
+    );
+    let (code, stdout) = verify("example.org.zone");
+    assert!(
+        code == 1 && stdout.contains("\"is-right\": false") && !stdout.contains("\"faults\": []"),
+        "{stdout}"
+    );
+}

@@ -36,6 +36,11 @@ impl LiveBans {
         }
     }
 
+    /// Returns whether somebody may come to be banned while the server runs.
+    pub(super) const fn are_some(&self) -> bool {
+        self.set.is_some() || self.rate.is_some()
+    }
+
     /// Returns who is banned for the rate, and until when.
     pub(super) fn for_rate(&self, now_ms: u64) -> impl Iterator<Item = (Prefix, u64)> {
         self.rate.iter().flat_map(move |rate| rate.list(now_ms))

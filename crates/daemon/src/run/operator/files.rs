@@ -27,6 +27,11 @@ impl Watched {
         let before = stamps(&files);
         Arc::new(Self { files, before })
     }
+
+    /// Returns whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
 }
 
 /// What the files looked like lately.

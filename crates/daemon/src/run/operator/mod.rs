@@ -11,6 +11,7 @@ mod sets;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,7 +33,7 @@ use keeper::Keeper;
 use listen::TlsCell;
 use reload::report;
 use tokio::sync::{mpsc, watch};
-use tracing::error;
+use tracing::{error, info};
 
 use crate::explain::Prepared;
 use crate::inspect::Origin;
@@ -87,6 +88,8 @@ pub(crate) struct Running {
     seen: Mutex<Seen>,
     /// How many queries there were lately.
     pace: Mutex<numbers::Pace>,
+    /// Whether a cache is written now and then.
+    has_dumps: AtomicBool,
 }
 
 /// What a reload replaces and a dump reads.
@@ -196,6 +199,7 @@ impl Running {
             certificates: plans.certificates().to_vec(),
             recorder: recorder_file(&plans),
         };
+        let has_dumps = AtomicBool::new(kept.iter().any(Kept::is_periodic));
         let work = Mutex::new(Work { loaded, plans, kept });
         Self {
             origin,
@@ -221,6 +225,7 @@ impl Running {
             banned: Mutex::default(),
             seen: Mutex::default(),
             pace: Mutex::default(),
+            has_dumps,
         }
     }
 
@@ -229,6 +234,11 @@ impl Running {
         let mut addresses: Vec<&str> = self.listeners.iter().map(|listener| listener.at.as_str()).collect();
         addresses.dedup();
         format!("answers on {}; configuration {}", addresses.join(", "), lock(&self.view).generation)
+    }
+
+    /// Returns whether a cache is written now and then.
+    pub(crate) fn has_dumps(&self) -> bool {
+        self.has_dumps.load(Ordering::Relaxed)
     }
 
     /// Returns what looks after zones.
@@ -284,6 +294,24 @@ impl Running {
             zones::add_checks(zones, &self.checker.states(only.as_ref().map(wire::NameBuf::as_name)));
         }
         response
+    }
+
+    /// Changes what is logged until the next reload, if that is wanted; returns what is.
+    fn log_level(&self, wanted: Option<&str>) -> Result<api::LogLevelIs, String> {
+        let configured = log::filter(lock(&self.work).loaded.settings.log_level);
+        if let Some(word) = wanted {
+            let level = log::level(word).ok_or_else(|| {
+                format!("unknown log level \"{word}\" (expected error, warn, info, debug or trace)")
+            })?;
+            // First what it was, then what it is: one of the two lets this line through.
+            let was = self.knob.level();
+            if level > was {
+                self.knob.turn(level);
+            }
+            info!(%level, %was, "log level changed, until the next reload");
+            self.knob.turn(level);
+        }
+        Ok(api::LogLevelIs { level: self.knob.level().to_string(), configured: configured.to_string() })
     }
 
     fn jobs(&self) -> Vec<api::Job> {
@@ -350,6 +378,9 @@ impl Operator for Running {
             }
             Request::ListsFetch(asked) => {
                 self.lists_fetch(asked.set.as_deref()).map_or_else(Response::error, Response::ListsFetched)
+            }
+            Request::LogLevel(wanted) => {
+                self.log_level(wanted.level.as_deref()).map_or_else(Response::error, Response::LogLevel)
             }
             Request::Jobs => Response::Jobs(self.jobs()),
             Request::Zone(order) => self.zone(&order),

@@ -1,7 +1,7 @@
 //! How the server is, in numbers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use control::api;
 use control::metrics::{CheckedRecord, Checks, Numbers, text};
@@ -17,6 +17,7 @@ impl Running {
     pub(super) fn status(&self) -> api::Status {
         let boards: Vec<fetch::Status> = self.faces.iter().map(|face| face.board.status()).collect();
         let lists = self.lists_summary();
+        self.look_at_pace();
         let queries_per_second = lock(&self.pace).per_second();
         let summary = self.keeper.summary();
         let view = lock(&self.view);
@@ -55,9 +56,22 @@ impl Running {
     }
 
     /// Notes how many queries there were. Called once a second.
-    pub(super) fn look_at_pace(&self) {
-        let stats = self.faces.iter().map(|face| queries(&face.engine)).sum();
-        lock(&self.pace).note(Instant::now(), stats);
+    pub(crate) fn look_at_pace(&self) {
+        lock(&self.pace).note(Instant::now(), self.queries());
+    }
+
+    fn queries(&self) -> u64 {
+        self.faces.iter().map(|face| queries(&face.engine)).sum()
+    }
+
+    /// Returns whether there is nothing to look after every second: nobody has asked since the last look, and nothing changes by
+    /// itself.
+    pub(crate) fn is_idle(&self) -> bool {
+        if lock(&self.pace).last() != Some(self.queries()) || self.devices.are_some() {
+            return false;
+        }
+        let view = lock(&self.view);
+        view.watched.is_empty() && view.sets.dynamics().next().is_none() && !view.bans.are_some()
     }
 
     pub(super) fn stats(&self) -> api::Stats {
@@ -115,8 +129,10 @@ impl Running {
     }
 }
 
-/// Looks that the pace is taken from.
-const LOOKS_MAX: usize = 10;
+/// The least time between two looks that count.
+const PACE_STEP: Duration = Duration::from_millis(200);
+/// How far back the pace is taken from.
+const PACE_TIME: Duration = Duration::from_secs(10);
 
 /// How many queries there were lately.
 #[derive(Default)]
@@ -124,10 +140,20 @@ pub(super) struct Pace(VecDeque<(Instant, u64)>);
 
 impl Pace {
     fn note(&mut self, now: Instant, queries: u64) {
-        if self.0.len() > LOOKS_MAX {
+        // Whoever asks often gets no finer answer for it.
+        if self.0.back().is_some_and(|(at, _)| now.duration_since(*at) < PACE_STEP) {
+            return;
+        }
+        // One that is older, at most: an idle server is looked at less often.
+        while self.0.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= PACE_TIME) {
             self.0.pop_front();
         }
         self.0.push_back((now, queries));
+    }
+
+    /// Returns how many queries there had been at the last look.
+    fn last(&self) -> Option<u64> {
+        self.0.back().map(|(_, queries)| *queries)
     }
 
     /// Returns queries a second between the oldest look and the newest.

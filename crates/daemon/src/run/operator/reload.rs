@@ -1,6 +1,7 @@
 //! A configuration comes into use: at a reload, when a file has changed, when a zone was signed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ use super::files::Watched;
 use super::sets::report_sets;
 use super::{Running, Work, begin_checks, lock};
 use crate::run::worker::Upstreams;
-use crate::run::{caches, log_level, signing, zones};
-use crate::{progress, sys, systemd};
+use crate::run::{caches, signing, zones};
+use crate::{log, progress, sys, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
@@ -87,7 +88,7 @@ impl Running {
         self.put(work, plans);
         self.start_signing();
         self.follower.adopt(signing::alias_plan(&loaded.settings));
-        self.knob.turn(log_level(loaded.settings.log_level));
+        self.knob.turn(log::filter(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
         self.devices.check_routes(config::routes(&loaded.settings.startup));
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
@@ -115,6 +116,7 @@ impl Running {
         self.tls.publish(plans.tls.clone());
         self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
+        self.has_dumps.store(kept.iter().any(caches::Kept::is_periodic), Ordering::Relaxed);
         work.kept = kept;
     }
 

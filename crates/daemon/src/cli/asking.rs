@@ -1,0 +1,138 @@
+//! Arguments of the commands that ask: `query`, `probe`, `explain`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use wire::NameBuf;
+
+use super::{OutputArgs, RemoteArgs, parse_seconds};
+
+/// Arguments of `query`.
+#[derive(Args, Debug)]
+pub(crate) struct QueryArgs {
+    /// A name or an address, a type [default: A, for an address PTR], `@` with a server, and options with a plus sign.
+    #[arg(value_name = "NAME [TYPE] [@SERVER] [+OPTION]...", required = true, num_args = 1..=64)]
+    pub(crate) words: Vec<String>,
+    /// The server's port.
+    #[arg(short, long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Ask over IPv4 only.
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// Ask over IPv6 only.
+    #[arg(short = '6')]
+    pub(crate) ipv6: bool,
+    /// Ask from this address of the machine.
+    #[arg(short, long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Sign the query with this key (TSIG), and believe only replies that it signed. Other users can see it while the
+    /// command runs; `-k` is safer.
+    #[arg(short = 'y', long, value_name = "[ALGORITHM:]NAME:SECRET", conflicts_with = "key_file")]
+    pub(crate) key: Option<String>,
+    /// Sign the query with the first key of this file, as `tsig-keygen` writes it.
+    #[arg(short = 'k', long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Ask over TCP at once; the same as `+tcp`.
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// Ask for DNSSEC records too (DO); the same as `+dnssec`.
+    #[arg(long)]
+    pub(crate) dnssec: bool,
+    /// Ask that signatures are not checked (CD); the same as `+cd`.
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// Ask for what the server knows by itself (RD clear); the same as `+norecurse`.
+    #[arg(long)]
+    pub(crate) no_recurse: bool,
+    /// Wait this long for each of three attempts, for a connection's reply, or for each message of a transfer [default: 2, for
+    /// transfers 10].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Print the data of the answer alone; the same as `+short`.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) short: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What `query --help` says of servers and options.
+pub(super) const QUERY_HELP: &str = "\
+Servers:
+  @192.0.2.1, @192.0.2.1:5353, @[2001:db8::1]:53, @ns.example.org
+  @tcp://…, @tls://192.0.2.1#dns.example.org, @https://dns.example.org/dns-query, @h3://…, @quic://…, @sdns://…
+
+Options (most can be switched off again with +no…):
+  +tcp  +tls  +https[=/PATH]  +h3[=/PATH]  +quic        what carries the query
+  +tls-hostname=NAME  +tls-ca=FILE  +tls-pin=HASH       what the server must prove; otherwise a certificate for the name or address
+  +insecure                                             that it proves nothing
+  +dnssec (+do)  +cd  +ad  +norecurse                   flags
+  +subnet=PREFIX  +nsid  +expire  +keepalive            EDNS options
+  +cookie[=HEX]  +padding[=OCTETS]  +ednsopt=CODE[:HEX]
+  +bufsize=OCTETS  +noedns                              the largest reply over UDP; no EDNS at all
+  +ignore                                               show a truncated reply, do not ask again over TCP
+  +timeout=SECONDS  +tries=NUMBER  +short               as --timeout; attempts; as --short
+  +noidnin  +[no]idnout  +noidn                         names outside ASCII: not converted when asked, or when shown
+
+Examples:
+  gannet query example.org MX @192.0.2.1 +dnssec
+  gannet query example.org AXFR @192.0.2.1 -k xfr.key
+  gannet query example.org IXFR=2026080101 @192.0.2.1
+  gannet query example.org @tls://127.0.0.1 +tls-ca=certificate.pem +tls-hostname=dns.example.org
+
+Exit codes: 0 NOERROR or a whole transfer; 1 another response code, no reply, a broken transfer, a reply whose signature
+does not hold; 2 wrong usage.";
+
+/// Arguments of `probe`.
+#[derive(Args, Debug)]
+pub(crate) struct ProbeArgs {
+    /// The server: an address, `tls://`, `https://` and so on, a DNS stamp, or a mapping in braces.
+    #[arg(value_name = "UPSTREAM")]
+    pub(crate) server: String,
+    /// The name that is asked for, and below which names are made up.
+    #[arg(long, value_name = "NAME", default_value = "example.com")]
+    pub(crate) name: NameBuf,
+    /// A name with valid signatures.
+    #[arg(long, value_name = "NAME", default_value = "example.com")]
+    pub(crate) signed: NameBuf,
+    /// A name whose signatures are wrong on purpose.
+    #[arg(long, value_name = "NAME", default_value = "dnssec-failed.org")]
+    pub(crate) bogus: NameBuf,
+    /// Queries to send one after the other.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000), default_value = "20")]
+    pub(crate) count: u16,
+    /// How long to wait for each reply.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
+    pub(crate) timeout: Duration,
+    /// How long to wait for an idle connection to be closed.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "15")]
+    pub(crate) idle: Duration,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A name or an address, and a type [default: A, for an address PTR].
+    #[arg(value_name = "NAME [TYPE]", required = true, num_args = 1..=2)]
+    pub(crate) words: Vec<String>,
+    /// The client's address [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<IpAddr>,
+    /// The listener, by its name [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) listener: Option<String>,
+    /// The query comes over TCP.
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// The client asks for DNSSEC records too (DO).
+    #[arg(long)]
+    pub(crate) dnssec: bool,
+    /// Follow this configuration instead of the running server; nobody is asked.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}

@@ -1,0 +1,119 @@
+//! Arguments of `log`: the record of queries.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{ConfigArgs, RemoteArgs};
+
+/// Arguments of `log`.
+#[derive(Args, Debug)]
+pub(crate) struct LogArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The database, if it is neither that of the running server nor that of the configuration.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+    /// How many lines.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
+    pub(crate) lines: u32,
+    /// Only those of this client.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<IpAddr>,
+    /// Only those for this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Also for names below it.
+    #[arg(long, requires = "name")]
+    pub(crate) below: bool,
+    /// Not before this time: `2026-08-01T12:00`, `12:00` of today, or `30m`, `2h`, `7d` ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(crate) since: Option<i64>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(crate) until: Option<i64>,
+    /// Only those with this response code, such as `nxdomain`; `none` for those that got no reply.
+    #[arg(long, value_name = "RCODE", value_parser = parse_rcode)]
+    pub(crate) rcode: Option<RcodeWord>,
+    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
+    #[arg(long)]
+    pub(crate) blocked: bool,
+    /// Then print those that come, until it is ended.
+    #[arg(short, long, conflicts_with_all = ["top", "until"])]
+    pub(crate) follow: bool,
+    /// Print each query's way through the policy too.
+    #[arg(long)]
+    pub(crate) path: bool,
+    /// Count instead: what was asked for most, or who asked most, in the last day (or since `--since`).
+    #[arg(long, value_enum, value_name = "WHAT",
+        conflicts_with_all = ["client", "name", "path", "until", "rcode", "blocked"])]
+    pub(crate) top: Option<Top>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// A response code, or that there was no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RcodeWord(pub(crate) Option<u16>);
+
+fn parse_rcode(text: &str) -> Result<RcodeWord, String> {
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(RcodeWord(None));
+    }
+    let rcode = text.to_ascii_uppercase().parse::<wire::Rcode>();
+    rcode.map(|rcode| RcodeWord(Some(rcode.0))).map_err(|_| "expected a response code or \"none\"".to_owned())
+}
+
+/// Reads a moment; returns it in milliseconds since 1970.
+fn parse_moment(text: &str) -> Result<i64, String> {
+    use jiff::civil::{DateTime, Time};
+    use jiff::{Timestamp, Zoned};
+    let wrong = || "expected a time such as 2026-08-01T12:00, 12:00, or 30m, 2h or 7d ago".to_owned();
+    let now = Zoned::now();
+    if let Some((digits, unit)) = text.len().checked_sub(1).and_then(|at| text.split_at_checked(at))
+        && let Ok(count) = digits.parse::<i64>()
+        && let Some((_, seconds)) =
+            [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)].into_iter().find(|(word, _)| *word == unit)
+    {
+        let ago = count.checked_mul(seconds * 1000).ok_or_else(wrong)?;
+        return Ok(now.timestamp().as_millisecond().saturating_sub(ago));
+    }
+    let local = |at: DateTime| at.to_zoned(now.time_zone().clone()).map_err(|_| wrong());
+    let spelt = text.replacen(' ', "T", 1);
+    if let Ok(moment) = spelt.parse::<Timestamp>() {
+        return Ok(moment.as_millisecond());
+    }
+    if let Ok(at) = spelt.parse::<DateTime>() {
+        return Ok(local(at)?.timestamp().as_millisecond());
+    }
+    let time = text.parse::<Time>().map_err(|_| wrong())?;
+    Ok(local(now.date().to_datetime(time))?.timestamp().as_millisecond())
+}
+
+/// What `log --top` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Top {
+    /// Names asked for.
+    Names,
+    /// Clients.
+    Clients,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_in_three_ways() {
+        assert_eq!(parse_moment("2026-08-01T12:00:00Z"), Ok(1_785_585_600_000));
+        let day = parse_moment("2026-08-02T00:00").unwrap() - parse_moment("2026-08-01T00:00").unwrap();
+        assert_eq!(day, 86_400_000);
+        assert_eq!(parse_moment("2026-08-02").unwrap(), parse_moment("2026-08-02 00:00").unwrap());
+        assert!(parse_moment("2h").unwrap() < parse_moment("1h").unwrap());
+        assert!(parse_moment("00:00").is_ok());
+        for text in ["", "h", "soon", "25:00", "2x", "2026-13-01T00:00"] {
+            assert!(parse_moment(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Arguments of the commands that look after the running server.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{RemoteArgs, parse_seconds};
+
+/// Arguments of `lists`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ListsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ListsCommand>,
+    /// Only this set.
+    #[arg(value_name = "SET")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with lists.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ListsCommand {
+    /// Fetch lists from their web servers now, and wait until they are in use.
+    Update(ListsUpdateArgs),
+}
+
+/// Arguments of `lists update`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ListsUpdateArgs {
+    /// Only the lists of this set.
+    #[arg(value_name = "SET")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `stats`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StatsArgs {
+    /// Print what rises, and how much a second, every so many seconds until it is ended; in JSON, one line each time.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "prometheus")]
+    pub(crate) watch: Option<Duration>,
+    /// As Prometheus reads them, with everything else that can be measured (see `metrics.listen`).
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) prometheus: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `reload`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReloadArgs {
+    /// Only the lists of this set; the configuration stays as it is.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with a dynamic set.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetCommand {
+    /// Add names, addresses or prefixes.
+    Add(SetAddArgs),
+    /// Remove names, addresses or prefixes.
+    Del(SetArgs),
+    /// Print what the set holds, and how long each stays.
+    List(SetNameArgs),
+}
+
+/// Arguments of `set add`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetAddArgs {
+    #[command(flatten)]
+    pub(crate) set: SetArgs,
+    /// How long they stay, in seconds [default: as the set says].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ttl: Option<u64>,
+}
+
+/// A set and what is in it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetArgs {
+    /// The set.
+    #[arg(value_name = "SET")]
+    pub(crate) name: String,
+    /// Names (`exact:` before one leaves out those below it), addresses or prefixes.
+    #[arg(value_name = "ITEM", required = true)]
+    pub(crate) items: Vec<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// A set.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SetNameArgs {
+    /// The set.
+    #[arg(value_name = "SET")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `log-level`.
+#[derive(Args, Debug)]
+pub(crate) struct LogLevelArgs {
+    /// The least important that is to be logged [default: show what is].
+    #[arg(value_enum, value_name = "LEVEL")]
+    pub(crate) level: Option<LevelWord>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// How important something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LevelWord {
+    /// What needs a person.
+    Error,
+    /// What may need a person.
+    Warn,
+    /// Changes of state.
+    Info,
+    /// What helps to find a mistake.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// Arguments of `jobs`.
+#[derive(Args, Debug)]
+pub(crate) struct JobsArgs {
+    /// Begin the job of this name now.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with the caches.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Forget answers.
+    Flush(FlushArgs),
+    /// Write the caches to their files now.
+    Dump(RemoteArgs),
+    /// Show how full the caches are.
+    Stats(RemoteArgs),
+    /// Show what the caches hold for a name: records, how long they are fresh and kept.
+    Lookup(CacheLookupArgs),
+}
+
+/// Arguments of `cache lookup`.
+#[derive(Args, Debug)]
+pub(crate) struct CacheLookupArgs {
+    /// The name asked for.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The type [default: every type].
+    #[arg(value_name = "TYPE")]
+    pub(crate) rtype: Option<String>,
+    /// Also names below it.
+    #[arg(long)]
+    pub(crate) below: bool,
+    /// Only this cache, by its name in the configuration [default: every cache].
+    #[arg(long, value_name = "CACHE")]
+    pub(crate) cache: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `cache flush`.
+#[derive(Args, Debug)]
+pub(crate) struct FlushArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) what: FlushWhat,
+    /// Only this type of the name.
+    #[arg(long = "type", value_name = "TYPE", requires = "name")]
+    pub(crate) rtype: Option<String>,
+    /// Only this cache, by its name in the configuration [default: every cache].
+    #[arg(long, value_name = "CACHE")]
+    pub(crate) cache: Option<String>,
+}
+
+/// Which answers to forget.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct FlushWhat {
+    /// Every type of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// This name and every name below it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) suffix: Option<String>,
+    /// Everything.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
