@@ -46,6 +46,38 @@ fn the_log_level_can_be_changed_until_the_next_reload() {
     assert_eq!(level(&server, &[]).1, "warn\n");
 }
 
+/// Returns how often the threads of a process have gone to sleep so far.
+fn sleeps(pid: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let of_each = tasks.filter_map(|task| {
+        // A thread may end meanwhile.
+        let status = std::fs::read_to_string(task.ok()?.path().join("status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    });
+    of_each.sum()
+}
+
+#[test]
+fn an_idle_server_is_not_woken_by_itself() {
+    /// For a tick of some seconds, and what it has other threads do.
+    const SLEEPS_MAX: u64 = 6;
+    let stub = Stub::start(Script::default());
+    let recorded = "recorder: {file: queries.db}\n";
+    for more in ["", recorded] {
+        let server = Server::start(&forwarding(&[&stub], more));
+        server.ask(&ask("example.org"));
+        // What its start and the query have begun ends before long.
+        eventually("two seconds without work", || {
+            let before = sleeps(server.pid());
+            let (_nobody, time) = std::sync::mpsc::channel::<()>();
+            assert!(time.recv_timeout(Duration::from_secs(2)).is_err());
+            sleeps(server.pid()) - before <= SLEEPS_MAX
+        });
+        assert_eq!(server.ask(&ask("example.org")).rcode(), Rcode::NOERROR);
+    }
+}
+
 #[test]
 fn a_reload_loses_no_query() {
     let stub = Stub::start(Script::default());

@@ -200,7 +200,7 @@ const JOBS: [(&str, &str, &str); 18] = [
     ("downloads", "failed", "Lists that could not be downloaded or used."),
     ("downloads", "octets", "Octets of lists downloaded."),
     ("recorder", "written", "Queries written to the record."),
-    ("recorder", "dropped", "Queries that found no room on their way to the record."),
+    ("recorder", "dropped", "Queries left out of the record because they came faster than they are written."),
     ("recorder", "failed", "Writes to the record that failed."),
     ("recorder", "removed", "Queries removed from the record because of their age or its size."),
     ("ds-push", "taken", "Times a server of a parent took the DS of a zone."),

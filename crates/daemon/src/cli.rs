@@ -19,18 +19,18 @@ pub(crate) use files::{
     CertificateArgs, CheckArgs, CheckFormat, ConfigCommand, ConfigShowArgs, EncryptedProtocol, GraphLanguage,
     ImportArgs, MobileconfigArgs, Program, XdpCheckArgs, XdpCommand,
 };
-pub(crate) use record::{LogArgs, RcodeWord, Top};
+pub(crate) use record::{LogArgs, Top};
 pub(crate) use server::{
-    CacheCommand, CacheLookupArgs, FlushArgs, FlushWhat, JobsArgs, ListsArgs, ListsCommand, ListsUpdateArgs,
-    LogLevelArgs, ReloadArgs, SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
+    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
+    SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
 };
 pub(crate) use signing::{
     DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
 pub(crate) use zones::{
-    ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneLoadArgs, ZoneMaybeArgs, ZoneNameArgs,
-    ZonePrintArgs, ZoneReloadArgs, ZoneRemoveArgs,
+    ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneLoadArgs, ZonePrintArgs, ZoneReloadArgs,
+    ZoneRemoveArgs,
 };
 
 /// A DNS server: forwards and caches by policy, and serves zones with authority.

@@ -137,8 +137,13 @@ impl Shared {
                 ask(&mut targets, &plan, memory);
             }
             let state = lock(&self.state);
-            if !state.ends && !state.has_news {
-                drop(self.wake.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner));
+            let waits = |state: &mut State| !state.ends && !state.has_news;
+            if plan.resolvers.is_empty() {
+                // There is nobody to ask, whatever zones come.
+                drop(self.wake.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner));
+            } else {
+                let waited = self.wake.wait_timeout_while(state, LOOK_EVERY, waits);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
         }
     }

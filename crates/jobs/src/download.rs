@@ -624,19 +624,24 @@ mod tests {
         encoder.finish().expect("memory")
     }
 
+    /// A list that is fetched once a day.
+    fn daily(url: String, file: PathBuf) -> Download {
+        Download {
+            set: "ads".to_owned(),
+            url,
+            file,
+            refresh: Some(Duration::from_secs(86_400)),
+            timeout: Duration::from_secs(30),
+            octets_max: 4096,
+        }
+    }
+
     #[test]
     fn while_there_is_no_copy_the_next_try_comes_soon() {
         let (url, requests) =
             serve(vec![reply("503 Not now", b""), reply("200 OK", b"good one"), reply("503 Not now", b"")]);
         let folder = tempfile::TempDir::new().expect("a temporary directory");
-        let download = Download {
-            set: "ads".to_owned(),
-            url,
-            file: folder.path().join("ads-0123"),
-            refresh: Some(Duration::from_secs(86_400)),
-            timeout: Duration::from_secs(30),
-            octets_max: 4096,
-        };
+        let download = daily(url, folder.path().join("ads-0123"));
         let (sender, news) = channel();
         let downloads =
             Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");
@@ -680,14 +685,7 @@ mod tests {
             reply("200 OK", &packed(b"good two")),
         ]);
         let folder = tempfile::TempDir::new().expect("a temporary directory");
-        let download = Download {
-            set: "ads".to_owned(),
-            url,
-            file: folder.path().join("sets/ads-0123"),
-            refresh: Some(Duration::from_secs(86_400)),
-            timeout: Duration::from_secs(30),
-            octets_max: 4096,
-        };
+        let download = daily(url, folder.path().join("sets/ads-0123"));
         let (sender, news) = channel();
         let downloads =
             Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");

@@ -64,7 +64,7 @@ pub struct StoredKey {
     /// Its algorithm.
     pub algorithm: String,
     /// Its size.
-    pub bits: u32,
+    pub bits: usize,
     /// Whether it is a secure entry point (SEP).
     pub is_entry_point: bool,
     /// What it does now: `active`, `published` or `absent`.

@@ -203,7 +203,8 @@ fn the_questions_people_ask_use_an_index() {
     drop(open(&file).expect("a database"));
     let reader = Reader::open(&file).expect("a database");
     let check = |wanted: Wanted, expected: &[&str]| {
-        let sql = read::statement(&wanted, "at_ms DESC, queries.id DESC");
+        let order = if wanted.after_id.is_some() { "queries.id" } else { "at_ms DESC, queries.id DESC" };
+        let sql = read::statement(&wanted, order);
         let mut query = reader.database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
         for at in 1..=query.parameter_count() {
             query.raw_bind_parameter(at, rusqlite::types::Null).expect("it is bound");
