@@ -26,6 +26,12 @@ const BUILD_OCTETS_MAX: usize = 16 << 20;
 const ALWAYS_OCTETS_MAX: usize = 2 << 20;
 /// Regular expressions of one automaton, so that a word has a bit for each.
 const ALWAYS_MAX: usize = 64;
+/// How much larger than two automata that of both may be. What belongs together, such as expressions that begin with `^`, takes
+/// little more than before; counted repetitions in any place multiply, and are tried one by one.
+const GROWTH_MAX: usize = 4;
+/// What putting expressions together may cost for each of them: octets of automata, times states to go through for each. About a
+/// millisecond.
+const EFFORT_MAX: usize = 1 << 20;
 /// What costs more is not worth looking for.
 const COMMON_MIN: f64 = 80.0;
 /// What one trial costs in nanoseconds, roughly.
@@ -125,6 +131,9 @@ impl NameSetBuilder {
         if keyword.is_empty() {
             return Err(PatternError::Empty);
         }
+        if !keyword.is_ascii() {
+            return Err(PatternError::NotAscii);
+        }
         // A longer one is in no name; it is kept, so that it is counted.
         let mut octets = keyword.as_bytes().to_ascii_lowercase();
         octets.truncate(usize::from(u16::MAX));
@@ -136,7 +145,7 @@ impl NameSetBuilder {
     pub fn regex(&mut self, regex: &str, line: u32) -> Result<(), PatternError> {
         let origin = self.origin(line);
         let hir = parse_regex(regex)?;
-        let automat = automat(&[&hir], REGEX_OCTETS_MAX)?;
+        let automat = determinize(&nfa(&[&hir])?, REGEX_OCTETS_MAX)?;
         self.regexes.push(Regex { hir, automat, origin });
         Ok(())
     }
@@ -194,11 +203,14 @@ impl NameSetBuilder {
 
 /// Says what is wrong with a regular expression, if anything is.
 pub fn check_regex(regex: &str) -> Result<(), PatternError> {
-    automat(&[&parse_regex(regex)?], REGEX_OCTETS_MAX).map(drop)
+    determinize(&nfa(&[&parse_regex(regex)?])?, REGEX_OCTETS_MAX).map(drop)
 }
 
 /// Reads a regular expression about octets in lower case.
 pub(crate) fn parse_regex(regex: &str) -> Result<Hir, PatternError> {
+    if !regex.is_ascii() {
+        return Err(PatternError::NotAscii);
+    }
     // A name has no capital letters, so one in the expression stands for the small letter. To say so for all letters
     // would hide what must be in a name.
     let mut escaped = false;
@@ -219,22 +231,29 @@ pub(crate) fn parse_regex(regex: &str) -> Result<Hir, PatternError> {
     })
 }
 
-/// Builds one automaton of regular expressions.
-fn automat(hirs: &[&Hir], octets_max: usize) -> Result<Automat, PatternError> {
-    let unsupported = |error: &dyn std::fmt::Display| PatternError::Unsupported(error.to_string());
-    let nfa = NFA::compiler()
+fn unsupported(error: &dyn std::fmt::Display) -> PatternError {
+    PatternError::Unsupported(error.to_string())
+}
+
+/// Builds the automaton of regular expressions that is not determined yet.
+fn nfa(hirs: &[&Hir]) -> Result<NFA, PatternError> {
+    NFA::compiler()
         .configure(NFA::config().utf8(false).nfa_size_limit(Some(BUILD_OCTETS_MAX)))
         .build_many_from_hir(hirs)
         .map_err(|error| match error.size_limit() {
             Some(_) => PatternError::TooLarge,
             None => unsupported(&error),
-        })?;
+        })
+}
+
+/// Builds an automaton of at most so many octets.
+fn determinize(nfa: &NFA, octets_max: usize) -> Result<Automat, PatternError> {
     let config = dense::Config::new()
         .match_kind(MatchKind::All)
         .start_kind(StartKind::Unanchored)
         .dfa_size_limit(Some(octets_max))
         .determinize_size_limit(Some(BUILD_OCTETS_MAX));
-    dense::Builder::new().configure(config).build_from_nfa(&nfa).map_err(|error| {
+    dense::Builder::new().configure(config).build_from_nfa(nfa).map_err(|error| {
         if error.is_size_limit_exceeded() { PatternError::TooLarge } else { unsupported(&error) }
     })
 }
@@ -371,7 +390,7 @@ fn compile_patterns(keywords: Vec<(Vec<u8>, u32)>, regexes: Vec<Regex>) -> Optio
         trials: Box::default(),
         texts: texts.into_boxed_slice(),
         regexes: automats.into_boxed_slice(),
-        always: together(always).into_boxed_slice(),
+        always: together(always).0.into_boxed_slice(),
         len,
     };
     let mut trials = Vec::new();
@@ -430,39 +449,108 @@ fn octets_min(hir: &Hir) -> usize {
     hir.properties().minimum_len().unwrap_or(usize::MAX)
 }
 
-/// Puts as many regular expressions into one automaton as its size allows.
-fn together(regexes: Vec<Regex>) -> Vec<Always> {
-    let mut all = Vec::new();
-    let mut rest = regexes.into_iter().peekable();
-    while rest.peek().is_some() {
-        let some: Vec<Regex> = rest.by_ref().take(ALWAYS_MAX).collect();
-        split(some, &mut all);
-    }
-    all
+/// Regular expressions that share an automaton.
+struct Batch {
+    hirs: Vec<Hir>,
+    origins: Vec<u32>,
+    automat: Automat,
 }
 
-/// Puts regular expressions into one automaton, or halves of them into two.
-fn split(mut regexes: Vec<Regex>, all: &mut Vec<Always>) {
-    if regexes.len() == 1 {
-        let single = regexes.pop().map(|regex| Always {
-            octets_min: octets_min(&regex.hir),
-            automat: regex.automat,
-            origins: [regex.origin].into(),
-        });
-        all.extend(single);
-        return;
+impl Batch {
+    /// Puts two into one, if that does not grow beyond measure. Adds what it costs to `spent`, up to `effort`.
+    fn merge(self, other: Self, spent: &mut usize, effort: usize) -> Result<Self, [Self; 2]> {
+        let left = effort.saturating_sub(*spent);
+        if self.hirs.len() + other.hirs.len() > ALWAYS_MAX || left == 0 {
+            return Err([self, other]);
+        }
+        let hirs: Vec<&Hir> = self.hirs.iter().chain(&other.hirs).collect();
+        let Ok(nfa) = nfa(&hirs) else { return Err([self, other]) };
+        let states = nfa.states().len().max(1);
+        let before = self.automat.memory_usage() + other.automat.memory_usage();
+        let octets_max = (GROWTH_MAX * before).min(ALWAYS_OCTETS_MAX).min(left / states);
+        let automat = determinize(&nfa, octets_max);
+        let octets = automat.as_ref().map_or(octets_max, Automat::memory_usage);
+        // At least one, so that there is an end to it.
+        *spent += octets.max(1) * states;
+        match automat {
+            Ok(automat) => Ok(Self {
+                hirs: [self.hirs, other.hirs].concat(),
+                origins: [self.origins, other.origins].concat(),
+                automat,
+            }),
+            Err(_) => Err([self, other]),
+        }
     }
-    let hirs: Vec<&Hir> = regexes.iter().map(|regex| &regex.hir).collect();
-    match automat(&hirs, ALWAYS_OCTETS_MAX) {
-        Ok(automat) => {
-            let octets_min = hirs.iter().map(|hir| octets_min(hir)).min().unwrap_or(0);
-            let origins = regexes.iter().map(|regex| regex.origin).collect();
-            all.push(Always { automat, octets_min, origins });
+}
+
+/// Puts regular expressions into as few automata as pays; returns also what that cost. Neighbours are put together, then the
+/// neighbours of what came of it.
+fn together(regexes: Vec<Regex>) -> (Vec<Always>, usize) {
+    let effort = regexes.len() * EFFORT_MAX;
+    let mut spent = 0;
+    let mut rest: Vec<Batch> = regexes
+        .into_iter()
+        .map(|Regex { hir, automat, origin }| Batch { hirs: vec![hir], origins: vec![origin], automat })
+        .collect();
+    let mut done = Vec::new();
+    // Ends: each round leaves at most half, rounded up.
+    while rest.len() > 1 {
+        let mut merged = Vec::new();
+        let mut batches = rest.into_iter();
+        while let Some(first) = batches.next() {
+            match batches.next() {
+                None => merged.push(first),
+                Some(second) => match first.merge(second, &mut spent, effort) {
+                    Ok(both) => merged.push(both),
+                    Err(apart) => done.extend(apart),
+                },
+            }
         }
-        Err(_) => {
-            let second = regexes.split_off(regexes.len() / 2);
-            split(regexes, all);
-            split(second, all);
-        }
+        rest = merged;
+    }
+    done.append(&mut rest);
+    let always = done.into_iter().map(|batch| Always {
+        octets_min: batch.hirs.iter().map(octets_min).min().unwrap_or(0),
+        automat: batch.automat,
+        origins: batch.origins.into(),
+    });
+    (always.collect(), spent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how many automata expressions become, and what putting them together cost.
+    fn check(regexes: &[String]) -> (usize, usize) {
+        let regexes = (0..).zip(regexes).map(|(origin, regex)| {
+            let hir = parse_regex(regex).expect("a regular expression");
+            let automat = determinize(&nfa(&[&hir]).expect("small"), REGEX_OCTETS_MAX).expect("small");
+            Regex { hir, automat, origin }
+        });
+        let (always, effort) = together(regexes.collect());
+        (always.len(), effort)
+    }
+
+    #[test]
+    fn expressions_that_belong_together_share_an_automaton() {
+        let alike: Vec<String> =
+            (0..64).map(|count| format!("^[a-z]{{{}}}[0-9]?\\.", 3 + count % 30)).collect();
+        let (automata, effort) = check(&alike);
+        assert!(automata == 1 && effort < 64 * EFFORT_MAX, "{automata} {effort}");
+    }
+
+    #[test]
+    fn counted_repetitions_are_not_multiplied_with_each_other() {
+        let hashes = (0..50).map(|count| format!("[0-9a-f]{{{},}}\\.", 8 + count % 16));
+        let words = (0..50).map(|count| {
+            let from = char::from(b'b' + count % 20);
+            format!("[{from}-z]{{{},}}[0-9]{{2,}}[a-v]+[0-9]", 3 + count % 4)
+        });
+        let all: Vec<String> = hashes.chain(words).collect();
+        let (automata, effort) = check(&all);
+        assert!(automata < all.len(), "{automata}");
+        // The last step may take a little more than what is left.
+        assert!(effort <= (all.len() + 1) * EFFORT_MAX, "{effort}");
     }
 }

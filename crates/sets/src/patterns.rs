@@ -34,6 +34,8 @@ pub const REGEX_OCTETS_MAX: usize = 1 << 20;
 pub enum PatternError {
     /// A keyword without a single octet is in every name.
     Empty,
+    /// It has letters outside ASCII, which no name has on the wire.
+    NotAscii,
     /// Not a regular expression: what is wrong with it.
     Syntax(String),
     /// Its automaton takes more than [`REGEX_OCTETS_MAX`] octets.
@@ -46,6 +48,9 @@ impl std::fmt::Display for PatternError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Empty => f.write_str("an empty keyword is in every name"),
+            Self::NotAscii => f.write_str(
+                "letters outside ASCII are in no name: clients ask for its A-label, such as \"xn--bcher-kva\" (RFC 5891)",
+            ),
             Self::Syntax(what) => write!(f, "not a regular expression: {what}"),
             Self::TooLarge => {
                 write!(f, "this regular expression is too complex (more than {REGEX_OCTETS_MAX} octets)")

@@ -38,6 +38,14 @@ impl<'t> Expression<'t> {
         }
     }
 
+    /// Returns whether it looks for letters in names that are in none: names are A-labels.
+    pub(super) const fn fits_nothing(&self) -> bool {
+        match self {
+            Self::Full(_) | Self::Domain(_) => false,
+            Self::Keyword(text) | Self::Regexp(text) => !text.is_ascii(),
+        }
+    }
+
     /// Returns how conditions and sets write it.
     pub(super) fn pattern(&self) -> String {
         match self {

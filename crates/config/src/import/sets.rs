@@ -108,6 +108,10 @@ impl<'a> Translator<'a> {
                 let mut items: Vec<Noted> = Vec::new();
                 for text in &expressions {
                     match Expression::read(&text.value, Expression::Domain) {
+                        Some(expression) if expression.fits_nothing() => self.warn(
+                            text.span,
+                            "left out: letters outside ASCII are in no name, as it is compared",
+                        ),
                         Some(expression) => items.push(expression.pattern().into()),
                         None => {
                             self.wrong(text.span, format!("\"{}\" is no expression for names", text.value));

@@ -32,6 +32,14 @@ pub(crate) fn name_pattern(text: &str) -> Read<NamePattern> {
         }
         "exact" => values::name(rest).map(|name| NamePattern::Name(name, Reach::Itself)).map_err(moved),
         "keyword" if rest.is_empty() => Err(refused(&PatternError::Empty)),
+        // Part of a U-label is no part of its A-label, so that it cannot be converted.
+        "keyword" if !rest.is_ascii() => Err(Misread {
+            hint: values::name(rest)
+                .ok()
+                .map(|name| format!("\"keyword:{}\" fits names with this very label", name.as_name()))
+                .map(|hint| hint.replace(".\"", "\"")),
+            ..refused(&PatternError::NotAscii)
+        }),
         "keyword" => Ok(NamePattern::Keyword(rest.to_owned())),
         "regex" => match sets::check_regex(rest) {
             Ok(()) => Ok(NamePattern::Regex(rest.to_owned())),
@@ -78,5 +86,10 @@ mod tests {
         check_wrong("keyword:", 8..8, "an empty keyword is in every name");
         check_wrong("regex:a(", 6..8, "not a regular expression: unclosed group");
         check_wrong("regexp:a", 0..6, "unknown form of name \"regexp:\"");
+        let foreign = "letters outside ASCII are in no name: clients ask for its A-label, such as \"xn--bcher-kva\" (RFC 5891)";
+        check_wrong("regex:^bü", 6..10, foreign);
+        check_wrong("keyword:bücher", 8..15, foreign);
+        let hint = name_pattern("keyword:bücher").expect_err("wrong").hint;
+        assert_eq!(hint.as_deref(), Some("\"keyword:xn--bcher-kva\" fits names with this very label"));
     }
 }
