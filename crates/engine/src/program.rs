@@ -92,6 +92,48 @@ impl Op {
             _ => None,
         }
     }
+
+    /// Returns where a query may go from the step in the same routine.
+    pub const fn next(&self) -> Next {
+        match self {
+            Self::SkipUnless(_, steps) | Self::SkipIf(_, steps) => Next::Either(*steps),
+            // A rule that is left out is skipped: leaving out several is to skip one after the other.
+            Self::Seek(seek) => Next::Either(seek.steps),
+            Self::Skip(steps) => Next::Past(*steps),
+            Self::Return | Self::Accept | Self::Drop | Self::Reject(..) | Self::Goto(_) => Next::Nowhere,
+            Self::Call(_)
+            | Self::Mark(_)
+            | Self::Unmark(_)
+            | Self::Local(_)
+            | Self::Zone(_)
+            | Self::ZoneSet(_)
+            | Self::Cache(_)
+            | Self::Forward(_)
+            | Self::Ttl(_)
+            | Self::Split(_)
+            | Self::Sleep(_)
+            | Self::Quickest(_)
+            | Self::Forget
+            | Self::Truncate
+            | Self::Edit(_)
+            | Self::Answer(_)
+            | Self::Outgoing(_)
+            | Self::Event(_) => Next::Following,
+        }
+    }
+}
+
+/// Where a query may go from a step in the same routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The step that follows.
+    Following,
+    /// Past so many steps.
+    Past(u16),
+    /// The step that follows, or past so many.
+    Either(u16),
+    /// Nowhere: the routine or the program ends.
+    Nowhere,
 }
 
 /// Where a query is in a program. Small and copyable: this is all that a waiting query keeps.
@@ -458,32 +500,11 @@ fn followers(ops: &[Op], at: usize) -> Result<[Option<usize>; 2], ProgramError> 
         let target = at + 1 + usize::from(skip);
         if target > ops.len() { Err(ProgramError::Target { at }) } else { Ok(Some(target)) }
     };
-    Ok(match ops.get(at) {
-        Some(Op::SkipUnless(_, skip) | Op::SkipIf(_, skip)) => [Some(at + 1), target(*skip)?],
-        // A rule that is left out is skipped: leaving out several is to skip one after the other.
-        Some(Op::Seek(seek)) => [Some(at + 1), target(seek.steps)?],
-        Some(Op::Skip(skip)) => [target(*skip)?, None],
-        Some(Op::Return | Op::Accept | Op::Drop | Op::Reject(..) | Op::Goto(_)) | None => [None, None],
-        Some(
-            Op::Call(_)
-            | Op::Mark(_)
-            | Op::Unmark(_)
-            | Op::Local(_)
-            | Op::Zone(_)
-            | Op::ZoneSet(_)
-            | Op::Cache(_)
-            | Op::Forward(_)
-            | Op::Ttl(_)
-            | Op::Split(_)
-            | Op::Sleep(_)
-            | Op::Quickest(_)
-            | Op::Forget
-            | Op::Truncate
-            | Op::Edit(_)
-            | Op::Answer(_)
-            | Op::Outgoing(_)
-            | Op::Event(_),
-        ) => [Some(at + 1), None],
+    Ok(match ops.get(at).map_or(Next::Nowhere, Op::next) {
+        Next::Following => [Some(at + 1), None],
+        Next::Past(steps) => [target(steps)?, None],
+        Next::Either(steps) => [Some(at + 1), target(steps)?],
+        Next::Nowhere => [None, None],
     })
 }
 

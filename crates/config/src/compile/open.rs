@@ -3,25 +3,48 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use engine::matchers::Matcher;
-use engine::program::{Op, Program};
+use engine::program::{Next, Op, Program};
 
 use crate::diagnostic::Problem;
 use crate::settings::Settings;
 use crate::values::Prefix;
 
-/// Prefixes shorter than these hold more of the Internet than is anybody's own.
-const OWN_BITS_MIN: (u8, u8) = (8, 16);
+/// The widest prefixes that may be an operator's own, IPv4 and IPv6. A campus or a provider has blocks of up to a /16; larger ones
+/// are held by few, who are worth asking. Of IPv6, a registry gives a member up to a /29 without asking what for (RIPE-738 §5.1.2).
+const OWN_BITS_MIN: (u8, u8) = (16, 29);
+/// So many of the widest may be an operator's own together. A list of all networks of a country is larger.
+const OWN_BLOCKS_MAX: u64 = 16;
+/// What is not routed on the Internet: whoever has such an address is near.
+const NEAR: [(IpAddr, u8); 11] = [
+    (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
+    (IpAddr::V4(Ipv4Addr::new(172, 16, 0, 0)), 12),
+    (IpAddr::V4(Ipv4Addr::new(192, 168, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), 10),
+    (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
+    (IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::new(224, 0, 0, 0)), 4),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0)), 7),
+    (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
+    (IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), 8),
+];
 /// Addresses that nobody has (RFC 1112 §4, and what the 6bone gave back): no configuration names them.
 const STRANGERS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(240, 9, 9, 9)), IpAddr::V6(Ipv6Addr::new(0x3ffe, 0x99, 0, 0, 0, 0, 0, 9))];
 
 /// Warns if `allow` lets in clients that nobody knows and the policy forwards what they ask.
 pub(super) fn check(settings: &Settings, program: &Program, problems: &mut Vec<Problem>) {
+    let far: Vec<Prefix> = settings.allow.value.iter().filter(|prefix| !is_near(**prefix)).copied().collect();
+    let are_many = [true, false]
+        .map(|is_ipv4| are_many(far.iter().filter(|prefix| prefix.address().is_ipv4() == is_ipv4)));
     let is_wide = |prefix: &&Prefix| {
-        let least = if prefix.address().is_ipv4() { OWN_BITS_MIN.0 } else { OWN_BITS_MIN.1 };
-        prefix.bits() < least && !is_private(prefix.address())
+        let (least, is_many) = match prefix.address() {
+            IpAddr::V4(_) => (OWN_BITS_MIN.0, are_many[0]),
+            IpAddr::V6(_) => (OWN_BITS_MIN.1, are_many[1]),
+        };
+        prefix.bits() < least || is_many
     };
-    let wide: Vec<Prefix> = settings.allow.value.iter().filter(is_wide).copied().collect();
+    let wide: Vec<Prefix> = far.iter().filter(is_wide).copied().collect();
     let stranger_in = |prefix: &Prefix| {
         let any = STRANGERS.into_iter().find(|stranger| prefix.contains(*stranger));
         any.unwrap_or_else(|| prefix.address())
@@ -38,12 +61,22 @@ pub(super) fn check(settings: &Settings, program: &Program, problems: &mut Vec<P
     }
 }
 
-/// Returns whether an address begins a block of which nothing is routed on the Internet.
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_multicast(),
-        IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_multicast(),
-    }
+/// Returns whether nothing of a prefix is routed on the Internet.
+fn is_near(prefix: Prefix) -> bool {
+    NEAR.iter().any(|&(address, bits)| {
+        prefix.bits() >= bits && Prefix::new(address, bits).contains(prefix.address())
+    })
+}
+
+/// Returns whether prefixes of one family are together more than one operator has.
+fn are_many<'p>(prefixes: impl Iterator<Item = &'p Prefix>) -> bool {
+    // In parts of the widest block: 2^16 to one.
+    let parts = prefixes.map(|prefix| {
+        let widest = if prefix.address().is_ipv4() { OWN_BITS_MIN.0 } else { OWN_BITS_MIN.1 };
+        let shift = (i32::from(widest) + 16 - i32::from(prefix.bits())).clamp(0, 62);
+        1_u64 << shift
+    });
+    parts.fold(0, u64::saturating_add) > OWN_BLOCKS_MAX << 16
 }
 
 /// Returns whether a query of a client can come to a step that forwards it. What does not depend on the client's address may hold or
@@ -96,7 +129,6 @@ impl Walk<'_> {
                         go(at + 1);
                     }
                 }
-                Op::Skip(steps) => go(after(*steps)),
                 Op::Call(target) => {
                     if self.routine(usize::from(*target)) {
                         go(at + 1);
@@ -113,24 +145,17 @@ impl Walk<'_> {
                 }
                 Op::Forward(_) => self.is_found = true,
                 Op::Return => returns = true,
-                Op::Accept | Op::Drop | Op::Reject(..) => {}
                 // Rules that a shortlist leaves out are those that do not concern the query: each is looked at here.
-                Op::Seek(_)
-                | Op::Mark(_)
-                | Op::Unmark(_)
-                | Op::Local(_)
-                | Op::Zone(_)
-                | Op::ZoneSet(_)
-                | Op::Cache(_)
-                | Op::Ttl(_)
-                | Op::Sleep(_)
-                | Op::Quickest(_)
-                | Op::Forget
-                | Op::Truncate
-                | Op::Edit(_)
-                | Op::Answer(_)
-                | Op::Outgoing(_)
-                | Op::Event(_) => go(at + 1),
+                Op::Seek(_) => go(at + 1),
+                op => match op.next() {
+                    Next::Following => go(at + 1),
+                    Next::Past(steps) => go(after(steps)),
+                    Next::Either(steps) => {
+                        go(at + 1);
+                        go(after(steps));
+                    }
+                    Next::Nowhere => {}
+                },
             }
         }
         if let Some(known) = self.known.get_mut(start) {
@@ -176,6 +201,11 @@ mod tests {
             "allow: any\n",
             "allow: [private, \"2000::/3\"]\n",
             "allow: 128.0.0.0/1\n",
+            "allow: 198.0.0.0/8\n",
+            // Half of it is somebody's.
+            "allow: 10.0.0.0/7\n",
+            "allow: \"2001:d00::/24\"\n",
+            "allow: [198.1.0.0/16, 198.2.0.0/16, 198.3.0.0/16, 198.4.0.0/16, 198.5.0.0/16, 198.6.0.0/16, 198.7.0.0/16, 198.8.0.0/16, 198.9.0.0/16, 198.10.0.0/16, 198.11.0.0/16, 198.12.0.0/16, 198.13.0.0/16, 198.14.0.0/16, 198.15.0.0/16, 198.16.0.0/16, 198.17.0.0/24]\n",
             "allow: any\nzones: [{name: org, file: org}]\nupstreams: {default: {servers: 192.0.2.1}}\n",
             "allow: any\npolicy: {main: [{if: client in lan, do: call(a)}, {do: call(b)}], a: [reject(refused)], b: [forward(default)]}\n",
             "allow: any\npolicy: {main: [\"fallback(a, b)\"], a: [forward(default)], b: [reject(refused)]}\n",
@@ -192,6 +222,7 @@ mod tests {
         for text in [
             "",
             "allow: [lan, 198.51.100.0/24, \"2001:db8::/32\"]\n",
+            "allow: [lan, 198.51.0.0/16, 203.0.0.0/16, \"2001:db8::/29\", 100.64.0.0/10, 169.254.0.0/16]\n",
             "allow: any\npolicy: {main: [reject(refused)]}\n",
             "allow: any\nzones: [{name: org, file: org}]\n",
             "allow: any\npolicy: {main: [{if: not client in lan, do: reject(refused)}, forward(default)]}\n",
