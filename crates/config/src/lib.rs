@@ -36,4 +36,5 @@ pub use compile::{
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, NameServer, import, import_name_server};
 pub use load::{Loaded, Surroundings, System, Telling, built_in, load, load_in, load_text};
+pub use secrets::without_secrets;
 pub use settings::{NeedsRestart, Settings, diff};

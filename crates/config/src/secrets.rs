@@ -26,6 +26,7 @@ pub(crate) struct Secret {
 pub(crate) fn note(tree: &Node, sources: &mut Sources) {
     let mut found = Vec::new();
     walk(tree, "", &mut |_, node| hide(node, &mut found));
+    hide_slips(tree, &mut found);
     sources.hide(found);
 }
 
@@ -42,6 +43,43 @@ fn hide(node: &Node, found: &mut Vec<Secret>) {
         Value::List(items) => items.iter().for_each(|item| hide(item, found)),
         Value::Map(entries) => entries.iter().for_each(|entry| hide(&entry.node, found)),
     }
+}
+
+/// Notes secrets behind their keys where the colon is missing: YAML takes both for a key, or for part of the text above.
+fn hide_slips(node: &Node, found: &mut Vec<Secret>) {
+    let mut look = |text: &str, place: Span| {
+        found.extend(slips(text).map(|at| Secret { place, text: text[at].into() }));
+    };
+    match &node.value {
+        Value::Null => {}
+        Value::Scalar(scalar) => look(&scalar.text, node.span),
+        Value::List(items) => items.iter().for_each(|item| hide_slips(item, found)),
+        Value::Map(entries) => {
+            for entry in entries {
+                look(&entry.key, entry.key_span);
+            }
+            entries.iter().for_each(|entry| hide_slips(&entry.node, found));
+        }
+    }
+}
+
+/// Returns where in a text something stands behind the key of a secret without a colon: `secret abc`, `password=abc`.
+fn slips(text: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let keys = schema::rows().filter(|row| row.is_secret()).map(schema::Row::key);
+    keys.flat_map(move |key| {
+        text.match_indices(key).filter_map(move |(found, _)| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            if text[..found].chars().next_back().is_some_and(is_part) {
+                return None;
+            }
+            let rest = text[found + key.len()..].strip_prefix([' ', '='])?.trim_start_matches([' ', '=']);
+            let start = text.len() - rest.len();
+            let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']'));
+            let word = &rest[..end.unwrap_or(rest.len())];
+            let is_value = !word.is_empty() && !word.starts_with([':', '#']) && !word.starts_with(FILE);
+            is_value.then(|| start..start + word.len())
+        })
+    })
 }
 
 fn cover(node: &mut Node) {
@@ -154,6 +192,9 @@ pub(crate) fn line(before: &str, text: &str, secrets: &[Secret], file: crate::so
         cover_values(text, row.key(), &mut covered);
     }
     cover_parts(text, &mut covered);
+    for at in slips(text) {
+        covered.get_mut(at).into_iter().flatten().for_each(|octet| *octet = true);
+    }
     text.char_indices().map(|(at, c)| if covered.get(at) == Some(&true) { '*' } else { c }).collect()
 }
 
@@ -217,7 +258,20 @@ fn has_login(text: &str) -> bool {
     ["http", "https", "socks5"].iter().any(|scheme| text.ends_with(scheme))
 }
 
-/// Covers the secrets in addresses: the PIN in the URI of a token (RFC 7512), and the password before the host of a URL.
+/// What secrets in the query of a URL are called; other names end with one of these behind `_` or `-`, such as `access_token`.
+const QUERY_KEYS: [&str; 10] =
+    ["token", "key", "apikey", "secret", "password", "passwd", "pass", "auth", "signature", "sig"];
+
+/// Returns whether a parameter of a URL is called as secrets are.
+fn is_secret_parameter(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    QUERY_KEYS.iter().any(|key| {
+        name.strip_suffix(key).is_some_and(|before| before.is_empty() || before.ends_with(['_', '-']))
+    })
+}
+
+/// Covers the secrets in addresses: the PIN in the URI of a token (RFC 7512), the password before the host of a URL, and tokens in its
+/// query.
 fn cover_parts(text: &str, covered: &mut [bool]) {
     const PIN: &str = "pin-value=";
     let mut cover = |start: usize, len: usize| {
@@ -229,9 +283,24 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
         let rest = &text[start..];
         cover(start, rest.find(|c: char| is_end(c) || matches!(c, '&' | ';' | '?')).unwrap_or(rest.len()));
     }
-    for (found, _) in text.match_indices("://").filter(|(at, _)| has_login(&text[..*at])) {
+    for (found, _) in text.match_indices("://") {
         let start = found + 3;
         let rest = &text[start..];
+        let url =
+            &rest[..rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).unwrap_or(rest.len())];
+        if let Some(query) = url.find('?') {
+            let mut at = query + 1;
+            for parameter in url[at..].split('&') {
+                if let Some((name, value)) =
+                    parameter.split_once('=').filter(|(name, _)| is_secret_parameter(name))
+                {
+                    // What is filled in when it is used is no secret, and a list of the file goes on behind it.
+                    let end = value.find([',', ']', '}', '{', '#']).unwrap_or(value.len());
+                    cover(start + at + name.len() + 1, end);
+                }
+                at += parameter.len() + 1;
+            }
+        }
         let authority =
             &rest[..rest.find(|c: char| is_end(c) || matches!(c, '/' | '?' | '#')).unwrap_or(rest.len())];
         match authority.rsplit_once('@') {
@@ -241,6 +310,7 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
                 }
             }
             // The file ends here, or a mistake does: what is no port may be the beginning of a password.
+            None if !has_login(&text[..found]) => {}
             None => {
                 if let Some((name, port)) = authority.split_once(':')
                     && !authority.starts_with('[')
@@ -251,6 +321,11 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
             }
         }
     }
+}
+
+/// Returns a text as it may be shown, such as the URL of a list in the log: without passwords, tokens and PINs in addresses.
+pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    sentence(text, &[])
 }
 
 /// Returns a sentence without the secrets in it.
@@ -378,6 +453,16 @@ mod tests {
             ("url: https://[2001:db8::1]:8080/", "url: https://[2001:db8::1]:8080/"),
             ("secret: \"file:/etc/key\"", "secret: \"file:/etc/key\""),
             ("no-secrets: x", "no-secrets: x"),
+            ("url: ftp://u:pw@h/", "url: ftp://u:**@h/"),
+            ("url: tls://dns.example:853", "url: tls://dns.example:853"),
+            (
+                "url: \"https://h/l?a=b&token=abc&access_key=de\"",
+                "url: \"https://h/l?a=b&token=***&access_key=**\"",
+            ),
+            ("url: https://h/l?monkey=abc&name={name}", "url: https://h/l?monkey=abc&name={name}"),
+            ("list: [https://h/l?sig=abc, x]", "list: [https://h/l?sig=***, x]"),
+            ("- {name: k, secret abc}", "- {name: k, secret ***}"),
+            ("password=abc # why", "password=*** # why"),
         ] {
             assert_eq!(line("", text, &[], file), shown);
         }

@@ -103,7 +103,10 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LevelKnob {
     // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the macros, and each of the
     // many that libraries call for every query would then ask the filter.
     // A second start keeps the first subscriber; only tests in one process could do that.
-    let ours = filter_fn(|metadata| *metadata.level() > Level::INFO || !is_library(metadata.target()));
+    let ours = filter_fn(|metadata| {
+        let target = metadata.target();
+        (*metadata.level() > Level::INFO || !is_library(target)) && !shows_requests(target)
+    });
     let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
     LevelKnob(handle)
 }
@@ -114,6 +117,12 @@ fn is_library(target: &str) -> bool {
     const LIBRARIES: [&str; 10] =
         ["h2", "h3", "h3_quinn", "hyper", "hyper_util", "mio", "quinn", "quinn_proto", "quinn_udp", "rustls"];
     target.split("::").next().is_some_and(|first| LIBRARIES.contains(&first))
+}
+
+/// Returns whether an event is of the library that sends HTTP requests. It logs their URLs, which may have tokens in them: what
+/// becomes of a request is logged by whoever made it.
+fn shows_requests(target: &str) -> bool {
+    matches!(target.split("::").next(), Some("ureq" | "ureq_proto"))
 }
 
 /// Writes events as lines in every format but JSON.

@@ -15,6 +15,7 @@ use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};
+use crate::source::At;
 use crate::values;
 
 /// Compiles every set, by name.
@@ -78,6 +79,18 @@ pub(super) fn files(set: &RecordSet, surroundings: &dyn Surroundings) -> Vec<Pat
     files.into_inner()
 }
 
+/// Returns the text of a file; says so if it cannot be read.
+fn read(file: &At<PathBuf>, surroundings: &dyn Surroundings, problems: &mut Vec<Problem>) -> Option<String> {
+    match surroundings.read(&file.value) {
+        Ok(octets) => Some(String::from_utf8_lossy(&octets).into_owned()),
+        Err(error) => {
+            let message = format!("cannot read \"{}\": {}", file.value.display(), io_text(&error));
+            problems.push(Problem::error(file.span, message));
+            None
+        }
+    }
+}
+
 fn directory_of(file: &Path) -> PathBuf {
     file.parent().map_or_else(PathBuf::new, Path::to_owned)
 }
@@ -113,17 +126,10 @@ fn read_hosts(
 ) {
     for file in &set.hosts {
         let shown = file.value.display();
-        let octets = match surroundings.read(&file.value) {
-            Ok(octets) => octets,
-            Err(error) => {
-                let message = format!("cannot read \"{shown}\": {}", io_text(&error));
-                problems.push(Problem::error(file.span, message));
-                continue;
-            }
-        };
+        let Some(text) = read(file, surroundings, problems) else { continue };
         let mut mistakes = Mistakes::of(false);
         let mut hosts: BTreeMap<Vec<u8>, (HostOwner, Vec<IpAddr>)> = BTreeMap::new();
-        for (number, line) in (1..).zip(String::from_utf8_lossy(&octets).lines()) {
+        for (number, line) in (1..).zip(text.lines()) {
             let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
             let read = match words.as_slice() {
                 [] => continue,
@@ -149,8 +155,8 @@ fn read_hosts(
                 mistakes.add(number, || why);
             }
         }
-        if let Some(text) = mistakes.describe() {
-            problems.push(Problem::warning(file.span, format!("\"{shown}\": {text}")));
+        if let Some(found) = mistakes.describe() {
+            problems.push(Problem::warning(file.span, format!("\"{shown}\": {found}")));
         }
         let ttl = super::ttl(settings.hosts.ttl);
         for ((owner, covers_below), addresses) in hosts.into_values() {
@@ -205,15 +211,7 @@ fn read_files(
 ) {
     for file in &set.files {
         let shown = file.value.display();
-        let octets = match surroundings.read(&file.value) {
-            Ok(octets) => octets,
-            Err(error) => {
-                let message = format!("cannot read \"{shown}\": {}", io_text(&error));
-                problems.push(Problem::error(file.span, message));
-                continue;
-            }
-        };
-        let text = String::from_utf8_lossy(&octets);
+        let Some(text) = read(file, surroundings, problems) else { continue };
         let includes =
             Includes { directory: directory_of(&file.value), read: &|path| surroundings.read(path) };
         let (found, mistakes) = parse_all(&text, set.origin.as_name(), &includes);

@@ -202,18 +202,29 @@ impl Lowering<'_> {
             if let yaml::Value::Scalar(scalar) = &mut entry.node.value
                 && open(&scalar.text)
             {
-                let is_piece = |next: &&Entry| matches!(next.node.value, yaml::Value::Null);
+                // A colon in a quoted text makes a value of what is behind it.
+                let is_piece =
+                    |next: &&Entry| matches!(next.node.value, yaml::Value::Null | yaml::Value::Scalar(_));
                 let pieces: Vec<&Entry> = after.iter().take_while(is_piece).collect();
                 let mut whole = scalar.text.clone();
                 let count = 1 + pieces
                     .iter()
                     .take_while(|piece| {
                         whole.push_str(&format!(", {}", piece.key));
+                        if let yaml::Value::Scalar(value) = &piece.node.value {
+                            whole.push_str(&format!(": {}", value.text));
+                        }
                         open(&whole)
                     })
                     .count();
                 if count <= pieces.len() && !open(&whole) {
-                    let span = first.node.span.to(pieces[count - 1].key_span);
+                    let last = pieces[count - 1];
+                    let end = if matches!(last.node.value, yaml::Value::Null) {
+                        last.key_span
+                    } else {
+                        last.node.span
+                    };
+                    let span = first.node.span.to(end);
                     let message = format!(
                         "inside \"{{ }}\" the comma ends an entry, so this was split into {} parts",
                         count + 1

@@ -6,15 +6,18 @@ mod adguard;
 mod dynamic;
 mod mmdb;
 mod pattern;
+mod place;
 mod reading;
 mod rpz;
 mod store;
+#[cfg(test)]
+mod testing;
 mod text;
 mod v2ray;
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,14 +26,16 @@ use wire::HashKey;
 
 pub use dynamic::{Dynamic, DynamicHandle};
 pub(crate) use pattern::name_pattern;
+pub use place::{UrlList, copy_file};
+pub(crate) use place::{file_of, url_lists};
+use place::{is_own, label_of, read_list};
 pub(crate) use reading::Mistakes;
 pub(crate) use reading::address_range;
 use reading::{Ear, Reading};
 
 use crate::diagnostic::Problem;
 use crate::load::Surroundings;
-use crate::lower::io_text;
-use crate::settings::{ListFormat, ListPlace, NamePattern, Set, SetList, Settings};
+use crate::settings::{ListFormat, NamePattern, Set, SetList, Settings};
 use crate::values::Prefix;
 
 /// Part of what a condition compares with: something written there, or the name of a set.
@@ -93,34 +98,6 @@ struct Mistake {
     is_error: bool,
 }
 
-/// A list that comes from a web server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UrlList {
-    /// The set it is for.
-    pub set: String,
-    /// Where it is.
-    pub url: String,
-    /// Where its last good copy is kept.
-    pub file: PathBuf,
-    /// How it is written, and its limits.
-    pub list: SetList,
-}
-
-/// Returns the lists of a configuration that come from web servers.
-pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlList> {
-    let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
-    let urls = all.filter_map(|(set, list)| match &list.place {
-        ListPlace::Url(url) => Some(UrlList {
-            set: set.name.value.clone(),
-            url: url.clone(),
-            file: copy_file(state_directory, &set.name.value, url),
-            list: list.clone(),
-        }),
-        ListPlace::File(_) | ListPlace::Here(_) => None,
-    });
-    urls.collect()
-}
-
 /// Every set of a configuration, compiled.
 #[derive(Clone)]
 pub struct Sets {
@@ -138,16 +115,6 @@ pub(crate) struct Workshop<'a> {
     pub(crate) previous: Option<&'a Sets>,
     /// The one set whose lists are looked at; those of all if there is none.
     pub(crate) only: Option<&'a str>,
-}
-
-/// Returns where the last good copy of a URL is kept. What the server said about it stands beside it, in a file whose
-/// name ends in `.meta`.
-pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
-    // FNV-1a: the same in every version of this program.
-    let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    state_directory.join("sets").join(format!("{set}-{hash:016x}"))
 }
 
 /// Reads a list for the sake of knowing whether it is one; returns how many rules it has, or why it is none.
@@ -495,57 +462,6 @@ impl Sets {
     }
 }
 
-/// Returns whether mistakes in a list are the operator's own.
-const fn is_own(list: &SetList) -> bool {
-    match list.place {
-        ListPlace::File(_) => {
-            list.is_strict && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
-        }
-        ListPlace::Here(_) => true,
-        ListPlace::Url(_) => false,
-    }
-}
-
-/// Returns the file that a list is read from, if it is.
-pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Option<PathBuf> {
-    match &list.place {
-        ListPlace::File(file) => Some(file.clone()),
-        ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
-        ListPlace::Here(_) => None,
-    }
-}
-
-fn label_of(set: &Set, list: &SetList) -> String {
-    match &list.place {
-        ListPlace::File(file) => file.display().to_string(),
-        ListPlace::Url(url) => url.clone(),
-        ListPlace::Here(_) => format!("rules of {}", set.name.value),
-    }
-}
-
-fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
-    let label = label_of(set, list);
-    let (file, is_url) = match &list.place {
-        ListPlace::File(file) => (file.clone(), false),
-        ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
-        ListPlace::Here(text) => return Ok(text.clone().into_bytes()),
-    };
-    let wrong = |text: String| Mistake { text, is_error: !is_url };
-    match workshop.surroundings.read_list(&file, list.octets_max) {
-        Ok(octets) if octets.len() as u64 > list.octets_max => {
-            let size = crate::values::size_text(list.octets_max);
-            Err(wrong(format!(
-                "\"{label}\" is larger than {size}; if it may be, say so with \"size\" beside \"list\""
-            )))
-        }
-        Ok(octets) => Ok(octets),
-        Err(error) if is_url && error.kind() == std::io::ErrorKind::NotFound => {
-            Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
-        }
-        Err(error) => Err(wrong(format!("cannot read \"{label}\": {}", io_text(&error)))),
-    }
-}
-
 fn add(builder: &mut NameSetBuilder, pattern: &NamePattern, line: u32) {
     match pattern {
         NamePattern::Name(name, reach) => builder.name(name.as_name(), *reach, line),
@@ -563,196 +479,13 @@ fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
 }
 
 #[cfg(test)]
-mod testing {
-    //! Lists that are read in tests.
-
-    use std::collections::HashSet;
-    use std::net::IpAddr;
-    use std::str::FromStr as _;
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use sets::{Asking, Sought, Treatment};
-    use wire::{Folded, HashKey, Name, Rcode, Rtype};
-
-    use super::Compiler;
-    use crate::settings::{ListFormat, ListPlace, Set, SetList};
-    use crate::source::{At, Span};
-    use crate::values;
-
-    const KEY: HashKey = HashKey::new([1, 2]);
-
-    fn list(format: ListFormat, select: &[&str]) -> SetList {
-        let select = select.iter().map(|&text| At { value: text.to_owned(), span: Span::BUILT_IN });
-        SetList {
-            span: Span::BUILT_IN,
-            format,
-            place: ListPlace::File("x".into()),
-            select: select.collect(),
-            refresh: None,
-            timeout: Duration::from_secs(1),
-            octets_max: 1 << 20,
-            is_strict: true,
-        }
-    }
-
-    fn set() -> Set {
-        let tag = |name: &str, prefix: &str| {
-            let name = At { value: name.to_owned(), span: Span::BUILT_IN };
-            (name, vec![values::prefix(prefix).expect("a prefix")])
-        };
-        Set {
-            name: At { value: "test".to_owned(), span: Span::BUILT_IN },
-            names: Vec::new(),
-            addresses: Vec::new(),
-            lists: Vec::new(),
-            include: Vec::new(),
-            except: Vec::new(),
-            tags: vec![tag("device_tv", "192.0.2.77/32"), tag("Frank's tv", "192.0.2.78/32")],
-            dynamic: None,
-        }
-    }
-
-    fn sought<T>(text: &str, f: impl FnOnce(&Sought<'_>) -> T) -> T {
-        let name = values::name(text).expect("a name");
-        let mut folded = Folded::root();
-        let hash = KEY.fold(name.as_name(), &mut folded);
-        f(&Sought::new(&folded, hash))
-    }
-
-    fn told(mistakes: &super::Mistakes) -> Vec<String> {
-        let line = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
-        mistakes.told.iter().map(|(number, what)| format!("{}{what}", line(*number))).collect()
-    }
-
-    /// Reads a list of names.
-    pub(super) fn check_selected(
-        format: ListFormat,
-        octets: &[u8],
-        select: &[&str],
-        inside: &[&str],
-        outside: &[&str],
-        mistakes: &[&str],
-    ) {
-        let mut compiler = Compiler::new(KEY, None);
-        let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
-        assert_eq!(told(&found), mistakes);
-        let names = compiler.names.compile();
-        for text in inside {
-            assert!(sought(text, |sought| names.contains(sought)), "{text}");
-        }
-        for text in outside {
-            assert!(!sought(text, |sought| names.contains(sought)), "{text}");
-        }
-    }
-
-    pub(super) fn check(
-        format: ListFormat,
-        octets: &[u8],
-        inside: &[&str],
-        outside: &[&str],
-        mistakes: &[&str],
-    ) {
-        check_selected(format, octets, &[], inside, outside, mistakes);
-    }
-
-    /// Reads a list of addresses.
-    pub(super) fn check_addresses(
-        format: ListFormat,
-        octets: &[u8],
-        select: &[&str],
-        inside: &[&str],
-        outside: &[&str],
-        mistakes: usize,
-    ) {
-        let mut compiler = Compiler::new(KEY, None);
-        let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
-        assert_eq!(found.count, mistakes, "{:?}", found.told);
-        compiler.addresses.except(&compiler.without.compile());
-        let addresses = compiler.addresses.compile();
-        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-        for text in inside {
-            assert!(addresses.contains(address(text)), "{text}");
-        }
-        for text in outside {
-            assert!(!addresses.contains(address(text)), "{text}");
-        }
-    }
-
-    pub(super) fn count_mistakes(format: ListFormat, octets: &[u8]) -> usize {
-        let mut compiler = Compiler::new(KEY, None);
-        compiler.read(&list(format, &["none"]), "x", octets.to_vec(), &HashSet::new()).count
-    }
-
-    /// A query.
-    #[derive(Clone, Copy)]
-    pub(super) struct Asked<'a> {
-        pub(super) name: &'a str,
-        pub(super) qtype: &'a str,
-        pub(super) client: &'a str,
-    }
-
-    fn treatment_text(treatment: &Treatment) -> String {
-        match treatment {
-            Treatment::Block => "block".to_owned(),
-            Treatment::Rcode(Rcode::NOERROR) => "NOERROR".to_owned(),
-            Treatment::Rcode(rcode) => rcode.to_string(),
-            Treatment::Drop => "drop".to_owned(),
-            Treatment::Truncate => "truncate".to_owned(),
-            Treatment::Records(records) => {
-                let types: Vec<String> = records.iter().map(|(rtype, _)| rtype.to_string()).collect();
-                format!("records {}", types.join(" "))
-            }
-            Treatment::Alias(name) | Treatment::AliasBelow(name) => {
-                let (name, _) = Name::parse(name.as_bytes()).expect("a name");
-                let front = if matches!(treatment, Treatment::Alias(_)) { "" } else { "*." };
-                format!("alias {front}{}", name.to_buf())
-            }
-        }
-    }
-
-    /// Reads a list with exceptions, and asks it.
-    pub(super) fn check_list(
-        format: ListFormat,
-        octets: &[u8],
-        asked: &[(Asked<'_>, &str)],
-        mistakes: &[&str],
-    ) {
-        let set = set();
-        let mut revoked = HashSet::new();
-        if format == ListFormat::Adguard {
-            super::adguard::revoked(octets, &mut revoked);
-        }
-        let mut compiler = Compiler::new(KEY, Some(&set));
-        let found = compiler.read(&list(format, &[]), "x", octets.to_vec(), &revoked);
-        assert_eq!(told(&found), mistakes);
-        let list = compiler.list.compile(Arc::new(compiler.names.compile()), Vec::new(), Vec::new());
-        for (asked, expected) in asked {
-            let found = sought(asked.name, |sought| {
-                let asking = Asking {
-                    sought,
-                    qtype: Rtype::from_str(asked.qtype).expect("a type"),
-                    client: asked.client.parse().expect("an address"),
-                    addresses: &[],
-                };
-                list.rule(&asking).map(|ruling| {
-                    let what =
-                        if ruling.is_allowed { "allow".to_owned() } else { treatment_text(ruling.treatment) };
-                    format!("{what} {}", ruling.line)
-                })
-            });
-            assert_eq!(found.as_deref().unwrap_or("-"), *expected, "{}", asked.name);
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::RefCell;
 
     use crate::load::load_text;
     use crate::load::tests::Memory;
+    use crate::settings::ListPlace;
     use sets::Sought;
     use wire::Folded;
 

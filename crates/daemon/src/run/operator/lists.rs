@@ -138,7 +138,11 @@ fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::
             }
         }
         Source::Url(url) => {
-            let bare = api::List { source: Some(url.clone()), is_fetched: true, ..bare };
+            let bare = api::List {
+                source: Some(config::without_secrets(url).into_owned()),
+                is_fetched: true,
+                ..bare
+            };
             let Some(state) = states.iter().find(|state| state.set == set && state.url == *url) else {
                 return bare;
             };

@@ -1,0 +1,99 @@
+//! Where lists are: in files, on web servers with a copy here, in the configuration itself.
+
+use std::path::{Path, PathBuf};
+
+use super::{Mistake, Workshop};
+use crate::lower::io_text;
+use crate::secrets::without_secrets;
+use crate::settings::{ListFormat, ListPlace, Set, SetList, Settings};
+
+/// A list that comes from a web server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlList {
+    /// The set it is for.
+    pub set: String,
+    /// Where it is.
+    pub url: String,
+    /// Where its last good copy is kept.
+    pub file: PathBuf,
+    /// How it is written, and its limits.
+    pub list: SetList,
+}
+
+/// Returns the lists of a configuration that come from web servers.
+pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlList> {
+    let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
+    let urls = all.filter_map(|(set, list)| match &list.place {
+        ListPlace::Url(url) => Some(UrlList {
+            set: set.name.value.clone(),
+            url: url.clone(),
+            file: copy_file(state_directory, &set.name.value, url),
+            list: list.clone(),
+        }),
+        ListPlace::File(_) | ListPlace::Here(_) => None,
+    });
+    urls.collect()
+}
+
+/// Returns where the last good copy of a URL is kept. What the server said about it stands beside it, in a file whose
+/// name ends in `.meta`.
+pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
+    // FNV-1a: the same in every version of this program.
+    let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    state_directory.join("sets").join(format!("{set}-{hash:016x}"))
+}
+
+/// Returns whether mistakes in a list are the operator's own.
+pub(super) const fn is_own(list: &SetList) -> bool {
+    match list.place {
+        ListPlace::File(_) => {
+            list.is_strict && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
+        }
+        ListPlace::Here(_) => true,
+        ListPlace::Url(_) => false,
+    }
+}
+
+/// Returns the file that a list is read from, if it is.
+pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Option<PathBuf> {
+    match &list.place {
+        ListPlace::File(file) => Some(file.clone()),
+        ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
+        ListPlace::Here(_) => None,
+    }
+}
+
+/// Returns what people call a list.
+pub(super) fn label_of(set: &Set, list: &SetList) -> String {
+    match &list.place {
+        ListPlace::File(file) => file.display().to_string(),
+        ListPlace::Url(url) => without_secrets(url).into_owned(),
+        ListPlace::Here(_) => format!("rules of {}", set.name.value),
+    }
+}
+
+/// Reads a list.
+pub(super) fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
+    let label = label_of(set, list);
+    let (file, is_url) = match &list.place {
+        ListPlace::File(file) => (file.clone(), false),
+        ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
+        ListPlace::Here(text) => return Ok(text.clone().into_bytes()),
+    };
+    let wrong = |text: String| Mistake { text, is_error: !is_url };
+    match workshop.surroundings.read_list(&file, list.octets_max) {
+        Ok(octets) if octets.len() as u64 > list.octets_max => {
+            let size = crate::values::size_text(list.octets_max);
+            Err(wrong(format!(
+                "\"{label}\" is larger than {size}; if it may be, say so with \"size\" beside \"list\""
+            )))
+        }
+        Ok(octets) => Ok(octets),
+        Err(error) if is_url && error.kind() == std::io::ErrorKind::NotFound => {
+            Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
+        }
+        Err(error) => Err(wrong(format!("cannot read \"{label}\": {}", io_text(&error)))),
+    }
+}
