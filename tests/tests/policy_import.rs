@@ -1,6 +1,9 @@
 //! Configurations of mosdns and OxiDNS, imported by the program, served by it, and asked: every plugin of the fixtures
 //! does what it did there, or what a comment in the new file says instead.
 
+#[path = "policy_import/corpus.rs"]
+mod corpus;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;

@@ -404,7 +404,7 @@ zone:
     let expect = [
         "c:2:13: error: a Unix socket is one of \"local-sockets\" here",
         "c:3:5: error: Knot's server has no setting \"sise\" that is known here",
-        "c:9:13: error: \"action: query\" cannot be carried over: \"allow\" says for the whole server who may ask",
+        "c:9:13: warning: \"action: query\" is left out: everybody may query, with a key or without",
         "c:12:12: error: an ACL that denies by key or protocol cannot be carried over: nobody may anything unless it is said",
         "c:12:18: error: there is no ACL \"nobody\"",
         "c:13:24: error: \"dnssec-validation\" cannot be carried over: what comes from a primary is believed as it is signed by key or TLS",
@@ -415,14 +415,27 @@ zone:
     check_name_server_refused(NameServer::Knot, text, &expect);
 }
 
-fn check_name_server_says(server: NameServer, text: &str, expect: &[&str]) {
+/// Imports what a name server is told; returns what came of it and what was said.
+fn imported(server: NameServer, text: &str) -> (String, Vec<String>) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("c");
     std::fs::write(&path, text).expect("the file can be written");
-    let lines = |found: Vec<Diagnostic>| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
-    let imported = config::import_name_server(server, &path, &System).map_err(lines);
-    let text = imported.unwrap_or_else(|lines| panic!("{lines}")).text;
-    let text = text.replace(&format!("{}/", directory.path().display()), "");
+    let prefix = format!("{}/", directory.path().display());
+    let lines = |found: &[Diagnostic]| {
+        found.iter().map(|found| found.line().replace(&prefix, "")).collect::<Vec<_>>()
+    };
+    match config::import_name_server(server, &path, &System) {
+        Ok(imported) => (imported.text.replace(&prefix, ""), lines(&imported.warnings)),
+        Err(found) => panic!("{}", lines(&found).join("\n")),
+    }
+}
+
+fn made(server: NameServer, text: &str) -> String {
+    imported(server, text).0
+}
+
+fn check_name_server_says(server: NameServer, text: &str, expect: &[&str]) {
+    let text = made(server, text);
     for line in expect {
         assert!(text.lines().any(|found| found.trim().trim_start_matches("- ") == *line), "{line}\n{text}");
     }
@@ -483,6 +496,83 @@ fn bind_with_token(store: &str, keys: &str) -> String {
         "key-store \"hsm\" {{ {store} }};\ndnssec-policy \"mine\" {{ keys {{ {keys} }}; }};\n\
          zone example.org {{ type primary; file org; dnssec-policy mine; }};\noptions {{ recursion no; }};\n"
     )
+}
+
+#[test]
+fn who_may_query_a_zone_is_carried_over() {
+    let nsd = "zone:\n  name: a.example\n  zonefile: a\n  allow-query: 192.0.2.0/24 NOKEY\n  allow-query: 192.0.2.128/25 BLOCKED\n\
+               zone:\n  name: b.example\n  zonefile: b\n  allow-query: 0.0.0.0/0 NOKEY\n  allow-query: ::0/0 NOKEY\n";
+    check_name_server_says(
+        NameServer::Nsd,
+        nsd,
+        &["allow-query: [192.0.2.0/25]", "allow-query: [0.0.0.0/0, '::/0']"],
+    );
+    let knot = "acl:\n  - id: away\n    address: [ 0.0.0.0/1, ::/0 ]\n    action: query\n    deny: on\n\
+                zone:\n  - domain: example.org\n    file: org\n    acl: away\n";
+    check_name_server_says(NameServer::Knot, knot, &["allow-query: [128.0.0.0/1]"]);
+    // What the options say holds for every zone that says nothing itself: "allow" does not guard zones here.
+    let bind = "options { recursion no; allow-query { 192.0.2.0/24; }; };\n\
+                zone a.example { type primary; file \"a\"; };\n\
+                zone b.example { type primary; file \"b\"; allow-query { any; }; };\n\
+                zone c.example { type primary; file \"c\"; allow-query { none; }; };\n";
+    let expect = ["allow: [192.0.2.0/24]", "allow-query: [192.0.2.0/24]", "allow-query: []"];
+    check_name_server_says(NameServer::Bind, bind, &expect);
+    assert_eq!(made(NameServer::Bind, bind).matches("allow-query:").count(), 2);
+}
+
+#[test]
+fn updates_that_a_secondary_passes_on_are_carried_over() {
+    let bind = "options { recursion no; };\nkey k { algorithm hmac-sha256; secret \"c2VjcmV0c2VjcmV0\"; };\n\
+                zone example.org { type secondary; primaries { 192.0.2.1; }; allow-update-forwarding { key k; 192.0.2.0/24; }; };\n";
+    check_name_server_says(NameServer::Bind, bind, &["forward-updates: [key k, 192.0.2.0/24]"]);
+    let knot = |master: &str| {
+        format!(
+            "remote:\n  - id: one\n    address: 192.0.2.1\n  - id: two\n    address: 192.0.2.2\n\
+             acl:\n  - id: they\n    address: 192.0.2.64/28\n    action: update\n\
+             zone:\n  - domain: example.org\n    master: one\n    acl: they\n{master}"
+        )
+    };
+    for master in ["", "    ddns-master: one\n"] {
+        check_name_server_says(NameServer::Knot, &knot(master), &["forward-updates: [192.0.2.64/28]"]);
+    }
+    let nobody = made(NameServer::Knot, &knot("    ddns-master: \"\"\n"));
+    assert!(!nobody.contains("forward-updates"), "{nobody}");
+    let elsewhere = "c:14:18: error: \"ddns-master\" cannot be carried over: updates are passed on to the zone's primaries";
+    check_name_server_refused(NameServer::Knot, &knot("    ddns-master: two\n"), &[elsewhere]);
+}
+
+#[test]
+fn what_knot_does_with_a_changed_file_is_carried_over_or_said() {
+    let knot = |load: &str, acl: &str| {
+        format!(
+            "acl:\n  - id: they\n    address: 192.0.2.64/28\n    action: update\n\
+             zone:\n  - domain: example.org\n    file: org\n    zonefile-load: {load}\n    zonefile-sync: -1\n    journal-content: all\n{acl}"
+        )
+    };
+    let acl = "    acl: they\n";
+    check_name_server_says(
+        NameServer::Knot,
+        &knot("difference-no-serial", acl),
+        &["on-file-change: replace"],
+    );
+    let expect =
+        "# Knot takes a changed file only with a newer serial; here any change of its records counts.";
+    check_name_server_says(NameServer::Knot, &knot("difference", acl), &["on-file-change: replace", expect]);
+    let whole = made(NameServer::Knot, &knot("whole", acl));
+    assert!(whole.contains("(on-file-change:"), "{whole}");
+    let never_updated = made(NameServer::Knot, &knot("difference", ""));
+    assert!(!never_updated.contains("on-file-change"), "{never_updated}");
+    let unread =
+        "\"zonefile-load: none\" is left out: the zone is read from its file, which Knot does not look at";
+    let warned = |text: &str| {
+        let imported = imported(NameServer::Knot, text);
+        imported.1.iter().any(|said| said.contains(unread))
+    };
+    assert!(warned(&knot("none", acl)));
+    // What a secondary has is kept without a file.
+    let secondary = knot("none", "    master: one\n")
+        .replace("zone:", "remote:\n  - id: one\n    address: 192.0.2.1\nzone:");
+    assert!(!warned(&secondary));
 }
 
 #[test]
@@ -573,7 +663,7 @@ zone:
 zone:
   name: b.example
   zonefile: b
-  allow-query: 192.0.2.0/24 NOKEY
+  allow-query: 192.0.2.0/24 some.key
   include-pattern: none
   provide-xfr: somewhere NOKEY
 ";
@@ -581,7 +671,7 @@ zone:
         "c:2:9: error: \"many\" is no whole number",
         "c:4:9: error: zone \"a.example\" has neither a file nor a primary",
         "c:5:3: error: \"request-xfr\" takes an address and a key, or NOKEY",
-        "c:9:3: error: \"allow-query\" of a zone cannot be carried over: \"allow\" says for the whole server who may ask",
+        "c:9:3: error: clients are known by their addresses here, not by keys or certificates",
         "c:10:20: error: there is no pattern \"none\"",
         "c:11:16: error: \"somewhere\" is no address",
     ];

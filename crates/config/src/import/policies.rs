@@ -3,11 +3,13 @@
 //! In both programs a step that finds an answer only remembers it, and a later rule `has_resp` → `accept` ends. Ours end
 //! by themselves, so such a pair becomes one step; where no such rule follows, the step says `continue`.
 
+use std::collections::BTreeSet;
+
 use super::matchers::all;
 use super::plugins::{Quick, rules};
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Kind, Translator, Wanted};
-use crate::source::At;
+use crate::source::{At, Span};
 
 /// One policy.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub(super) struct Rule {
     pub(super) actions: Vec<Action>,
     /// What is to be done with every answer that the rules after this one bring.
     pub(super) after: Option<String>,
+    /// Where it comes from, for what is only seen when the whole sequence is there.
+    pub(super) place: Option<Span>,
 }
 
 impl Rule {
@@ -78,7 +82,8 @@ impl Action {
 }
 
 /// Writes the section `policy`.
-pub(super) fn write(policies: Vec<(String, Policy)>) -> Map {
+pub(super) fn write(mut policies: Vec<(String, Policy)>) -> Map {
+    leave_out_idle(&mut policies);
     let mut map = Map::default();
     for (name, policy) in policies {
         let rules = policy.rules.into_iter().map(|rule| {
@@ -214,6 +219,7 @@ impl Translator<'_> {
                         Some(format!("{} and {}", joined(condition), joined(&own)))
                     }
                 };
+                made.place = Some(rule.span);
                 policy.rules.push(made);
             }
         }
@@ -223,7 +229,9 @@ impl Translator<'_> {
         if is_entry {
             self.end_of_chain(&mut policy);
         }
-        steer_early(&mut policy.rules, self.dialect.name());
+        for late in steer_early(&mut policy.rules, self.dialect.name()) {
+            self.warn(late, "this stands behind what brings the answer, and changes nothing there");
+        }
         // What was found before a called policy begins is not known in it.
         simplify(&mut policy.rules, !is_entry);
         merge(&mut policy.rules);
@@ -333,23 +341,101 @@ fn simplify(rules: &mut Vec<Rule>, is_called: bool) {
     }
 }
 
-/// Puts what asks for both families before the step that brings the answer: in mosdns it looks at the answer that is
-/// there, here it has what follows ask.
-fn steer_early(rules: &mut Vec<Rule>, program: &str) {
+/// Takes out rules "answer: accept" that no answer can come to, because the policies that were called end with theirs.
+fn leave_out_idle(policies: &mut [(String, Policy)]) {
+    let names: Vec<String> = policies.iter().map(|(name, _)| name.clone()).collect();
+    let called = |policies: &[(String, Policy)], name: &str| {
+        let is_named = |text: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            text.split(|c: char| !is_part(c)).any(|word| word == name)
+        };
+        let mut actions =
+            policies.iter().flat_map(|(_, policy)| &policy.rules).flat_map(|rule| &rule.actions);
+        actions.any(|action| is_named(&action.text))
+    };
+    // Policies that may come back with an answer. Ends: each round adds one, or is the last.
+    let mut leave: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let more: Vec<&String> = policies
+            .iter()
+            .filter(|(name, policy)| {
+                !leave.contains(name) && answered(&policy.rules, false, &names, &leave, |_| {})
+            })
+            .map(|(name, _)| name)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        let more: Vec<String> = more.into_iter().cloned().collect();
+        leave.extend(more);
+    }
+    let called: Vec<bool> = names.iter().map(|name| called(policies, name)).collect();
+    for ((_, policy), is_called) in policies.iter_mut().zip(called) {
+        let mut idle = Vec::new();
+        answered(&policy.rules, is_called, &names, &leave, |at| idle.push(at));
+        for at in idle.into_iter().rev() {
+            policy.rules.remove(at);
+        }
+    }
+}
+
+/// Returns whether a query may come back from rules with an answer, if there is one before them or not. Calls `idle` with each
+/// "answer: accept" that no answer comes to.
+fn answered(
+    rules: &[Rule],
+    mut may_be: bool,
+    names: &[String],
+    leave: &BTreeSet<String>,
+    mut idle: impl FnMut(usize),
+) -> bool {
+    let mut comes_back = false;
+    for (at, rule) in rules.iter().enumerate() {
+        if rule.actions == [Action::plain("accept")] && rule.condition.as_deref() == Some("answer") {
+            if !may_be && rule.notes.is_empty() {
+                idle(at);
+            }
+            may_be = false;
+            continue;
+        }
+        let called = |action: &Action| {
+            action.text.strip_prefix("call(").and_then(|text| text.strip_suffix(')')).map(str::to_owned)
+        };
+        for action in &rule.actions {
+            may_be |= match called(action).filter(|name| names.contains(name)) {
+                Some(name) => leave.contains(&name),
+                None => brings(&Rule { actions: vec![action.clone()], ..Rule::default() }),
+            };
+            comes_back |= may_be && action.text == "return";
+        }
+        if rule.condition.is_none() && rule.actions.last().is_some_and(always_ends) {
+            return comes_back;
+        }
+    }
+    comes_back || may_be
+}
+
+/// Puts what asks for both families, or for another name, before the step that brings the answer: in mosdns it looks at
+/// the answer that is there, here it has what follows ask. Returns the places of those that cannot be moved.
+fn steer_early(rules: &mut Vec<Rule>, program: &str) -> Vec<Span> {
+    let mut late = Vec::new();
     let looks = |condition: &Option<String>| {
         condition.as_deref().is_some_and(|text| text.contains("answer") || text.contains("rcode"))
     };
     let mut at = 0;
     while at < rules.len() {
         let rule = &rules[at];
-        let is_steering = matches!(rule.actions.as_slice(), [only] if only.text.starts_with("prefer-ipv"));
-        let may_move = is_steering
-            && !looks(&rule.condition)
-            && !rule.condition.as_deref().is_some_and(|text| text.contains("mark"))
-            && !rules[at + 1..].iter().any(brings);
+        let steers = |action: &Action| action.only_steers || action.text.starts_with("prefer-ipv");
+        let is_steering = matches!(rule.actions.as_slice(), [only] if steers(only));
+        let is_behind = rules[..at].iter().any(brings) && !rules[at + 1..].iter().any(brings);
+        let may_move =
+            !looks(&rule.condition) && !rule.condition.as_deref().is_some_and(|text| text.contains("mark"));
         let before = rules[..at].iter().rposition(|rule| !brings(rule) && !looks(&rule.condition));
         let to = before.map_or(0, |before| before + 1);
-        if may_move && rules[to..at].iter().any(brings) {
+        if !is_steering || !is_behind {
+            // It stands where it does something.
+        } else if !may_move || !rules[to..at].iter().any(brings) {
+            late.extend(rule.place);
+        } else {
             let mut rule = rules.remove(at);
             rule.notes.push(format!(
                 "{program} looks at the answer that is there; here this stands before what brings it."
@@ -358,6 +444,7 @@ fn steer_early(rules: &mut Vec<Rule>, program: &str) {
         }
         at += 1;
     }
+    late
 }
 
 /// Takes out what comes after a rule that ends every query.
@@ -508,6 +595,46 @@ mod tests {
             steer_early(&mut moved, "mosdns");
             assert_eq!(moved, rules);
         }
+    }
+
+    #[test]
+    fn a_redirection_behind_the_answer_is_moved_or_reported() {
+        let redirect = || rule(None, Action::steers("call(r)"));
+        let forward = || rule(None, Action::plain("forward(a)"));
+        let mut rules = vec![forward(), redirect(), rule(None, Action::plain("accept"))];
+        assert_eq!(steer_early(&mut rules, "mosdns"), []);
+        let texts: Vec<&str> = rules.iter().map(|rule| rule.actions[0].text.as_str()).collect();
+        assert_eq!(texts, ["call(r)", "forward(a)", "accept"]);
+        // The condition is about the answer; what is between needs it.
+        let place = Some(Span { file: crate::source::FileId(0), start: 7, end: 9 });
+        let looking = Rule { place, ..rule(Some("rcode == nxdomain"), Action::steers("call(r)")) };
+        let behind = Rule { place, ..redirect() };
+        let ipset = || rule(None, Action::plain("ipset(seen)"));
+        for rules in [vec![forward(), looking], vec![forward(), ipset(), behind]] {
+            let mut moved = rules.clone();
+            assert_eq!(steer_early(&mut moved, "mosdns"), Vec::from_iter(place));
+            assert_eq!(moved, rules);
+        }
+    }
+
+    #[test]
+    fn an_end_that_no_answer_comes_to_is_left_out() {
+        let accept = || rule(Some("answer"), Action::plain("accept"));
+        let call = |name: &str| rule(Some("qname in cn"), Action::plain(format!("call({name})")));
+        let forward = || rule(None, Action::plain("forward(a)"));
+        let policy = |rules: Vec<Rule>| Policy { notes: Vec::new(), rules };
+        let check = |local: Vec<Rule>, expect: usize| {
+            let main = policy(vec![call("local"), accept(), forward()]);
+            let mut policies = vec![("main".to_owned(), main), ("local".to_owned(), policy(local))];
+            leave_out_idle(&mut policies);
+            assert_eq!(policies[0].1.rules.len(), expect);
+            policies.remove(1).1.rules.len()
+        };
+        assert_eq!(check(vec![forward(), accept()], 2), 2);
+        assert_eq!(check(vec![forward()], 3), 1);
+        // There may be an answer before it.
+        assert_eq!(check(vec![accept(), forward(), rule(None, Action::plain("accept"))], 2), 3);
+        assert_eq!(check(vec![forward(), rule(None, Action::plain("return"))], 3), 2);
     }
 
     #[test]

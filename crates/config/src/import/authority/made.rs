@@ -19,12 +19,16 @@ pub(super) struct ZoneMade {
     pub(super) notes: Vec<String>,
     pub(super) file: Option<String>,
     pub(super) set: Option<String>,
+    /// Who may query it; `None` means anybody.
+    pub(super) allow_query: Option<Vec<String>>,
     pub(super) sign: Option<String>,
     pub(super) primaries: Vec<String>,
     pub(super) transfer: Vec<String>,
     pub(super) notify: Vec<String>,
     pub(super) notify_from: Vec<String>,
     pub(super) update: Vec<String>,
+    pub(super) forward_updates: Vec<String>,
+    pub(super) on_file_change: Option<&'static str>,
     pub(super) serial: Option<String>,
     pub(super) journal_size: Option<u64>,
     pub(super) catalog: Option<String>,
@@ -49,12 +53,16 @@ impl ZoneMade {
         map.put_some("file", self.file);
         map.put_some("set", self.set);
         map.put_some("catalog-role", self.catalog_role);
+        if let Some(clients) = self.allow_query {
+            map.put("allow-query", Out::Row(clients));
+        }
         let rows = [
             ("primaries", self.primaries),
             ("transfer", self.transfer),
             ("notify", self.notify),
             ("notify-from", self.notify_from),
             ("update", self.update),
+            ("forward-updates", self.forward_updates),
         ];
         for (key, mut row) in rows {
             let mut seen = std::collections::BTreeSet::new();
@@ -63,6 +71,7 @@ impl ZoneMade {
                 map.put(key, Out::Row(row));
             }
         }
+        map.put_some("on-file-change", self.on_file_change);
         map.put_some("serial", self.serial);
         map.put_some("journal-size", self.journal_size.map(values::size_text));
         map.put_some("catalog", self.catalog);
@@ -86,8 +95,8 @@ pub(super) struct Made {
     pub(super) listen: Vec<Noted>,
     pub(super) certificates: Vec<Noted>,
     pub(super) tls: Map,
-    /// Who may ask; anybody unless it says so.
-    pub(super) allow: Vec<String>,
+    /// Who may ask for what is in no zone; anybody unless it says so.
+    pub(super) allow: Option<Vec<String>>,
     pub(super) rate: Map,
     pub(super) tcp: Map,
     pub(super) cookies: Map,
@@ -99,6 +108,7 @@ pub(super) struct Made {
     pub(super) signing: Map,
     pub(super) sets: Map,
     pub(super) upstreams: Map,
+    pub(super) caches: Map,
     pub(super) zones: Vec<ZoneMade>,
     pub(super) directories: Vec<Noted>,
     /// Policies; `main` answers from zones and nothing else if it is empty.
@@ -153,6 +163,14 @@ impl Made {
         self.keys.push(map.into());
     }
 
+    /// Adds upstream servers under a name; returns the actions that ask them. What they say is kept in a cache of their own: another
+    /// zone's servers, or those of another view, may say something else.
+    pub(super) fn forwards(&mut self, name: &str, servers: Vec<String>) -> Vec<String> {
+        self.upstream(name, servers);
+        self.caches.put(name, Map::default());
+        vec![format!("cache({name})"), format!("forward({name})")]
+    }
+
     /// Adds upstream servers under a name.
     pub(super) fn upstream(&mut self, name: &str, servers: Vec<String>) {
         let mut map = Map::default();
@@ -188,7 +206,7 @@ impl Made {
         }
         tls.extend(self.tls);
         put(&mut sections, "tls", tls);
-        let allow = if self.allow.is_empty() { vec!["any".to_owned()] } else { self.allow };
+        let allow = self.allow.unwrap_or_else(|| vec!["any".to_owned()]);
         sections.put("allow", Out::Row(allow));
         let mut limits = Map::default();
         put(&mut limits, "rate", self.rate);
@@ -203,6 +221,7 @@ impl Made {
         put(&mut sections, "signing", self.signing);
         put(&mut sections, "sets", self.sets);
         put(&mut sections, "upstreams", self.upstreams);
+        put(&mut sections, "cache", self.caches);
         let (templates, zones) = fold(self.zones);
         put(&mut sections, "zone-templates", templates);
         list(&mut sections, "zones", zones);

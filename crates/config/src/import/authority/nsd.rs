@@ -600,8 +600,8 @@ impl Nsd<'_, '_> {
             // A zone of its own takes no notice.
             made.notify_from.clear();
         }
-        for entry in fields.entries("allow-query") {
-            self.files.wrong(entry.key.span, "\"allow-query\" of a zone cannot be carried over: \"allow\" says for the whole server who may ask");
+        if !fields.entries("allow-query").is_empty() {
+            made.allow_query = self.clients(&fields);
         }
         for entry in fields.entries("verify-zone") {
             if entry.values.first().is_some_and(|value| value.value == "yes") {
@@ -733,8 +733,27 @@ impl Nsd<'_, '_> {
         lists.find_map(|entry| entry.values.get(2)).map(|auth| auth.span)
     }
 
+    /// Returns who may query a zone; `None` means anybody.
+    fn clients(&mut self, fields: &Fields<'_>) -> Option<Vec<String>> {
+        let who = self.who(fields, "allow-query");
+        if who.iter().any(|who| who.key.is_some() || who.needs_tls) {
+            let span = fields.entries("allow-query").first().map_or(Span::BUILT_IN, |entry| entry.key.span);
+            let message = "clients are known by their addresses here, not by keys or certificates";
+            self.files.wrong(span, message);
+        }
+        if who.iter().any(|who| who.from.is_empty()) {
+            return None;
+        }
+        Some(who.iter().flat_map(|who| &who.from).map(|prefix| prefixes::text(*prefix)).collect())
+    }
+
     /// Says whom a list of addresses and keys lets do something.
     fn list(&mut self, fields: &Fields<'_>, key: &str) -> Vec<String> {
+        self.who(fields, key).iter().map(Who::text).collect()
+    }
+
+    /// Returns whom a list of addresses and keys lets do something; no address means any.
+    fn who(&mut self, fields: &Fields<'_>, key: &str) -> Vec<Who> {
         let mut allowed: Vec<Who> = Vec::new();
         let mut blocked = Vec::new();
         for entry in fields.entries(key) {
@@ -768,7 +787,7 @@ impl Nsd<'_, '_> {
                 who.from.clear();
             }
         }
-        allowed.iter().map(Who::text).collect()
+        allowed
     }
 
     /// Returns the path of a zone's file.

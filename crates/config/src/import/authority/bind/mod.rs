@@ -11,14 +11,14 @@ use std::path::Path;
 use super::made::{self, Made, Seen, ZoneMade, is_new, zone_name};
 use super::{Files, Peer, Who, prefixes};
 use crate::diagnostic::Problem;
-use crate::source::{At, FileId};
+use crate::source::{At, FileId, Span};
 
 use super::super::write::{Map, Noted, Out};
 
 use self::text::Statement;
 
 /// What is carried over of `options` and `view`.
-const OPTIONS: [&str; 37] = [
+const OPTIONS: [&str; 38] = [
     "directory",
     "listen-on",
     "listen-on-v6",
@@ -35,6 +35,7 @@ const OPTIONS: [&str; 37] = [
     "allow-query-cache",
     "allow-transfer",
     "allow-update",
+    "allow-update-forwarding",
     "allow-notify",
     "also-notify",
     "notify",
@@ -59,7 +60,7 @@ const OPTIONS: [&str; 37] = [
 ];
 
 /// What protects or changes answers and cannot be had.
-const REFUSED: [(&str, &str); 12] = [
+const REFUSED: [(&str, &str); 11] = [
     ("response-policy", "\"sets\" read response policy zones from files"),
     ("dns64", "the action \"dns64\" stands in a policy"),
     ("blackhole", "\"deny\" names clients that hear nothing"),
@@ -69,13 +70,12 @@ const REFUSED: [(&str, &str); 12] = [
     ("dlz", "zones come from files and other servers"),
     ("dyndb", "zones come from files and other servers"),
     ("plugin", "there are no plugins"),
-    ("allow-update-forwarding", "updates are taken where the zone's file is"),
     ("allow-proxy", "\"listen[].proxy-protocol-from\" names the proxies that are believed"),
     ("attach-cache", "views have what their policies say"),
 ];
 
 /// What is carried over of a zone.
-const ZONE: [&str; 23] = [
+const ZONE: [&str; 24] = [
     "type",
     "file",
     "primaries",
@@ -83,6 +83,7 @@ const ZONE: [&str; 23] = [
     "also-notify",
     "allow-transfer",
     "allow-update",
+    "allow-update-forwarding",
     "update-policy",
     "allow-notify",
     "notify",
@@ -121,6 +122,8 @@ struct Bind<'a, 'f, 's> {
     has_said_transfer: bool,
     has_said_notify: bool,
     has_said_recursion: bool,
+    /// Who may query, by the place of each `allow-query`: that of the options is looked at for every zone.
+    queriers: Vec<(Span, Option<Vec<String>>)>,
 }
 
 /// Where something is looked for: in the zone, the view, the options.
@@ -154,6 +157,7 @@ pub(super) fn import(files: &mut Files<'_>, made: &mut Made, file: FileId, text:
         has_said_transfer: false,
         has_said_notify: false,
         has_said_recursion: false,
+        queriers: Vec::new(),
     };
     bind.top_level();
     bind.server();
@@ -287,13 +291,18 @@ impl<'s> Bind<'_, '_, 's> {
             self.rate(limit);
         }
         if let Some(allow) = find(&scope, "allow-query") {
-            self.made.allow = self.clients(allow).unwrap_or_default();
-            if self.made.allow.is_empty()
-                && !allow.block().unwrap_or(&[]).iter().any(|item| item.key() == "any")
-            {
-                self.files.wrong(allow.span, "nobody could ask at all");
-            }
+            self.made.allow = self.queriers(allow);
         }
+    }
+
+    /// Returns who may query by an `allow-query`; `None` means anybody.
+    fn queriers(&mut self, statement: &Statement) -> Option<Vec<String>> {
+        if let Some((_, known)) = self.queriers.iter().find(|(span, _)| *span == statement.span) {
+            return known.clone();
+        }
+        let clients = self.clients(statement);
+        self.queriers.push((statement.span, clients.clone()));
+        clients
     }
 
     fn rate(&mut self, limit: &Statement) {
@@ -551,16 +560,15 @@ impl<'s> Bind<'_, '_, 's> {
             }
         }
         self.given(scope, &mut made);
-        if let Some(allow) = find(&mine, "allow-query") {
-            let is_any = allow.block().unwrap_or(&[]).iter().all(|item| item.key() == "any");
-            if !(is_any && self.made.allow.is_empty()) {
-                self.files.wrong(allow.span, "\"allow-query\" of a zone cannot be carried over: \"allow\" says for the whole server who may ask");
-            }
-        }
+        // "allow" does not guard zones here: what the options and the view say holds for each.
+        made.allow_query = find(scope, "allow-query").and_then(|allow| self.queriers(allow));
         if is_secondary {
             let from =
                 find(scope, "allow-notify").map(|statement| self.allowed(statement)).unwrap_or_default();
             made.notify_from = from.iter().map(Who::text).collect();
+            if let Some(statement) = find(scope, "allow-update-forwarding") {
+                made.forward_updates = self.allowed(statement).iter().map(Who::text).collect();
+            }
         } else {
             self.updates(scope, &mut made);
         }
@@ -583,7 +591,8 @@ impl<'s> Bind<'_, '_, 's> {
             let speaks = !made.primaries.is_empty()
                 || !made.transfer.is_empty()
                 || !made.notify.is_empty()
-                || !made.update.is_empty();
+                || !made.update.is_empty()
+                || !made.forward_updates.is_empty();
             if speaks || made.sign.is_some() {
                 self.files.wrong(name.span, format!("zone \"{}\" is in a view that not everybody has: other servers do not hear of it, and it is not signed", name.value));
             }
@@ -749,10 +758,12 @@ impl<'s> Bind<'_, '_, 's> {
             plain.chars().map(legal).collect::<String>()
         );
         let group = format!("to-{group}");
-        self.made.upstream(&group, servers);
+        // What stands behind it asks other servers.
+        let mut steps = self.made.forwards(&group, servers);
+        steps.push("accept".to_owned());
         let mut rule = Map::default();
         rule.put("if", format!("qname in suffix:{plain}"));
-        rule.put("do", Out::Row(vec!["cache(main)".to_owned(), format!("forward({group})")]));
+        rule.put("do", Out::Row(steps));
         rules.push(rule.into());
     }
 
@@ -792,7 +803,7 @@ impl<'s> Bind<'_, '_, 's> {
             return;
         }
         let group = set.map_or("forwarders".to_owned(), |set| format!("{set}-forwarders"));
-        self.made.upstream(&group, servers);
+        let steps = Out::Row(self.made.forwards(&group, servers));
         let who = find(scope, "allow-recursion").or_else(|| find(scope, "allow-query-cache"));
         let clients = match who {
             Some(statement) => self.clients(statement),
@@ -807,7 +818,6 @@ impl<'s> Bind<'_, '_, 's> {
                 )
             }
         };
-        let steps = Out::Row(vec!["cache(main)".to_owned(), format!("forward({group})")]);
         let mut rule = Map::default();
         match clients {
             Some(clients) if clients.is_empty() => return,

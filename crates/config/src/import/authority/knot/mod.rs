@@ -133,6 +133,7 @@ const ZONE: Known = Known {
         "catalog-group",
         "module",
         "global-module",
+        "ddns-master",
         "ds-push",
         "provide-ixfr",
         "dnssec-validation",
@@ -159,7 +160,6 @@ const ZONE: Known = Known {
         ),
     ],
     refused: &[
-        ("ddns-master", "updates are taken where the zone's file is, and not passed on"),
         ("serial-modulo", "serials grow by one, by time or by date"),
         ("reverse-generate", "\"make\" makes names of addresses by rule"),
         ("include-from", "a zone has one file, which may say $INCLUDE"),
@@ -569,6 +569,10 @@ impl<'s> Knot<'_, '_, 's> {
                 if from.is_empty() {
                     from = prefixes::everything();
                 }
+                // Queries are everybody's unless they are named.
+                if actions.iter().any(|word| word.value == "query") {
+                    denied.entry("query").or_default().extend(from.iter().copied());
+                }
                 for action in ["transfer", "notify", "update"] {
                     if actions.is_empty() || actions.iter().any(|word| word.value == action) {
                         denied.entry(action).or_default().extend(from.iter().copied());
@@ -584,22 +588,75 @@ impl<'s> Knot<'_, '_, 's> {
                     "transfer" => made.transfer.extend(texts),
                     "notify" => made.notify_from.extend(texts),
                     "update" if zone.one("master").is_some() => {
-                        let message = "a zone that comes from other servers is changed there: updates are not passed on";
-                        self.files.wrong(action.span, message);
+                        if !self.reach(&acl, &made.name).is_empty() {
+                            let message = "the primary says which records may be changed: what \"update-owner\" and \"update-type\" say is left out where updates are passed on";
+                            self.files.warn(action.span, message);
+                        }
+                        made.forward_updates.extend(texts);
                     }
                     "update" => {
                         let reach = self.reach(&acl, &made.name);
                         made.update.extend(texts.into_iter().map(|text| text + &reach));
                     }
                     "query" => {
-                        let message = "\"action: query\" cannot be carried over: \"allow\" says for the whole server who may ask";
-                        self.files.wrong(action.span, message);
+                        let message =
+                            "\"action: query\" is left out: everybody may query, with a key or without";
+                        self.files.warn(action.span, message);
                     }
                     other => {
                         self.files.wrong(action.span, format!("\"{other}\" is no action that is known here"));
                     }
                 }
             }
+        }
+        if let Some(denied) = denied.get("query") {
+            let left = prefixes::subtract(&prefixes::everything(), denied);
+            made.allow_query = Some(left.into_iter().map(prefixes::text).collect());
+        }
+    }
+
+    /// Speaks of updates of a zone that comes from other servers.
+    fn passes_on(&mut self, zone: &Fields<'_>, primaries: &[Peer], made: &mut ZoneMade) {
+        let Some(to) = zone.one("ddns-master") else { return };
+        if to.value.is_empty() {
+            made.forward_updates.clear();
+            return;
+        }
+        let to_peers = self.peers(to);
+        if primaries.is_empty() || to_peers.iter().any(|peer| !primaries.contains(peer)) {
+            let message =
+                "\"ddns-master\" cannot be carried over: updates are passed on to the zone's primaries";
+            self.files.wrong(to.span, message);
+        }
+    }
+
+    /// Speaks of what becomes of a zone's file and its journal.
+    fn file_and_journal(&mut self, zone: &Fields<'_>, made: &mut ZoneMade) {
+        if let Some(word) = zone.one("journal-content").filter(|word| word.value == "none") {
+            self.files.warn(word.span, "\"journal-content: none\" is left out: history is kept always, as far as \"journal-size\" goes");
+        }
+        if let Some(word) = zone.one("zonefile-sync").filter(|word| word.value != "-1") {
+            self.files.warn(word.span, "\"zonefile-sync\" is left out: zone files are never written, \"gannet zone print\" prints a zone");
+        }
+        // What comes from a primary is kept in the state directory alone, whatever Knot does with a file.
+        let Some(word) = zone.one("zonefile-load").filter(|_| made.file.is_some()) else { return };
+        match word.value.as_str() {
+            "none" => self.files.warn(
+                word.span,
+                "\"zonefile-load: none\" is left out: the zone is read from its file, which Knot does not look at; \"knotc zone-flush\" writes what the journal has",
+            ),
+            // In Knot the zone becomes what its file says.
+            "difference" | "difference-no-serial" if !made.update.is_empty() => {
+                made.on_file_change = Some("replace");
+                if word.value == "difference" {
+                    made.notes.push("Knot takes a changed file only with a newer serial; here any change of its records counts.".to_owned());
+                }
+            }
+            "whole" if !made.update.is_empty() => made.notes.push(
+                "Where updates changed the zone, a changed file waits here for \"gannet zone reload\" (on-file-change: refuse).".to_owned(),
+            ),
+            "difference" | "difference-no-serial" | "whole" => {}
+            other => self.files.wrong(word.span, format!("\"zonefile-load\" is no \"{other}\"")),
         }
     }
 
@@ -705,22 +762,12 @@ impl<'s> Knot<'_, '_, 's> {
         if let Some(size) = self.size(zone, "journal-max-usage") {
             made.journal_size = Some(size.value.clamp(4 << 10, 1 << 34));
         }
-        if let Some(word) = zone.one("journal-content").filter(|word| word.value == "none") {
-            self.files.warn(word.span, "\"journal-content: none\" is left out: history is kept always, as far as \"journal-size\" goes");
-        }
+        self.passes_on(zone, &primaries, &mut made);
+        self.file_and_journal(zone, &mut made);
         if let Some(flag) = zone.flag("provide-ixfr", self.files).filter(|flag| !flag.value) {
             self.files.warn(
                 flag.span,
                 "\"provide-ixfr\" is left out: whoever may have the zone may have the differences",
-            );
-        }
-        if let Some(word) = zone.one("zonefile-sync").filter(|word| word.value != "-1") {
-            self.files.warn(word.span, "\"zonefile-sync\" is left out: zone files are never written, \"gannet zone print\" prints a zone");
-        }
-        if let Some(word) = zone.one("zonefile-load").filter(|word| word.value == "none") {
-            self.files.warn(
-                word.span,
-                "\"zonefile-load: none\" is left out: what the file says counts when it has changed",
             );
         }
         if let Some(word) =
