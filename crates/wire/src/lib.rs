@@ -6,6 +6,7 @@
 
 pub mod calendar;
 pub mod canonical;
+mod cut;
 pub mod edns;
 pub mod hash;
 pub mod header;
@@ -22,6 +23,7 @@ pub mod serial;
 pub mod text;
 pub mod write;
 
+pub use cut::Cut;
 pub use edns::{Edns, EdnsOption};
 pub use hash::HashKey;
 pub use header::{Flags, Header};
@@ -31,4 +33,4 @@ pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate, write_data};
 pub use text::{TextError, Token, Tokens};
-pub use write::{Full, Mark, Writer};
+pub use write::{CUT_OCTETS, Cuts, Full, Mark, Pointer, Writer};

@@ -300,6 +300,21 @@ static INDEX: [u8; DENSE] = {
     index
 };
 
+/// Returns where names are in the data of a type that may be compressed (RFC 3597 §4): how many octets are before them, and how
+/// many there are in a row.
+pub fn compressed(rtype: Rtype) -> Option<(u8, u8)> {
+    let fields = describe(rtype).and_then(|known| known.fields).unwrap_or(&[]);
+    let (mut skipped, mut names) = (0, 0);
+    for field in fields {
+        match field {
+            U16 if names == 0 => skipped += 2,
+            Name(Compressed) => names += 1,
+            _ => break,
+        }
+    }
+    (names > 0).then_some((skipped, names))
+}
+
 /// Returns what is known about `rtype`. Costs two loads.
 pub fn describe(rtype: Rtype) -> Option<&'static Descriptor> {
     match INDEX.get(usize::from(rtype.0)) {

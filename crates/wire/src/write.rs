@@ -39,9 +39,64 @@ const _: () = assert!(size_of::<Target>() == 4 && TARGETS_MAX < ROOT as usize);
 pub struct Mark {
     len: usize,
     target_count: u8,
-    is_question_new: bool,
+    unknown: Unknown,
     counts: [u16; 3],
 }
+
+/// Names that are written but no targets yet: most messages end before another name could point to them.
+#[derive(Clone, Copy)]
+struct Unknown {
+    /// Those of the question.
+    is_question: bool,
+    /// Where the records of [`Writer::shortened`] end; zero if there are none.
+    records_end: u16,
+    /// Octets before the names in their data, and how many names there are.
+    skipped: u8,
+    names: u8,
+    /// Where the first owner of [`Writer::ready_below`] is; zero if there is none.
+    below_at: u16,
+}
+
+impl Unknown {
+    const NONE: Self = Self { is_question: false, records_end: 0, skipped: 0, names: 0, below_at: 0 };
+    const QUESTION: Self = Self { is_question: true, ..Self::NONE };
+
+    const fn is_any(self) -> bool {
+        self.is_question | (self.records_end | self.below_at != 0)
+    }
+}
+
+/// Where the names in the data of an RRset are cut, worked out when it was compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Cuts<'c> {
+    /// Octets before the names of each record.
+    pub skipped: u8,
+    /// Names of each record, in a row.
+    pub names: u8,
+    /// For each name of each record [`CUT_OCTETS`]: the octets to write, the octets of the whole name, and the pointer
+    /// that follows them where the records stand directly behind a question for their owner; zero for none.
+    pub cuts: &'c [u8],
+}
+
+/// Octets that say where one name is cut.
+pub const CUT_OCTETS: usize = 4;
+
+/// Octets of a record before its data, its owner being a pointer.
+pub(crate) const RECORD_HEAD: usize = 12;
+
+/// A pointer in a record that stands ready but for its pointers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    /// Where it is in the record.
+    pub at: u16,
+    /// Where it leads to: so many octets behind the target, or behind the begin of the record itself.
+    pub to: u16,
+    /// Whether it leads into the record itself.
+    pub is_own: bool,
+}
+
+/// The highest place that a pointer can lead to, plus one.
+const POINTED_MAX: usize = 0x4000;
 
 /// Writes one message front to back: question, then sections in order, then OPT.
 ///
@@ -55,8 +110,7 @@ pub struct Writer<'b> {
     target_count: u8,
     searches_left: u16,
     question_len: u8,
-    /// The question's labels are no targets yet.
-    is_question_new: bool,
+    unknown: Unknown,
 }
 
 impl<'b> Writer<'b> {
@@ -73,7 +127,7 @@ impl<'b> Writer<'b> {
             target_count: 0,
             searches_left: SEARCHES_MAX,
             question_len: 0,
-            is_question_new: false,
+            unknown: Unknown::NONE,
         }
     }
 
@@ -111,7 +165,7 @@ impl<'b> Writer<'b> {
                 w.kind_of(question)
             })?;
             self.question_len = question.qname.len() as u8;
-            self.is_question_new = true;
+            self.unknown = Unknown::QUESTION;
         } else {
             self.atomically(|w| {
                 w.name(question.qname)?;
@@ -130,7 +184,6 @@ impl<'b> Writer<'b> {
 
     /// Makes targets of the labels of the question, so that other names can point to them.
     fn remember_question(&mut self) {
-        self.is_question_new = false;
         let mut starts = [0_u8; LABELS_MAX];
         let mut count = 0;
         let mut at = 0_u8;
@@ -154,6 +207,82 @@ impl<'b> Writer<'b> {
                 None => break,
             }
         }
+    }
+
+    /// Makes targets of all names that are none yet.
+    #[cold]
+    fn remember_unknown(&mut self) {
+        let unknown = std::mem::replace(&mut self.unknown, Unknown::NONE);
+        if unknown.is_question {
+            self.remember_question();
+        }
+        let mut at = self.body_at();
+        // Ends: each turn goes over a record.
+        while at < usize::from(unknown.records_end) {
+            let mut name_at = at + RECORD_HEAD + usize::from(unknown.skipped);
+            for _ in 0..unknown.names {
+                name_at = self.remember_name(name_at);
+            }
+            let length = self.buf.get(at + RECORD_HEAD - 2..).and_then(<[u8]>::first_chunk);
+            at += RECORD_HEAD + length.map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+        }
+        if unknown.below_at != 0 {
+            self.remember_name(usize::from(unknown.below_at));
+        }
+    }
+
+    /// Makes targets of the labels of the name at `at`; returns where it ends.
+    fn remember_name(&mut self, at: usize) -> usize {
+        let mut starts = [0_u16; LABELS_MAX];
+        let mut count = 0;
+        let mut end = at;
+        let mut parent = Some(ROOT);
+        // Ends: a name has at most `LABELS_MAX` labels.
+        for start in &mut starts {
+            match self.buf.get(end..).and_then(<[u8]>::first_chunk) {
+                Some(&[high @ 0xc0..=0xff, low]) => {
+                    let to = u16::from_be_bytes([high & 0x3f, low]);
+                    let known = self.targets.iter().take(usize::from(self.target_count));
+                    parent = known.zip(0..).find(|(target, _)| target.at == to).map(|(_, index)| index);
+                    end += 2;
+                    break;
+                }
+                Some(&[len @ 1..=0xbf, _]) => {
+                    *start = end as u16;
+                    count += 1;
+                    end += 1 + usize::from(len);
+                }
+                _ => {
+                    end += 1;
+                    break;
+                }
+            }
+        }
+        for &start in starts.get(..count).unwrap_or(&[]).iter().rev() {
+            let Some(above) = parent else { break };
+            let start = usize::from(start);
+            let tag = self.buf.get(start..).map_or(0, |name| tag(name, 0));
+            parent = self.remember(start, above, tag);
+        }
+        end
+    }
+
+    /// Returns where the first record begins.
+    const fn body_at(&self) -> usize {
+        match self.question_len {
+            0 => Header::LEN,
+            octets => Header::LEN + octets as usize + 4,
+        }
+    }
+
+    /// Returns whether names other than the question's are or may become targets.
+    pub const fn has_names(&self) -> bool {
+        self.target_count > 0 || self.unknown.records_end != 0
+    }
+
+    /// Returns whether the only question is all that is written.
+    pub const fn is_at_body(&self) -> bool {
+        self.question_len > 0 && self.len == self.body_at()
     }
 
     /// Writes one record, its data by `rdata`. Sections must come in order.
@@ -197,21 +326,141 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Writes one record that stands ready but for pointers, which are at `pointers` in it and lead to `target`.
+    /// Writes records that stand ready but for their owner, which stands at `owner` in the message.
+    pub fn ready_under(
+        &mut self,
+        section: Section,
+        count: u16,
+        records: &[u8],
+        owner: u16,
+    ) -> Result<(), Full> {
+        let start = self.len;
+        self.bytes(records)?;
+        let pointer = (0xc000 | owner).to_be_bytes();
+        let mut rest = self.buf.get_mut(start..self.len).unwrap_or(&mut []);
+        while let Some((head, data)) = rest.split_first_chunk_mut::<RECORD_HEAD>() {
+            let [o0, o1, .., l0, l1] = head;
+            [*o0, *o1] = pointer;
+            let len = u16::from_be_bytes([*l0, *l1]);
+            rest = data.get_mut(usize::from(len)..).unwrap_or(&mut []);
+        }
+        self.count(section, count);
+        Ok(())
+    }
+
+    /// Writes one record that stands ready but for its owner: these labels and a pointer to `above`.
+    pub fn ready_below(
+        &mut self,
+        section: Section,
+        record: &[u8],
+        labels: &[u8],
+        above: u16,
+    ) -> Result<(), Full> {
+        let data = record.get(2..).unwrap_or(&[]);
+        if self.len + labels.len() + record.len() > self.limit {
+            return Err(Full);
+        }
+        if self.unknown.below_at == 0 && self.len < POINTED_MAX {
+            self.unknown.below_at = self.len as u16;
+        }
+        self.bytes(labels)?;
+        self.bytes(&(0xc000 | above).to_be_bytes())?;
+        self.bytes(data)?;
+        self.count(section, 1);
+        Ok(())
+    }
+
+    /// Returns what a pointer to the name at `at` should lead to, if one can.
+    pub fn place_of(&self, at: usize) -> Option<u16> {
+        match self.buf.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(&[high @ 0xc0..=0xff, low]) => Some(u16::from_be_bytes([high & 0x3f, low])),
+            _ if at < POINTED_MAX => Some(at as u16),
+            _ => None,
+        }
+    }
+
+    /// Writes records directly behind the question, the names in their data cut where that was worked out beforehand. Their
+    /// owner is the name of the question without its first `above` octets.
+    pub fn shortened(
+        &mut self,
+        section: Section,
+        count: u16,
+        records: &[u8],
+        cuts: &Cuts<'_>,
+        above: u8,
+    ) -> Result<(), Full> {
+        let start = self.len;
+        let above = u16::from(above);
+        let owner = (0xc000 | (Header::LEN as u16 + above)).to_be_bytes();
+        let fixed = RECORD_HEAD + usize::from(cuts.skipped);
+        let mut rows = cuts.cuts.as_chunks::<CUT_OCTETS>().0.iter();
+        let mut rest = records;
+        let written = loop {
+            let Some((head, tail)) = rest.split_first_chunk::<RECORD_HEAD>() else { break Ok(()) };
+            let &[_, _, .., l0, l1] = head;
+            let Some((mut data, after)) = tail.split_at_checked(usize::from(u16::from_be_bytes([l0, l1])))
+            else {
+                break Err(Full);
+            };
+            let (at, length) = (self.len, data.len());
+            let mut saved = 0;
+            let mut written = self.bytes(rest.get(..fixed).unwrap_or(&[]));
+            data = data.get(usize::from(cuts.skipped)..).unwrap_or(&[]);
+            for &[cut, len, p0, p1] in rows.by_ref().take(usize::from(cuts.names)) {
+                let Some((name, behind)) = data.split_at_checked(usize::from(len)) else { break };
+                data = behind;
+                written = written.and(self.bytes(name.get(..usize::from(cut)).unwrap_or(name)));
+                if [p0, p1] != [0, 0] {
+                    let pointer = u16::from_be_bytes([p0, p1]) + above;
+                    written = written.and(self.bytes(&pointer.to_be_bytes()));
+                    saved += usize::from(len) - usize::from(cut) - 2;
+                }
+            }
+            if !data.is_empty() {
+                written = written.and(self.bytes(data));
+            }
+            if written.is_err() {
+                break written;
+            }
+            self.patch(at, &owner);
+            self.patch(at + RECORD_HEAD - 2, &((length - saved) as u16).to_be_bytes());
+            rest = after;
+        };
+        if written.is_err() {
+            self.len = start;
+            return written;
+        }
+        self.unknown.records_end = self.len as u16;
+        (self.unknown.skipped, self.unknown.names) = (cuts.skipped, cuts.names);
+        self.count(section, count);
+        Ok(())
+    }
+
+    /// Writes one record that stands ready but for `pointers`.
     pub fn ready_but_for(
         &mut self,
         section: Section,
         record: &[u8],
-        pointers: &[u16],
+        pointers: &[Pointer],
         target: usize,
     ) -> Result<(), Full> {
         let start = self.len;
+        if start + record.len() > POINTED_MAX {
+            return Err(Full);
+        }
         self.bytes(record)?;
-        for &at in pointers {
-            self.patch(start + usize::from(at), &(0xc000 | target as u16).to_be_bytes());
+        for pointer in pointers {
+            let base = if pointer.is_own { start } else { target };
+            let to = 0xc000 | (base as u16 + pointer.to);
+            self.patch(start + usize::from(pointer.at), &to.to_be_bytes());
         }
         self.count(section, 1);
         Ok(())
+    }
+
+    /// Returns whether [`Writer::ready_but_for`] can write pointers into a record of so many octets here.
+    pub const fn can_point(&self, record_octets: usize) -> bool {
+        self.len + record_octets <= POINTED_MAX
     }
 
     /// Returns whether a pointer to the question stands for this name, letter case aside.
@@ -227,29 +476,21 @@ impl<'b> Writer<'b> {
 
     /// Returns what [`Writer::take_back`] goes back to.
     pub const fn mark(&self) -> Mark {
-        Mark {
-            len: self.len,
-            target_count: self.target_count,
-            is_question_new: self.is_question_new,
-            counts: self.counts(),
-        }
+        Mark { len: self.len, target_count: self.target_count, unknown: self.unknown, counts: self.counts() }
     }
 
     /// Takes back what was written since the mark.
     pub const fn take_back(&mut self, mark: Mark) {
         self.len = mark.len;
         self.target_count = mark.target_count;
-        self.is_question_new = mark.is_question_new;
+        self.unknown = mark.unknown;
         [self.header.answers, self.header.authorities, self.header.additionals] = mark.counts;
     }
 
     /// Takes back all that was written after the question.
     pub const fn take_back_all(&mut self) {
-        let len = match self.question_len {
-            0 => Header::LEN,
-            octets => Header::LEN + octets as usize + 4,
-        };
-        self.take_back(Mark { len, target_count: 0, is_question_new: self.question_len > 0, counts: [0; 3] });
+        let unknown = if self.question_len > 0 { Unknown::QUESTION } else { Unknown::NONE };
+        self.take_back(Mark { len: self.body_at(), target_count: 0, unknown, counts: [0; 3] });
     }
 
     /// Returns how many records the answer, authority and additional sections have.
@@ -305,8 +546,8 @@ impl<'b> Writer<'b> {
         if bytes.len() > 1 && self.is_asked_for(name) {
             return self.bytes(&[0xc0, Header::LEN as u8]);
         }
-        if self.is_question_new {
-            self.remember_question();
+        if self.unknown.is_any() {
+            self.remember_unknown();
         }
         let mut starts = [0_u8; LABELS_MAX];
         let mut count = 0;
@@ -365,11 +606,11 @@ impl<'b> Writer<'b> {
 
     /// Runs `f`; takes back what it wrote if it fails.
     fn atomically(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
-        let (len, targets, is_question_new) = (self.len, self.target_count, self.is_question_new);
+        let (len, targets, unknown) = (self.len, self.target_count, self.unknown);
         f(self).inspect_err(|_| {
             self.len = len;
             self.target_count = targets;
-            self.is_question_new = is_question_new;
+            self.unknown = unknown;
         })
     }
 
@@ -384,7 +625,7 @@ impl<'b> Writer<'b> {
 
     fn remember(&mut self, at: usize, parent: u8, tag: u8) -> Option<u8> {
         // A pointer holds 14 bits.
-        if at >= 0x4000 {
+        if at >= POINTED_MAX {
             return None;
         }
         let index = self.target_count;

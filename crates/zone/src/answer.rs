@@ -9,10 +9,10 @@
 
 use std::net::IpAddr;
 
-use wire::{Class, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{Class, Cuts, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::alias::ADDRESSES_OCTETS_MAX;
-use crate::block::{Block, Layout, Marks, RECORD_HEAD, Records, Rrset};
+use crate::block::{Block, Hosts, Layout, Marks, RECORD_HEAD, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
 use crate::online::{Share, Types};
 use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials, copy_without};
@@ -110,7 +110,8 @@ impl Zones {
     /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
     /// written whole or not at all.
     pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
-        let served = self.zone_for(asked.qname, asked.qtype)?;
+        let hash = asked.hash.unwrap_or_else(|| self.key().hash_name(asked.qname));
+        let served = self.zone_for(asked.qname, hash, asked.qtype)?;
         let Some(zone) = served.zone() else {
             let is_admitted = self.admits(served.apex(), asked.from);
             return Some(unanswered(if is_admitted { Failure::Unloaded } else { Failure::Prohibited }));
@@ -128,13 +129,14 @@ impl Zones {
             writer,
             is_authoritative: true,
             has_moved: false,
+            next_target: None,
+            target: None,
             expansions: [None; EXPANSIONS_MAX],
             written: Written::default(),
             now: asked.now,
             takes_compact: asked.takes_compact,
             failure: None,
         };
-        let hash = asked.hash.unwrap_or_else(|| self.key().hash_name(asked.qname));
         let step = run.step(zone, asked.qname, hash);
         Some(match step {
             Ok(Step::Done(rcode)) => run.answered(rcode),
@@ -167,7 +169,7 @@ pub(crate) enum Step {
 /// One question under way.
 pub(crate) struct Run<'r, 'b> {
     zones: &'r Zones,
-    asked_for: Name<'r>,
+    pub(crate) asked_for: Name<'r>,
     qtype: Rtype,
     pub(crate) wants_dnssec: bool,
     client: Option<IpAddr>,
@@ -180,6 +182,10 @@ pub(crate) struct Run<'r, 'b> {
     is_authoritative: bool,
     /// Whether an alias led away from the name asked for.
     has_moved: bool,
+    /// Where in the message the name is that the last alias leads to, if that is known.
+    next_target: Option<u16>,
+    /// The name that an alias led to: where it is in memory, and where in the message.
+    target: Option<(usize, u16)>,
     pub(crate) expansions: Expansions<'r>,
     pub(crate) written: Written,
     pub(crate) now: u32,
@@ -276,7 +282,7 @@ impl<'r> Run<'r, '_> {
             if seen.iter().take(turn + 1).any(|&hash| hash == last) {
                 break;
             }
-            let Some(served) = self.zones.zone_for(target.as_name(), self.qtype) else { break };
+            let Some(served) = self.zones.zone_for(target.as_name(), last, self.qtype) else { break };
             // To this client, the chain leads out of our zones.
             if !self.zones.admits(served.apex(), self.from) {
                 break;
@@ -285,6 +291,8 @@ impl<'r> Run<'r, '_> {
                 rcode = Rcode::SERVFAIL;
                 break;
             };
+            self.target =
+                self.next_target.take().map(|place| (target.as_name().as_bytes().as_ptr().addr(), place));
             match self.step(zone, target.as_name(), last) {
                 Ok(Step::Done(code)) => {
                     rcode = code;
@@ -359,7 +367,7 @@ impl<'r> Run<'r, '_> {
                 None => Step::Done(Rcode::SERVFAIL),
             }));
         }
-        self.hosts(&rrset, name);
+        self.hosts(&rrset, Hosts::new(&rrset), name);
         Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
@@ -503,18 +511,34 @@ impl<'r> Run<'r, '_> {
             qtype => block.rrset(qtype),
         };
         if let Some(rrset) = found {
+            if target_at(rrset.rtype).is_some() {
+                return self.positive_with_hosts(zone, name, &rrset, missing);
+            }
             self.positive(zone, name, &rrset, missing)?;
             self.prove_expansions()?;
-            if target_at(rrset.rtype).is_some() {
-                self.hosts(&rrset, name);
-            }
             return Ok(Step::Done(Rcode::NOERROR));
         }
         self.otherwise(zone, block, name, missing)
     }
 
+    /// Answers with an RRset that names hosts, and with their addresses.
+    #[cold]
+    fn positive_with_hosts(
+        &mut self,
+        zone: &'r Zone,
+        name: Name<'_>,
+        rrset: &Rrset<'r>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Result<Step, Full> {
+        let hosts = self.hosts_of(Section::Answer, name, rrset);
+        self.positive(zone, name, rrset, missing)?;
+        self.prove_expansions()?;
+        self.hosts(rrset, hosts, name);
+        Ok(Step::Done(Rcode::NOERROR))
+    }
+
     /// Writes an RRset of the answer section, and why no closer name answers if a wildcard does.
-    #[inline]
+    #[inline(always)]
     fn positive(
         &mut self,
         zone: &'r Zone,
@@ -546,9 +570,9 @@ impl<'r> Run<'r, '_> {
         name: Name<'_>,
         missing: Option<&Missing<'r, '_>>,
     ) -> Result<Step, Full> {
-        let has_signatures = missing.is_none() && block.rrsets().any(|rrset| rrset.signature_count > 0);
+        let has_signatures = || missing.is_none() && block.rrsets().any(|rrset| rrset.signature_count > 0);
         if let Some(online) = self.online(zone)
-            && (self.qtype == Rtype::NSEC || (self.qtype == Rtype::RRSIG && !has_signatures))
+            && (self.qtype == Rtype::NSEC || (self.qtype == Rtype::RRSIG && !has_signatures()))
         {
             let share = if missing.is_some() { Share::Part } else { Share::Whole };
             let types = self.types(zone, block, name);
@@ -573,10 +597,14 @@ impl<'r> Run<'r, '_> {
                 return Ok(Step::Done(Rcode::NOERROR));
             }
         } else if let Some(alias) = block.rrset(Rtype::CNAME) {
+            let target = self.hosts_of(Section::Answer, name, &alias).next();
             self.positive(zone, name, &alias, missing)?;
-            let target = Records(alias.records).next().and_then(|record| Name::parse(record.rdata).ok());
+            let target = target.and_then(|(record, place)| Some((Name::parse(record.rdata).ok()?.0, place)));
             return Ok(match target {
-                Some((target, _)) => Step::Follow(target.to_buf()),
+                Some((target, place)) => {
+                    self.next_target = place;
+                    Step::Follow(target.to_buf())
+                }
                 None => Step::Done(Rcode::SERVFAIL),
             });
         }
@@ -608,6 +636,7 @@ impl<'r> Run<'r, '_> {
             signature_count: 0,
             records: octets.get(..len).unwrap_or(&[]),
             signatures: &[],
+            cuts: &[],
         };
         match self.online(zone) {
             Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
@@ -630,10 +659,11 @@ impl<'r> Run<'r, '_> {
         let mut target = Name::parse(record.rdata).ok()?.0.to_buf();
         // Ends: a loop of aliases is as long as they may be.
         for _ in 0..ALIASES_MAX {
-            let found = match self.zones.zone_for(target.as_name(), rtype) {
-                None => Target::Elsewhere,
-                Some(served) => self.target(served.zone()?, target.as_name(), rtype),
-            };
+            let found =
+                match self.zones.zone_for(target.as_name(), self.key().hash_name(target.as_name()), rtype) {
+                    None => Target::Elsewhere,
+                    Some(served) => self.target(served.zone()?, target.as_name(), rtype),
+                };
             match found {
                 Target::Elsewhere => {
                     let aliases = self.zones.aliases()?;
@@ -725,6 +755,10 @@ impl<'r> Run<'r, '_> {
     fn refer(&mut self, zone: &'r Zone, block: Block<'r>, owner: Name<'_>) -> Result<Step, Full> {
         self.is_authoritative = false;
         let Some(servers) = block.rrset(Rtype::NS) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
+        let hosts = match self.expansions {
+            [None, ..] => self.hosts_of(Section::Authority, owner, &servers),
+            [Some(_), ..] => Hosts::new(&servers),
+        };
         self.whole(|run| {
             run.prove_expansions()?;
             run.unsigned(Section::Authority, owner, &servers)?;
@@ -741,7 +775,7 @@ impl<'r> Run<'r, '_> {
         let mut seen = Seen::default();
         // RFC 9471 §3.1: addresses of servers below the cut must all be there; those of others may.
         for is_required in [true, false] {
-            for record in Records(servers.records).take(HOSTS_MAX) {
+            for (record, place) in hosts.clone().take(HOSTS_MAX) {
                 let Ok((server, _)) = Name::parse(record.rdata) else { continue };
                 if !server.is_at_or_below(zone.apex()) || server.is_at_or_below(owner) != is_required {
                     continue;
@@ -749,7 +783,7 @@ impl<'r> Run<'r, '_> {
                 let Some(host) = self.find_host(zone, server).filter(|host| seen.add(*host)) else {
                     continue;
                 };
-                let written = self.addresses(host, server);
+                let written = self.addresses(host, server, place);
                 if is_required {
                     written?;
                 }
@@ -760,10 +794,10 @@ impl<'r> Run<'r, '_> {
 
     /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181 §9).
     #[cold]
-    fn hosts(&mut self, rrset: &Rrset<'_>, owner: Name<'_>) {
+    fn hosts(&mut self, rrset: &Rrset<'_>, hosts: Hosts<'_>, owner: Name<'_>) {
         let Some(target_at) = target_at(rrset.rtype) else { return };
         let mut seen = Seen::default();
-        for record in Records(rrset.records).take(HOSTS_MAX) {
+        for (record, place) in hosts.take(HOSTS_MAX) {
             let Some(Ok((target, _))) = record.rdata.get(target_at..).map(Name::parse) else { continue };
             let is_service = matches!(rrset.rtype, Rtype::SVCB | Rtype::HTTPS);
             // RFC 9460 §2.5: a dot stands for the owner, unless it is an alias.
@@ -782,8 +816,16 @@ impl<'r> Run<'r, '_> {
                 {
                     let _ = self.rrset(Section::Additional, target, &service);
                 }
-                let _ = self.addresses(host, target);
+                let _ = self.addresses(host, target, place);
             }
+        }
+    }
+
+    /// Walks the hosts of an RRset that is written next.
+    fn hosts_of<'z>(&self, section: Section, owner: Name<'_>, rrset: &Rrset<'z>) -> Hosts<'z> {
+        match self.cuts_of(section, owner, rrset) {
+            Some((cuts, above)) => Hosts::cut(rrset, &cuts, above, self.writer.len()),
+            None => Hosts::new(rrset),
         }
     }
 
@@ -803,28 +845,55 @@ impl<'r> Run<'r, '_> {
         zone.find(name, self.zones.key().hash_name(name))
     }
 
-    /// Writes a host's addresses to the additional section.
-    fn addresses(&mut self, host: Block<'_>, name: Name<'_>) -> Result<(), Full> {
+    /// Writes a host's addresses to the additional section; `place` is where its name is in the message, if that is known.
+    fn addresses(&mut self, host: Block<'_>, name: Name<'_>, place: Option<u16>) -> Result<(), Full> {
         for rtype in [Rtype::A, Rtype::AAAA] {
             if let Some(rrset) = host.rrset(rtype) {
-                self.rrset(Section::Additional, name, &rrset)?;
+                match place {
+                    Some(place) => self.under(Section::Additional, &rrset, place)?,
+                    None => self.rrset(Section::Additional, name, &rrset)?,
+                }
             }
         }
         Ok(())
     }
 
+    /// Writes an RRset without names in its data, with its signatures if they are wanted; its owner stands at `place`.
+    pub(crate) fn under(&mut self, section: Section, rrset: &Rrset<'_>, place: u16) -> Result<(), Full> {
+        self.whole(|run| {
+            run.writer.ready_under(section, rrset.count, rrset.records, place)?;
+            run.signatures_under(section, rrset, place)
+        })
+    }
+
+    /// Writes the signatures of an RRset whose owner stands at `place`, if they are wanted.
+    pub(crate) fn signatures_under(
+        &mut self,
+        section: Section,
+        rrset: &Rrset<'_>,
+        place: u16,
+    ) -> Result<(), Full> {
+        if !self.wants_dnssec || rrset.signature_count == 0 {
+            return Ok(());
+        }
+        self.writer.ready_under(section, rrset.signature_count, rrset.signatures, place)
+    }
+
+    /// Returns where the apex of a zone is in the message, if a name in the zone was asked for.
+    pub(crate) fn apex_at(&self, zone: &Zone) -> Option<u16> {
+        let above = self.asked_for.len().checked_sub(zone.apex().len())?;
+        (!self.has_moved).then_some((Header::LEN + above) as u16)
+    }
+
     /// Writes the SOA of a negative answer (RFC 2308 §3).
     pub(crate) fn negative(&mut self, zone: &Zone) -> Result<(), Full> {
         let negative = &zone.negative;
-        // The labels of the apex stand in the question, unless aliases led here from elsewhere.
-        let apex_at = self.asked_for.len().checked_sub(zone.apex().len());
-        match apex_at.filter(|_| !self.has_moved && !negative.short.is_empty()) {
+        let is_short = !negative.short.is_empty() && self.writer.can_point(negative.short.len());
+        match self.apex_at(zone).filter(|_| is_short) {
             Some(apex_at) => {
-                let target = Header::LEN + apex_at;
-                self.writer.ready_but_for(Section::Authority, &negative.short, &negative.pointers, target)?;
-                if self.wants_dnssec && negative.signature_count > 0 {
-                    self.records(Section::Authority, zone.apex(), Layout::Plain, &negative.signatures)?;
-                }
+                let (short, pointers) = (&negative.short, &negative.pointers);
+                self.writer.ready_but_for(Section::Authority, short, pointers, usize::from(apex_at))?;
+                self.signatures_under(Section::Authority, &negative.rrset(), apex_at)?;
             }
             None => self.rrset(Section::Authority, zone.apex(), &negative.rrset())?,
         }
@@ -845,8 +914,12 @@ impl<'r> Run<'r, '_> {
             return self.unsigned(section, owner, rrset);
         }
         self.whole(|run| {
+            let at = run.writer.len();
             run.unsigned(section, owner, rrset)?;
-            run.plain(section, owner, rrset.signatures, rrset.signature_count)
+            match run.writer.place_of(at) {
+                Some(place) => run.signatures_under(section, rrset, place),
+                None => run.plain(section, owner, rrset.signatures, rrset.signature_count),
+            }
         })
     }
 
@@ -858,8 +931,53 @@ impl<'r> Run<'r, '_> {
         }
         match rrset.layout {
             Layout::Plain => self.plain(section, owner, rrset.records, rrset.count),
-            layout => self.whole(|run| run.records(section, owner, layout, rrset.records)),
+            Layout::Names { .. } => self.with_names(section, owner, rrset),
         }
+    }
+
+    /// Writes an RRset with names in its data, without signatures.
+    #[inline(never)]
+    fn with_names(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
+        match self.cuts_of(section, owner, rrset) {
+            Some((cuts, above)) => self.writer.shortened(section, rrset.count, rrset.records, &cuts, above),
+            None => self.whole(|run| run.records(section, owner, rrset.layout, rrset.records)),
+        }
+    }
+
+    /// Returns where the names in the data of an RRset are cut if it is written next, and how many octets of the question's name
+    /// are in front of its owner; nothing if that was not worked out for this place.
+    #[inline]
+    fn cuts_of<'z>(&self, section: Section, owner: Name<'_>, rrset: &Rrset<'z>) -> Option<(Cuts<'z>, u8)> {
+        let is_rotated = self.rotation != 0 && rrset.count > 1 && section == Section::Answer;
+        let (cuts, above) = rrset.cuts().filter(|_| !is_rotated).zip(self.octets_above(owner))?;
+        (above == 0 || !self.leads_on(rrset, above)).then_some((cuts, above))
+    }
+
+    /// Returns whether a name in the data that ends with the owner may have more labels in common with the question's name, which
+    /// has so many octets in front of the owner.
+    fn leads_on(&self, rrset: &Rrset<'_>, above: u8) -> bool {
+        let mut label = self.asked_for.as_bytes().get(..usize::from(above)).unwrap_or(&[]);
+        // Ends: each turn takes a label off.
+        while let Some((_, rest)) =
+            label.split_first().and_then(|(&len, _)| label.split_at_checked(usize::from(len) + 1))
+            && !rest.is_empty()
+        {
+            label = rest;
+        }
+        rrset.ends().any(|end| {
+            let end = end.len().checked_sub(label.len()).and_then(|at| end.get(at..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(label))
+        })
+    }
+
+    /// Returns how many octets of the question's name are in front of `owner`, if nothing is written but the question and it
+    /// was taken from there.
+    #[inline]
+    fn octets_above(&self, owner: Name<'_>) -> Option<u8> {
+        let (asked, owner) = (self.asked_for.as_bytes(), owner.as_bytes());
+        let above = asked.len().checked_sub(owner.len())?;
+        let is_part = asked.get(above..).is_some_and(|part| std::ptr::eq(part, owner));
+        (is_part && self.writer.is_at_body()).then_some(above as u8)
     }
 
     /// Writes an RRset without signatures, beginning with the record that the rotation chooses.
@@ -884,7 +1002,10 @@ impl<'r> Run<'r, '_> {
         if std::ptr::eq(owner.as_bytes(), self.asked_for.as_bytes()) || self.writer.is_asked_for(owner) {
             return self.writer.ready(section, count, records);
         }
-        self.whole(|run| run.records(section, owner, Layout::Plain, records))
+        match self.target.filter(|(address, _)| *address == owner.as_bytes().as_ptr().addr()) {
+            Some((_, place)) => self.writer.ready_under(section, count, records, place),
+            None => self.whole(|run| run.records(section, owner, Layout::Plain, records)),
+        }
     }
 
     /// Writes records one by one.

@@ -11,12 +11,13 @@
 //!         then   the number of its NSEC3 record + 1, if the name is linked (4 octets)
 //!         then   heads of the RRsets, ten octets each: type, records, octets of the records, octets of their
 //!                signatures, number of signatures, layout of the data
-//!         then   for each RRset its records, then its signatures; owners are pointers to the question's name
+//!         then   for each RRset its records, its signatures, and where names in its data are cut if the layout says so;
+//!                owners are pointers to the question's name
 //! ```
 //!
 //! A name with one A record takes 38 octets and its labels: one or two lines of memory for each hit.
 
-use wire::{Full, Header, Name, Rtype, Writer};
+use wire::{CUT_OCTETS, Cuts, Full, Header, Name, Rtype, Writer};
 
 /// Octets before the labels.
 pub(crate) const HEAD: usize = 12;
@@ -75,6 +76,9 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
+    /// In the octet of a layout: it is known where the names are cut.
+    pub(crate) const CUT: u8 = 0x80;
+
     pub(crate) const fn to_octet(self) -> u8 {
         match self {
             Self::Plain => 0,
@@ -83,7 +87,7 @@ impl Layout {
     }
 
     const fn from_octet(octet: u8) -> Self {
-        match octet >> 4 {
+        match octet >> 4 & 7 {
             0 => Self::Plain,
             names => Self::Names { skipped: octet & 15, names },
         }
@@ -123,6 +127,34 @@ pub(crate) struct Rrset<'z> {
     pub(crate) records: &'z [u8],
     /// Likewise.
     pub(crate) signatures: &'z [u8],
+    /// Where the names in the data are cut directly behind such a question, as [`Cuts::cuts`]; nothing if that is not known.
+    pub(crate) cuts: &'z [u8],
+}
+
+impl<'z> Rrset<'z> {
+    /// Returns where the names in the data are cut, if that is known.
+    #[inline]
+    pub(crate) const fn cuts(&self) -> Option<Cuts<'z>> {
+        match self.layout {
+            Layout::Names { skipped, names } if !self.cuts.is_empty() => {
+                Some(Cuts { skipped, names, cuts: self.cuts })
+            }
+            _ => None,
+        }
+    }
+
+    /// Walks what is written of the names in the data in front of a pointer to the owner; of types with one name.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = &'z [u8]> {
+        let (rows, _) = self.cuts.as_chunks::<CUT_OCTETS>();
+        let skipped = match self.layout {
+            Layout::Names { skipped, .. } => usize::from(skipped),
+            Layout::Plain => 0,
+        };
+        Records(self.records)
+            .zip(rows)
+            .filter(|(_, [_, _, p0, p1])| [*p0, *p1] == OWNER)
+            .filter_map(move |(record, &[cut, ..])| record.rdata.get(skipped..)?.get(..usize::from(cut)))
+    }
 }
 
 fn u16_at(octets: &[u8], at: usize) -> u16 {
@@ -197,14 +229,34 @@ impl<'z> Block<'z> {
     }
 
     /// Finds the records of a type; an RRset that only has signatures is not found.
+    #[inline]
     pub(crate) fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {
-        self.rrsets().find(|rrset| rrset.rtype == rtype).filter(|rrset| rrset.count > 0)
+        let Rrsets { mut heads, data } = self.rrsets();
+        let mut at = 0;
+        // Heads alone, until the type is there or its place is over.
+        while let Some((&[t0, t1, c0, c1, r0, r1, s0, s1, _, layout], rest)) = heads.split_first_chunk() {
+            let other = u16::from_le_bytes([t0, t1]);
+            if other >= rtype.0 {
+                let found = Rrsets { heads, data: data.get(at..)? }.next()?;
+                return (other == rtype.0 && found.count > 0).then_some(found);
+            }
+            heads = rest;
+            at += usize::from(u16::from_le_bytes([r0, r1])) + usize::from(u16::from_le_bytes([s0, s1]));
+            at += cuts_octets(layout, u16::from_le_bytes([c0, c1]));
+        }
+        None
     }
 }
 
 /// Returns whether data of the type ALIAS is that of an ALIAS: a name and nothing else.
 pub(crate) fn is_alias(rdata: &[u8]) -> bool {
     Name::parse(rdata).is_ok_and(|(_, rest)| rest.is_empty())
+}
+
+/// Returns how many octets say where the names of so many records are cut.
+#[inline]
+fn cuts_octets(layout: u8, count: u16) -> usize {
+    if layout & Layout::CUT == 0 { 0 } else { usize::from(count) * usize::from(layout >> 4 & 7) * CUT_OCTETS }
 }
 
 /// The RRsets of a name.
@@ -224,14 +276,17 @@ impl<'z> Iterator for Rrsets<'z> {
         self.heads = heads;
         let (records, rest) = self.data.split_at_checked(usize::from(u16::from_le_bytes([r0, r1])))?;
         let (signatures, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([s0, s1])))?;
+        let count = u16::from_le_bytes([c0, c1]);
+        let (cuts, rest) = rest.split_at_checked(cuts_octets(layout, count))?;
         self.data = rest;
         Some(Rrset {
             rtype: Rtype(u16::from_le_bytes([t0, t1])),
             layout: Layout::from_octet(layout),
-            count: u16::from_le_bytes([c0, c1]),
+            count,
             signature_count: u16::from(signature_count),
             records,
             signatures,
+            cuts,
         })
     }
 }
@@ -261,5 +316,50 @@ impl<'z> Iterator for Records<'z> {
             ttl: u32::from_be_bytes([s0, s1, s2, s3]),
             rdata,
         })
+    }
+}
+
+/// Walks the records of an RRset of which each names one host, and where that name stands in the message.
+#[derive(Clone)]
+pub(crate) struct Hosts<'z> {
+    records: Records<'z>,
+    cuts: &'z [[u8; CUT_OCTETS]],
+    skipped: u16,
+    /// Octets of the question's name in front of the owner.
+    above: u16,
+    /// Where the next record begins.
+    at: u16,
+}
+
+impl<'z> Hosts<'z> {
+    /// Walks an RRset of which the message has the names in no known places.
+    pub(crate) const fn new(rrset: &Rrset<'z>) -> Self {
+        Self { records: Records(rrset.records), cuts: &[], skipped: 0, above: 0, at: 0 }
+    }
+
+    /// Walks an RRset that was written at `at` with its names cut, its owner behind `above` octets of the question's name.
+    pub(crate) fn cut(rrset: &Rrset<'z>, cuts: &Cuts<'z>, above: u8, at: usize) -> Self {
+        let (rows, _) = cuts.cuts.as_chunks();
+        let rows = if cuts.names == 1 { rows } else { &[] };
+        let (skipped, above) = (u16::from(cuts.skipped), u16::from(above));
+        Self { records: Records(rrset.records), cuts: rows, skipped, above, at: at as u16 }
+    }
+}
+
+impl<'z> Iterator for Hosts<'z> {
+    /// The record, and what a pointer to its host leads to.
+    type Item = (Ready<'z>, Option<u16>);
+
+    fn next(&mut self) -> Option<(Ready<'z>, Option<u16>)> {
+        let record = self.records.next()?;
+        let Some((&[cut, len, p0, p1], rest)) = self.cuts.split_first() else { return Some((record, None)) };
+        self.cuts = rest;
+        let head = RECORD_HEAD as u16;
+        let pointer = u16::from_be_bytes([p0, p1]) & 0x3fff;
+        // A pointer to a pointer is not for everybody.
+        let place = if cut == 0 { pointer + self.above } else { self.at + head + self.skipped };
+        let saved = if pointer == 0 { 0 } else { u16::from(len) - u16::from(cut) - 2 };
+        self.at += head + record.rdata.len() as u16 - saved;
+        Some((record, Some(place)))
     }
 }

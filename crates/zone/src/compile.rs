@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use dnssec::{Nsec3Hash, Nsec3Parameters};
-use wire::rtypes::{self, Field, NameRule};
-use wire::{Class, Name, NameBuf, Rtype};
+use wire::rtypes;
+use wire::{Class, Cut, Header, Name, NameBuf, Pointer, Rtype};
 
 use crate::answer::wildcard_of;
 use crate::block::{Block, HEAD, Layout, Marks, OWNER, RECORD_HEAD, Records, SET_HEAD, UNIT, is_alias};
@@ -46,16 +46,10 @@ const fn decides(rtype: Rtype) -> bool {
 
 /// Returns how the data of a type is written: where names are that may be compressed (RFC 3597 §4).
 pub(crate) fn layout(rtype: Rtype) -> Layout {
-    let fields = rtypes::describe(rtype).and_then(|known| known.fields).unwrap_or(&[]);
-    let (mut skipped, mut names) = (0, 0);
-    for field in fields {
-        match field {
-            Field::U16 if names == 0 => skipped += 2,
-            Field::Name(NameRule::Compressed) => names += 1,
-            _ => break,
-        }
+    match rtypes::compressed(rtype) {
+        Some((skipped, names)) => Layout::Names { skipped, names },
+        None => Layout::Plain,
     }
-    if names == 0 { Layout::Plain } else { Layout::Names { skipped, names } }
 }
 
 /// A zone under way: names come in the order of their hashes, then what depends on other names is found.
@@ -218,6 +212,14 @@ impl<'b> Compiler<'b> {
             head[6..8].copy_from_slice(&((end - between) as u16).to_le_bytes());
             head[8] = signatures.len() as u8;
             head[9] = layout(rtype).to_octet();
+            if let Layout::Names { skipped, names } = layout(rtype)
+                && !labels.starts_with(b"\x01*")
+                && let Ok(owner) = NameBuf::below(labels, self.builder.apex.as_name())
+                && let Some(cuts) = cuts(owner.as_name(), &self.blocks[from..between], skipped, names)
+            {
+                self.blocks[heads_at + number * SET_HEAD + 9] |= Layout::CUT;
+                self.blocks.extend_from_slice(&cuts);
+            }
         }
         let padded = self.blocks.len().next_multiple_of(UNIT);
         self.blocks.resize(padded, 0);
@@ -709,7 +711,7 @@ fn negative(apex: Name<'_>, soa: &[u8], signatures: &[u8], signature_count: u16)
         }
         records.into_boxed_slice()
     };
-    let (short, pointers) = shortened(apex, &with_ttl(soa))?;
+    let (short, pointers) = shortened(apex, &with_ttl(soa)).unwrap_or_default();
     let negative = Negative {
         soa_ttl: record.ttl,
         short,
@@ -722,23 +724,43 @@ fn negative(apex: Name<'_>, soa: &[u8], signatures: &[u8], signature_count: u16)
     Some((serial, negative))
 }
 
-/// A record with pointers in it, and where they are.
-type Shortened = (Box<[u8]>, Box<[u16]>);
+/// Octets of an RRset up to which it is worked out where its names are cut: pointers reach so far behind any question.
+const CUT_RRSET_OCTETS_MAX: usize = 8192;
 
-/// Returns the SOA with pointers in place of the apex, and where they are; nothing if a name is outside of the zone.
+/// Returns where the names of an RRset are cut, in the form in which it stands in a block; nothing if it is too large.
+fn cuts(owner: Name<'_>, records: &[u8], skipped: u8, names: u8) -> Option<Vec<u8>> {
+    if records.is_empty() || records.len() > CUT_RRSET_OCTETS_MAX {
+        return None;
+    }
+    let mut octets = Vec::new();
+    for Cut { octets: cut, len, pointer } in Cut::all(owner, records, skipped, names)? {
+        octets.extend([cut, len]);
+        octets.extend(pointer.map_or(0, |to| 0xc000 | to).to_be_bytes());
+    }
+    Some(octets)
+}
+
+/// A record with pointers in it, and where they are.
+type Shortened = (Box<[u8]>, Box<[Pointer]>);
+
+/// Returns the SOA with its names as short as they can be behind a question for a name in the zone, and where pointers are in it.
 fn shortened(apex: Name<'_>, soa: &[u8]) -> Option<Shortened> {
+    const NAMES: u8 = 2;
     let mut record = soa.get(..RECORD_HEAD)?.to_vec();
-    let mut pointers = vec![0];
+    let mut pointers = vec![Pointer { at: 0, to: 0, is_own: false }];
     let mut rest = soa.get(RECORD_HEAD..)?;
-    for _ in 0..2 {
-        let (name, after) = Name::parse(rest).ok()?;
+    // Where the record begins behind a question for the apex.
+    let body_at = (Header::LEN + apex.len() + 4) as u16;
+    for Cut { octets, len, pointer } in Cut::all(apex, soa, 0, NAMES)? {
+        let (name, after) = rest.split_at_checked(usize::from(len))?;
         rest = after;
-        if !name.is_at_or_below(apex) {
-            return Some((Box::default(), Box::default()));
+        record.extend_from_slice(name.get(..usize::from(octets))?);
+        if let Some(to) = pointer {
+            let is_own = to >= body_at;
+            let to = if is_own { to - body_at } else { to - Header::LEN as u16 };
+            pointers.push(Pointer { at: record.len() as u16, to, is_own });
+            record.extend_from_slice(&OWNER);
         }
-        record.extend_from_slice(name.as_bytes().get(..name.len() - apex.len())?);
-        pointers.push(record.len() as u16);
-        record.extend_from_slice(&OWNER);
     }
     record.extend_from_slice(rest);
     let len = (record.len() - RECORD_HEAD) as u16;

@@ -3,7 +3,7 @@
 //! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3), NSEC3 (RFC 5155 §7.2), and those made for each question
 //! (RFC 9824).
 
-use wire::{Full, Name, Rcode, Rtype, Section};
+use wire::{Full, Header, Name, Rcode, Rtype, Section};
 
 use crate::alias::ADDRESSES_OCTETS_MAX;
 use crate::answer::{Failure, Missing, Run, Step, wildcard_of};
@@ -95,7 +95,10 @@ impl<'r> Run<'r, '_> {
                 self.deny(zone, online, name, &types, Share::Whole)
             }
             // Of a name without records, the one before it says that names below it exist.
-            Denial::Nsec(chain) => self.nsec_for(zone, chain, name),
+            Denial::Nsec(chain) => match block.rrset(Rtype::NSEC) {
+                Some(_) => self.nsec(zone, block),
+                None => self.nsec_for(zone, chain, name),
+            },
             Denial::Nsec3(chain) => match block.link().and_then(|link| chain.numbered(zone, link as usize)) {
                 Some(proof) => self.nsec3(zone, proof),
                 // RFC 5155 §7.2.4: an unsigned delegation that opted out.
@@ -287,6 +290,7 @@ impl<'r> Run<'r, '_> {
             signature_count: 0,
             records: proof.records(),
             signatures: &[],
+            cuts: &[],
         };
         self.sign(online, section, name, &rrset, share)
     }
@@ -321,19 +325,41 @@ impl<'r> Run<'r, '_> {
     }
 
     fn nsec(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
-        let Some(rrset) = block.rrset(Rtype::NSEC).filter(|rrset| self.written.add(rrset)) else {
-            return Ok(());
-        };
-        let owner = zone.owner(block);
-        self.rrset(Section::Authority, owner.as_name(), &rrset)
+        self.proof(zone, block, Rtype::NSEC)
     }
 
     fn nsec3(&mut self, zone: &Zone, block: Block<'_>) -> Result<(), Full> {
-        let Some(rrset) = block.rrset(Rtype::NSEC3).filter(|rrset| self.written.add(rrset)) else {
+        self.proof(zone, block, Rtype::NSEC3)
+    }
+
+    /// Writes a record that proves something, unless it is written already.
+    fn proof(&mut self, zone: &Zone, block: Block<'_>, rtype: Rtype) -> Result<(), Full> {
+        let Some(rrset) = block.rrset(rtype).filter(|rrset| self.written.add(rrset)) else {
             return Ok(());
         };
-        let owner = zone.owner(block);
-        self.rrset(Section::Authority, owner.as_name(), &rrset)
+        let labels = block.labels();
+        // No other name ends with a hash; an NSEC may belong to a name that a record in the answer leads to.
+        let is_apart = rrset.count == 1 && (rtype == Rtype::NSEC3 || !self.writer.has_names());
+        match self.apex_at(zone).filter(|&apex_at| is_apart && self.is_only_below(apex_at, labels)) {
+            Some(apex_at) => self.whole(|run| {
+                let at = run.writer.len() as u16;
+                run.writer.ready_below(Section::Authority, rrset.records, labels, apex_at)?;
+                run.signatures_under(Section::Authority, &rrset, if labels.is_empty() { apex_at } else { at })
+            }),
+            None => self.rrset(Section::Authority, zone.owner(block).as_name(), &rrset),
+        }
+    }
+
+    /// Returns whether a pointer to the apex, which stands at `apex_at`, is the shortest end of a name with these labels in
+    /// front of it: at most one, with which the question's name does not go on there.
+    fn is_only_below(&self, apex_at: u16, labels: &[u8]) -> bool {
+        let is_short = labels.first().is_none_or(|&len| usize::from(len) + 1 == labels.len());
+        let in_front = usize::from(apex_at).checked_sub(Header::LEN);
+        let asked = in_front.and_then(|octets| self.asked_for.as_bytes().get(..octets)).unwrap_or(&[]);
+        let end = asked.len().checked_sub(labels.len()).and_then(|at| asked.get(at..)).unwrap_or(&[]);
+        is_short
+            && self.writer.can_point(0)
+            && (labels.is_empty() || end.is_empty() || !end.eq_ignore_ascii_case(labels))
     }
 
     /// Writes the proof of the closest encloser: the NSEC3 of the closest name above that has one, and the one that

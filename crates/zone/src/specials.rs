@@ -163,7 +163,7 @@ impl Made {
             Self::V4(..) | Self::V6(..) => Layout::Plain,
         };
         let records = octets.get(..len)?;
-        Some(Rrset { rtype, layout, count: 1, signature_count: 0, records, signatures: &[] })
+        Some(Rrset { rtype, layout, count: 1, signature_count: 0, records, signatures: &[], cuts: &[] })
     }
 }
 
@@ -240,6 +240,7 @@ impl Choice {
                     signature_count: 0,
                     records: &chosen.rows.octets,
                     signatures: &[],
+                    cuts: &[],
                 };
                 (rrset, if chosen.is_healthy() { chosen.down() } else { 0 })
             })

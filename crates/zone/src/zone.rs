@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use wire::{HashKey, Name, NameBuf, Rtype};
+use wire::{HashKey, Name, NameBuf, Pointer, Rtype};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset, UNIT};
 use crate::canonical::{Key, word};
@@ -106,11 +106,10 @@ pub(crate) struct Negative {
     pub(crate) signatures: Box<[u8]>,
     pub(crate) signature_count: u16,
     pub(crate) layout: Layout,
-    /// The same record as it stands behind a question for a name in the zone, its names as short as they can be;
-    /// nothing if they have other ends than the zone's.
+    /// The same record as it stands behind a question for a name in the zone, its names as short as they can be.
     pub(crate) short: Box<[u8]>,
-    /// Where pointers to the apex are in that.
-    pub(crate) pointers: Box<[u16]>,
+    /// Where pointers are in that; those that do not lead into the record lead to the apex and behind.
+    pub(crate) pointers: Box<[Pointer]>,
 }
 
 impl Negative {
@@ -122,6 +121,7 @@ impl Negative {
             signature_count: self.signature_count,
             records: &self.records,
             signatures: &self.signatures,
+            cuts: &[],
         }
     }
 }

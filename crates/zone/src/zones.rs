@@ -539,7 +539,11 @@ impl Zones {
     }
 
     fn slot_at(&self, name: Name<'_>) -> Option<&Slot> {
-        let hash = self.key.hash_name(name);
+        self.slot_of(name, self.key.hash_name(name))
+    }
+
+    #[inline]
+    fn slot_of(&self, name: Name<'_>, hash: u64) -> Option<&Slot> {
         let slots = &self.shards.get(shard_of(hash, self.shards.len()))?.slots;
         let mask = slots.len().wrapping_sub(1);
         let mut at = hash as usize & mask;
@@ -564,41 +568,45 @@ impl Zones {
 
     /// Returns the zone that a name belongs to, if it is loaded: the deepest one at or above it.
     pub fn zone_of(&self, name: Name<'_>) -> Option<&Zone> {
-        self.deepest(name, name.label_count())?.0.zone()
+        self.deepest(name, name.label_count(), None)?.0.zone()
     }
 
     /// Returns whether a name belongs to one of the zones, loaded or not.
     pub fn covers(&self, name: Name<'_>) -> bool {
-        self.deepest(name, name.label_count()).is_some()
+        self.deepest(name, name.label_count(), None).is_some()
     }
 
     /// Returns the zone that answers a question: DS belongs to the parent (RFC 4035 §3.1.4.1), if that is served.
-    pub(crate) fn zone_for(&self, qname: Name<'_>, qtype: Rtype) -> Option<&Served> {
+    /// `hash` is that of the name.
+    pub(crate) fn zone_for(&self, qname: Name<'_>, hash: u64, qtype: Rtype) -> Option<&Served> {
         let labels = qname.label_count();
-        let (served, depth) = self.deepest(qname, labels)?;
+        let (served, depth) = self.deepest(qname, labels, Some(hash))?;
         if qtype == Rtype::DS
             && depth == labels
             && let Some(parent) = qname.parent()
-            && let Some((above, _)) = self.deepest(parent, labels.saturating_sub(1))
+            && let Some((above, _)) = self.deepest(parent, labels.saturating_sub(1), None)
         {
             return Some(above);
         }
         Some(served)
     }
 
-    /// Returns the deepest zone at or above a name of so many labels, and how many labels its apex has.
+    /// Returns the deepest zone at or above a name of so many labels, and how many labels its apex has. `hash` is that of the
+    /// name, if it is known.
     #[inline]
-    fn deepest(&self, mut name: Name<'_>, labels: usize) -> Option<(&Served, usize)> {
+    fn deepest(&self, mut name: Name<'_>, labels: usize, mut hash: Option<u64>) -> Option<(&Served, usize)> {
         let mut depth = labels;
         // Ends: each turn takes a label off.
         loop {
-            if self.depths >> (depth & 127) & 1 == 1
-                && let Some(served) = self.at_apex(name)
-            {
-                return Some((served, depth));
+            if self.depths >> (depth & 127) & 1 == 1 {
+                let hash = hash.unwrap_or_else(|| self.key.hash_name(name));
+                if let Some(served) = self.slot_of(name, hash).and_then(|slot| slot.served.as_ref()) {
+                    return Some((served, depth));
+                }
             }
             depth = depth.checked_sub(1)?;
             name = name.parent()?;
+            hash = None;
         }
     }
 }

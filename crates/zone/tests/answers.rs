@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Chain, ask, ask_limited, check, sign, zone, zones};
+use support::{Chain, ask, ask_limited, check, name, sign, zone, zones};
 use wire::{Rcode, Rtype};
 use zone::Proof;
 
@@ -414,7 +414,7 @@ fn the_denial_of_a_redirected_name_may_stand_at_the_dname() {
 #[test]
 fn a_zone_that_is_not_loaded_fails_and_the_others_answer() {
     let loaded = std::sync::Arc::new(zone("example.org", ORG));
-    let missing = [support::name("example.net")];
+    let missing = [name("example.net")];
     let zones = zone::Zones::with_missing(support::KEY, vec![loaded], &missing);
     check(&zones, "web.example.net", Rtype::A, false, (Rcode::SERVFAIL, false), &[]);
     check(
@@ -433,7 +433,7 @@ fn a_zone_that_is_not_loaded_fails_and_the_others_answer() {
 fn looking_ahead_takes_any_names() {
     let zones = both();
     let names: Vec<wire::NameBuf> =
-        (0..200).map(|i| support::name(&format!("n{i}.example.{}", ["org", "net", "com"][i % 3]))).collect();
+        (0..200).map(|i| name(&format!("n{i}.example.{}", ["org", "net", "com"][i % 3]))).collect();
     zones.foresee(names.iter().map(wire::NameBuf::as_name));
     zones.foresee(std::iter::empty());
     assert!(!zones.are_large());
@@ -477,4 +477,45 @@ fn private_types_that_are_no_alias_are_data_like_any() {
     let zones = zones(&[("example.org", text)]);
     check(&zones, "p.example.org", Rtype::ALIAS, false, OK, &["an p.example.org. ALIAS \\# 4 0A000001"]);
     check(&zones, "p.example.org", Rtype::A, false, OK, &["au example.org. SOA"]);
+}
+
+/// Returns the octets of the records of an answer.
+fn octets(zones: &zone::Zones, qname: &str, qtype: Rtype) -> usize {
+    ask(zones, qname, qtype, false).octets - (12 + name(qname).as_name().len() + 4)
+}
+
+#[test]
+fn names_in_data_are_as_short_as_they_can_be() {
+    let zones = zones(&[(
+        "example.org",
+        "@ 60 SOA ns1.dns.example.net. admin.dns.example.net. 1 2 3 4 5\n@ NS ns1.dns\n@ NS ns2.dns\n@ NS ns.example.net.\n@ MX 10 @\n@ MX 20 mail\nmail A 192.0.2.1\nns1.dns A 192.0.2.2\nns2.dns A 192.0.2.3\nwww CNAME mail\nin CNAME a.www.in\nout CNAME other.example.\n*.wild CNAME mail\n",
+    )]);
+    let record = 12;
+    // `ns1.dns` and a pointer, `ns2` and a pointer, all of the one that shares only the root; and two addresses.
+    let servers = (record + 10) + (record + 6) + (record + 16) + 2 * (record + 4);
+    assert_eq!(octets(&zones, "example.org", Rtype::NS), servers);
+    assert_eq!(octets(&zones, "example.org", Rtype::MX), (record + 4) + (record + 9) + (record + 4));
+    // Of the two names of the SOA the second leads into the first.
+    assert_eq!(octets(&zones, "mail.example.org", Rtype::TXT), record + 21 + 8 + 20);
+    assert_eq!(octets(&zones, "www.example.org", Rtype::A), (record + 7) + (record + 4));
+    assert_eq!(octets(&zones, "in.example.org", Rtype::CNAME), record + 8);
+    assert_eq!(octets(&zones, "out.example.org", Rtype::CNAME), record + 15);
+    assert_eq!(octets(&zones, "any.wild.example.org", Rtype::CNAME), record + 7);
+}
+
+#[test]
+fn an_alias_to_a_redirected_name_keeps_every_owner() {
+    let zones = zones(&[(
+        "example.org",
+        "@ 60 SOA ns admin 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nalias CNAME host.old\nold DNAME new\nhost.new A 192.0.2.2\ntwice CNAME alias\n",
+    )]);
+    let redirected = [
+        "an alias.example.org. CNAME host.old.example.org.",
+        "an old.example.org. DNAME new.example.org.",
+        "an host.old.example.org. CNAME host.new.example.org.",
+        "an host.new.example.org. A 192.0.2.2",
+    ];
+    check(&zones, "alias.example.org", Rtype::A, false, OK, &redirected);
+    let twice = [&["an twice.example.org. CNAME alias.example.org."][..], &redirected].concat();
+    check(&zones, "twice.example.org", Rtype::A, false, OK, &twice);
 }

@@ -72,6 +72,16 @@ pub(crate) fn ask_limited(
         let data = wire::rdata::display(record.rtype, &buffer[..len], range);
         lines.push(format!("{section} {} {} {} {data}", record.owner, record.ttl(), record.rtype));
     }
+    // The SOA of a negative answer is cut against its zone alone, whatever else the question has in common with it.
+    let is_soa = |record: &wire::Record<'_>| {
+        record.rtype == Rtype::SOA && matches!(record.section, Section::Authority)
+    };
+    let slack = message.records().find(is_soa).map_or(0, |soa| {
+        let apex = soa.owner.expand().expect("a name");
+        2 * qname.as_name().len().saturating_sub(apex.as_name().len())
+    });
+    let shortest = octets_when_written_one_by_one(&message) + slack;
+    assert!(len <= shortest, "{len} octets instead of {shortest}: {qname} {qtype}: {lines:?}");
     Some(Reply {
         rcode: answered.rcode,
         is_authoritative: answered.is_authoritative,
@@ -79,6 +89,36 @@ pub(crate) fn ask_limited(
         lines,
         octets: len,
     })
+}
+
+/// Returns how long a message is whose names all are looked up among those before them (RFC 1035 §4.1.4).
+fn octets_when_written_one_by_one(message: &Message<'_>) -> usize {
+    let mut buffer = vec![0; 65_535];
+    let mut writer = Writer::new(&mut buffer, 65_535, 1, Flags::QR);
+    writer.question(&message.question.expect("a question")).expect("room");
+    for record in message.records() {
+        let owner = record.owner.expand().expect("a name");
+        let name_at = |at: usize| record.name_in_rdata(at).expand().expect("a name");
+        let (names, fixed) = match record.rtype {
+            Rtype::NS | Rtype::CNAME | Rtype::PTR => (vec![name_at(0)], 0),
+            Rtype::MX => (vec![name_at(2)], 2),
+            Rtype::SOA => {
+                let second = record.name_in_rdata(0).skip().expect("a name") - record.rdata_at;
+                (vec![name_at(0), name_at(second)], 0)
+            }
+            _ => (vec![], record.rdata.len()),
+        };
+        let behind = if record.rtype == Rtype::SOA { 20 } else { 0 };
+        let rdata = record.rdata;
+        writer
+            .record(record.section, owner.as_name(), record.rtype, Class::IN, record.ttl(), |writer| {
+                writer.bytes(&rdata[..fixed])?;
+                names.iter().try_for_each(|name| writer.name(name.as_name()))?;
+                writer.bytes(&rdata[rdata.len() - behind..])
+            })
+            .expect("room");
+    }
+    writer.finish()
 }
 
 pub(crate) fn ask(zones: &Zones, qname: &str, qtype: Rtype, wants_dnssec: bool) -> Reply {
