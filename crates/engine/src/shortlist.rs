@@ -95,12 +95,20 @@ pub struct NameRows {
     pub any: Arc<NameSet>,
     /// Names, and whether those below them are looked for.
     pub names: NameTable,
-    /// The rows for each name itself, and for what is below it.
+    /// The rows for each name itself, and for what is below it, as if no pattern fitted.
     pub rows: Box<[[Row; 2]]>,
-    /// The row for what is in `any`, but neither in `names` nor below one of them.
-    pub other: Row,
-    /// The row for what is not in `any`.
+    /// The row for what is neither in `names` nor below one of them.
     pub none: Row,
+    /// Keywords and regular expressions.
+    pub patterns: Option<PatternRules>,
+}
+
+/// The keywords and regular expressions of all rules in one set: one pass over the name finds all that fit.
+pub struct PatternRules {
+    /// The patterns, numbered from one.
+    pub set: Arc<NameSet>,
+    /// For each of them the rules that look for it: when it fits, nothing rules them out.
+    pub rules: Box<[Box<[u16]>]>,
 }
 
 impl NameRows {
@@ -113,7 +121,21 @@ impl NameRows {
         let itself = self.names.exact(sought).map(|index| (index, 0));
         let found = itself.or_else(|| self.names.covering(sought, |found| Some((found.index, 1))));
         let row = found.and_then(|(index, below)| self.rows.get(index)?.get::<usize>(below));
-        row.copied().unwrap_or(self.other)
+        row.copied().unwrap_or(self.none)
+    }
+}
+
+impl PatternRules {
+    /// Sets the bits of the rules that look for a pattern that fits.
+    fn add(&self, sought: &Sought<'_>, bits: &mut [u64]) {
+        self.set.each(sought, |pattern| {
+            let rules = (pattern.number() as usize).checked_sub(1).and_then(|at| self.rules.get(at));
+            for &rule in rules.into_iter().flatten() {
+                if let Some(word) = bits.get_mut(usize::from(rule) / 64) {
+                    *word |= 1 << (rule % 64);
+                }
+            }
+        });
     }
 }
 
@@ -214,11 +236,7 @@ impl Shortlist {
 
     /// Returns whether some row leaves the rule out.
     pub fn can_skip(&self, rule: usize) -> bool {
-        self.has(1, rule)
-    }
-
-    fn has(&self, row: Row, rule: usize) -> bool {
-        self.row(row).get(rule / 64).is_some_and(|word| word >> (rule % 64) & 1 != 0)
+        has(self.row(1), rule)
     }
 
     fn row(&self, row: Row) -> &[u64] {
@@ -260,25 +278,42 @@ impl Shortlist {
         let Some(bits) = bits.get_mut(..self.words) else { return };
         bits.copy_from_slice(self.row(0));
         let can_skip = self.row(1);
-        let mut keep = |row: Row| {
+        let mut keep = |row: &[u64]| {
             let mut left = 0;
-            for ((word, kept), can_skip) in bits.iter_mut().zip(self.row(row)).zip(can_skip) {
+            for ((word, kept), can_skip) in bits.iter_mut().zip(row).zip(can_skip) {
                 *word &= kept;
                 left |= *word & can_skip;
             }
             left != 0
         };
         for screen in &self.screens {
-            if !screen.each_row(facts, &mut keep) {
+            if !self.each_row(screen, facts, &mut keep) {
                 return;
             }
         }
     }
 
+    /// Walks the rows that a screen leads the query to; `keep` returns false if one leaves nothing to find out. Returns
+    /// whether it never did.
+    #[inline]
+    fn each_row(&self, screen: &Screen, facts: Facts<'_>, keep: &mut impl FnMut(&[u64]) -> bool) -> bool {
+        if let Rows::Names(names) = &screen.rows
+            && let Some(patterns) = &names.patterns
+        {
+            let sought = &facts.run.sought;
+            let mut room = [0; WORDS_MAX];
+            let Some(bits) = room.get_mut(..self.words) else { return true };
+            bits.copy_from_slice(self.row(names.row(sought)));
+            patterns.add(sought, bits);
+            return keep(bits);
+        }
+        screen.each_row(facts, &mut |row| keep(self.row(row)))
+    }
+
     /// Returns what rules out this rule, if anything does.
     #[cold]
     fn why(&self, rule: usize, facts: Facts<'_>) -> Option<Kind> {
-        let rules_out = |screen: &&Screen| !screen.each_row(facts, &mut |row| self.has(row, rule));
+        let rules_out = |screen: &&Screen| !self.each_row(screen, facts, &mut |row| has(row, rule));
         self.screens.iter().find(rules_out).map(|screen| screen.kind)
     }
 
@@ -296,6 +331,11 @@ impl Shortlist {
     }
 }
 
+/// Returns whether a row has the bit of a rule.
+fn has(row: &[u64], rule: usize) -> bool {
+    row.get(rule / 64).is_some_and(|word| word >> (rule % 64) & 1 != 0)
+}
+
 /// Returns the first bit from `from` on that is set.
 #[inline]
 fn next(bits: &[u64], from: usize) -> Option<usize> {
@@ -311,8 +351,8 @@ fn next(bits: &[u64], from: usize) -> Option<usize> {
 }
 
 impl Screen {
-    /// Walks the rows that the query leads to; `keep` returns false if it leaves nothing to find out. Returns
-    /// whether it never did.
+    /// Walks the rows that the query leads to, of names without regard to patterns; `keep` returns false if it leaves
+    /// nothing to find out. Returns whether it never did.
     #[inline]
     fn each_row(&self, facts: Facts<'_>, keep: &mut impl FnMut(Row) -> bool) -> bool {
         match &self.rows {

@@ -235,9 +235,10 @@ impl Patterns {
 
     /// Calls `f` with the number of the rule of each pattern that fits, until it returns true; returns whether it did.
     pub(crate) fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
-        self.search_begins(sought, self.begins(sought), &mut f)
-            || self.search(sought, &mut f)
-            || self.search_always(sought.text(), &mut f)
+        let begins = self.begins(sought);
+        (begins != 0 && self.search_begins(sought, begins, &mut f))
+            || (lengths_of(&self.lengths, sought) != 0 && self.search(sought, &mut f))
+            || (!self.always.is_empty() && self.search_always(sought.text(), &mut f))
     }
 
     /// Returns which labels may begin with a piece: four bits for each of the first labels, one for each length of a piece.

@@ -11,7 +11,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use answers::{Said, upstream};
-use config::{System, compile, load_text};
+use config::{Loaded, System, compile, load_text};
+use engine::explain::{Did, Event, Recorder};
 use engine::{Client, Engine, ListenerId, Now, Outcome, Reply, Share, SnapshotCell, Transport, Verdict};
 use proptest::prelude::*;
 use reader::Reader;
@@ -186,6 +187,12 @@ const LEADS: &[&str] = &[
     "qname in suffix:a.example|exact:b.other",
     "qname in exact:a1.example|suffix:x.other",
     "qname in suffix:other|keyword:ad",
+    "qname in keyword:ad",
+    "qname in keyword:mp|keyword:ad.b",
+    "qname in keyword:b.o|some",
+    "not qname in keyword:a1",
+    "qname in \"regex:^a[0-9]\"",
+    "not qname in \"regex:^a[0-9]\"|keyword:other",
     "qname in some",
     "qname in some|exact:a.example",
     "qname contains ample",
@@ -317,6 +324,19 @@ impl Asked {
         bytes
     }
 
+    fn client(&self) -> Client {
+        Client {
+            address: self.client,
+            port: 4711,
+            transport: if self.is_tcp { Transport::Tcp } else { Transport::Udp },
+            verified: true,
+            reply_octets_max: u16::MAX,
+            keepalive: None,
+            listener: ListenerId::default(),
+            connection: 0,
+        }
+    }
+
     fn text(&self) -> String {
         let name = self.name.to_ascii_lowercase();
         if name == "." { name } else { name.trim_end_matches('.').to_owned() }
@@ -325,16 +345,7 @@ impl Asked {
 
 /// Asks the engine, plays the upstream, and returns what the client gets; `None` is silence.
 fn ask(engine: &mut Engine, asked: &Asked) -> Option<Said> {
-    let client = Client {
-        address: asked.client,
-        port: 4711,
-        transport: if asked.is_tcp { Transport::Tcp } else { Transport::Udp },
-        verified: true,
-        reply_octets_max: u16::MAX,
-        keepalive: None,
-        listener: ListenerId::default(),
-        connection: 0,
-    };
+    let client = asked.client();
     let mut buffer = [0; 4096];
     let mut reply = Reply::new(&mut buffer);
     let mut verdict = engine.answer(&asked.bytes(), &client, &mut reply);
@@ -354,10 +365,9 @@ fn ask(engine: &mut Engine, asked: &Asked) -> Option<Said> {
     }
 }
 
-/// Asks an engine on these policies, and a reader of them.
-fn check(text: &str, queries: &[Asked]) -> Result<(), TestCaseError> {
-    let text = format!("allow: any\n{text}");
-    let loaded = match load_text(Path::new("x"), &text, &System) {
+/// Returns an engine on these policies, and the settings as they were read.
+fn start(text: &str) -> (Engine, Loaded) {
+    let loaded = match load_text(Path::new("x"), text, &System) {
         Ok(loaded) => loaded,
         Err(found) => panic!("{}\n{text}", found[0].line()),
     };
@@ -369,6 +379,13 @@ fn check(text: &str, queries: &[Asked]) -> Result<(), TestCaseError> {
     let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
     let mut engine = Engine::new(cell, Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
+    (engine, loaded)
+}
+
+/// Asks an engine on these policies, and a reader of them.
+fn check(text: &str, queries: &[Asked]) -> Result<(), TestCaseError> {
+    let text = format!("allow: any\n{text}");
+    let (mut engine, loaded) = start(&text);
     for asked in queries {
         prop_assert_eq!(
             ask(&mut engine, asked),
@@ -398,5 +415,50 @@ proptest! {
         queries in prop::collection::vec(queries(), 16),
     ) {
         check(&text, &queries)?;
+    }
+}
+
+/// Returns how many conditions are tried for an address of `qname`.
+fn tried(engine: &mut Engine, qname: &'static str) -> usize {
+    let asked = Asked {
+        name: qname,
+        rtype: Rtype::A,
+        client: IpAddr::from([127, 0, 0, 1]),
+        is_tcp: false,
+        flags: [true, false, false],
+        edns: None,
+    };
+    let mut recorder = Recorder::default();
+    let mut buffer = [0; 512];
+    let client = asked.client();
+    let verdict = engine.explain(&asked.bytes(), &client, &mut Reply::new(&mut buffer), &mut recorder);
+    assert!(matches!(verdict, Verdict::Answered), "{qname}");
+    let is_test = |event: &&Event| matches!(event, Event::Step { did: Did::Tested { .. }, .. });
+    recorder.take().events.iter().filter(is_test).count()
+}
+
+#[test]
+fn of_many_rules_on_names_only_those_are_tried_whose_pattern_fits() {
+    let rule = |number: usize| match number % 4 {
+        0 => format!("qname in keyword:word{number}x"),
+        1 => format!("qname in \"regex:^ads{number}-[a-z]+\\.\""),
+        2 => format!("qname in suffix:r{number}.example"),
+        _ => format!("qname in exact:r{number}.example and rd"),
+    };
+    let rules: String =
+        (0..500).map(|number| format!("    - {{if: '{}', do: mark(1)}}\n", rule(number))).collect();
+    let text = format!(
+        "upstreams: {{default: {{servers: 192.0.2.1}}}}\npolicy:\n  main:\n{rules}    - reject(nxdomain)\n"
+    );
+    let (mut engine, _) = start(&text);
+    for (qname, expect) in [
+        ("www.none.example.", 0),
+        ("www.word400x.example.", 1),
+        ("word400x.word0x.example.", 2),
+        ("ads1-one.example.", 1),
+        ("ads1-x.word4x.r6.example.", 3),
+        ("r7.example.", 2),
+    ] {
+        assert_eq!(tried(&mut engine, qname), expect, "{qname}");
     }
 }

@@ -214,6 +214,13 @@ impl Server {
         Self::on(cache, snapshot)
     }
 
+    /// Returns a server with a program that is more than steps.
+    pub fn of_program(gate: Gate, program: Program) -> Self {
+        let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 16 }, KEY));
+        let snapshot = Snapshot { program, ..snapshot(gate, vec![]) };
+        Self::on(cache, snapshot)
+    }
+
     fn on(cache: Arc<Cache>, snapshot: Snapshot) -> Self {
         let (reclaim, _) = channel();
         let counters = Arc::new(Counters::default());

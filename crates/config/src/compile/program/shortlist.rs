@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use engine::matchers::Matcher;
 use engine::names::NameTable;
-use engine::shortlist::{Kind, NameRows, RULES_MAX, Row, Rows, Screen, Shortlist, flags, mac_number};
+use engine::shortlist::{
+    Kind, NameRows, PatternRules, RULES_MAX, Row, Rows, Screen, Shortlist, flags, mac_number,
+};
 use sets::{AddressSet, Reach};
 use wire::NameBuf;
 
@@ -412,44 +414,40 @@ impl<'a> Stretch<'a> {
     fn names(&mut self, emitter: &Emitter<'_>) -> Option<Rows> {
         /// What is said of one name: by which tests, and which names they mean.
         type Said = Vec<(usize, Reach)>;
-        let mut patterns = Vec::new();
+        let mut all = Vec::new();
         let mut said: BTreeMap<Vec<u8>, (NameBuf, Said)> = BTreeMap::new();
-        // For each test on names: whether it has sets, and whether it has rules that no table of names holds.
-        let mut wanted: Vec<Option<(bool, bool)>> = Vec::new();
+        // Keywords and regular expressions, each with its test.
+        let mut patterns: Vec<(&NamePattern, usize)> = Vec::new();
+        // For each test on names: whether it has sets.
+        let mut wanted: Vec<Option<bool>> = Vec::new();
         for (number, test) in self.tests.iter().enumerate() {
             let Test::Qname(terms) = test else {
                 wanted.push(None);
                 continue;
             };
-            let (mut has_sets, mut has_others) = (false, false);
+            let mut has_sets = false;
             for term in terms {
                 match &term.value {
                     NameTerm::Set(_) => has_sets = true,
-                    NameTerm::Pattern(pattern) => {
-                        patterns.push(pattern);
-                        match pattern {
-                            NamePattern::Name(name, reach) => {
-                                let name = name.as_name().to_folded().as_name().to_buf();
-                                let entry = said.entry(name.as_name().as_bytes().to_vec());
-                                entry.or_insert((name, Vec::new())).1.push((number, *reach));
-                            }
-                            NamePattern::Keyword(_) | NamePattern::Regex(_) => has_others = true,
-                        }
+                    NameTerm::Pattern(pattern @ NamePattern::Name(name, reach)) => {
+                        all.push(pattern);
+                        let name = name.as_name().to_folded().as_name().to_buf();
+                        let entry = said.entry(name.as_name().as_bytes().to_vec());
+                        entry.or_insert((name, Vec::new())).1.push((number, *reach));
                     }
+                    NameTerm::Pattern(pattern) => patterns.push((pattern, number)),
                 }
             }
-            wanted.push(Some((has_sets, has_others)));
+            wanted.push(Some(has_sets));
         }
-        if patterns.is_empty() || patterns.len() > VALUES_MAX {
+        let count = all.len() + patterns.len();
+        if count == 0 || count > VALUES_MAX {
             return None;
         }
-        let nowhere = |test: usize| wanted[test].and_then(|(has_sets, _)| (!has_sets).then_some(false));
-        let elsewhere = |test: usize| {
-            wanted[test].and_then(|(has_sets, has_others)| (!has_sets && !has_others).then_some(false))
-        };
-        let none = self.row(&nowhere);
-        let other = self.row(&elsewhere);
-        let (none_row, other_row) = (self.number(&none), self.number(&other));
+        // Patterns do not fit here: those that do put back the rules that look for them, whatever the name is.
+        let elsewhere = |test: usize| wanted[test].and_then(|has_sets| (!has_sets).then_some(false));
+        let none = self.row(&elsewhere);
+        let none_row = self.number(&none);
         let mut rows = Vec::new();
         let mut names = Vec::new();
         for (name, own) in said.values() {
@@ -469,18 +467,24 @@ impl<'a> Stretch<'a> {
                 let mut holding = above.clone();
                 holding.extend(own.iter().filter(|(_, reach)| *reach != unwanted).map(|(test, _)| *test));
                 let known = |test: usize| if holding.contains(&test) { Some(true) } else { elsewhere(test) };
-                let row = stretch.row_but(&other, holding.iter().copied(), &known);
+                let row = stretch.row_but(&none, holding.iter().copied(), &known);
                 stretch.number(&row)
             };
             rows.push([row(self, Reach::Below), row(self, Reach::Itself)]);
             names.push((*name, covers));
         }
+        let sets = emitter.parts.sets;
+        let rules = |test: usize| self.users[test].iter().map(|&rule| rule as u16).collect();
+        let patterns = (!patterns.is_empty()).then(|| PatternRules {
+            set: sets.names(patterns.iter().map(|(pattern, _)| Term::Inline(*pattern))),
+            rules: patterns.iter().map(|&(_, test)| rules(test)).collect(),
+        });
         Some(Rows::Names(Box::new(NameRows {
-            any: emitter.parts.sets.names(patterns.into_iter().map(Term::Inline)),
+            any: sets.names(all.into_iter().map(Term::Inline)),
             names: NameTable::compile(emitter.parts.key, &names),
             rows: rows.into(),
-            other: other_row,
             none: none_row,
+            patterns,
         })))
     }
 
