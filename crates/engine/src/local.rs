@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use wire::{Class, HashKey, Name, NameBuf, Rcode, Rtype, Ttl};
 
 use crate::names::{NameTable, Sought};
+use crate::records::shorten;
 
 /// Collects local names; [`LocalBuilder::compile`] makes them ready to answer.
 #[derive(Default)]
@@ -126,6 +127,10 @@ impl LocalBuilder {
                     bodies.extend_from_slice(&ttl.seconds().to_be_bytes());
                     bodies.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
                     bodies.extend_from_slice(rdata);
+                }
+                // Names below this one make longer questions: there, pointers would lead elsewhere.
+                if node.below != Below::Same {
+                    shorten(&mut bodies, at as usize, name.as_name(), rtype);
                 }
                 sets.push(Set { rtype, count, at, len: bodies.len() as u32 - at });
             }
@@ -357,7 +362,8 @@ mod tests {
         check("printer.example.org", Rtype::HTTPS, Some((Rcode::NOERROR, 0, 21)));
         check("www.printer.example.org", Rtype::A, None);
         check("example.org", Rtype::A, None);
-        check("1.2.0.192.in-addr.arpa", Rtype::PTR, Some((Rcode::NOERROR, 1, 27)));
+        // The name ends as the question does.
+        check("1.2.0.192.in-addr.arpa", Rtype::PTR, Some((Rcode::NOERROR, 1, 23)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! Compiled: each RRset stands ready to copy, and where an alias leads is known.
 
-use wire::{Class, Folded, HashKey, Header, Name, NameBuf, Rcode, Rtype, Ttl};
+use wire::{Class, Cut, Folded, HashKey, Header, Name, NameBuf, Pointer, Rcode, Rtype, Ttl};
 
 use crate::finish::{Answer, put_record};
 use crate::names::{NameTable, Sought};
@@ -13,6 +13,8 @@ use crate::ops::answer::local_soa;
 
 /// Aliases followed for one question, so that a circle of them ends.
 const ALIASES_MAX: usize = 16;
+/// Where records of a chain of aliases begin at most, so that pointers into and behind them fit (14 bits).
+const CHAIN_AT_MAX: usize = 0x4000 - SHORTENED_OCTETS_MAX;
 /// How long clients may believe that a name has no record of some type, where no SOA says it.
 const NEGATIVE_TTL: Ttl = Ttl::new(60);
 /// Octets of a record before its data, its owner being a pointer.
@@ -74,8 +76,8 @@ impl RecordsBuilder {
             let hash = key.fold(name, &mut folded);
             names.exact(&Sought::new(&folded, hash))
         };
-        let (mut nodes, mut sets, mut bodies, mut soas) =
-            (std::vec![], std::vec![], std::vec![], std::vec![]);
+        let (mut nodes, mut sets, mut bodies, mut soas, mut pointers) =
+            (std::vec![], std::vec![], std::vec![], std::vec![], std::vec![]);
         for node in &written {
             let first_set = sets.len() as u32;
             let mut types: Vec<Rtype> = node.records.iter().map(|(rtype, _, _)| *rtype).collect();
@@ -90,7 +92,19 @@ impl RecordsBuilder {
                 for (_, _, rdata) in records {
                     put_body(&mut bodies, rtype, ttl, rdata);
                 }
-                sets.push(Set { rtype, count, at, len: bodies.len() as u32 - at, next: Next::Outside });
+                let cut = shorten(&mut bodies, at as usize, in_question(node.name.as_name()), rtype);
+                let first_pointer = pointers.len() as u32;
+                pointers.extend(cut.pointers);
+                sets.push(Set {
+                    rtype,
+                    count,
+                    at,
+                    len: bodies.len() as u32 - at,
+                    next: Next::Outside,
+                    first_pointer,
+                    pointer_count: pointers.len() as u32 - first_pointer,
+                    target: cut.target,
+                });
                 if rtype == Rtype::SOA
                     && let Some((_, _, rdata)) = node.records.iter().find(|(t, _, _)| *t == Rtype::SOA)
                 {
@@ -98,8 +112,18 @@ impl RecordsBuilder {
                     let at = bodies.len() as u32;
                     // RFC 2308 §5.
                     put_body(&mut bodies, Rtype::SOA, ttl.min(Ttl::new(minimum)), rdata);
-                    let apex_octets = node.name.as_name().len() as u8;
-                    soas.push(Soa { apex: node.name, apex_octets, at, len: bodies.len() as u32 - at });
+                    let apex = node.name.as_name();
+                    let cut = shorten(&mut bodies, at as usize, apex, Rtype::SOA);
+                    let first_pointer = pointers.len() as u32;
+                    pointers.extend(cut.pointers);
+                    soas.push(Soa {
+                        apex: node.name,
+                        apex_octets: apex.len() as u8,
+                        at,
+                        len: bodies.len() as u32 - at,
+                        first_pointer,
+                        pointer_count: pointers.len() as u32 - first_pointer,
+                    });
                 }
             }
             nodes.push(Node {
@@ -107,6 +131,7 @@ impl RecordsBuilder {
                 set_count: sets.len() as u32 - first_set,
                 wildcard: None,
                 soa: None,
+                octets: in_question(node.name.as_name()).len() as u8,
             });
         }
         for (node, written) in nodes.iter_mut().zip(&written) {
@@ -128,17 +153,22 @@ impl RecordsBuilder {
             sets: sets.into_boxed_slice(),
             soas: soas.into_boxed_slice(),
             bodies: bodies.into_boxed_slice(),
+            pointers: pointers.into_boxed_slice(),
         };
-        let aliases: Vec<(usize, Next)> = (0..compiled.sets.len())
-            .filter_map(|index| {
-                let set = compiled.sets.get(index).filter(|set| set.rtype == Rtype::CNAME)?;
-                let body = compiled.body(set.at, set.len)?;
-                let (target, _) = Name::parse(body.get(HEAD_OCTETS..)?).ok()?;
+        let mut aliases: Vec<(usize, Next)> = std::vec![];
+        for (node, written) in compiled.nodes.iter().zip(&written) {
+            let first = node.first_set as usize;
+            let sets =
+                (first..).zip(compiled.sets.get(first..first + node.set_count as usize).unwrap_or(&[]));
+            let alias = sets.into_iter().find(|(_, set)| set.rtype == Rtype::CNAME);
+            let data = written.records.iter().find(|(rtype, _, _)| *rtype == Rtype::CNAME);
+            let target = data.and_then(|(_, _, rdata)| Name::parse(rdata).ok());
+            if let (Some((index, _)), Some((target, _))) = (alias, target) {
                 let mut folded = Folded::root();
                 let hash = key.fold(target, &mut folded);
-                Some((index, compiled.locate(&Sought::new(&folded, hash))))
-            })
-            .collect();
+                aliases.push((index, compiled.locate(&Sought::new(&folded, hash))));
+            }
+        }
         for (index, next) in aliases {
             if let Some(set) = compiled.sets.get_mut(index) {
                 set.next = next;
@@ -156,6 +186,85 @@ fn put_body(bodies: &mut Vec<u8>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
     bodies.extend_from_slice(&ttl.seconds().to_be_bytes());
     bodies.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
     bodies.extend_from_slice(rdata);
+}
+
+/// Octets of an RRset up to which names in its data are compressed: pointers reach so far behind any question.
+const SHORTENED_OCTETS_MAX: usize = 8192;
+
+/// The first name in the data of an RRset: its octets, those that are there in front of a pointer, and where that leads to.
+#[derive(Clone, Copy, Default)]
+struct Target {
+    octets: u8,
+    own: u8,
+    /// Octets of the owner's end that the name has in common; zero if the pointer leads elsewhere or is none.
+    common: u8,
+}
+
+/// What became of an RRset whose names were compressed.
+#[derive(Default)]
+pub(crate) struct Shortened {
+    /// Where pointers are that depend on where it is put; those that do not lead into it lead to its owner and behind.
+    pointers: Vec<Pointer>,
+    target: Target,
+}
+
+/// Returns what of an owner stands in a question that it answers: a wildcard does not, the name above it does.
+fn in_question(owner: Name<'_>) -> Name<'_> {
+    let above = owner.parent().filter(|_| owner.as_bytes().starts_with(b"\x01*"));
+    above.unwrap_or(owner)
+}
+
+/// Compresses the names in the data of an RRset, the last of `bodies` from `at` on, as far as RFC 3597 §4 allows. Its pointers
+/// are right where it stands directly behind a question for `owner`.
+// Once per configuration.
+pub(crate) fn shorten(bodies: &mut Vec<u8>, at: usize, owner: Name<'_>, rtype: Rtype) -> Shortened {
+    let records = bodies.get(at..).unwrap_or(&[]).to_vec();
+    let found = wire::rtypes::compressed(rtype).filter(|_| records.len() <= SHORTENED_OCTETS_MAX);
+    let cuts = found.and_then(|(skipped, names)| {
+        Some((usize::from(skipped), usize::from(names), Cut::all(owner, &records, skipped, names)?))
+    });
+    let Some((skipped, names, cuts)) = cuts else {
+        let octets = Name::parse(records.get(HEAD_OCTETS..).unwrap_or(&[])).map_or(0, |(name, _)| name.len());
+        let target = Target { octets: octets as u8, own: octets as u8, common: 0 };
+        return Shortened { target, ..Shortened::default() };
+    };
+    // Where the first record would begin directly behind a question for the owner.
+    let body_at = (Header::LEN + owner.len() + 4) as u16;
+    let mut done = Shortened::default();
+    let (mut short, mut cuts, mut rest) = (std::vec![], cuts.into_iter(), records.as_slice());
+    while let Some((head, tail)) = rest.split_at_checked(HEAD_OCTETS) {
+        let length = head.last_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+        let Some((mut data, after)) = tail.split_at_checked(length) else { break };
+        rest = after;
+        let record_at = short.len();
+        short.extend_from_slice(head);
+        short.extend_from_slice(data.get(..skipped).unwrap_or(&[]));
+        data = data.get(skipped..).unwrap_or(&[]);
+        for Cut { octets, len, pointer } in cuts.by_ref().take(names) {
+            let (name, behind) = data.split_at_checked(usize::from(len)).unwrap_or((data, &[]));
+            data = behind;
+            short.extend_from_slice(name.get(..usize::from(octets)).unwrap_or(name));
+            let mut common = 0;
+            if let Some(place) = pointer {
+                let is_own = place >= body_at;
+                let to = if is_own { place - body_at } else { place - Header::LEN as u16 };
+                common = if is_own { 0 } else { owner.len() as u8 - to as u8 };
+                done.pointers.push(Pointer { at: short.len() as u16, to, is_own });
+                short.extend_from_slice(&(0xc000 | place).to_be_bytes());
+            }
+            if record_at == 0 && done.target.octets == 0 {
+                done.target = Target { octets: len, own: octets, common };
+            }
+        }
+        short.extend_from_slice(data);
+        let length = (short.len() - record_at - HEAD_OCTETS) as u16;
+        if let Some(field) = short.get_mut(record_at + HEAD_OCTETS - 2..record_at + HEAD_OCTETS) {
+            field.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    bodies.truncate(at);
+    bodies.extend_from_slice(&short);
+    done
 }
 
 /// What a name leads to.
@@ -177,6 +286,8 @@ struct Node {
     wildcard: Option<u32>,
     /// The SOA of the zone that it lies in.
     soa: Option<u32>,
+    /// Octets of its name; of a wildcard, of the name above it.
+    octets: u8,
 }
 
 /// The records of one type at one name, ready to copy.
@@ -187,6 +298,10 @@ struct Set {
     len: u32,
     /// Where an alias leads.
     next: Next,
+    first_pointer: u32,
+    pointer_count: u32,
+    /// The first name in its data.
+    target: Target,
 }
 
 /// A zone's SOA, with the TTL of negative answers.
@@ -195,6 +310,8 @@ struct Soa {
     apex_octets: u8,
     at: u32,
     len: u32,
+    first_pointer: u32,
+    pointer_count: u32,
 }
 
 /// Compiled records.
@@ -204,6 +321,29 @@ pub struct Records {
     sets: Box<[Set]>,
     soas: Box<[Soa]>,
     bodies: Box<[u8]>,
+    /// Where pointers are in them that depend on where they are put.
+    pointers: Box<[Pointer]>,
+}
+
+/// Where a name stands in a message: its begin, and elsewhere its end.
+#[derive(Clone, Copy)]
+struct Standing {
+    at: usize,
+    octets: usize,
+    /// Octets of the end, and where that is.
+    end_octets: usize,
+    end_at: usize,
+}
+
+impl Standing {
+    /// Returns where the last `octets` of the name stand.
+    const fn end(&self, octets: usize) -> Option<usize> {
+        match (self.end_octets.checked_sub(octets), self.octets.checked_sub(octets)) {
+            (Some(skipped), _) => Some(self.end_at + skipped),
+            (None, Some(skipped)) => Some(self.at + skipped),
+            (None, None) => None,
+        }
+    }
 }
 
 /// An answer that is being written.
@@ -211,17 +351,31 @@ struct Pen<'m> {
     message: &'m mut [u8],
     body_at: usize,
     answer: Answer,
-    /// The name that the next records belong to: where it stands in full, and its octets.
-    owner_at: usize,
-    owner_octets: usize,
+    /// The name that the next records belong to.
+    owner: Standing,
 }
 
 impl Pen<'_> {
-    /// Copies records whose owner is the last label-for-label octets of the current name.
-    fn copy(&mut self, body: &[u8], owner_at: usize) -> Option<()> {
+    /// Copies records whose owner, `owner_octets` long when they were compiled, ends as the current name does and is as long as
+    /// its last `octets`.
+    fn copy(&mut self, body: &[u8], pointers: &[Pointer], octets: usize, owner_octets: usize) -> Option<()> {
         let at = self.body_at + self.answer.octets;
+        let owner_at = self.owner.end(octets)?;
         let room = self.message.get_mut(at..at + body.len())?;
         room.copy_from_slice(body);
+        if self.answer.octets == 0 && octets == owner_octets && octets == self.owner.octets {
+            // Where it was compiled for.
+            self.answer.octets = body.len();
+            return Some(());
+        }
+        for pointer in pointers {
+            let to = match pointer.is_own {
+                true => at + usize::from(pointer.to),
+                false => self.owner.end(owner_octets.checked_sub(usize::from(pointer.to))?)?,
+            };
+            let place = room.get_mut(usize::from(pointer.at)..)?.first_chunk_mut()?;
+            *place = (0xc000 | to as u16).to_be_bytes();
+        }
         let pointer = (0xc000 | owner_at as u16).to_be_bytes();
         let mut rest = room;
         while let Some((owner, tail)) = rest.split_first_chunk_mut::<2>() {
@@ -254,8 +408,7 @@ impl Records {
             message,
             body_at,
             answer: Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) },
-            owner_at: Header::LEN,
-            owner_octets: sought.name().len(),
+            owner: Standing { at: Header::LEN, octets: sought.name().len(), end_octets: 0, end_at: 0 },
         };
         let mut next = self.locate(sought);
         if let Next::Outside = next {
@@ -317,12 +470,32 @@ impl Records {
             return self.negative(pen, node.soa);
         };
         let at = pen.body_at + pen.answer.octets;
-        pen.copy(self.body(set.at, set.len)?, pen.owner_at)?;
+        if at > CHAIN_AT_MAX {
+            // The client asks for the rest of a long chain if it wants to.
+            return Some(());
+        }
+        let body = self.body(set.at, set.len)?;
+        let owner_octets = pen.owner.octets;
+        pen.copy(
+            body,
+            self.pointers(set.first_pointer, set.pointer_count),
+            owner_octets,
+            node.octets.into(),
+        )?;
         pen.count(0, set.count);
         if set.rtype == Rtype::CNAME && qtype != Rtype::CNAME {
-            (pen.owner_at, pen.owner_octets) = (at + HEAD_OCTETS, set.len as usize - HEAD_OCTETS);
+            let Target { octets, own, common } = set.target;
+            let name_at = at + HEAD_OCTETS;
+            // A name that is a pointer and nothing else stands where that leads to.
+            pen.owner = match (own, common) {
+                (_, 0) => Standing { at: name_at, octets: octets.into(), end_octets: 0, end_at: 0 },
+                (_, common) => {
+                    let end_at = pen.owner.end(common.into())?;
+                    Standing { at: name_at, octets: octets.into(), end_octets: common.into(), end_at }
+                }
+            };
             // A pointer holds 14 bits.
-            if pen.owner_at < 0x4000 {
+            if name_at < 0x4000 {
                 *next = set.next;
             }
         }
@@ -331,16 +504,26 @@ impl Records {
 
     /// Writes an SOA: the zone's, or one of our own at the name itself.
     fn negative(&self, pen: &mut Pen<'_>, soa: Option<u32>) -> Option<()> {
+        if pen.body_at + pen.answer.octets > CHAIN_AT_MAX {
+            return Some(());
+        }
         pen.count(1, 1);
         if let Some(soa) = soa.and_then(|index| self.soas.get(index as usize)) {
-            let apex_at = pen.owner_at + pen.owner_octets.checked_sub(usize::from(soa.apex_octets))?;
-            return pen.copy(self.body(soa.at, soa.len)?, apex_at);
+            let octets = usize::from(soa.apex_octets);
+            let pointers = self.pointers(soa.first_pointer, soa.pointer_count);
+            return pen.copy(self.body(soa.at, soa.len)?, pointers, octets, octets);
         }
         let at = pen.body_at + pen.answer.octets;
-        let data = local_soa(pen.owner_at, NEGATIVE_TTL);
-        let octets = put_record(pen.message, at, pen.owner_at, Rtype::SOA, NEGATIVE_TTL, &data)?;
+        let owner_at = pen.owner.end(pen.owner.octets)?;
+        let data = local_soa(owner_at, NEGATIVE_TTL);
+        let octets = put_record(pen.message, at, owner_at, Rtype::SOA, NEGATIVE_TTL, &data)?;
         pen.answer.octets += octets;
         Some(())
+    }
+
+    fn pointers(&self, first: u32, count: u32) -> &[Pointer] {
+        let first = first as usize;
+        self.pointers.get(first..first + count as usize).unwrap_or(&[])
     }
 
     fn body(&self, at: u32, len: u32) -> Option<&[u8]> {

@@ -15,7 +15,7 @@ use engine::reverse::ReverseTable;
 use engine::{ClientSubnet, OutQuery, PoolId};
 use sets::{AddressSet, AddressSetBuilder};
 use wire::rdata::SvcKey;
-use wire::{Class, EdeCode, Flags, OptionCode, Rcode, Rtype, Section, Ttl};
+use wire::{Class, EdeCode, Flags, Message, OptionCode, Rcode, Rtype, Section, Ttl, Writer};
 
 mod common;
 use common::{Ask, KEY, Server, client, gate, name, negative, seen, upstream, with_address};
@@ -45,7 +45,7 @@ fn answers(build: Build) -> Server {
 
 /// Answer records as `TYPE data`.
 fn shown(reply: &[u8]) -> Vec<String> {
-    let message = wire::Message::parse(reply).expect("well formed");
+    let message = Message::parse(reply).expect("well formed");
     message
         .records()
         .filter(|record| record.section == Section::Answer)
@@ -88,7 +88,7 @@ fn a_blocked_name_gets_the_rcode_it_was_given() {
         let reply = server.ask(&Ask::new("ads.example", Rtype::A).edns(1232)).answered();
         let got = seen(&reply);
         assert_eq!((got.rcode, got.answers.len(), got.authorities.len()), (rcode, 0, usize::from(has_soa)));
-        let edns = wire::Message::parse(&reply).expect("well formed").edns.expect("EDNS");
+        let edns = Message::parse(&reply).expect("well formed").edns.expect("EDNS");
         assert_eq!(edns.option(OptionCode::EDE), Some(&b"\0\x11ask the operator"[..]));
     }
 }
@@ -134,9 +134,50 @@ fn records() -> Arc<Records> {
     add("loop.example.org", Rtype::CNAME, "loop.example.org.");
     add("*.w.example.org", Rtype::A, "192.0.2.3");
     add("a.b.w.example.org", Rtype::A, "192.0.2.4");
+    add("example.org", Rtype::NS, "ns.example.org.");
+    add("example.org", Rtype::NS, "ns.dns.example.net.");
+    add("example.org", Rtype::NS, "ns2.dns.example.net.");
+    add("mail.example.org", Rtype::MX, "10 example.org.");
+    add("mail.example.org", Rtype::MX, "20 mx.mail.example.org.");
+    add("*.mail.example.org", Rtype::MX, "10 mx.mail.example.org.");
+    add("*.mail.example.org", Rtype::PTR, "any.*.mail.example.org.");
+    add("1.2.0.192.in-addr.arpa", Rtype::PTR, "www.example.arpa.");
     add("printer.example", Rtype::TXT, "\"third floor\"");
     add("svc.example", Rtype(65_400), "\\# 2 0102");
     Arc::new(builder.compile(KEY))
+}
+
+/// Returns how long a message is whose names all are looked up among those before them (RFC 1035 §4.1.4).
+fn octets_when_written_one_by_one(reply: &[u8]) -> usize {
+    let message = Message::parse(reply).expect("a message");
+    let mut buffer = vec![0; 65_535];
+    let mut writer = Writer::new(&mut buffer, 65_535, 1, Flags::QR);
+    writer.question(&message.question.expect("a question")).expect("room");
+    for record in message.records() {
+        let owner = record.owner.expand().expect("a name");
+        let (mut names, mut at, behind) = match record.rtype {
+            Rtype::NS | Rtype::CNAME | Rtype::PTR => (1, 0, 0),
+            Rtype::MX => (1, 2, 0),
+            Rtype::SOA => (2, 0, 20),
+            _ => (0, record.rdata.len(), 0),
+        };
+        let rdata = record.rdata;
+        let mut write = |writer: &mut Writer<'_>| {
+            writer.bytes(&rdata[..at])?;
+            while names > 0 {
+                let name = record.name_in_rdata(at);
+                writer.name(name.expand().expect("a name").as_name())?;
+                at = name.skip().expect("a name") - record.rdata_at;
+                names -= 1;
+            }
+            writer.bytes(&rdata[rdata.len() - behind..])
+        };
+        let ttl = record.ttl();
+        writer
+            .record(record.section, owner.as_name(), record.rtype, Class::IN, ttl, &mut write)
+            .expect("room");
+    }
+    writer.finish()
 }
 
 #[test]
@@ -152,7 +193,21 @@ fn records_answer_as_a_zone_would() {
         );
         assert_eq!(got.authorities, soa.map(|ttl| (6, ttl)).into_iter().collect::<Vec<_>>(), "{text}");
         assert!(got.flags.has(Flags::AA));
+        assert!(reply.len() <= octets_when_written_one_by_one(&reply), "{text} {qtype:?}: {reply:02x?}");
     };
+    let servers = ["ns.example.org.", "ns.dns.example.net.", "ns2.dns.example.net."];
+    let servers = servers.map(|server| format!("example.org. NS {server}"));
+    check("example.org", Rtype::NS, Rcode::NOERROR, &servers.each_ref().map(String::as_str), None);
+    let soa = "example.org. SOA ns.example.org. admin.example.org. 1 2 3 4 10";
+    check("example.org", Rtype::SOA, Rcode::NOERROR, &[soa], None);
+    let mail = ["mail.example.org. MX 10 example.org.", "mail.example.org. MX 20 mx.mail.example.org."];
+    check("mail.example.org", Rtype::MX, Rcode::NOERROR, &mail, None);
+    let wild = "a.b.mail.example.org. MX 10 mx.mail.example.org.";
+    check("a.b.mail.example.org", Rtype::MX, Rcode::NOERROR, &[wild], None);
+    let wild = "b.mail.example.org. PTR any.*.mail.example.org.";
+    check("b.mail.example.org", Rtype::PTR, Rcode::NOERROR, &[wild], None);
+    let pointer = "1.2.0.192.in-addr.arpa. PTR www.example.arpa.";
+    check("1.2.0.192.in-addr.arpa", Rtype::PTR, Rcode::NOERROR, &[pointer], None);
     let both = ["www.example.org. A 192.0.2.1", "www.example.org. A 192.0.2.2"];
     check("www.example.org", Rtype::A, Rcode::NOERROR, &both, None);
     check("www.example.org", Rtype::AAAA, Rcode::NOERROR, &[], Some(10));
@@ -370,7 +425,7 @@ fn addresses_in_answers_are_found_by_reverse_look_up() {
 fn a_reason_can_be_added_to_an_answer() {
     let mut server = edits(vec![Edit::Ede(EdeCode::FORGED_ANSWER, "this is a test".into())]);
     let reply = server.fetch(&www().edns(1232), &with_address(&www(), 300, [192, 0, 2, 1]));
-    let edns = wire::Message::parse(&reply).expect("well formed").edns.expect("EDNS");
+    let edns = Message::parse(&reply).expect("well formed").edns.expect("EDNS");
     assert_eq!(edns.option(OptionCode::EDE), Some(&b"\0\x04this is a test"[..]));
 }
 
@@ -488,7 +543,7 @@ fn answers_with_dnssec_records_are_not_given_to_those_who_did_not_ask_for_them()
 /// An upstream's reply with an address and these EDNS options.
 fn with_options(ask: &Ask, options: &[(u16, &[u8])]) -> Vec<u8> {
     let mut buf = [0; 1024];
-    let mut writer = wire::Writer::new(&mut buf, 1024, 7, Flags::QR.with(Flags::RD).with(Flags::RA));
+    let mut writer = Writer::new(&mut buf, 1024, 7, Flags::QR.with(Flags::RD).with(Flags::RA));
     let question = wire::Question { qname: ask.name.as_name(), qtype: ask.qtype, qclass: Class::IN };
     writer.question(&question).expect("room");
     writer
@@ -504,7 +559,7 @@ fn with_options(ask: &Ask, options: &[(u16, &[u8])]) -> Vec<u8> {
 }
 
 fn option(reply: &[u8], code: u16) -> Option<Vec<u8>> {
-    let edns = wire::Message::parse(reply).expect("well formed").edns?;
+    let edns = Message::parse(reply).expect("well formed").edns?;
     edns.option(OptionCode(code)).map(<[u8]>::to_vec)
 }
 
@@ -541,5 +596,5 @@ fn options_that_go_on_come_back() {
     let reply = server.fetch(&www().edns(1232), &said);
     assert_eq!((option(&reply, 65_001), option(&reply, 65_002)), (Some(b"hello".to_vec()), None));
     let reply = server.fetch(&www(), &said);
-    assert!(wire::Message::parse(&reply).expect("well formed").edns.is_none(), "no EDNS, no options");
+    assert!(Message::parse(&reply).expect("well formed").edns.is_none(), "no EDNS, no options");
 }
