@@ -58,6 +58,47 @@ fn sleeps(pid: u32) -> u64 {
     of_each.sum()
 }
 
+/// Returns how much memory of its own a process has, in octets.
+fn own_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+#[test]
+fn what_loading_a_large_zone_takes_is_given_back_after_the_start_and_after_reloads() {
+    const NAMES: usize = 100_000;
+    let zone = |serial: u32| {
+        let mut zone = format!("$TTL 300\n@ SOA ns h {serial} 3600 600 86400 300\n@ NS ns\nns A 192.0.2.1\n");
+        (0..NAMES).for_each(|number| {
+            zone.push_str(&format!(
+                "host{number} A 10.{}.{}.{}\n",
+                number >> 16,
+                number >> 8 & 255,
+                number & 255
+            ))
+        });
+        zone
+    };
+    let stub = Stub::start(Script::default());
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let file = directory.path().join("zone");
+    std::fs::write(&file, zone(1)).expect("a writable directory");
+    let server =
+        Server::start_in(directory, &forwarding(&[&stub], "zones: [{name: example.com, file: zone}]\n"));
+    server.ask(&ask("example.org"));
+    // An empty server of a test build takes some six million octets, and each of these names less than eighty.
+    const MEMORY_MAX: u64 = 15 << 20;
+    eventually("little memory after the start", || own_memory(server.pid()) <= MEMORY_MAX);
+    for serial in 2..5 {
+        std::fs::write(&file, zone(serial)).expect("a writable directory");
+        assert!(server.command(&["reload"]).status.success());
+        let served = |said: &str| said.contains(&format!(" h.example.com. {serial} "));
+        eventually("the new version", || served(&server.dig(&["example.com", "SOA"])));
+        eventually("no more memory after a reload", || own_memory(server.pid()) <= MEMORY_MAX);
+    }
+}
+
 #[test]
 fn an_idle_server_is_not_woken_by_itself() {
     /// For a tick of some seconds, and what it has other threads do.

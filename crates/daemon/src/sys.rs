@@ -177,11 +177,11 @@ pub(crate) fn return_large_blocks() {
     }
 }
 
-/// Gives the kernel back what is free of the memory that the allocator holds.
+/// Gives the kernel back what is free of the memory that the allocator holds, in all of its arenas.
 pub(crate) fn give_back_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes a number only, and changes nothing that is in use.
-    let _ = unsafe { libc::malloc_trim(LARGE_OCTETS_MIN as usize) };
+    let _ = unsafe { libc::malloc_trim(0) };
 }
 
 /// Gives up the capabilities of this thread that are not kept, for good. Threads started later inherit that.

@@ -171,5 +171,5 @@ fn clients_of_dns_over_quic_that_take_nothing_cost_little_and_are_ended() {
 
 #[test]
 fn clients_of_http3_that_take_nothing_cost_little_and_are_ended() {
-    quic_is_bounded("h3", GROWTH_OCTETS_MAX);
+    quic_is_bounded("h3", LEFT_OCTETS_MAX);
 }

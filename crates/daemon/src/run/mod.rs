@@ -358,6 +358,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         refusals: RefusalLog { refusals, told: None },
         held: HeldMemory { budget, peak: 0 },
     };
+    // What reading the configuration, zones and lists has left.
+    sys::give_back_memory();
     let code = runtime.block_on(watch.until_the_end(shutdown_timeout, threads));
     // What still reads a file that never ends keeps nobody.
     runtime.shutdown_background();
