@@ -1,6 +1,9 @@
 //! Fetches rivals and tools, and only when asked to.
 //!
-//! Never starts what it installs: Debian's packages of name servers begin to serve on port 53 unless told not to.
+//! Never starts what it installs: Debian's packages of name servers begin to serve on port 53 unless told not to. Never replaces
+//! what the system has: the newest releases are unpacked into a directory of their own, with their own libraries.
+
+mod newest;
 
 use std::env;
 use std::fs;
@@ -8,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::rival::Rival;
+use crate::rival::{Install, Rival};
 
 /// Programs that make load or change records, and their Debian packages.
 const TOOLS: [(&str, &str); 2] = [("dnsperf", "dnsperf"), ("kxdpgun", "knot-dnsutils")];
@@ -25,18 +28,26 @@ pub fn install_tools() -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { apt(&missing) }
 }
 
-/// Installs `rival`: a Debian package by apt-get, a Go module or a crate at its pinned version into `programs`.
+/// Installs `rival` into `programs` unless it is there: the newest release that Debian has, a Go module or a crate at its pinned
+/// version. Where the system's own package is named, that is installed, unless the program is found.
 pub fn install(rival: &Rival, programs: &Path) -> Result<(), String> {
-    if let Some(package) = &rival.install.debian {
-        return apt(&[package]);
+    let Install { debian, system, go: module, cargo: package } = &rival.install;
+    let is_known = rival.find(&[]).is_ok();
+    if let (Some(system), false) = (system, is_known) {
+        return apt(&[system]);
     }
     fs::create_dir_all(programs).map_err(|error| format!("{}: {error}", programs.display()))?;
     let program = programs.join(&rival.program);
     let program = std::path::absolute(&program).map_err(|error| format!("{}: {error}", program.display()))?;
-    match (&rival.install.go, &rival.install.cargo) {
-        (Some(module), _) => go(module, &program),
-        (None, Some(package)) => cargo(package, &program),
-        (None, None) => Err("its file does not say where it comes from".to_owned()),
+    if program.exists() {
+        return Ok(());
+    }
+    match (debian, module, package) {
+        (Some(package), ..) => newest::install(package, program.parent().unwrap_or(programs)),
+        (None, Some(module), _) => go(module, &program),
+        (None, None, Some(package)) => cargo(package, &program),
+        (None, None, None) if is_known => Ok(()),
+        (None, None, None) => Err("its file does not say where it comes from".to_owned()),
     }
 }
 
@@ -139,6 +150,18 @@ mod tests {
         let fault = install(&rival, &programs).unwrap_err();
         fs::remove_dir_all(&programs).expect("was made");
         assert!(fault.contains("where it comes from"), "{fault}");
+    }
+
+    #[test]
+    fn a_program_that_is_there_is_not_fetched_again() {
+        let text = "name = \"x\"\nprogram = \"x\"\nabout = \"\"\nstart = []\ninstall.go = \"nowhere.example/x@v1\"\n";
+        let rival: Rival = toml::from_str(text).expect("a rival's file");
+        let programs = env::temp_dir().join(format!("gannet-bench-there-{}", std::process::id()));
+        fs::create_dir_all(&programs).expect("a writable directory");
+        fs::write(programs.join("x"), "").expect("a writable directory");
+        let result = install(&rival, &programs);
+        fs::remove_dir_all(&programs).expect("was made");
+        assert_eq!(result, Ok(()));
     }
 
     #[test]

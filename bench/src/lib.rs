@@ -12,6 +12,7 @@ pub mod pair;
 pub mod probe;
 pub mod process;
 pub mod queries;
+pub mod quota;
 pub mod report;
 pub mod rival;
 pub mod rules;

@@ -111,6 +111,9 @@ struct StubArguments {
     /// Reply with a wrong ID.
     #[arg(long)]
     wrong_id: bool,
+    /// Time to live of everything it says.
+    #[arg(long, default_value_t = stub::TTL_SECONDS, value_name = "SECONDS")]
+    ttl: u32,
     /// Answer over HTTPS too, at this address.
     #[arg(long, requires = "certificate")]
     https: Option<SocketAddr>,
@@ -162,6 +165,9 @@ struct LoadArguments {
     /// Queries per second; as many as are answered without it.
     #[arg(long)]
     rate: Option<f64>,
+    /// Send at even distances, without ever sleeping (UDP, with --rate).
+    #[arg(long, requires = "rate")]
+    even: bool,
     /// Ask in random order.
     #[arg(long, value_name = "SEED")]
     shuffle: Option<u64>,
@@ -275,7 +281,8 @@ struct RunArguments {
     /// The `gannet` program (or GANNET_BENCH_GANNET, or in PATH).
     #[arg(long)]
     gannet: Option<PathBuf>,
-    /// Fetch missing rivals and load generators: from Debian by apt-get, by go or by cargo, at pinned versions.
+    /// Fetch rivals that are not in the directory of programs, and load generators: the newest releases that Debian has, unpacked
+    /// there beside those of the system, and others by go or cargo at pinned versions.
     #[arg(long)]
     install: bool,
     /// Directory of the results; a new one by date goes in.
@@ -343,6 +350,7 @@ fn serve_stub(arguments: &StubArguments) -> Result<ExitCode, String> {
         rcode: arguments.rcode,
         truncates: arguments.truncate,
         lies_about_id: arguments.wrong_id,
+        ttl_seconds: arguments.ttl,
     };
     let listener = TcpListener::bind(arguments.listen)
         .map_err(|error| format!("cannot listen on {} over TCP: {error}", arguments.listen))?;
@@ -384,6 +392,8 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
         client_addresses: arguments.client_addresses,
         outstanding: arguments.outstanding,
         rate: arguments.rate,
+        is_even: arguments.even,
+        begin_at: 0,
         until: if arguments.once { Until::EachAnswered(time) } else { Until::Elapsed(time) },
         timeout: Duration::from_millis(arguments.timeout_ms),
         expect: if arguments.echo { Expect::Echo } else { Expect::AS_ASKED },
@@ -478,8 +488,9 @@ fn choose(arguments: &RunArguments, scenarios: &[&Scenario]) -> Result<Choice, S
         }
     }
     // Whoever cannot take part in any of the scenarios is not looked for.
-    let takes_part =
-        |rival: &Rival| scenarios.iter().any(|it| rival.reason_against_network(it.network).is_none());
+    let takes_part = |rival: &Rival| {
+        scenarios.iter().any(|it| rival.is_for(it.name) && rival.reason_against_network(it.network).is_none())
+    };
     let mut chosen = Vec::new();
     let mut skipped = Vec::new();
     for name in wanted {
@@ -507,7 +518,7 @@ fn choose(arguments: &RunArguments, scenarios: &[&Scenario]) -> Result<Choice, S
 }
 
 fn program_of(rival: &Rival, arguments: &RunArguments) -> Result<PathBuf, String> {
-    let is_ours = matches!(rival.name.as_str(), "gannet" | "gannet-xdp");
+    let is_ours = rival.program_name() == "gannet";
     if is_ours && let Some(path) = &arguments.gannet {
         return std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     }
@@ -517,14 +528,10 @@ fn program_of(rival: &Rival, arguments: &RunArguments) -> Result<PathBuf, String
         let beside = env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned));
         extra.extend(beside);
     }
-    match rival.find(&extra) {
-        Err(reason) if arguments.install => {
-            install::install(rival, &arguments.places.programs)
-                .map_err(|error| format!("{reason}; {error}"))?;
-            rival.find(&extra)
-        }
-        found => found,
+    if arguments.install && !is_ours {
+        install::install(rival, &arguments.places.programs)?;
     }
+    rival.find(&extra)
 }
 
 fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
@@ -532,6 +539,11 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     let (date, directory) = report::date_now();
     let out = arguments.out.join(directory);
     let scenarios = scenario::select(&arguments.scenario)?;
+    let environment = report::environment();
+    if let Some(version) = &arguments.snapshot {
+        // Before anything is timed: an hour later it would be in vain.
+        report::check_snapshot(Path::new(SNAPSHOTS), version, &arguments.part, &environment)?;
+    }
     if arguments.install {
         install::install_tools()?;
     }
@@ -544,7 +556,7 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     let shares = arguments.same_core || arguments.smoke;
     let work = env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
     let mut facts = report::Facts {
-        environment: report::environment(),
+        environment,
         load_averages: [report::load_average(), String::new()],
         command: format!("gannet-bench {}", env::args().skip(1).collect::<Vec<_>>().join(" ")),
         skipped,
@@ -580,7 +592,10 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
         };
         println!("{}", out.join("index.html").display());
     }
-    let ours_failed = findings.failures.iter().any(|failure| failure.server == "gannet");
+    let is_ours = |name: &str| {
+        plans.servers.iter().any(|(rival, _)| rival.name == name && rival.program_name() == "gannet")
+    };
+    let ours_failed = findings.failures.iter().any(|failure| is_ours(&failure.server));
     for remark in &findings.failures {
         eprintln!("not timed: {} in {}: {}", remark.server, remark.scenario, remark.text);
     }

@@ -27,6 +27,8 @@ pub struct Probe {
     pub addresses: Vec<IpAddr>,
     /// The largest TTL that is right.
     pub ttl_max: u32,
+    /// NSEC3 records that an answer with signatures must have at least.
+    pub hashes_min: usize,
 }
 
 /// How answers are judged.
@@ -47,6 +49,8 @@ pub struct Heard {
     pub addresses: Vec<IpAddr>,
     /// The lowest TTL in the answer section; none without records there.
     pub ttl: Option<u32>,
+    /// NSEC3 records in the authority section.
+    hashes: usize,
     has_edns: bool,
     echoes_question: bool,
     flags: Flags,
@@ -95,6 +99,10 @@ pub fn ask(server: SocketAddr, ask: &Ask, extras: Extras) -> Result<Heard, Silen
         rcode: message.rcode().0,
         addresses: addresses.collect(),
         ttl: answers().map(|record| record.ttl().seconds()).min(),
+        hashes: message
+            .records()
+            .filter(|record| record.section == Section::Authority && record.rtype == Rtype::NSEC3)
+            .count(),
         has_edns: message.edns.is_some(),
         echoes_question: bytes.get(12..12 + packets.question(0).len()) == Some(packets.question(0)),
         flags: message.header.flags,
@@ -240,6 +248,7 @@ pub fn judge(server: SocketAddr, kind: Kind, probes: &[Probe]) -> Judgement {
             }
             Err(silence) => judgement.faults.push(format!("{}: {silence}", probe.ask)),
         }
+        judgement.faults.extend(proof_fault(server, probe));
     }
     match ask_patiently(server, &first.ask, Extras { mixed_case: true, ..Extras::default() }) {
         Ok(heard) => {
@@ -262,6 +271,22 @@ pub fn judge(server: SocketAddr, kind: Kind, probes: &[Probe]) -> Judgement {
     judgement.remarks.sort();
     judgement.remarks.dedup();
     judgement
+}
+
+/// Asks for the proof that `probe` wants, if it wants one; returns what is wrong with it.
+fn proof_fault(server: SocketAddr, probe: &Probe) -> Option<String> {
+    if probe.hashes_min == 0 {
+        return None;
+    }
+    let extras = Extras { edns_size: Some(1232), wants_dnssec: true, ..Extras::default() };
+    match ask_patiently(server, &probe.ask, extras) {
+        Ok(heard) if heard.hashes < probe.hashes_min => Some(format!(
+            "{}: {} NSEC3 records where a proof has {}",
+            probe.ask, heard.hashes, probe.hashes_min
+        )),
+        Ok(heard) => probe.fault(&heard).map(|fault| format!("with signatures, {fault}")),
+        Err(silence) => Some(format!("{}: with signatures: {silence}", probe.ask)),
+    }
 }
 
 /// Returns the serial of `zone` that `server` gives now; `None` if it gives none.

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::quota::{Quota, Throttling};
 use crate::rival::Reload;
 use crate::sys;
 
@@ -22,11 +23,23 @@ const POLL: Duration = Duration::from_millis(5);
 pub struct Server {
     child: Child,
     log: PathBuf,
+    /// What limits it; removed after it has ended.
+    quota: Option<Quota>,
 }
 
 impl Server {
     /// Starts `command` on `cores`, its output in `log`.
-    pub fn start(mut command: Command, cores: &[usize], log: &Path) -> Result<Self, String> {
+    pub fn start(command: Command, cores: &[usize], log: &Path) -> Result<Self, String> {
+        Self::start_within(command, cores, log, None)
+    }
+
+    /// The same in a control group, if there is one.
+    pub fn start_within(
+        mut command: Command,
+        cores: &[usize],
+        log: &Path,
+        quota: Option<Quota>,
+    ) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let open = || -> io::Result<(File, File)> {
             let file = File::create(log)?;
@@ -35,8 +48,16 @@ impl Server {
         let (out, errors) = open().map_err(|error| format!("{}: {error}", log.display()))?;
         command.stdin(Stdio::null()).stdout(out).stderr(errors);
         sys::confine(&mut command, cores);
+        if let Some(quota) = &quota {
+            sys::join_group(&mut command, quota.door()?);
+        }
         let child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
-        Ok(Self { child, log: log.to_owned() })
+        Ok(Self { child, log: log.to_owned(), quota })
+    }
+
+    /// Returns how often its control group stopped it, if it is in one.
+    pub fn throttling(&self) -> Option<Throttling> {
+        self.quota.as_ref().map(Quota::throttling)
     }
 
     /// Returns the PID.

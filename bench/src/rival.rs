@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,6 +26,15 @@ pub struct Rival {
     pub program: String,
     /// One line about what it is and how many threads it is given.
     pub about: String,
+    /// The server whose program it is, set up in another way. A variant is shown, but does not count as a server.
+    #[serde(default)]
+    pub variant_of: Option<String>,
+    /// The server whose file says all that this one does not say, in the same directory.
+    #[serde(default)]
+    pub extends: Option<String>,
+    /// The scenarios, or families of them, that it is for; all of them if there are none.
+    #[serde(default)]
+    pub only: Vec<String>,
     /// How answers are judged.
     #[serde(default)]
     pub kind: KindName,
@@ -45,7 +55,7 @@ pub struct Rival {
     /// the server's program.
     #[serde(default)]
     pub add_zone: Vec<Vec<String>>,
-    /// Environment variables.
+    /// Environment variables; their values may hold `{{variables}}`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Where it comes from.
@@ -193,8 +203,10 @@ impl Prepared {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Install {
-    /// A Debian package.
+    /// A Debian package, whose newest release is unpacked with its libraries beside what the system has.
     pub debian: Option<String>,
+    /// A Debian package that only works where it is installed: the system's own release.
+    pub system: Option<String>,
     /// A Go module with its version.
     pub go: Option<String>,
     /// A crate with its version.
@@ -212,12 +224,29 @@ impl Rival {
     }
 
     fn read(path: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut rival: Self =
-            toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let wrong = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        // What is wrong with a file is shown with the line; only what is put together from two has none.
+        let mut rival: Self = match extended(path, &text)? {
+            Some(table) => table.try_into().map_err(|error| wrong(&error))?,
+            None => toml::from_str(&text).map_err(|error| wrong(&error))?,
+        };
         let data = path.with_file_name("data");
         rival.data = std::path::absolute(&data).map_err(|error| format!("{}: {error}", data.display()))?;
         Ok(rival)
+    }
+
+    /// Returns the server whose program it is: itself, unless it is a variant.
+    pub fn program_name(&self) -> &str {
+        self.variant_of.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns whether it is for the scenario `name`; if not, nothing is to be said of it there.
+    pub fn is_for(&self, name: &str) -> bool {
+        let is_of = |family: &String| {
+            name.strip_prefix(family.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        self.only.is_empty() || self.only.iter().any(is_of)
     }
 
     /// Returns how its answers are judged.
@@ -383,7 +412,12 @@ impl Rival {
                 fill(argument, &known).map_err(|error| format!("{}: start: {error}", self.name))?;
             command.args(argument.split('\n').filter(|part| !part.is_empty()));
         }
-        command.envs(&self.environment).current_dir(directory);
+        for (name, value) in &self.environment {
+            let value =
+                fill(value, &known).map_err(|error| format!("{}: environment: {error}", self.name))?;
+            command.env(name, value);
+        }
+        command.current_dir(directory);
         let reload = match &self.reload {
             Some(Reload::Command(words)) => {
                 let words: Result<Vec<String>, String> =
@@ -418,6 +452,28 @@ impl List {
         }
         out.push_str(tail);
         out
+    }
+}
+
+/// Returns the table of a file that extends another, with what the other says.
+fn extended(path: &Path, text: &str) -> Result<Option<toml::Table>, String> {
+    let Ok(own) = text.parse::<toml::Table>() else { return Ok(None) };
+    let Some(base) = own.get("extends").and_then(toml::Value::as_str) else { return Ok(None) };
+    let path = path.with_file_name(format!("{base}.toml"));
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut whole: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| format!("{}: {error}", path.display()))?;
+    lay_over(&mut whole, own);
+    Ok(Some(whole))
+}
+
+/// Puts what `over` says into `table`, tables into tables.
+fn lay_over(table: &mut toml::Table, over: toml::Table) {
+    for (name, value) in over {
+        match (table.get_mut(&name), value) {
+            (Some(toml::Value::Table(here)), toml::Value::Table(there)) => lay_over(here, there),
+            (_, value) => drop(table.insert(name, value)),
+        }
     }
 }
 
@@ -478,6 +534,27 @@ mod tests {
                 assert!(named || rival.reason_against(setting).is_none(), "{} and {setting}", rival.name);
             }
         }
+    }
+
+    #[test]
+    fn a_variant_has_the_program_and_the_settings_of_another_server() {
+        let rivals = all();
+        let find = |name: &str| rivals.iter().find(|rival| rival.name == name).expect("a file");
+        for rival in &rivals {
+            let base = find(rival.program_name());
+            assert!(base.variant_of.is_none(), "{}: a variant of a variant", rival.name);
+            assert!(rival.extends.is_none() || rival.program == base.program, "{}", rival.name);
+            for family in &rival.only {
+                let is_known = SCENARIOS.iter().any(|scenario| rival.is_for(scenario.name));
+                assert!(is_known, "{}: {family} is no scenario", rival.name);
+            }
+        }
+        let (asleep, gannet) = (find("gannet-asleep"), find("gannet"));
+        assert_eq!(asleep.program_name(), "gannet");
+        assert_eq!(asleep.settings, gannet.settings);
+        assert_ne!(asleep.defaults, gannet.defaults);
+        assert!(asleep.is_for("rate-500") && asleep.is_for("quota-20k") && !asleep.is_for("cache-warm"));
+        assert!(gannet.is_for("cache-warm"));
     }
 
     #[test]

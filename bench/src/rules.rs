@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
+use dnssec::{Nsec3Hash, Nsec3Parameters};
 use wire::text::Base64;
 
-use crate::queries::Dice;
+use crate::queries::{self, Dice};
 
 /// Names that are whole rules of the smaller set and are asked.
 const HITS: usize = 24;
@@ -49,6 +50,13 @@ pub enum Shape {
     /// The same with signatures, which nothing was signed with: no server looks at them. What does not exist is denied
     /// by NSEC.
     Signed(usize),
+    /// The same, where NSEC3 denies.
+    Hashed {
+        /// Names.
+        names: usize,
+        /// Rounds of hashing after the first.
+        iterations: u16,
+    },
     /// So many small zones.
     ManyZones(usize),
 }
@@ -148,9 +156,15 @@ impl Shape {
         match self {
             Self::Geosite => geosite(),
             Self::Million => RuleSet { suffix: million(), ..RuleSet::default() },
-            Self::Zone(names) => RuleSet { records: zone(names, None), ..RuleSet::default() },
+            Self::Zone(names) => RuleSet { records: zone(names, Denial::Plain), ..RuleSet::default() },
             Self::Signed(names) => {
-                RuleSet { records: zone(names, Some(Dice::new(20_260_805))), ..RuleSet::default() }
+                let denial = Denial::Names(Dice::new(20_260_805));
+                RuleSet { records: zone(names, denial), ..RuleSet::default() }
+            }
+            Self::Hashed { names, iterations } => {
+                let parameters = Nsec3Parameters { iterations, ..Nsec3Parameters::default() };
+                let denial = Denial::Hashes(Dice::new(20_261_122), parameters);
+                RuleSet { records: zone(names, denial), ..RuleSet::default() }
             }
             Self::ManyZones(count) => {
                 RuleSet { zones: (0..count).map(small_zone).collect(), ..RuleSet::default() }
@@ -206,47 +220,117 @@ pub fn in_small_zone(zone: &str) -> String {
     format!("www.{zone}")
 }
 
-/// Writes the zone, each record a line without directives; signed if there are dice to make signatures of.
-fn zone(names: usize, mut dice: Option<Dice>) -> Vec<String> {
-    let is_signed = dice.is_some();
-    let mut lines = Vec::with_capacity(names * if is_signed { 4 } else { 1 } + 16);
-    let mut name = |owner: &str, next: &str, records: &[(&str, &str)]| {
-        lines.extend(records.iter().map(|(rtype, data)| format!("{owner}. 3600 {rtype} {data}")));
-        let Some(dice) = &mut dice else { return };
-        let labels = owner.split('.').count();
-        let mut sign = |lines: &mut Vec<String>, rtype: &str, ttl: u32| {
-            let mut octets = [0; SIGNATURE_OCTETS];
-            octets.fill_with(|| dice.roll() as u8);
-            let dates = "20400101000000 20260101000000";
-            lines.push(format!(
-                "{owner}. {ttl} RRSIG {rtype} 13 {labels} {ttl} {dates} {KEY_TAG} {ZONE}. {}",
-                Base64(&octets)
-            ));
-        };
+/// How a zone denies that it has a name.
+enum Denial {
+    /// Without proof: it is not signed.
+    Plain,
+    /// By NSEC, with signatures made of dice.
+    Names(Dice),
+    /// By NSEC3, with signatures made of dice.
+    Hashes(Dice, Nsec3Parameters),
+}
+
+/// The lines of a zone that is being written.
+struct Lines {
+    lines: Vec<String>,
+    denial: Denial,
+    /// What NSEC3 says of each name: its hash, and its types.
+    hashes: Vec<(Nsec3Hash, String)>,
+}
+
+impl Lines {
+    /// Adds the records of a name; `next` is the one after it.
+    fn name(&mut self, owner: &str, next: &str, records: &[(&str, &str)]) {
+        self.lines.extend(records.iter().map(|(rtype, data)| format!("{owner}. 3600 {rtype} {data}")));
+        if matches!(self.denial, Denial::Plain) {
+            return;
+        }
         for (rtype, _) in records {
-            sign(&mut lines, rtype, 3600);
+            self.sign(owner, rtype, 3600);
         }
         // Servers refuse to write a list of types that is not in the order of their numbers (RFC 4034 §4.1.2).
-        let has =
-            |rtype: &&str| matches!(*rtype, "RRSIG" | "NSEC") || records.iter().any(|(own, _)| own == rtype);
-        let types: Vec<&str> =
-            ["A", "NS", "SOA", "RRSIG", "NSEC", "DNSKEY"].into_iter().filter(has).collect();
-        let types = types.join(" ");
-        lines.push(format!("{owner}. 300 NSEC {next}. {types}"));
-        sign(&mut lines, "NSEC", 300);
+        let types = |proof: &str| -> String {
+            let has = |rtype: &&str| {
+                *rtype == "RRSIG" || *rtype == proof || records.iter().any(|(own, _)| own == rtype)
+            };
+            let all = ["A", "NS", "SOA", "RRSIG", "NSEC", "DNSKEY", "NSEC3PARAM"];
+            all.into_iter().filter(has).collect::<Vec<_>>().join(" ")
+        };
+        match &self.denial {
+            Denial::Plain => {}
+            Denial::Names(_) => {
+                self.lines.push(format!("{owner}. 300 NSEC {next}. {}", types("NSEC")));
+                self.sign(owner, "NSEC", 300);
+            }
+            Denial::Hashes(_, parameters) => {
+                // Names of ours are short and plain.
+                if let Ok(name) = queries::parse_name(owner) {
+                    // NSEC3 records have no line of their own in the chain (RFC 5155 §7.1).
+                    self.hashes.push((parameters.hash(name.as_name()), types("")));
+                }
+            }
+        }
+    }
+
+    /// Adds what looks like the signature of a name's records.
+    fn sign(&mut self, owner: &str, rtype: &str, ttl: u32) {
+        let (Denial::Names(dice) | Denial::Hashes(dice, _)) = &mut self.denial else { return };
+        let labels = owner.split('.').count();
+        let mut octets = [0; SIGNATURE_OCTETS];
+        octets.fill_with(|| dice.roll() as u8);
+        let dates = "20400101000000 20260101000000";
+        self.lines.push(format!(
+            "{owner}. {ttl} RRSIG {rtype} 13 {labels} {ttl} {dates} {KEY_TAG} {ZONE}. {}",
+            Base64(&octets)
+        ));
+    }
+
+    /// Adds the chain of hashes, if there is one.
+    fn close(mut self) -> Vec<String> {
+        let Denial::Hashes(_, Nsec3Parameters { iterations, .. }) = self.denial else { return self.lines };
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.sort();
+        let text = |hash: &Nsec3Hash| {
+            let mut text = String::new();
+            // Writing into a string does not fail.
+            let _ = wire::text::write_base32_hex(&mut text, hash);
+            text.to_ascii_lowercase()
+        };
+        for (at, (hash, types)) in hashes.iter().enumerate() {
+            let (next, _) = &hashes[(at + 1) % hashes.len()];
+            let owner = format!("{}.{ZONE}", text(hash));
+            self.lines.push(format!("{owner}. 300 NSEC3 1 0 {iterations} - {} {types}", text(next)));
+            self.sign(&owner, "NSEC3", 300);
+        }
+        self.lines
+    }
+}
+
+/// Writes the zone, each record a line without directives.
+fn zone(names: usize, denial: Denial) -> Vec<String> {
+    let parameters = match &denial {
+        Denial::Hashes(_, parameters) => Some(format!("1 0 {} -", parameters.iterations)),
+        Denial::Plain | Denial::Names(_) => None,
     };
+    let is_signed = !matches!(denial, Denial::Plain);
+    let lines = Vec::with_capacity(names * if is_signed { 4 } else { 1 } + 16);
+    let mut lines = Lines { lines, denial, hashes: Vec::new() };
     let server = format!("ns.{ZONE}");
     let soa = format!("{server}. hostmaster.{ZONE}. 1 7200 600 86400 300");
     let (key, server_dot) = (format!("257 3 13 {}", Base64(&[7; SIGNATURE_OCTETS])), format!("{server}."));
-    let apex = [("SOA", soa.as_str()), ("NS", server_dot.as_str()), ("DNSKEY", key.as_str())];
-    name(ZONE, &server, if is_signed { &apex } else { &apex[..2] });
-    name(&server, &zone_name(0).0, &[("A", "192.0.2.1")]);
+    let mut apex = vec![("SOA", soa.as_str()), ("NS", server_dot.as_str())];
+    if is_signed {
+        apex.push(("DNSKEY", key.as_str()));
+    }
+    apex.extend(parameters.as_deref().map(|parameters| ("NSEC3PARAM", parameters)));
+    lines.name(ZONE, &server, &apex);
+    lines.name(&server, &zone_name(0).0, &[("A", "192.0.2.1")]);
     for number in 0..names {
         let (owner, address) = zone_name(number);
         let next = if number + 1 == names { ZONE.to_owned() } else { zone_name(number + 1).0 };
-        name(&owner, &next, &[("A", &address.to_string())]);
+        lines.name(&owner, &next, &[("A", &address.to_string())]);
     }
-    lines
+    lines.close()
 }
 
 fn geosite() -> RuleSet {
@@ -395,6 +479,19 @@ mod tests {
         assert!(signed.contains(&apex), "types in the order of their numbers");
         let order = |name: String| name.replace('.', "\0");
         assert!(order(zone_name(7).0) < order(zone_miss(7)) && order(zone_miss(7)) < order(zone_name(8).0));
+        let hashed = Shape::Hashed { names: 1_000, iterations: 10 }.rules().records;
+        let chain: Vec<Vec<&str>> = hashed
+            .iter()
+            .filter(|line| line.contains(" NSEC3 1 0 10 - "))
+            .map(|line| line.split([' ', '.']).collect())
+            .collect();
+        assert_eq!(chain.len(), 1_002);
+        // "HASH.names.example.org. 300 NSEC3 1 0 10 - NEXT TYPES": each leads to the one after it, the last to the first.
+        for (at, line) in chain.iter().enumerate() {
+            assert_eq!(line[11], chain[(at + 1) % chain.len()][0], "{line:?}");
+        }
+        assert!(hashed.contains(&format!("{ZONE}. 3600 NSEC3PARAM 1 0 10 -")));
+        assert_eq!(hashed.iter().filter(|line| line.contains(" RRSIG NSEC3 13 4 300 ")).count(), 1_002);
         let small = Shape::ManyZones(1_000);
         let asked = in_small_zone(&small_zone(8));
         assert_eq!(small.rules().zones.len(), 1_000);

@@ -29,16 +29,16 @@ const SOCKET_OCTETS: i32 = 4 << 20;
 const DELAYED_MAX: usize = 1 << 18;
 /// The name (class CH, type TXT) whose answer says how many other queries have come.
 pub const COUNTER_NAME: &str = "count.stub";
-/// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub` or `rcode.CODE.set.stub`
-/// (class CH, type TXT). The answer is the counter's.
+/// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub`, `rcode.CODE.set.stub` or
+/// `ttl.SECONDS.set.stub` (class CH, type TXT). The answer is the counter's.
 pub const SET_NAME: &str = "set.stub";
 /// Names whose first label begins so do not exist.
 pub const DENIED_PREFIX: &str = "absent";
-/// Time to live of everything the stub says.
+/// Time to live of everything the stub says, unless it is told another.
 pub const TTL_SECONDS: u32 = 3600;
 
 /// How the stub behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Behaviour {
     /// How long a reply is kept back.
     pub delay: Duration,
@@ -50,6 +50,21 @@ pub struct Behaviour {
     pub truncates: bool,
     /// Reply with another ID than the query's.
     pub lies_about_id: bool,
+    /// Time to live of what it says.
+    pub ttl_seconds: u32,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            loss_percent: 0.0,
+            rcode: 0,
+            truncates: false,
+            lies_about_id: false,
+            ttl_seconds: TTL_SECONDS,
+        }
+    }
 }
 
 impl Behaviour {
@@ -68,6 +83,7 @@ impl Behaviour {
             (b"loss", Some(ppm)) => self.loss_percent = f64::from(ppm) / 10_000.0,
             (b"delay", Some(delay_ms)) => self.delay = Duration::from_millis(u64::from(delay_ms)),
             (b"rcode", Some(rcode)) => self.rcode = rcode as u16,
+            (b"ttl", Some(ttl_seconds)) => self.ttl_seconds = ttl_seconds,
             _ => {}
         }
     }
@@ -274,16 +290,16 @@ fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
         return 0;
     }
     if behaviour.rcode == 0 && !behaviour.truncates {
-        let ttl = Ttl::new(TTL_SECONDS);
+        let ttl = Ttl::new(behaviour.ttl_seconds);
         let written = match question.qtype {
-            _ if is_denied => soa(&mut writer),
+            _ if is_denied => soa(&mut writer, ttl),
             Rtype::A => writer.record(Section::Answer, question.qname, Rtype::A, Class::IN, ttl, |w| {
                 w.bytes(&ipv4_of(question.qname).octets())
             }),
             Rtype::AAAA => writer.record(Section::Answer, question.qname, Rtype::AAAA, Class::IN, ttl, |w| {
                 w.bytes(&ipv6_of(question.qname).octets())
             }),
-            _ => soa(&mut writer),
+            _ => soa(&mut writer, ttl),
         };
         if written.is_err() {
             return 0;
@@ -296,10 +312,10 @@ fn answer(query: &[u8], behaviour: &Behaviour, out: &mut [u8]) -> usize {
 }
 
 /// Writes the root's SOA into the authority section.
-fn soa(writer: &mut Writer<'_>) -> Result<(), Full> {
-    writer.record(Section::Authority, Name::ROOT, Rtype::SOA, Class::IN, Ttl::new(TTL_SECONDS), |w| {
+fn soa(writer: &mut Writer<'_>, ttl: Ttl) -> Result<(), Full> {
+    writer.record(Section::Authority, Name::ROOT, Rtype::SOA, Class::IN, ttl, |w| {
         w.bytes(&[0, 0])?;
-        for number in [1, 3600, 600, 86_400, TTL_SECONDS] {
+        for number in [1, 3600, 600, 86_400, ttl.seconds()] {
             w.bytes(&number.to_be_bytes())?;
         }
         Ok(())
@@ -364,13 +380,14 @@ mod tests {
             let packets = Packets::new(&[ask], Extras::default());
             let mut behaviour = Behaviour::default();
             behaviour.obey(packets.expect("encodes").packet(0));
-            (behaviour.loss_percent, behaviour.delay.as_millis(), behaviour.rcode)
+            (behaviour.loss_percent, behaviour.delay.as_millis(), behaviour.rcode, behaviour.ttl_seconds)
         };
-        assert_eq!(told("loss.10000.set.stub"), (1.0, 0, 0));
-        assert_eq!(told("delay.20.set.stub"), (0.0, 20, 0));
-        assert_eq!(told("rcode.2.set.stub"), (0.0, 0, 2));
+        assert_eq!(told("loss.10000.set.stub"), (1.0, 0, 0, TTL_SECONDS));
+        assert_eq!(told("delay.20.set.stub"), (0.0, 20, 0, TTL_SECONDS));
+        assert_eq!(told("rcode.2.set.stub"), (0.0, 0, 2, TTL_SECONDS));
+        assert_eq!(told("ttl.1.set.stub"), (0.0, 0, 0, 1));
         for other in ["loss.x.set.stub", "loss.1.get.stub", "set.stub", "count.stub"] {
-            assert_eq!(told(other), (0.0, 0, 0), "{other}");
+            assert_eq!(told(other), (0.0, 0, 0, TTL_SECONDS), "{other}");
         }
     }
 

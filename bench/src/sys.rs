@@ -2,6 +2,7 @@
 //!
 //! Every `unsafe` block of this crate is here, wrapped at once in a function that cannot be misused.
 
+use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::UdpSocket;
@@ -523,6 +524,20 @@ pub fn confine(command: &mut Command, cores: &[usize]) {
                 return Err(io::Error::from_raw_os_error(libc::ECHILD));
             }
             if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Makes `command` join the control group whose `cgroup.procs` is open for writing.
+pub fn join_group(command: &mut Command, procs: File) {
+    // SAFETY: between fork and exec one write is made to a descriptor that the closure owns, and nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            // 0 stands for the process that writes.
+            if libc::write(procs.as_raw_fd(), b"0".as_ptr().cast(), 1) < 0 {
                 return Err(io::Error::last_os_error());
             }
             Ok(())

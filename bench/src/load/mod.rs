@@ -103,6 +103,11 @@ pub struct Plan {
     pub outstanding: usize,
     /// Queries per second; as many as the answers allow without it.
     pub rate: Option<f64>,
+    /// Send at even distances, each from the next socket, and look for answers in between without ever sleeping; over UDP, at a
+    /// rate.
+    pub is_even: bool,
+    /// The place in the order of the first query.
+    pub begin_at: usize,
     /// When to stop.
     pub until: Until,
     /// How long an answer may take before its query counts as lost.
@@ -161,6 +166,9 @@ pub struct Tally {
     pub own_cpu: Duration,
     /// How long right answers took.
     pub latency: Histogram,
+    /// The time that all queries were in flight, added up: until an answer came, right or wrong, or they were given up. Zero if
+    /// the generator does not know it.
+    pub in_flight: Duration,
     /// What else there is to say.
     pub remark: Option<String>,
     /// The course of the run, slice by slice; empty if the generator does not know it.
@@ -171,6 +179,13 @@ impl Tally {
     /// Returns right answers per second.
     pub fn qps(&self) -> f64 {
         self.answered as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Returns the queries in flight by the right answers a second (Little's law): the time that one takes in which lost ones hold
+    /// their place too. `None` if the generator does not know how many were in flight.
+    pub fn time_in_system(&self) -> Option<Duration> {
+        let is_known = !self.in_flight.is_zero() && self.answered > 0;
+        is_known.then(|| self.in_flight.div_f64(self.answered as f64))
     }
 
     /// Returns the share of queries lost, in per cent.
@@ -274,6 +289,8 @@ mod tests {
             client_addresses: 1,
             outstanding: 10,
             rate: None,
+            is_even: false,
+            begin_at: 0,
             until: Until::EachAnswered(Duration::from_secs(20)),
             timeout: Duration::from_millis(200),
             expect,
@@ -415,6 +432,73 @@ mod tests {
         let expect = Expect::AS_ASKED;
         let tally = run(&Plan { until, ..plan(server, expect) }, &packets()).expect("runs");
         assert_eq!((tally.answered, tally.lost, tally.sent), (0, 100, 100));
+    }
+
+    #[test]
+    fn queries_at_even_distances_come_from_each_socket_in_turn() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let server = socket.local_addr().expect("bound");
+        let behind = std::thread::spawn(move || {
+            let (mut senders, mut buffer) = (Vec::new(), [0; 512]);
+            while senders.len() < 100 {
+                let (len, sender) = socket.recv_from(&mut buffer).expect("loopback");
+                buffer[2] |= 0x80;
+                socket.send_to(&buffer[..len], sender).expect("loopback");
+                senders.push(sender);
+            }
+            senders
+        });
+        let until = Until::EachOnce(Duration::from_secs(20));
+        let even = Plan { rate: Some(2_000.0), is_even: true, until, ..plan(server, Expect::Echo) };
+        let tally = run(&even, &packets()).expect("runs");
+        let senders = behind.join().expect("ended well");
+        assert_eq!((tally.sent, tally.answered, tally.lost), (100, 100, 0));
+        assert!(senders.windows(3).all(|next| next[0] != next[1] && next[0] != next[2]));
+        assert!(senders[3..].iter().zip(&senders).all(|(later, sender)| later == sender));
+        // The last is due 99 distances after the first: sooner than that they were not at the rate.
+        assert!(tally.elapsed >= Duration::from_micros(99 * 500));
+    }
+
+    #[test]
+    fn a_run_begins_where_the_one_before_it_ended() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let server = socket.local_addr().expect("bound");
+        let behind = std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            let (len, sender) = socket.recv_from(&mut buffer).expect("loopback");
+            let first = buffer[..len].to_vec();
+            buffer[2] |= 0x80;
+            socket.send_to(&buffer[..len], sender).expect("loopback");
+            first
+        });
+        let packets = packets();
+        let until = Until::Elapsed(Duration::from_millis(1));
+        let timeout = Duration::from_millis(1);
+        let plan = Plan {
+            clients: 1,
+            outstanding: 1,
+            shuffle: None,
+            begin_at: 107,
+            until,
+            timeout,
+            ..plan(server, Expect::Echo)
+        };
+        run(&plan, &packets).expect("runs");
+        let first = behind.join().expect("ended well");
+        assert_eq!(first[2..], packets.packet(7)[2..]);
+    }
+
+    #[test]
+    fn a_lost_query_is_in_flight_until_it_is_given_up() {
+        let behaviour = stub::Behaviour { loss_percent: 50.0, ..stub::Behaviour::default() };
+        let server = in_background(move |socket| drop(stub::serve(&socket, &behaviour)));
+        let tally = run(&plan(server, Expect::AS_ASKED), &packets()).expect("runs");
+        let lost = Duration::from_millis(200) * tally.lost as u32;
+        assert!(tally.lost > 0 && tally.in_flight >= lost, "{:?} for {}", tally.in_flight, tally.lost);
+        let answered = tally.latency.mean_us() * tally.answered as f64 / 1e6;
+        assert!(tally.in_flight.as_secs_f64() >= 0.99 * (answered + lost.as_secs_f64()));
+        assert!(tally.time_in_system() > Some(Duration::from_secs_f64(tally.latency.mean_us() / 1e6)));
+        assert_eq!(Tally::default().time_in_system(), None);
     }
 
     #[test]

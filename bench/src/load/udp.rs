@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::time::Duration;
 
 use super::window::Books;
 use super::{Pace, Plan, Tally};
@@ -42,7 +43,11 @@ pub(super) fn run(plan: &Plan, packets: &Packets) -> io::Result<Tally> {
         packets,
         sockets,
     };
-    run.drive(plan, &mut poller)?;
+    if plan.is_even {
+        run.drive_evenly(plan, &mut poller)?;
+    } else {
+        run.drive(plan, &mut poller)?;
+    }
     Ok(run.books.close())
 }
 
@@ -76,6 +81,42 @@ impl Run<'_> {
         }
     }
 
+    /// Sends each query when it is due, from the next socket, and looks for answers in between, without sleeping.
+    fn drive_evenly(&mut self, plan: &Plan, poller: &mut Poller) -> io::Result<()> {
+        let mut pace = Pace::new(plan);
+        let mut client = 0;
+        loop {
+            let now = self.books.now_ns();
+            if let Some(before) = pace.sweep(now) {
+                self.books.sweep(before);
+            }
+            pace.look(now, &self.books);
+            if self.books.is_done(pace.is_sending) {
+                return Ok(());
+            }
+            if pace.is_sending && self.books.is_due(now) {
+                if let Some((id, query)) = self.books.next(client, now) {
+                    self.put(0, id, query);
+                    self.out.send(&self.sockets[client], 1)?;
+                }
+                client = (client + 1) % self.sockets.len();
+            }
+            let ready = poller.wait(Duration::ZERO)?;
+            for i in 0..ready {
+                self.collect(poller.ready(i))?;
+            }
+        }
+    }
+
+    /// Puts a query into the buffer with this index.
+    fn put(&mut self, at: usize, id: u16, query: usize) {
+        let packet = self.packets.packet(query);
+        let buffer = self.out.buffer(at);
+        buffer[..packet.len()].copy_from_slice(packet);
+        buffer[..2].copy_from_slice(&id.to_be_bytes());
+        self.out.address_to_peer(at, packet.len());
+    }
+
     fn refill_all(&mut self) -> io::Result<()> {
         (0..self.sockets.len()).try_for_each(|client| self.refill(client))
     }
@@ -89,11 +130,7 @@ impl Run<'_> {
             while count < room
                 && let Some((id, query)) = self.books.next(client, now)
             {
-                let packet = self.packets.packet(query);
-                let buffer = self.out.buffer(count);
-                buffer[..packet.len()].copy_from_slice(packet);
-                buffer[..2].copy_from_slice(&id.to_be_bytes());
-                self.out.address_to_peer(count, packet.len());
+                self.put(count, id, query);
                 count += 1;
             }
             if count == 0 {

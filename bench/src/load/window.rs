@@ -59,14 +59,14 @@ struct Order {
 }
 
 impl Order {
-    fn new(count: usize, shuffle: Option<u64>, until: Until) -> Self {
+    fn new(count: usize, shuffle: Option<u64>, begin_at: usize, until: Until) -> Self {
         let shuffled = shuffle.map(|seed| {
             let mut order: Vec<u32> = (0..count as u32).collect();
             Dice::new(seed).shuffle(&mut order);
             order
         });
         let ends = !matches!(until, Until::Elapsed(_));
-        Self { shuffled, count, at: 0, again: VecDeque::new(), ends }
+        Self { shuffled, count, at: begin_at % count.max(1), again: VecDeque::new(), ends }
     }
 
     fn next(&mut self) -> Option<u32> {
@@ -107,7 +107,7 @@ impl<'a> Books<'a> {
         let window = |client| plan.outstanding / clients + usize::from(client < plan.outstanding % clients);
         Self {
             windows: (0..clients).map(|client| Window::new(window(client), dice.roll() as u16)).collect(),
-            order: Order::new(packets.len(), plan.shuffle, plan.until),
+            order: Order::new(packets.len(), plan.shuffle, plan.begin_at, plan.until),
             tally: Tally::default(),
             in_flight: 0,
             begun: Instant::now(),
@@ -176,6 +176,8 @@ impl<'a> Books<'a> {
             return;
         }
         slot.busy = false;
+        let latency_ns = now_ns.saturating_sub(slot.sent_ns);
+        self.tally.in_flight += Duration::from_nanos(latency_ns);
         window.free.push(at as u16);
         self.in_flight -= 1;
         let is_right = flags0 & 0x80 != 0
@@ -188,7 +190,6 @@ impl<'a> Books<'a> {
                 }
             };
         if is_right {
-            let latency_ns = now_ns.saturating_sub(slot.sent_ns);
             self.tally.answered += 1;
             self.tally.latency.record(latency_ns);
             self.last_answer_ns = now_ns;
@@ -215,12 +216,14 @@ impl<'a> Books<'a> {
 
     /// Gives up what `client` sent before `before_ns`: it was lost when it was sent.
     pub(super) fn give_up(&mut self, client: usize, before_ns: u64) {
+        let now_ns = self.now_ns();
         let window = &mut self.windows[client];
         for (at, slot) in window.slots.iter_mut().enumerate() {
             if slot.busy && slot.sent_ns < before_ns {
                 slot.busy = false;
                 window.free.push(at as u16);
                 self.in_flight -= 1;
+                self.tally.in_flight += Duration::from_nanos(now_ns.saturating_sub(slot.sent_ns));
                 self.tally.lost += 1;
                 slice_at(&mut self.tally.slices, slot.sent_ns).lost += 1;
                 if matches!(self.plan.until, Until::EachAnswered(_)) {
@@ -246,6 +249,11 @@ impl<'a> Books<'a> {
     /// Returns whether asking again is hopeless.
     pub(super) fn gave_up(&self) -> bool {
         self.retries > u64::from(RETRIES_MAX) * self.order.count as u64
+    }
+
+    /// Returns whether the time of the next query has come, when sending at a rate.
+    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+        self.until_due(now_ns).is_some_and(|left| left.is_zero())
     }
 
     /// Returns how long it is until the next query is due, if they are sent at a rate.
@@ -284,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_run_over_each_query_ends() {
-        let mut order = Order::new(3, Some(5), Until::EachOnce(Duration::ZERO));
+        let mut order = Order::new(3, Some(5), 0, Until::EachOnce(Duration::ZERO));
         let mut asked: Vec<u32> = std::iter::from_fn(|| order.next()).collect();
         asked.sort_unstable();
         assert_eq!(asked, [0, 1, 2]);

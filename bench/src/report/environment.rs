@@ -48,8 +48,37 @@ pub fn describe() -> String {
     }
     add("rustc", &output("rustc", &["--version"]));
     add("dnsperf", &version_of_dnsperf());
-    add("commit", &output("git", &["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"]));
+    add("commit", &commit());
     out
+}
+
+/// What follows a commit if there are changes that are in none.
+pub(super) const CHANGED: &str = "-dirty";
+
+/// Returns the commit that this was built from. What is written into `docs` is not part of what is measured.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        output("git", &[&["-C", env!("CARGO_MANIFEST_DIR")], arguments].concat()).trim().to_owned()
+    };
+    let head = git(&["rev-parse", "--short=12", "HEAD"]);
+    let changes = git(&["status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs"]);
+    if changes.is_empty() { head } else { format!("{head}{CHANGED}") }
+}
+
+/// Returns the commit that a description of a machine names.
+pub(super) fn commit_of(environment: &str) -> &str {
+    commits_of(environment).next().unwrap_or("unknown")
+}
+
+/// Returns all commits that descriptions of machines name.
+pub(super) fn commits_of(environment: &str) -> impl Iterator<Item = &str> {
+    environment.lines().filter_map(|line| line.strip_prefix("commit: "))
+}
+
+/// Returns whether two descriptions are of one machine in one state; its clock never stands still.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let lasting = |line: &&str| !line.starts_with("processor clock: ");
+    one.lines().filter(lasting).eq(other.lines().filter(lasting))
 }
 
 /// Returns the load average of 1, 5 and 15 minutes.
@@ -122,6 +151,17 @@ mod tests {
         assert_eq!(cpu_field(cpu, "model name"), "Fast One");
         assert_eq!(cpu_field(cpu, "model"), "143");
         assert_eq!(cpu_field(cpu, "cache size"), "");
+    }
+
+    #[test]
+    fn a_machine_whose_clock_moved_is_the_same() {
+        let at = |clock: &str, commit: &str| {
+            format!("kernel: Linux\nprocessor clock: {clock} MHz\ncommit: {commit}\n")
+        };
+        assert!(is_same(&at("2000.1", "a"), &at("1999.9", "a")));
+        assert!(!is_same(&at("2000.1", "a"), &at("2000.1", "b")));
+        assert_eq!(commit_of(&at("1", "abc")), "abc");
+        assert_eq!(commit_of("kernel: Linux\n"), "unknown");
     }
 
     #[test]

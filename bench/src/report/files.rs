@@ -153,6 +153,9 @@ fn session(model: &Model) -> String {
     for server in &model.servers {
         let kind = if server.is_echo { "echo" } else { "dns" };
         line(&["server", &server.name, kind, &server.version, &server.about]);
+        if let Some(of) = &server.variant_of {
+            line(&["variant", &server.name, of]);
+        }
     }
     for (name, reason) in &model.skipped {
         line(&["skipped", name, reason]);
@@ -162,6 +165,9 @@ fn session(model: &Model) -> String {
         line(&["scenario", &scenario.name, kind, &scenario.load, &scenario.about]);
         if let Some(other) = &scenario.beside {
             line(&["beside", &scenario.name, other]);
+        }
+        if let Some((series, rate)) = &scenario.series {
+            line(&["series", &scenario.name, series, &plain(*rate)]);
         }
     }
     for (name, needs) in &model.pending {
@@ -202,7 +208,12 @@ fn parse_session(text: &str, model: &mut Model) -> Result<(), String> {
                 version: version.to_owned(),
                 about: about.to_owned(),
                 is_echo: kind == "echo",
+                variant_of: None,
             }),
+            ["variant", name, of] => {
+                let server = model.servers.iter_mut().find(|server| server.name == name);
+                server.ok_or_else(fault)?.variant_of = Some(of.to_owned());
+            }
             ["skipped", name, reason] => model.skipped.push((name.to_owned(), reason.to_owned())),
             ["scenario", name, kind @ ("saturating" | "light"), load, about] => {
                 model.scenarios.push(ScenarioFacts {
@@ -211,7 +222,13 @@ fn parse_session(text: &str, model: &mut Model) -> Result<(), String> {
                     load: load.to_owned(),
                     saturates: kind == "saturating",
                     beside: None,
+                    series: None,
                 });
+            }
+            ["series", name, series, rate] => {
+                let rate = rate.parse().map_err(|_| fault())?;
+                let scenario = model.scenarios.iter_mut().find(|scenario| scenario.name == name);
+                scenario.ok_or_else(fault)?.series = Some((series.to_owned(), rate));
             }
             ["beside", name, other] => {
                 let scenario = model.scenarios.iter_mut().find(|scenario| scenario.name == name);
@@ -296,6 +313,8 @@ mod tests {
     fn what_is_written_is_read_back() {
         let directory = std::env::temp_dir().join(format!("gannet-bench-files-{}", std::process::id()));
         let mut model = beside();
+        model.servers[2].variant_of = Some("other".to_owned());
+        model.scenarios[1].series = Some(("rates".to_owned(), 500.0));
         model.courses.push(course(&[1.0, 2.0, 3.0]));
         for figure in model.records.iter_mut().flat_map(|record| &mut record.figures) {
             // The tables hold four decimals.

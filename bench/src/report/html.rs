@@ -4,22 +4,25 @@ use std::fmt::Write as _;
 
 use super::beside::{Beside, COMPARED};
 use super::cross_check::CrossCheck;
+use super::environment;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Course, ECHO, Model, OURS, ScenarioFacts, ServerFacts};
 use super::plot::{self, Latencies, Logarithmic, escape};
+use super::series::{SeriesCell, SeriesTable};
 use super::statistics::{Better, Comparison, Spread, Verdict};
-use super::text::{digits, figure, ratio};
+use super::text::{digits, figure, rate, ratio};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Columns of a scenario's full table: title, column, unit.
-const COLUMNS: [(&str, &str, &str); 18] = [
+const COLUMNS: [(&str, &str, &str); 20] = [
     ("CPU per query", "cpu_us_per_query", "µs"),
     ("in user space", "cpu_user_us_per_query", "µs"),
     ("busy", "busy_share", "share"),
     ("throughput", "queries_per_second", "q/s"),
     ("lost", "loss_percent", "%"),
+    ("in system", "in_system_us", "µs"),
     ("mean", "latency_mean_us", "µs"),
     ("deviation", "latency_sd_us", "µs"),
     ("p50", "latency_p50_us", "µs"),
@@ -27,6 +30,7 @@ const COLUMNS: [(&str, &str, &str); 18] = [
     ("p99", "latency_p99_us", "µs"),
     ("p99.9", "latency_p999_us", "µs"),
     ("max", "latency_max_us", "µs"),
+    ("throttled", "throttled_percent", "%"),
     ("memory", "resident_mib", "MiB"),
     ("grown by", "resident_growth_mib", "MiB"),
     ("start", "start_ms", "ms"),
@@ -40,6 +44,15 @@ const LOSS: Yardstick = Yardstick {
     column: "loss_percent",
     title: "Loss",
     unit: "%",
+    better: Better::Lower,
+    needs_saturation: false,
+};
+
+/// How long a query holds its place, lost ones included.
+const IN_SYSTEM: Yardstick = Yardstick {
+    column: "in_system_us",
+    title: "Time in the system",
+    unit: "µs",
     better: Better::Lower,
     needs_saturation: false,
 };
@@ -75,6 +88,9 @@ pub(super) fn page(model: &Model) -> String {
     );
     header(&mut out, model);
     summary(&mut out, model);
+    for table in SeriesTable::all(model) {
+        series(&mut out, &table);
+    }
     out.push_str("<h2 id=\"scenarios\">Scenarios</h2>\n");
     out.push_str("<input id=\"filter\" type=\"search\" placeholder=\"filter scenarios\" aria-label=\"filter scenarios\" hidden>\n");
     for facts in &model.scenarios {
@@ -86,7 +102,7 @@ pub(super) fn page(model: &Model) -> String {
 }
 
 fn header(out: &mut String, model: &Model) {
-    let rivals = model.rivals().count();
+    let rivals = model.rival_programs();
     let kernel = fact(model, "kernel").split(' ').take(2).collect::<Vec<_>>().join(" ");
     let _ = writeln!(
         out,
@@ -99,11 +115,55 @@ fn header(out: &mut String, model: &Model) {
             .collect::<Vec<_>>()
             .join(" · ")
     );
+    versions(out, model);
+    commits(out, model);
     out.push_str("<div class=\"cards tallies\">\n");
     for yardstick in YARDSTICKS.iter().filter(|yardstick| yardstick.column != "latency_sd_us") {
         tally(out, model, yardstick);
     }
     out.push_str("</div>\n</header>\n");
+}
+
+/// Names the programs with their releases, ours first; a variant is not one of them.
+fn versions(out: &mut String, model: &Model) {
+    let is_ours = |server: &&ServerFacts| server.name == OURS;
+    let ours = model.servers.iter().filter(is_ours);
+    let mut seen: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for server in ours.chain(model.rivals()) {
+        if seen.contains(&server.program()) {
+            continue;
+        }
+        seen.push(server.program());
+        names.push(match server.release() {
+            Some(release) => format!("{} <b>{}</b>", escape(&server.name), escape(release)),
+            None => escape(&server.name),
+        });
+    }
+    let variants: Vec<String> =
+        model.servers.iter().filter(|it| it.variant_of.is_some()).map(|it| escape(&it.name)).collect();
+    let _ = write!(out, "<p class=\"versions\">{}", names.join(" · "));
+    if !variants.is_empty() {
+        let _ = write!(out, "<br><span class=\"sub\">set up in another way: {}</span>", variants.join(", "));
+    }
+    out.push_str("</p>\n");
+}
+
+/// Names the commit that was measured, or says that there were several.
+fn commits(out: &mut String, model: &Model) {
+    let mut commits: Vec<&str> = environment::commits_of(&model.environment).collect();
+    commits.sort_unstable();
+    commits.dedup();
+    let _ = match commits[..] {
+        [] => Ok(()),
+        [only] => writeln!(out, "<p class=\"sub\">Gannet at commit {}</p>", escape(only)),
+        [..] => writeln!(
+            out,
+            "<p class=\"bound-note\">Put together from sessions of several commits of Gannet: {}. Figures of different sessions are \
+             not figures of one program.</p>",
+            escape(&commits.join(", "))
+        ),
+    };
 }
 
 /// Returns a line of the environment.
@@ -176,21 +236,90 @@ fn summary(out: &mut String, model: &Model) {
     out.push_str("</div>\n");
 }
 
+/// Share of a core and latency at each rate, server by server.
+fn series(out: &mut String, table: &SeriesTable<'_>) {
+    let titles: &[&str] =
+        if table.has_quota { &["CPU", "p50", "p99", "stopped"] } else { &["CPU", "p50", "p99"] };
+    let _ = write!(
+        out,
+        "<h2 id=\"{}\">{}</h2>\n<p class=\"about\">{}</p>\n<div class=\"scroll\"><table class=\"series\"><thead><tr><th>queries a second</th>",
+        table.name,
+        table.title,
+        escape(table.about)
+    );
+    for server in &table.servers {
+        let class = if server.program() == OURS { " class=\"ours\"" } else { "" };
+        let _ = write!(
+            out,
+            "<th colspan=\"{}\"{class} title=\"{}\">{}</th>",
+            titles.len(),
+            escape(&server.about),
+            escape(&server.name)
+        );
+    }
+    out.push_str("</tr><tr><th></th>");
+    for _ in &table.servers {
+        for title in titles {
+            let _ = write!(out, "<th>{title}</th>");
+        }
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in &table.rows {
+        let name = escape(row.scenario);
+        let _ = write!(out, "<tr><th><a href=\"#{name}\">{}</a></th>", rate(row.rate));
+        for cell in &row.cells {
+            match cell {
+                Some(cell) => series_cell(out, cell, table.has_quota),
+                None => out.push_str(&"<td class=\"none\">–</td>".repeat(titles.len())),
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+fn series_cell(out: &mut String, cell: &SeriesCell, has_quota: bool) {
+    // Who loses queries has short latencies.
+    let lost = if cell.loss_percent > 0.0 {
+        format!("<small>{} lost</small>", figure(cell.loss_percent, "%"))
+    } else {
+        String::new()
+    };
+    let _ = write!(
+        out,
+        "<td>{}</td><td>{}</td><td>{}{lost}</td>",
+        figure(cell.busy_percent, "%"),
+        figure(cell.p50_us, "µs"),
+        figure(cell.p99_us, "µs")
+    );
+    if has_quota {
+        let stopped = cell.throttled_percent.map_or_else(|| "–".to_owned(), |share| figure(share, "%"));
+        let _ = write!(out, "<td>{stopped}</td>");
+    }
+}
+
 /// A table of all scenarios and rivals by one yardstick.
 fn matrix(out: &mut String, model: &Model, yardstick: &Yardstick) {
-    let rivals: Vec<&ServerFacts> = model.rivals().collect();
+    let rivals: Vec<&ServerFacts> = model.columns().collect();
     let _ = write!(
         out,
         "<table class=\"matrix\"><thead><tr><th>{}</th><th>Gannet</th><th>by echo</th>",
         yardstick.title
     );
     for rival in &rivals {
-        let _ = write!(out, "<th>{}</th>", escape(&rival.name));
+        let variant = match &rival.variant_of {
+            Some(of) => format!("<small>variant of {}</small>", escape(of)),
+            None => String::new(),
+        };
+        let _ = write!(out, "<th title=\"{}\">{}{variant}</th>", escape(&rival.about), escape(&rival.name));
     }
     out.push_str("</tr></thead><tbody>\n");
     for facts in &model.scenarios {
-        let name = escape(&facts.name);
-        let _ = write!(out, "<tr data-scenario=\"{name}\"><th><a href=\"#{name}\">{name}</a></th>");
+        let (name, about) = (escape(&facts.name), escape(&facts.about));
+        let _ = write!(
+            out,
+            "<tr data-scenario=\"{name}\" data-about=\"{about}\"><th title=\"{about}\"><a href=\"#{name}\">{name}</a></th>"
+        );
         match model.spread(&facts.name, OURS, yardstick.column) {
             Some(spread) => {
                 let _ = write!(
@@ -269,12 +398,11 @@ fn range(spread: &Spread, unit: &str) -> String {
 }
 
 fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
-    let name = escape(&facts.name);
+    let (name, about) = (escape(&facts.name), escape(&facts.about));
     let _ = writeln!(
         out,
-        "<section class=\"scenario\" data-scenario=\"{name}\">\n<h3 id=\"{name}\"><a href=\"#{name}\">{name}</a></h3>\n\
-         <p class=\"about\">{}. {}.</p>",
-        escape(&facts.about),
+        "<section class=\"scenario\" data-scenario=\"{name}\" data-about=\"{about}\">\n\
+         <h3 id=\"{name}\"><a href=\"#{name}\">{name}</a></h3>\n<p class=\"about\">{about}. {}.</p>",
         escape(&facts.load)
     );
     let servers: Vec<&ServerFacts> = model.timed(&facts.name).collect();
@@ -356,11 +484,12 @@ fn bar_card(
     out.push_str("</div>\n");
 }
 
-/// Bars of lost queries, if any server lost some.
+/// Bars of lost queries, and of the time in which these count, if any server lost some.
 fn loss_card(out: &mut String, model: &Model, facts: &ScenarioFacts, servers: &[&ServerFacts]) {
     let lost = |server: &&ServerFacts| model.spread(&facts.name, &server.name, "loss_percent");
     if servers.iter().filter_map(lost).any(|spread| spread.high > 0.0) {
         bar_card(out, model, facts, servers, &LOSS);
+        bar_card(out, model, facts, servers, &IN_SYSTEM);
     }
 }
 
@@ -641,6 +770,7 @@ fn method(out: &mut String, model: &Model) {
 #[cfg(test)]
 mod tests {
     use super::super::model::tests::{beside as beside_example, course, example};
+    use super::super::series::tests::at_rates;
     use super::*;
 
     #[test]
@@ -679,6 +809,42 @@ mod tests {
     }
 
     #[test]
+    fn the_header_names_programs_with_their_releases_and_counts_no_variant() {
+        let mut model = example();
+        model.servers[2].version = "rivald, Rival DNS 3.5.8".to_owned();
+        let variant = ServerFacts {
+            name: "rival-xdp".to_owned(),
+            variant_of: Some("rival".to_owned()),
+            ..model.servers[2].clone()
+        };
+        model.servers.push(variant);
+        model.environment.push_str("commit: 0123abcd\n");
+        let page = page(&model);
+        let header = page.split("</header>").next().expect("a header");
+        for text in [
+            "Gannet beside 1 other DNS server<",
+            "gannet <b>1.0</b> · rival <b>3.5.8</b><br>",
+            "set up in another way: rival-xdp<",
+            "Gannet at commit 0123abcd<",
+        ] {
+            assert!(header.contains(text), "{text}\n{header}");
+        }
+        model.environment.push_str("\n\nkernel: Linux 6.1\ncommit: 4567\n");
+        assert!(super::page(&model).contains("sessions of several commits of Gannet: 0123abcd, 4567."));
+    }
+
+    #[test]
+    fn time_in_the_system_stands_beside_latency_where_queries_are_lost() {
+        let mut model = example();
+        assert!(page(&model).contains("<h4>Time in the system <small>"));
+        let loss = super::super::metric::place("loss_percent").expect("a column");
+        for record in &mut model.records {
+            record.figures[loss] = 0.0;
+        }
+        assert!(!page(&model).contains("<h4>Time in the system <small>"));
+    }
+
+    #[test]
     fn the_page_needs_nothing_else() {
         let page = page(&example());
         for reference in ["src=", "url(", "@import", "http://", "https://", "<link"] {
@@ -688,10 +854,12 @@ mod tests {
 
     #[test]
     fn every_element_that_is_opened_is_closed() {
-        let mut model = beside_example();
+        let mut model = at_rates("rates");
+        model.merge(beside_example());
         model.courses.push(course(&[100.0, 100.0, 100.0, 0.0, 0.0, 0.0, 100.0, 100.0]));
         let page = page(&model);
         assert!(page.contains("By cache-warm") && page.contains(">1.10 ×<"), "{page}");
+        assert!(page.contains("<a href=\"#rate-20k\">20,000</a></th><td>20.0 %</td>"), "{page}");
         for element in
             ["div", "section", "table", "tr", "td", "svg", "details", "ul", "li", "span", "p", "h3"]
         {

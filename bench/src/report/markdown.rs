@@ -7,8 +7,9 @@ use super::beside::{Beside, COMPARED};
 use super::cross_check::CrossCheck;
 use super::metric::{YARDSTICKS, Yardstick};
 use super::model::{Model, Note, OURS, ScenarioFacts, ServerFacts};
+use super::series::SeriesTable;
 use super::statistics::Verdict;
-use super::text::{digits, figure, ratio};
+use super::text::{digits, figure, rate, ratio};
 
 /// Writes the page.
 pub(super) fn page(model: &Model) -> String {
@@ -23,10 +24,20 @@ pub(super) fn page(model: &Model) -> String {
     }
     out.push_str("\n| Server | Version | Set up |\n| --- | --- | --- |\n");
     for server in &model.servers {
-        let _ = writeln!(out, "| {} | {} | {} |", server.name, cell(&server.version), cell(&server.about));
+        let variant = server.variant_of.as_ref().map_or_else(String::new, |of| format!("variant of {of}: "));
+        let _ = writeln!(
+            out,
+            "| {} | {} | {variant}{} |",
+            server.name,
+            cell(&server.version),
+            cell(&server.about)
+        );
     }
     for (name, reason) in &model.skipped {
         let _ = writeln!(out, "| {name} | skipped | {} |", cell(reason));
+    }
+    for table in SeriesTable::all(model) {
+        series(&mut out, &table);
     }
     for yardstick in &YARDSTICKS {
         summary(&mut out, model, yardstick);
@@ -59,7 +70,7 @@ const fn sign(verdict: Verdict) -> &'static str {
 
 /// Gannet by each rival, scenario by scenario.
 fn summary(out: &mut String, model: &Model, yardstick: &Yardstick) {
-    let rivals: Vec<&ServerFacts> = model.rivals().collect();
+    let rivals: Vec<&ServerFacts> = model.columns().collect();
     let _ = writeln!(out, "\n## {}: Gannet by the others\n", yardstick.title);
     let names: Vec<&str> = rivals.iter().map(|rival| rival.name.as_str()).collect();
     let _ = writeln!(out, "| Scenario | Gannet | by echo | {} |", names.join(" | "));
@@ -90,11 +101,41 @@ fn summary(out: &mut String, model: &Model, yardstick: &Yardstick) {
     }
 }
 
+/// Share of a core and latency at each rate, server by server.
+fn series(out: &mut String, table: &SeriesTable<'_>) {
+    let _ = writeln!(out, "\n## {}\n\n{}\n", table.title, table.about);
+    let stopped = if table.has_quota { " / stopped" } else { "" };
+    let _ = write!(out, "Each cell: share of a core / p50 µs / p99 µs{stopped}.\n\n| Queries a second |");
+    for server in &table.servers {
+        let _ = write!(out, " {} |", server.name);
+    }
+    let _ = writeln!(out, "\n|{}", " --- |".repeat(table.servers.len() + 1));
+    for row in &table.rows {
+        let _ = write!(out, "| {} |", rate(row.rate));
+        for cell in &row.cells {
+            let Some(cell) = cell else {
+                out.push_str(" – |");
+                continue;
+            };
+            let (p50, p99) = (digits(cell.p50_us), digits(cell.p99_us));
+            let _ = write!(out, " {} / {p50} / {p99}", figure(cell.busy_percent, "%"));
+            if let Some(share) = cell.throttled_percent {
+                let _ = write!(out, " / {}", figure(share, "%"));
+            }
+            if cell.loss_percent > 0.0 {
+                let _ = write!(out, ", {} lost", figure(cell.loss_percent, "%"));
+            }
+            out.push_str(" |");
+        }
+        out.push('\n');
+    }
+}
+
 fn scenario(out: &mut String, model: &Model, facts: &ScenarioFacts) {
     let _ = writeln!(out, "\n## {}\n\n{}. {}.\n", facts.name, facts.about, facts.load);
     out.push_str(
-        "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | mean µs | sd µs | p50 | p95 | p99 | p99.9 | max | RSS MiB | grown MiB | start ms |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| Server | CPU µs/query | × echo | user µs | busy | queries/s | × echo | lost % | in system µs | mean µs | sd µs | p50 | p95 | p99 | p99.9 | max | RSS MiB | grown MiB | start ms |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for server in model.timed(&facts.name) {
         server_row(out, model, &facts.name, &server.name);
@@ -115,9 +156,11 @@ fn server_row(out: &mut String, model: &Model, scenario: &str, server: &str) {
             .share_of_echo(scenario, server, column)
             .map_or_else(|| "–".to_owned(), |share| format!("{share:.2}"))
     };
+    let in_system = model.spread(scenario, server, "in_system_us");
+    let in_system = in_system.map_or_else(|| "–".to_owned(), |spread| format!("{:.1}", spread.median));
     let _ = writeln!(
         out,
-        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.1} | {:.0} |",
+        "| {server} | **{:.2}** ({:.2}–{:.2}) | {} | {:.2} | {:.0} % | {:.0} | {} | {:.3} | {in_system} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.1} | {:.1} | {:.0} |",
         cpu.median,
         cpu.low,
         cpu.high,
@@ -224,6 +267,7 @@ fn notes(out: &mut String, title: &str, notes: &[Note], scenario: &str) {
 #[cfg(test)]
 mod tests {
     use super::super::model::tests::{beside as beside_example, course, example};
+    use super::super::series::tests::at_rates;
     use super::*;
 
     #[test]
@@ -242,6 +286,13 @@ mod tests {
             let line = line.replace("| recovered", "| 0.2 s | 0 | ");
             assert!(page.contains(&line), "{line}\n{page}");
         }
+    }
+
+    #[test]
+    fn rates_are_one_table() {
+        let page = page(&at_rates("rates"));
+        let head = "| Queries a second | echo | gannet | rival |";
+        assert!(page.contains(head) && page.contains("| 20,000 | 20.0 % / "), "{page}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn per_answer(sample: &Sample, what: f64) -> f64 {
 }
 
 /// All figures, in the order of the columns.
-pub const METRICS: [Metric; 34] = [
+pub const METRICS: [Metric; 38] = [
     metric("sent", |s| s.tally.sent as f64),
     metric("answered", |s| s.tally.answered as f64),
     metric("lost", |s| s.tally.lost as f64),
@@ -48,6 +48,12 @@ pub const METRICS: [Metric; 34] = [
     metric("latency_p99_us", |s| s.tally.latency.quantile_us(0.99)),
     metric("latency_p999_us", |s| s.tally.latency.quantile_us(0.999)),
     metric("latency_max_us", |s| s.tally.latency.max_us()),
+    metric("in_system_us", |s| s.tally.time_in_system().map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)),
+    metric("quota_periods", |s| s.throttling.map_or(f64::NAN, |throttling| throttling.periods as f64)),
+    metric("throttled_percent", |s| s.throttling.map_or(f64::NAN, |throttling| throttling.percent())),
+    metric("throttled_ms", |s| {
+        s.throttling.map_or(f64::NAN, |throttling| throttling.stopped.as_secs_f64() * 1e3)
+    }),
     metric("resident_mib", |s| mib(s.resident_octets)),
     metric("resident_at_start_mib", |s| mib(s.resident_octets_at_start)),
     metric("resident_growth_mib", |s| mib(s.resident_octets.saturating_sub(s.resident_octets_at_start))),

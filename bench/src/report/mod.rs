@@ -11,6 +11,7 @@ mod markdown;
 pub mod metric;
 pub mod model;
 mod plot;
+mod series;
 pub mod statistics;
 mod text;
 
@@ -28,7 +29,7 @@ use crate::scenario::{self, Network};
 use crate::session::{Done, Findings, Generator, Plans, Remark};
 
 /// How the figures are to be read, in sentences.
-const RULES: [&str; 6] = [
+const RULES: [&str; 7] = [
     "CPU per query is the CPU time of the server's whole process tree, kernel and user, while it was timed, by right \
      answers received: the figure that moves least with the noise of a machine and with the load.",
     "The echo receives and sends datagrams in batches, or messages over TCP, and does nothing else: what the machine \
@@ -41,6 +42,8 @@ const RULES: [&str; 6] = [
      and latency are not compared then, CPU per query is.",
     "With many queries in flight latency is the length of the queue; scenarios with one query per client tell how fast \
      a server reacts.",
+    "Time in the system is the queries in flight by the right answers a second (Little's law): a query that is lost holds its \
+     place until it is given up, which latency, of answers alone, does not show.",
 ];
 
 /// What does not come from the samples.
@@ -83,6 +86,7 @@ pub fn add_to_snapshot(
     part: &str,
     model: &Model,
 ) -> Result<PathBuf, String> {
+    check_snapshot(snapshots, version, part, &model.environment)?;
     let directory = snapshots.join(version);
     let parts = directory.join("parts");
     files::write(&parts.join(part), model)?;
@@ -95,6 +99,38 @@ pub fn add_to_snapshot(
         files::put(&directory, "README.md", &introduction(version, &whole))?;
     }
     Ok(directory)
+}
+
+/// Refuses a `part` of the snapshot of `version` that would stand beside parts of another commit, or that is of none, because what
+/// it was built from was changed: figures of different programs are not one snapshot.
+pub fn check_snapshot(snapshots: &Path, version: &str, part: &str, environment: &str) -> Result<(), String> {
+    let own = environment::commit_of(environment);
+    if own.ends_with(environment::CHANGED) {
+        return Err(format!(
+            "a snapshot is of a commit, but there are changes outside of docs/ that are not committed ({own})"
+        ));
+    }
+    let parts = snapshots.join(version).join("parts");
+    let mut others: Vec<String> = fs::read_dir(&parts)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name() != part)
+        .filter_map(|entry| {
+            let text = fs::read_to_string(entry.path().join("environment.txt")).ok()?;
+            let commit = environment::commit_of(&text);
+            (commit != own).then(|| format!("{} of {commit}", entry.file_name().display()))
+        })
+        .collect();
+    others.sort();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the snapshot of {version} has parts of other commits than {own}: {}; remove them from {}, or give another version",
+        others.join(", "),
+        parts.display()
+    ))
 }
 
 /// Writes what stands before a snapshot until somebody writes more.
@@ -123,6 +159,7 @@ pub fn model(plans: &Plans, findings: &Findings, facts: &Facts) -> Model {
             .map_or_else(String::new, |(_, version)| version.clone()),
         about: rival.about.clone(),
         is_echo: rival.kind() == Kind::Echo,
+        variant_of: rival.variant_of.clone(),
     });
     let scenarios = plans.scenarios.iter().map(|scenario| ScenarioFacts {
         name: scenario.name.to_owned(),
@@ -130,6 +167,7 @@ pub fn model(plans: &Plans, findings: &Findings, facts: &Facts) -> Model {
         load: plans.load_text(scenario),
         saturates: plans.saturates(scenario),
         beside: scenario.beside.map(str::to_owned),
+        series: scenario.series.zip(scenario.rate).map(|(series, rate)| (series.name().to_owned(), rate)),
     });
     let records = findings.samples.iter().map(|sample| Record {
         scenario: sample.scenario.to_owned(),
@@ -266,6 +304,29 @@ mod tests {
         fs::remove_dir_all(&snapshots).expect("is ours");
         assert_eq!(whole.records.len(), 2 * example.records.len());
         assert!(lacks.is_empty(), "{lacks:?}");
+    }
+
+    #[test]
+    fn a_snapshot_has_parts_of_one_commit() {
+        let snapshots = std::env::temp_dir().join(format!("gannet-bench-commits-{}", std::process::id()));
+        let of = |commit: &str| Model {
+            environment: format!("kernel: Linux 6.1\ncommit: {commit}\n"),
+            ..model::tests::example()
+        };
+        let add = |part, commit| add_to_snapshot(&snapshots, "1.2.3", part, &of(commit)).map(drop);
+        let results = [
+            add("core", "aaaa"),
+            add("latency", "aaaa"),
+            add("memory", "bbbb"),
+            add("memory", "aaaa-dirty"),
+            add("latency", "aaaa"),
+        ];
+        fs::remove_dir_all(&snapshots).expect("is ours");
+        let [first, second, other, changed, again] = results;
+        assert_eq!((first, second, again), (Ok(()), Ok(()), Ok(())));
+        let fault = other.expect_err("another commit");
+        assert!(fault.contains("core of aaaa, latency of aaaa") && fault.contains("than bbbb"), "{fault}");
+        assert!(changed.expect_err("no commit").contains("not committed"));
     }
 
     #[test]

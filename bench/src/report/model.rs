@@ -1,5 +1,8 @@
 //! A session as the report sees it: facts and figures, whether fresh or read back from its files.
 
+use std::collections::BTreeSet;
+
+use super::environment;
 use super::metric::{self, Yardstick};
 use super::statistics::{Comparison, Spread};
 
@@ -21,10 +24,26 @@ pub struct ServerFacts {
     pub about: String,
     /// Whether it is an echo and answers nothing.
     pub is_echo: bool,
+    /// The server whose program it is, set up in another way.
+    pub variant_of: Option<String>,
+}
+
+impl ServerFacts {
+    /// Returns the server whose program it is.
+    pub fn program(&self) -> &str {
+        self.variant_of.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the number in what it says of its version, such as "1.26.2".
+    pub fn release(&self) -> Option<&str> {
+        let words = self.version.split([' ', ',', '/', '(', ')']);
+        let numbers = words.map(|word| word.trim_start_matches('v'));
+        numbers.filter(|word| word.contains('.')).find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    }
 }
 
 /// A scenario that was run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScenarioFacts {
     /// Its name.
     pub name: String,
@@ -36,6 +55,8 @@ pub struct ScenarioFacts {
     pub saturates: bool,
     /// The scenario that differs from it in one thing only, and was run in turn with it.
     pub beside: Option<String>,
+    /// The table that it is a line of, and its queries a second.
+    pub series: Option<(String, f64)>,
 }
 
 /// One timed run.
@@ -141,9 +162,20 @@ impl Model {
         self.servers.iter().filter(move |server| self.records(scenario, &server.name).next().is_some())
     }
 
-    /// Returns the servers that others are compared with: all but ours and the echoes.
+    /// Returns the servers that ours is compared with: all but the echoes and our own program.
     pub fn rivals(&self) -> impl Iterator<Item = &ServerFacts> {
-        self.servers.iter().filter(|server| !server.is_echo && server.name != OURS)
+        self.servers.iter().filter(|server| !server.is_echo && server.program() != OURS)
+    }
+
+    /// Returns the servers that stand beside ours in tables: the others, then the variants of ours.
+    pub fn columns(&self) -> impl Iterator<Item = &ServerFacts> {
+        let variants = self.servers.iter().filter(|server| server.name != OURS && server.program() == OURS);
+        self.rivals().chain(variants)
+    }
+
+    /// Returns how many programs ours is compared with: variants of one are one.
+    pub fn rival_programs(&self) -> usize {
+        self.rivals().map(ServerFacts::program).collect::<BTreeSet<_>>().len()
     }
 
     /// Sums up the column of `server` in `scenario`.
@@ -204,7 +236,7 @@ impl Model {
         self.commands.extend(other.commands);
         if self.environment.is_empty() {
             self.environment = other.environment;
-        } else if self.environment != other.environment {
+        } else if !environment::is_same(&self.environment, &other.environment) {
             self.environment.push_str("\n\n");
             self.environment.push_str(&other.environment);
         }
@@ -218,6 +250,16 @@ impl Model {
         // What one session lacked another may have had.
         let servers = &self.servers;
         self.skipped.retain(|(name, _)| servers.iter().all(|server| server.name != *name));
+        let scenarios = &self.scenarios;
+        self.pending.retain(|(name, _)| {
+            let is_of = |facts: &ScenarioFacts| {
+                facts
+                    .name
+                    .strip_prefix(name.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            };
+            !scenarios.iter().any(is_of)
+        });
         self.records
             .extend(other.records.into_iter().map(|record| Record { round: record.round + first, ..record }));
         self.courses
@@ -289,7 +331,7 @@ pub(super) mod tests {
 
     fn server(name: &str, is_echo: bool) -> ServerFacts {
         let (version, about) = (format!("{name} 1.0"), "one <thread>".to_owned());
-        ServerFacts { name: name.to_owned(), version, about, is_echo }
+        ServerFacts { name: name.to_owned(), version, about, is_echo, variant_of: None }
     }
 
     /// Five rounds of three servers: ours twice as costly as the echo, the rival twice as costly as ours.
@@ -313,6 +355,7 @@ pub(super) mod tests {
                 load: "128 queries in flight over 8 clients".to_owned(),
                 saturates: true,
                 beside: None,
+                series: None,
             }],
             records: records.collect(),
             failures: vec![],
@@ -376,6 +419,51 @@ pub(super) mod tests {
         // mosdns took part in the second session.
         assert_eq!(model.skipped, [("nsd".to_owned(), "absent".to_owned())]);
         assert_eq!(model.environment, example().environment);
+    }
+
+    #[test]
+    fn what_another_session_measured_is_not_pending() {
+        let mut model = example();
+        let mut other = example();
+        other.pending =
+            vec![("xdp".to_owned(), "AF_XDP".to_owned()), ("pools".to_owned(), "pools".to_owned())];
+        for name in ["zones", "xdp-30k"] {
+            other.scenarios.push(ScenarioFacts { name: name.to_owned(), ..other.scenarios[0].clone() });
+        }
+        model.merge(other);
+        assert_eq!(model.pending, [("pools".to_owned(), "pools".to_owned())]);
+    }
+
+    #[test]
+    fn variants_of_one_program_are_one() {
+        let mut model = example();
+        let variant =
+            |name: &str, of: &str| ServerFacts { variant_of: Some(of.to_owned()), ..server(name, false) };
+        model.servers.push(variant("rival-xdp", "rival"));
+        model.servers.push(variant("gannet-asleep", "gannet"));
+        let names = |servers: Vec<&ServerFacts>| servers.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(model.rivals().collect()), ["rival", "rival-xdp"]);
+        assert_eq!(names(model.columns().collect()), ["rival", "rival-xdp", "gannet-asleep"]);
+        assert_eq!(model.rival_programs(), 1);
+    }
+
+    #[test]
+    fn a_release_is_the_number_in_what_a_program_says() {
+        let release = |version: &str| {
+            let server = ServerFacts { version: version.to_owned(), ..server("x", false) };
+            server.release().map(str::to_owned)
+        };
+        for (version, number) in [
+            ("Version 1.26.2", "1.26.2"),
+            ("knotd, Knot DNS 3.5.8", "3.5.8"),
+            ("dnsdist 2.1.3 (Lua 5.1.4 [LuaJIT 2.1.1761786044])", "2.1.3"),
+            ("v5.3.4-0-gb732318", "5.3.4-0-gb732318"),
+            ("BIND 9.20.30-1-Debian (Stable Release) <id:>", "9.20.30-1-Debian"),
+            ("Dnsmasq version 2.93  Copyright (c) 2000-2026 Simon Kelley", "2.93"),
+        ] {
+            assert_eq!(release(version).as_deref(), Some(number), "{version}");
+        }
+        assert_eq!(release("unknown"), None);
     }
 
     pub(in crate::report) fn course(answered: &[f64]) -> Course {

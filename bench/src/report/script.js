@@ -4,7 +4,8 @@ for (const box of document.querySelectorAll("#filter")) {
   box.addEventListener("input", () => {
     const want = box.value.trim().toLowerCase();
     for (const item of document.querySelectorAll("[data-scenario]")) {
-      item.hidden = !item.dataset.scenario.includes(want);
+      const { scenario, about } = item.dataset;
+      item.hidden = !scenario.includes(want) && !about.toLowerCase().includes(want);
     }
   });
 }

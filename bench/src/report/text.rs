@@ -31,6 +31,14 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
+/// Writes a whole number with its thousands set apart.
+pub(super) fn rate(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap_or("")).collect();
+    groups.join(",")
+}
+
 /// Writes a ratio.
 pub(super) fn ratio(value: f64) -> String {
     format!("{} ×", digits(value))
@@ -51,6 +59,7 @@ mod tests {
         check(457_453.0, "q/s", "457 k/s");
         check(1_234_567.0, "q/s", "1.23 M/s");
         check(6_048.0, "q/s", "6048/s");
+        assert_eq!([rate(500.0), rate(80_000.0), rate(1e6)], ["500", "80,000", "1,000,000"]);
         check(0.0, "%", "0 %");
         check(0.0123, "%", "0.012 %");
         check(23.04, "MiB", "23.0 MiB");

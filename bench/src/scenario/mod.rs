@@ -4,6 +4,7 @@ mod questions;
 mod table;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 pub use questions::{ADDRESS_SET, LOCAL, MIX, Questions};
 pub use table::{PAGES, PENDING, SCENARIOS};
@@ -33,6 +34,9 @@ pub enum Load {
     Single(usize),
     /// This many connections that ask one question each and then stay: what they cost is memory.
     Quiet(usize),
+    /// Queries at even distances, at the scenario's rate, from this many sockets in turn. The generator never sleeps, so that
+    /// neither the distances nor the latencies hold its own waking.
+    Even(usize),
     /// As much as another publication's command line says.
     Fixed {
         /// Sockets.
@@ -42,6 +46,64 @@ pub enum Load {
         /// Queries in flight, over all clients.
         outstanding: usize,
     },
+}
+
+/// Queries that [`Load::Even`] may have in flight: more than are due while a server is stopped for a tenth of a second.
+const EVEN_OUTSTANDING: usize = 16_384;
+
+/// How an upstream is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// Its port is closed, which its host says (ICMP).
+    Refusing,
+    /// It hears nothing, as with a broken path.
+    Silent,
+}
+
+impl Outage {
+    /// Returns what happens to the stub when it begins.
+    pub const fn begins(self) -> Change {
+        match self {
+            Self::Refusing => Change::Stop,
+            Self::Silent => Change::Loss(1_000_000),
+        }
+    }
+
+    /// Returns what happens to the stub when it ends.
+    pub const fn ends(self) -> Change {
+        match self {
+            Self::Refusing => Change::Start,
+            Self::Silent => Change::Loss(0),
+        }
+    }
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Refusing => "the upstream's port is closed",
+            Self::Silent => "the upstream is silent",
+        })
+    }
+}
+
+/// A group of scenarios that differ in their rate alone, which the report shows in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// The server has its core for itself.
+    Rates,
+    /// The server is held to a part of a processor.
+    Quota,
+}
+
+impl Series {
+    /// Returns what the tables call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rates => "rates",
+            Self::Quota => "quota",
+        }
+    }
 }
 
 /// Where servers and clients are.
@@ -73,6 +135,9 @@ pub enum Maker {
     Primary,
     /// An operator who adds a zone by the server's own command, again and again. What counts are zones.
     Operator,
+    /// A client that asks each of a few names every 50 ms through an outage of the upstream, until it has been answered. What
+    /// counts are names.
+    Recovery(Outage),
 }
 
 impl Maker {
@@ -81,7 +146,12 @@ impl Maker {
     pub const fn is_of_zones(self) -> bool {
         match self {
             Self::Receiver | Self::Primary | Self::Operator => true,
-            Self::Session | Self::Dnsperf(_) | Self::Kxdpgun | Self::Steady | Self::Overload => false,
+            Self::Session
+            | Self::Dnsperf(_)
+            | Self::Kxdpgun
+            | Self::Steady
+            | Self::Overload
+            | Self::Recovery(_) => false,
         }
     }
 }
@@ -113,6 +183,14 @@ pub struct Scenario {
     pub extras: Extras,
     /// Queries per second; as many as are answered without it.
     pub rate: Option<f64>,
+    /// The table of the report that it is a line of.
+    pub series: Option<Series>,
+    /// Processors that a control group grants the server; as many as it has cores without it.
+    pub quota: Option<f64>,
+    /// Whether server, load and stubs have all cores together, as most published pages do.
+    pub shares_cores: bool,
+    /// An outage that begins before it is timed, when all that was asked to warm the server has expired.
+    pub expired: Option<Outage>,
     /// What happens while it is timed, in order of time.
     pub events: &'static [Event],
     /// The rule set that the server loads.
@@ -189,6 +267,11 @@ impl Scenario {
         self.events.iter().any(|event| event.what == What::Rules)
     }
 
+    /// Returns whether it changes a stub that other servers may be asking.
+    pub const fn disturbs_stubs(&self) -> bool {
+        self.expired.is_some() || matches!(self.maker, Maker::Recovery(_))
+    }
+
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
         (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)
@@ -199,6 +282,7 @@ impl Scenario {
         match self.load {
             Load::Full => session,
             Load::Single(clients) | Load::Quiet(clients) => (clients, session.1, clients),
+            Load::Even(clients) => (clients, session.1, EVEN_OUTSTANDING),
             Load::Fixed { clients, addresses, outstanding } => (clients, addresses, outstanding),
         }
     }
@@ -272,12 +356,28 @@ mod tests {
             assert!(
                 scenario.maker == Maker::Session
                     || scenario.maker.is_of_zones()
+                    || matches!(scenario.maker, Maker::Recovery(_))
+                    || (scenario.shares_cores && matches!(scenario.maker, Maker::Dnsperf(_)))
                     || scenario.network == Network::Pair,
                 "{}",
                 scenario.name
             );
             assert!(scenario.maker != Maker::Kxdpgun || scenario.rate.is_some(), "{}", scenario.name);
         }
+    }
+
+    #[test]
+    fn a_series_differs_in_its_rate_alone() {
+        for scenario in SCENARIOS {
+            let is_even = matches!(scenario.load, Load::Even(_));
+            assert_eq!(scenario.series.is_some(), is_even, "{}", scenario.name);
+            assert!(!is_even || scenario.rate.is_some(), "{}", scenario.name);
+            assert!(!is_even || scenario.transport == Transport::Udp, "{}", scenario.name);
+            assert_eq!(scenario.quota.is_some(), scenario.series == Some(Series::Quota), "{}", scenario.name);
+        }
+        let rates: Vec<_> = SCENARIOS.iter().filter(|s| s.series == Some(Series::Rates)).collect();
+        assert!(rates.iter().all(|s| (s.setting, s.questions) == (rates[0].setting, rates[0].questions)));
+        assert!(rates.is_sorted_by_key(|s| s.rate.map(|rate| rate as u64)));
     }
 
     #[test]

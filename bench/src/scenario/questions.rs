@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::Rtype;
 
 use crate::probe::Probe;
-use crate::queries::{self, Ask};
+use crate::queries::{self, Ask, Dice};
 use crate::rules::{self, Shape};
 use crate::stub;
 
@@ -105,6 +105,12 @@ pub enum Questions {
     Zone(usize),
     /// A name in each of so many small zones.
     ManyZones(usize),
+    /// So many names that the large zone does not have, with the proof that it has not.
+    Denial(usize),
+    /// A type that so many names of the large zone do not have, with the proof that they have not.
+    NoData(usize),
+    /// Names of which there are so many, each asked in proportion to the inverse of its rank (Zipf), drawn from a seed.
+    Zipf(usize),
 }
 
 const REFUSED: u8 = 5;
@@ -115,7 +121,20 @@ const NOERROR: u8 = 0;
 impl Questions {
     /// Returns whether they are asked in random order.
     pub const fn is_shuffled(self) -> bool {
-        matches!(self, Self::Many(_) | Self::RulesMany | Self::Zone(_) | Self::ManyZones(_))
+        matches!(
+            self,
+            Self::Many(_)
+                | Self::RulesMany
+                | Self::Zone(_)
+                | Self::ManyZones(_)
+                | Self::Denial(_)
+                | Self::NoData(_)
+        )
+    }
+
+    /// Returns whether what is asked to settle is followed by other queries than before it.
+    pub const fn goes_on(self) -> bool {
+        matches!(self, Self::Zipf(_))
     }
 
     /// Returns whether a run does not come to their end, so that none is asked twice.
@@ -197,6 +216,11 @@ impl Questions {
                 let misses = (0..count / 9).map(|i| a(&rules::zone_miss(i * 9)).coded(NXDOMAIN));
                 hits.chain(misses).collect()
             }
+            Self::Denial(count) => (0..count).map(|i| a(&rules::zone_miss(i)).coded(NXDOMAIN)).collect(),
+            Self::NoData(count) => {
+                (0..count).map(|i| Ask::new(rules::zone_name(i).0, Rtype::AAAA).empty()).collect()
+            }
+            Self::Zipf(count) => zipf(count).map(|rank| a(&format!("w{rank:06}.sea.example.org"))).collect(),
             Self::ManyZones(count) => {
                 (0..count).map(|i| a(&rules::in_small_zone(&rules::small_zone(i)))).collect()
             }
@@ -223,7 +247,7 @@ impl Questions {
                         addresses.extend(v4.filter(|_| name == ask.name).map(IpAddr::V4));
                     }
                 }
-                Self::Popular(_) | Self::Many(_) => {
+                Self::Popular(_) | Self::Many(_) | Self::Zipf(_) => {
                     let name = queries::parse_name(&ask.name)?;
                     addresses.push(IpAddr::V4(stub::ipv4_of(name.as_name())));
                     ttl_max = stub::TTL_SECONDS;
@@ -245,11 +269,40 @@ impl Questions {
                     addresses.push(IpAddr::V4(rules::zone_name(number).1));
                 }
                 Self::ManyZones(_) => addresses.push(IpAddr::V4(rules::SMALL_ZONE_ADDRESS)),
-                Self::Denied(_) | Self::Coded(_) | Self::DomainSet | Self::DomainHits | Self::RulesMany => {}
+                Self::Denied(_)
+                | Self::Coded(_)
+                | Self::DomainSet
+                | Self::DomainHits
+                | Self::RulesMany
+                | Self::Denial(_)
+                | Self::NoData(_) => {}
             }
         }
-        Ok(Probe { ask, addresses, ttl_max })
+        // A name is proven absent by two hashes or three: the closest encloser's, and those that cover the next closer name and
+        // the wildcard, which may be one. That a name lacks a type is proven by its own.
+        let hashes_min = match self {
+            Self::Denial(_) => 2,
+            Self::NoData(_) => 1,
+            _ => 0,
+        };
+        Ok(Probe { ask, addresses, ttl_max, hashes_min })
     }
+}
+
+/// Draws as many ranks below `count` as there are, each in proportion to the inverse of its place.
+fn zipf(count: usize) -> impl Iterator<Item = usize> {
+    let sums: Vec<f64> = (1..=count)
+        .scan(0.0, |sum, place| {
+            *sum += 1.0 / place as f64;
+            Some(*sum)
+        })
+        .collect();
+    let whole = sums.last().copied().unwrap_or(0.0);
+    let mut dice = Dice::new(20_261_122);
+    (0..count).map(move |_| {
+        let at = dice.roll() as f64 / 2_f64.powi(64) * whole;
+        sums.partition_point(|sum| *sum <= at).min(count - 1)
+    })
 }
 
 #[cfg(test)]
@@ -295,6 +348,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_first_of_a_zipf_distribution_is_asked_twice_as_often_as_the_second() {
+        let mut counts = vec![0_usize; 10_000];
+        zipf(10_000).for_each(|rank| counts[rank] += 1);
+        // One in 9.79, the sum of the inverses of all places.
+        assert!((920..=1_120).contains(&counts[0]), "{}", counts[0]);
+        assert!((450..=570).contains(&counts[1]), "{}", counts[1]);
+        assert!(counts[5_000..].iter().sum::<usize>() < 1_000);
+        assert!(zipf(100).eq(zipf(100)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Load, Maker, Network, Questions, Scenario, Upstream};
+use super::{Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
 use crate::load::Transport;
 use crate::queries::Extras;
 use crate::rules::Shape;
@@ -18,6 +18,20 @@ const FEW: usize = 16;
 const HOME: usize = 20_000;
 /// Names in the article on dnsdist and AF_XDP.
 const ARTICLE: usize = 12_018;
+/// Names that are asked again and again, most of them seldom; a small cache has room for one in twenty.
+const ZIPF: usize = MILLION;
+/// Names that have expired when their upstream goes away.
+const EXPIRED: usize = 1_000;
+/// Names in the zones with NSEC3.
+const HASHED: usize = 1_000;
+/// Sockets that queries at a rate come from.
+const EVEN: Load = Load::Even(8);
+/// dnsperf as ForgeDNS's pages run it.
+const SEED: Load = Load::Fixed { clients: 32, addresses: 1, outstanding: 1_024 };
+/// Its threads.
+const SEED_THREADS: usize = 4;
+/// Connections at once where each has one query. Clients have many addresses, so that ports do not run out.
+const CONNECTIONS: Load = Load::Fixed { clients: 64, addresses: 64, outstanding: 64 };
 /// Times the article's names are asked.
 const ARTICLE_PASSES: usize = 10;
 
@@ -45,6 +59,21 @@ pub const SCENARIOS: &[Scenario] = &[
         .with(Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true }),
     cache("memory-1m", "memory of a million cached A answers, and hits on them", Questions::Many(MILLION))
         .setting("cache-1m"),
+    // At a rate, far from saturation: what a server that waits most of the time costs, and how fast it reacts.
+    at_rate("rate-500", "cache hits at 500 queries a second", 500.0),
+    at_rate("rate-5k", "cache hits at 5,000 queries a second", 5_000.0),
+    at_rate("rate-10k", "cache hits at 10,000 queries a second", 10_000.0),
+    at_rate("rate-15k", "cache hits at 15,000 queries a second", 15_000.0),
+    at_rate("rate-20k", "cache hits at 20,000 queries a second", 20_000.0),
+    at_rate("rate-40k", "cache hits at 40,000 queries a second", 40_000.0),
+    at_rate("rate-80k", "cache hits at 80,000 queries a second", 80_000.0),
+    half("quota-5k", "cache hits at 5,000 queries a second with half a processor", 5_000.0),
+    half("quota-20k", "cache hits at 20,000 queries a second with half a processor", 20_000.0),
+    half("quota-40k", "cache hits at 40,000 queries a second with half a processor", 40_000.0),
+    // Servers and load on the same cores, a server with as many workers as there are cores: as the seeds of this suite measured.
+    local("seed-local", "hosts answers by dnsperf on the server's own cores", Questions::Local).as_seed(),
+    cache("seed-cache", "cache hits by dnsperf on the server's own cores, 16 names", Questions::Popular(FEW))
+        .as_seed(),
     // From upstream.
     forward("forward", "forwarding to one stub, no cache, 100,000 names in random order"),
     forward("forward-tcp", "the same for clients on TCP").tcp(),
@@ -57,6 +86,13 @@ pub const SCENARIOS: &[Scenario] = &[
     forward("unique", "a name that was never asked with each query, a cache of some 50,000 answers")
         .setting("cache-small")
         .asks(Questions::Many(MILLION)),
+    forward(
+        "zipf",
+        "a million names, the k-th asked in proportion to 1/k (Zipf), a cache of some 50,000 answers",
+    )
+    .setting("cache-small")
+    .asks(Questions::Zipf(ZIPF))
+    .sometimes(),
     forward("doh-upstream", "forwarding to a stub that speaks DNS over HTTPS, no cache")
         .setting("doh-upstream"),
     // Encrypted.
@@ -99,6 +135,22 @@ pub const SCENARIOS: &[Scenario] = &[
         Questions::Popular(FEW),
     )
     .while_timed(OUTAGE, Some(GENTLE)),
+    recovery(
+        "recovery-refused",
+        "names asked through ten seconds in which the upstream's port is closed",
+        Outage::Refusing,
+    ),
+    recovery(
+        "recovery-silent",
+        "names asked through ten seconds in which the upstream is silent",
+        Outage::Silent,
+    ),
+    stale(
+        "stale-refused",
+        "a thousand names that have expired, while the upstream's port is closed",
+        Outage::Refusing,
+    ),
+    stale("stale-silent", "a thousand names that have expired, while the upstream is silent", Outage::Silent),
     // Runbound's page.
     local("runbound-1", "a local zone asked by 20 sockets of one address", Questions::LocalA)
         .load(Load::Fixed { clients: 20, addresses: 1, outstanding: 100 }),
@@ -314,6 +366,35 @@ pub const SCENARIOS: &[Scenario] = &[
     large_zone("zone-signed-100k", "a signed zone of 100,000 names, clients that ask for signatures", MANY)
         .rules(Shape::Signed(MANY))
         .with(DNSSEC),
+    // Hashed denial.
+    hashed(
+        "nsec3-0",
+        "names that a zone with NSEC3 does not have, no iterations",
+        Questions::Denial(HASHED),
+        0,
+    ),
+    hashed(
+        "nsec3-10",
+        "names that a zone with NSEC3 does not have, 10 iterations",
+        Questions::Denial(HASHED),
+        10,
+    ),
+    hashed(
+        "nsec3-nodata-0",
+        "types that names of a zone with NSEC3 do not have, no iterations",
+        Questions::NoData(HASHED),
+        0,
+    ),
+    hashed(
+        "nsec3-nodata-10",
+        "types that names of a zone with NSEC3 do not have, 10 iterations",
+        Questions::NoData(HASHED),
+        10,
+    ),
+    // One query a connection.
+    large_zone("tcp-each", "a zone of 1,000 names over TCP, a connection for each query", 1_000)
+        .load(CONNECTIONS)
+        .over(Transport::TcpEach),
     // Zones between servers, and many of them.
     large_zone("transfer-out", "a zone of a million names transferred whole to a client over TCP", MILLION)
         .setting("zone-out")
@@ -396,6 +477,9 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
             "outage",
             "outage-silent",
             "outage-cached",
+            "recovery",
+            "stale",
+            "zipf",
             "reload-cache",
             "reload-local",
             "reload-1m",
@@ -433,6 +517,9 @@ const SERVFAIL: Questions = Questions::Coded(2);
 /// Queries per second in the scenarios of trouble: well below what any of the servers answers.
 const GENTLE: f64 = 5_000.0;
 
+/// The upstream's answers may be kept for a second.
+const EXPIRING: &[Change] = &[Change::Ttl(1)];
+
 /// One reload, when the run has settled.
 const RELOAD: &[Event] = &[Event { at: Duration::from_millis(1_000), what: What::Reload }];
 
@@ -468,6 +555,10 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
         transport: Transport::Udp,
         extras: Extras { edns_size: None, wants_dnssec: false, mixed_case: false },
         rate: None,
+        series: None,
+        quota: None,
+        shares_cores: false,
+        expired: None,
         events: &[],
         rules: None,
         beside: None,
@@ -479,6 +570,36 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
 
 const fn cache(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
     Scenario { setting: "cache", warm: true, ..local(name, about, questions) }
+}
+
+/// Cache hits at an even rate.
+const fn at_rate(name: &'static str, about: &'static str, rate: f64) -> Scenario {
+    let cache = cache(name, about, Questions::Popular(FEW)).load(EVEN).rate(rate);
+    Scenario { series: Some(Series::Rates), ..cache }
+}
+
+/// The same with half a processor.
+const fn half(name: &'static str, about: &'static str, rate: f64) -> Scenario {
+    Scenario { quota: Some(0.5), series: Some(Series::Quota), ..at_rate(name, about, rate) }
+}
+
+/// Names of which none is cached, asked until the upstream has come back.
+const fn recovery(name: &'static str, about: &'static str, outage: Outage) -> Scenario {
+    let upstream = Upstream::Sometimes;
+    Scenario {
+        warm: false,
+        upstream,
+        maker: Maker::Recovery(outage),
+        ..cache(name, about, Questions::Many(HOME))
+    }
+}
+
+/// Names that were answered once, and have expired when the upstream goes away.
+const fn stale(name: &'static str, about: &'static str, outage: Outage) -> Scenario {
+    let load = Load::Single(64);
+    let upstream = Upstream::Sometimes;
+    let cache = cache(name, about, Questions::Many(EXPIRED)).setting("stale").upstream(EXPIRING);
+    Scenario { load, upstream, expired: Some(outage), ..cache }
 }
 
 const fn encrypted(name: &'static str, about: &'static str, transport: Transport) -> Scenario {
@@ -526,6 +647,11 @@ const fn large_zone(name: &'static str, about: &'static str, names: usize) -> Sc
     Scenario { setting: "zone", rules, ..local(name, about, Questions::Zone(names)) }
 }
 
+const fn hashed(name: &'static str, about: &'static str, questions: Questions, iterations: u16) -> Scenario {
+    let rules = Shape::Hashed { names: HASHED, iterations };
+    large_zone(name, about, HASHED).asks(questions).rules(rules).with(DNSSEC)
+}
+
 impl Scenario {
     const fn setting(self, setting: &'static str) -> Self {
         Self { setting, ..self }
@@ -555,7 +681,21 @@ impl Scenario {
     }
 
     const fn tcp(self) -> Self {
-        Self { transport: Transport::Tcp, ..self }
+        self.over(Transport::Tcp)
+    }
+
+    const fn over(self, transport: Transport) -> Self {
+        Self { transport, ..self }
+    }
+
+    /// Lets only some of the queries go to the upstream.
+    const fn sometimes(self) -> Self {
+        Self { upstream: Upstream::Sometimes, ..self }
+    }
+
+    /// Lets dnsperf ask, on the cores that the server has too.
+    const fn as_seed(self) -> Self {
+        Self { load: SEED, maker: Maker::Dnsperf(SEED_THREADS), shares_cores: true, ..self }
     }
 
     const fn with(self, extras: Extras) -> Self {

@@ -12,16 +12,17 @@ use wire::Rtype;
 use super::event::{self, Done, Event, What};
 use super::stubs::{Stubs, free_port};
 use super::zones::{self, ZoneWork};
-use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun};
+use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun, recovery};
 use crate::load::frames::{Asked, Asker, Stretch};
 use crate::load::{self, Expect, Plan, SLICE, Slice, Tally, Transport, Until, quiet};
 use crate::pair::{self, Pair};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
 use crate::queries::{self, Ask, Packets};
+use crate::quota::Quota;
 use crate::rival::{Prepared, Rival};
 use crate::rules::{self, Rules};
-use crate::scenario::{Load, Maker, Scenario, Upstream};
+use crate::scenario::{Load, Maker, Outage, Scenario, Upstream};
 use crate::transfer::primary::Primary;
 
 /// Names asked at most when only answers are judged.
@@ -40,6 +41,15 @@ const ASKED_MAX: Duration = Duration::from_secs(10);
 const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
+
+/// How long is asked before a run that goes on from there, so that a cache holds what it would hold in the long run.
+const GO_ON: Duration = Duration::from_secs(1);
+/// How long until nothing may be kept that had a TTL of a second.
+const EXPIRED: Duration = Duration::from_millis(2_200);
+/// How long an upstream is away in the scenarios of recovery.
+const AWAY: Duration = Duration::from_secs(10);
+/// The same where nothing is timed.
+const AWAY_SHORTLY: Duration = Duration::from_millis(200);
 
 /// How long is asked at the usual rate before a flood and after it.
 const CALM: Duration = Duration::from_secs(2);
@@ -129,6 +139,8 @@ impl<'a> Bench<'a> {
             queries::Dice::new(seed).shuffle(&mut asks);
         }
         queries::write_file(&query_file, &asks)?;
+        // A stub that was started by a thread that has ended has ended with it.
+        stubs.revive()?;
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
@@ -142,10 +154,29 @@ impl<'a> Bench<'a> {
 
     /// Starts `rival` and judges its answers, also after a reload if there is one.
     pub(super) fn judge(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
+        let judgement = self.judge_once(rival, program);
+        self.mend_stubs()?;
+        judgement
+    }
+
+    fn judge_once(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
         let mut up = self.start(rival, program)?;
+        if let Maker::Recovery(outage) = self.scenario.maker {
+            let tally = recovery::run(up.address, &self.packets, self.stubs, outage, AWAY_SHORTLY)?;
+            if tally.lost > 0 {
+                return Err(tally.remark.unwrap_or_default());
+            }
+        }
         let tally = self.load(&Plan { until: Until::EachAnswered(ASKED_MAX), ..up.plan.clone() })?;
         if tally.answered < self.packets.len() as u64 {
             return Err(format!("answered only {}", self.shortfall(&tally)));
+        }
+        if let (Some(outage), Kind::Dns) = (self.scenario.expired, rival.kind()) {
+            self.expire(up.address, &up.probes, outage)?;
+            let tally = self.load(&Plan { until: Until::EachAnswered(ASKED_MAX), ..up.plan.clone() })?;
+            if tally.answered < self.packets.len() as u64 {
+                return Err(format!("while the upstream was away, answered only {}", self.shortfall(&tally)));
+            }
         }
         if let (true, Some(reload)) = (self.scenario.reloads(), &up.prepared.reload) {
             up.prepared.change_rules()?;
@@ -169,16 +200,44 @@ impl<'a> Bench<'a> {
         program: &Path,
         round: usize,
     ) -> Result<(Sample, Judgement), String> {
+        let measured = self.measure_once(rival, program, round);
+        self.mend_stubs()?;
+        measured
+    }
+
+    fn measure_once(
+        &self,
+        rival: &Rival,
+        program: &Path,
+        round: usize,
+    ) -> Result<(Sample, Judgement), String> {
         let Up {
-            mut server, prepared, address, plan, start, resident_octets_at_start, mut judgement, ..
+            mut server,
+            prepared,
+            address,
+            mut plan,
+            probes,
+            start,
+            resident_octets_at_start,
+            mut judgement,
         } = self.start(rival, program)?;
         let judged = Instant::now();
         if self.scenario.warm && rival.kind() == Kind::Dns {
             self.warm(&plan)?;
         }
-        let is_asked = !matches!(self.scenario.load, Load::Quiet(_)) && !self.scenario.maker.is_of_zones();
-        if !self.is_fresh() && is_asked {
-            self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+        let is_asked = !matches!(self.scenario.load, Load::Quiet(_))
+            && !matches!(self.scenario.maker, Maker::Recovery(_))
+            && !self.scenario.maker.is_of_zones();
+        match (self.scenario.expired, rival.kind()) {
+            (Some(outage), Kind::Dns) => self.expire(address, &probes, outage)?,
+            _ if self.scenario.questions.goes_on() => {
+                let settled = self.load(&Plan { until: Until::Elapsed(GO_ON), ..plan.clone() })?;
+                plan.begin_at = settled.sent as usize;
+            }
+            _ if !self.is_fresh() && is_asked => {
+                self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+            }
+            _ => {}
         }
 
         let zone_work = self.zone_work(&server, address, &prepared, rival.kind());
@@ -186,17 +245,26 @@ impl<'a> Bench<'a> {
             // What a server does about its zones after it has begun to answer is not part of what is timed.
             zones::await_quiet(&server);
         }
-        let upstream_before = self.stubs.count()?;
+        let disturbs_stubs = self.scenario.disturbs_stubs();
+        let upstream_before = if disturbs_stubs { 0 } else { self.stubs.count()? };
+        let throttling_before = server.throttling();
         let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
         let (before, received_before) = (server.usage(), received());
-        let (tally, events, quiet) = match (self.scenario.load, zone_work) {
-            (_, Some(work)) => (work.until(self.plans.time)?, Vec::new(), None),
-            (Load::Quiet(_), None) => {
+        let outage = match self.scenario.maker {
+            Maker::Recovery(outage) => Some(outage),
+            _ => None,
+        };
+        let (tally, events, quiet) = match (self.scenario.load, zone_work, outage) {
+            (_, Some(work), _) => (work.until(self.plans.time)?, Vec::new(), None),
+            (_, None, Some(outage)) => {
+                (recovery::run(address, &self.packets, self.stubs, outage, AWAY)?, Vec::new(), None)
+            }
+            (Load::Quiet(_), None, None) => {
                 let opened = quiet::open(&plan, &self.packets);
                 let (tally, quiet) = opened.map_err(|error| format!("connections: {error}"))?;
                 (tally, Vec::new(), Some(quiet))
             }
-            (Load::Full | Load::Single(_) | Load::Fixed { .. }, None) => {
+            (Load::Full | Load::Single(_) | Load::Even(_) | Load::Fixed { .. }, None, None) => {
                 let (tally, events) = self.timed(&plan, &server, &prepared)?;
                 (tally, events, None)
             }
@@ -208,8 +276,10 @@ impl<'a> Bench<'a> {
                 return Err(format!("closed {} of {} quiet connections", plan.clients - open, plan.clients));
             }
         }
+        let throttling =
+            server.throttling().zip(throttling_before).map(|(after, before)| after.since(&before));
         // A stub that was started anew has forgotten.
-        let upstream_queries = match events.is_empty() {
+        let upstream_queries = match events.is_empty() && !disturbs_stubs {
             true => Some(self.stubs.count()?.saturating_sub(upstream_before)),
             false => None,
         };
@@ -242,6 +312,7 @@ impl<'a> Bench<'a> {
             start,
             threads: after.threads,
             upstream_queries,
+            throttling,
             events,
             check,
             tally,
@@ -275,6 +346,14 @@ impl<'a> Bench<'a> {
         ] {
             variables.insert(name.to_owned(), value);
         }
+        // A server that has all cores may use them as it likes.
+        let (threads, workers) = if self.scenario.shares_cores {
+            (self.server_cores().len(), "auto".to_owned())
+        } else {
+            (1, "1".to_owned())
+        };
+        variables.insert("threads".to_owned(), threads.to_string());
+        variables.insert("workers".to_owned(), workers);
         if let Some(primary) = &self.primary {
             variables.insert("primary".to_owned(), primary.address().port().to_string());
         }
@@ -293,8 +372,10 @@ impl<'a> Bench<'a> {
 
         let patience =
             if self.rules.is_some() || self.primary.is_some() { START_WITH_RULES_MAX } else { START_MAX };
+        let quota = self.scenario.quota.map(Quota::new).transpose()?;
         let started = Instant::now();
-        let mut server = Server::start(command, &self.plans.server_cores, &directory.join("log"))?;
+        let (cores, log) = (self.server_cores(), directory.join("log"));
+        let mut server = Server::start_within(command, &cores, &log, quota)?;
         let codes = rival.codes(self.scenario.setting)?;
         let mut probes = self.probes.clone();
         for probe in &mut probes {
@@ -306,7 +387,9 @@ impl<'a> Bench<'a> {
             probe::until_ready(address, rival.kind(), first, &mut server, started, patience)
         })??;
         self.pair.map_or(Ok(()), Pair::pin)?;
-        server.confine(&self.plans.server_cores);
+        if !self.scenario.shares_cores {
+            server.confine(&cores);
+        }
         let resident_octets_at_start = server.usage().resident_octets;
         let judgement = self.ask(rival, &probes, address)?;
         let expect = match rival.kind() {
@@ -325,6 +408,51 @@ impl<'a> Bench<'a> {
             self.plan(address, expect)
         };
         Ok(Up { server, prepared, address, plan, probes, start, resident_octets_at_start, judgement })
+    }
+
+    /// Returns the cores that the server runs on.
+    fn server_cores(&self) -> Vec<usize> {
+        if self.scenario.shares_cores { self.all_cores() } else { self.plans.server_cores.clone() }
+    }
+
+    /// Returns the cores that dnsperf runs on.
+    fn load_cores(&self) -> Vec<usize> {
+        if self.scenario.shares_cores { self.all_cores() } else { self.plans.load_cores.clone() }
+    }
+
+    fn all_cores(&self) -> Vec<usize> {
+        let mut all = [&self.plans.server_cores[..], &self.plans.load_cores].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Waits until what was asked has expired, and lets the upstream be away from then on.
+    fn expire(&self, address: SocketAddr, probes: &[Probe], outage: Outage) -> Result<(), String> {
+        thread::sleep(EXPIRED);
+        let before = self.stubs.count()?;
+        // A server that keeps answers for longer than they may be kept would not have to do what is timed.
+        if let Some(probe) = probes.first() {
+            let deadline = Instant::now() + EXPIRED;
+            while probe::ttl_now(address, &probe.ask).is_none() || self.stubs.count()? == before {
+                if Instant::now() > deadline {
+                    return Err(
+                        "answers from memory although the TTL has run out, without asking again".to_owned()
+                    );
+                }
+            }
+        }
+        self.stubs.change("stub", outage.begins())
+    }
+
+    /// Puts back the stubs if the scenario is one that changes them on its own.
+    fn mend_stubs(&self) -> Result<(), String> {
+        if self.scenario.disturbs_stubs() { self.restore_stubs() } else { Ok(()) }
+    }
+
+    fn restore_stubs(&self) -> Result<(), String> {
+        self.stubs.restore()?;
+        self.scenario.upstream_is.iter().try_for_each(|change| self.stubs.change("stub", *change))
     }
 
     /// Returns what is done about the server's zones, if it is that which is timed.
@@ -376,7 +504,7 @@ impl<'a> Bench<'a> {
         let mut ask = Ask::new(rules::ADDED, Rtype::A).coded(REFUSED);
         // Where another code stands for it, there are still no records.
         ask.expected.rcode = codes[usize::from(REFUSED)];
-        let probe = Probe { ask, addresses: Vec::new(), ttl_max: 0 };
+        let probe = Probe { ask, addresses: Vec::new(), ttl_max: 0, hashes_min: 0 };
         let (kind, now) = (rival.kind(), Instant::now());
         self.at_client(|| probe::until_ready(address, kind, &probe, server, now, patience))?
             .map_err(|error| format!("the rule that was added is not in use: {error}"))
@@ -400,6 +528,8 @@ impl<'a> Bench<'a> {
             client_addresses,
             outstanding,
             rate: self.scenario.rate,
+            is_even: matches!(self.scenario.load, Load::Even(_)),
+            begin_at: 0,
             until: match self.scenario.passes {
                 Some(_) => Until::EachOnce(PASSES_MAX),
                 None => Until::Elapsed(self.plans.time.max(event::time_min(self.scenario.events))),
@@ -442,7 +572,7 @@ impl<'a> Bench<'a> {
 
     /// Lets dnsperf ask, with as many threads as the load has cores; front to back once, or for the session's time.
     fn dnsperf(&self, plan: &Plan, threads: usize, until: dnsperf::Until) -> Result<Tally, String> {
-        let cores = &self.plans.load_cores;
+        let cores = &self.load_cores();
         let all_exist = (0..self.packets.len()).all(|at| self.packets.expected(at).rcode == 0);
         self.at_client(|| dnsperf::run(plan, (threads, until), &self.query_file, all_exist, cores))?
     }
@@ -532,8 +662,7 @@ impl<'a> Bench<'a> {
         });
         let changes_stubs = |event: &Event| matches!(event.what, What::Stub(..));
         if self.scenario.events.iter().any(changes_stubs) {
-            self.stubs.restore()?;
-            self.scenario.upstream_is.iter().try_for_each(|change| self.stubs.change("stub", *change))?;
+            self.restore_stubs()?;
         }
         let tally = tally.map_err(|_| "the load generator panicked".to_owned())??;
         Ok((tally, done?))
@@ -567,7 +696,8 @@ impl<'a> Bench<'a> {
             }
             (Upstream::Silent | Upstream::Asked | Upstream::Sometimes, _) => {}
         }
-        if self.scenario.warm && self.packets.len() <= FEW_MAX && judged.elapsed() >= Duration::from_secs(2) {
+        let is_kept = self.scenario.warm && self.scenario.expired.is_none();
+        if is_kept && self.packets.len() <= FEW_MAX && judged.elapsed() >= Duration::from_secs(2) {
             let now = self
                 .probes
                 .first()

@@ -44,6 +44,8 @@ pub enum Change {
     DelayMs(u32),
     /// From now on all its replies have this response code; 0 means answers.
     Rcode(u16),
+    /// From now on its answers may be kept for so many seconds.
+    Ttl(u32),
 }
 
 impl fmt::Display for What {
@@ -55,6 +57,7 @@ impl fmt::Display for What {
             Self::Stub(name, Change::Start) => write!(out, "{name} starts"),
             Self::Stub(name, Change::Loss(ppm)) => write!(out, "{name} loses {} %", f64::from(*ppm) / 1e4),
             Self::Stub(name, Change::DelayMs(delay)) => write!(out, "{name} waits {delay} ms"),
+            Self::Stub(name, Change::Ttl(ttl)) => write!(out, "{name} answers with a TTL of {ttl} s"),
             Self::Stub(name, Change::Rcode(rcode)) => write!(out, "{name} answers with rcode {rcode}"),
         }
     }

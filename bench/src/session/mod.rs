@@ -6,6 +6,7 @@ mod bench;
 mod dnsperf;
 mod event;
 mod kxdpgun;
+mod recovery;
 mod smoke;
 mod stubs;
 mod zones;
@@ -23,6 +24,7 @@ use crate::load::{Tally, Transport};
 use crate::pair::Pair;
 use crate::probe::Kind;
 use crate::queries::Extras;
+use crate::quota::{Quota, Throttling};
 use crate::rival::Rival;
 use crate::scenario::{Load, Maker, Network, Scenario};
 use crate::sys;
@@ -98,6 +100,7 @@ impl Plans {
             Load::Single(1) => "One client with one query in flight".to_owned(),
             Load::Single(clients) => format!("{clients} clients with one query in flight each"),
             Load::Quiet(clients) => format!("{clients} connections that ask once and stay"),
+            Load::Even(clients) => format!("Queries at even distances from {clients} sockets in turn"),
             Load::Full | Load::Fixed { .. } => {
                 format!("{outstanding} queries in flight over {clients} clients of {addresses} addresses")
             }
@@ -105,7 +108,12 @@ impl Plans {
         let passes =
             scenario.passes.map_or_else(String::new, |passes| format!(", each name asked {passes} times"));
         let maker = match scenario.maker {
-            Maker::Session => return format!("{load}, {carrier}{rate}{passes}"),
+            Maker::Session => return format!("{load}, {carrier}{rate}{passes}{}", quota_text(scenario)),
+            Maker::Dnsperf(threads) if scenario.network == Network::Loopback => {
+                return format!(
+                    "dnsperf with {threads} threads, {load}; server and load on the same cores, and as many workers as there are cores"
+                );
+            }
             Maker::Dnsperf(threads) => format!("dnsperf with {threads} threads, {load}{passes}"),
             Maker::Kxdpgun => format!("kxdpgun{rate}"),
             Maker::Steady => format!("our own generator over AF_XDP{rate}"),
@@ -119,6 +127,13 @@ impl Plans {
                 return "One version after the other; a query is a record of it, latency the time from the notification until the \
                         server answers with the new serial, CPU all that the server uses until it is quiet again"
                     .to_owned();
+            }
+            Maker::Recovery(_) => {
+                return format!(
+                    "{} names that are in no cache, each asked every 50 ms until it is answered; a query is a name, latency the time \
+                     from the upstream's return to the first answer",
+                    recovery::NAMES
+                );
             }
             Maker::Operator => {
                 return "One zone after the other; a query is a zone that is added, latency the time from the start of the server's \
@@ -136,6 +151,13 @@ impl Plans {
         let is_full = !matches!(scenario.load, Load::Single(_) | Load::Quiet(_)) && scenario.rate.is_none();
         is_full && scenario.maker == Maker::Session && !is_shared
     }
+}
+
+/// Says what a control group grants the server, if it is in one.
+fn quota_text(scenario: &Scenario) -> String {
+    scenario.quota.map_or_else(String::new, |quota| {
+        format!("; the server's control group has {quota} processors, granted by the tenth of a second")
+    })
 }
 
 /// One timed run.
@@ -165,6 +187,8 @@ pub struct Sample {
     pub threads: u64,
     /// Queries that reached the stubs while it was timed; unknown if something happened to them.
     pub upstream_queries: Option<u64>,
+    /// How often its control group stopped it, if it was in one.
+    pub throttling: Option<Throttling>,
     /// What was done while it was timed.
     pub events: Vec<Done>,
     /// What dnsperf found right after, if it was asked.
@@ -210,6 +234,15 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     let mut findings = Findings::default();
     let on = |network| plans.scenarios.iter().copied().filter(move |scenario| scenario.network == network);
     let (loopback, pair): (Vec<_>, Vec<_>) = (on(Network::Loopback).collect(), on(Network::Pair).collect());
+    let mut loopback = loopback;
+    if loopback.iter().any(|scenario| scenario.quota.is_some())
+        && let Err(reason) = Quota::new(1.0)
+    {
+        let reason = format!("no control group with a CPU quota can be made here: {reason}");
+        for scenario in loopback.extract_if(.., |scenario| scenario.quota.is_some()) {
+            leave_out(scenario, plans, &reason, &mut findings, progress);
+        }
+    }
     if !loopback.is_empty() {
         part(plans, &loopback, None, &mut findings, progress)?;
     }
@@ -357,6 +390,9 @@ fn measure(
 ) {
     let scenario = bench.scenario();
     let remark = |text| Remark { scenario: scenario.name, server: rival.name.clone(), text };
+    if !rival.is_for(scenario.name) {
+        return;
+    }
     if let Some(reason) = inability(rival, scenario) {
         if round == 0 {
             findings.remarks.push(remark(format!("not run: {reason}")));
@@ -379,6 +415,26 @@ fn measure(
     }
 }
 
+/// Notes that nothing of `scenario` is run on this machine, and why.
+fn leave_out(
+    scenario: &Scenario,
+    plans: &Plans,
+    reason: &str,
+    findings: &mut Findings,
+    progress: &mut dyn FnMut(&str),
+) {
+    let text = format!("not run: {reason}");
+    progress(&format!("{}: {text}", scenario.name));
+    let able = |rival: &Rival| rival.is_for(scenario.name) && inability(rival, scenario).is_none();
+    for (rival, _) in plans.servers.iter().filter(|(rival, _)| able(rival)) {
+        findings.remarks.push(Remark {
+            scenario: scenario.name,
+            server: rival.name.clone(),
+            text: text.clone(),
+        });
+    }
+}
+
 /// Returns why `rival` cannot take part in `scenario`, if it cannot.
 fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     if let Some(reason) = rival.reason_against_network(scenario.network) {
@@ -387,6 +443,9 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
     match rival.reason_against_scenario(scenario.name).or_else(|| rival.reason_against(scenario.setting)) {
         Some(reason) => Some(reason),
         None if scenario.maker.is_of_zones() && rival.kind() == Kind::Echo => Some("has no zones"),
+        None if matches!(scenario.maker, Maker::Recovery(_)) && rival.kind() == Kind::Echo => {
+            Some("asks no upstream")
+        }
         None if scenario.maker == Maker::Operator && rival.add_zone.is_empty() => {
             Some("adds no zone while it runs")
         }
@@ -440,6 +499,7 @@ mod tests {
             start: Duration::ZERO,
             threads: 1,
             upstream_queries: None,
+            throttling: None,
             events: Vec::new(),
             check: None,
         }

@@ -73,8 +73,12 @@ fn outcomes(
     bench: &Bench<'_>,
     pair: Option<&Pair>,
 ) -> Vec<(usize, Outcome)> {
-    // A pair has one interface for servers.
-    let beside = if pair.is_some() { 1 } else { SERVERS_PER_CORE * plans.server_cores.len() };
+    // A pair has one interface for servers, and there is one upstream to be away.
+    let beside = if pair.is_some() || scenario.disturbs_stubs() {
+        1
+    } else {
+        SERVERS_PER_CORE * plans.server_cores.len()
+    };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(plans.servers.len()));
     thread::scope(|scope| {
@@ -83,6 +87,9 @@ fn outcomes(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((rival, program)) = plans.servers.get(at) else { break };
+                    if !rival.is_for(scenario.name) {
+                        continue;
+                    }
                     let outcome = match inability(rival, scenario) {
                         Some(reason) => Outcome::Unable(reason.to_owned()),
                         None => match bench.judge(rival, program) {
@@ -105,10 +112,14 @@ fn outcomes(
 
 /// Describes what decides about the answers of a scenario: not how much is asked at a time, nor what goes wrong.
 fn shape(scenario: &Scenario) -> String {
-    let Scenario { setting, questions, transport, extras, rules, maker, .. } = scenario;
+    let Scenario { setting, questions, transport, extras, rules, maker, shares_cores, .. } = scenario;
     let (reloads, changes_rules) = (scenario.reloads(), scenario.changes_rules());
     let work = maker.is_of_zones().then_some(maker);
-    format!("{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules} {work:?}")
+    let (has_quota, disturbs_stubs) = (scenario.quota.is_some(), scenario.disturbs_stubs());
+    format!(
+        "{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules} {work:?} \
+         {shares_cores} {has_quota} {disturbs_stubs}"
+    )
 }
 
 #[cfg(test)]
@@ -125,5 +136,10 @@ mod tests {
         assert_ne!(of("cache-edns"), of("cache-warm"));
         assert_ne!(of("reload-local"), of("local"));
         assert_ne!(of("reload-1m-changed"), of("reload-1m"));
+        assert_eq!(of("rate-500"), of("cache-warm"));
+        assert_ne!(of("quota-20k"), of("cache-warm"));
+        assert_ne!(of("seed-cache"), of("cache-warm"));
+        assert_eq!(of("recovery-silent"), of("recovery-refused"));
+        assert_ne!(of("recovery-refused"), of("cache-20k"));
     }
 }

@@ -88,6 +88,7 @@ impl<'a> Stubs<'a> {
             Change::Start => stub.start(self.plans),
             Change::Loss(ppm) => probe::stub_set(stub.address, "loss", ppm),
             Change::DelayMs(delay) => probe::stub_set(stub.address, "delay", delay),
+            Change::Ttl(seconds) => probe::stub_set(stub.address, "ttl", seconds),
             Change::Rcode(rcode) => probe::stub_set(stub.address, "rcode", u32::from(rcode)),
         }
     }
