@@ -14,7 +14,7 @@ const TABLES: [(&str, &str, &str); 2] = [
     (
         "quota",
         "With half a processor",
-        "The same in a control group that grants half a processor (a container's `cpus: 0.5`): also the share of periods of a \
+        "The same in a control group that grants half a processor (a container's cpus: 0.5): also the share of periods of a \
          tenth of a second in which the server was stopped because it had used up its time.",
     ),
 ];

@@ -46,6 +46,10 @@ const FEW_MAX: usize = 100;
 const GO_ON: Duration = Duration::from_secs(1);
 /// How long until nothing may be kept that had a TTL of a second.
 const EXPIRED: Duration = Duration::from_millis(2_200);
+/// How long at least is asked for what has expired: the first seconds of an outage are those in which a server learns of it.
+const STALE_MIN: Duration = Duration::from_secs(5);
+/// How long an answer may take there: some servers let a client wait for the upstream first (RFC 8767 §5).
+const STALE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an upstream is away in the scenarios of recovery.
 const AWAY: Duration = Duration::from_secs(10);
 /// The same where nothing is timed.
@@ -139,8 +143,6 @@ impl<'a> Bench<'a> {
             queries::Dice::new(seed).shuffle(&mut asks);
         }
         queries::write_file(&query_file, &asks)?;
-        // A stub that was started by a thread that has ended has ended with it.
-        stubs.revive()?;
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
@@ -520,6 +522,10 @@ impl<'a> Bench<'a> {
     fn plan(&self, server: SocketAddr, expect: Expect) -> Plan {
         let session = (self.plans.clients, self.plans.client_addresses, self.plans.outstanding);
         let (clients, client_addresses, outstanding) = self.scenario.clients(session);
+        let (time, timeout) = match self.scenario.expired {
+            Some(_) => (self.plans.time.max(STALE_MIN), STALE_TIMEOUT),
+            None => (self.plans.time.max(event::time_min(self.scenario.events)), TIMEOUT),
+        };
         Plan {
             server,
             transport: self.scenario.transport,
@@ -532,9 +538,9 @@ impl<'a> Bench<'a> {
             begin_at: 0,
             until: match self.scenario.passes {
                 Some(_) => Until::EachOnce(PASSES_MAX),
-                None => Until::Elapsed(self.plans.time.max(event::time_min(self.scenario.events))),
+                None => Until::Elapsed(time),
             },
-            timeout: TIMEOUT,
+            timeout,
             expect,
             shuffle: self.scenario.shuffle(),
         }

@@ -459,8 +459,12 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
 
 fn describe(sample: &Sample) -> String {
     let tally = &sample.tally;
+    let stopped = sample.throttling.map_or_else(String::new, |throttling| {
+        format!(", stopped in {} of {} periods", throttling.throttled, throttling.periods)
+    });
+    let remark = tally.remark.as_ref().map_or_else(String::new, |remark| format!(", {remark}"));
     format!(
-        "  {:14} {} run {}: {:6.2} µs CPU a query, {:3.0} % busy, {:8.0} q/s, lost {}, wrong {}, mean {:.1} µs, p99 {:.1} µs",
+        "  {:14} {} run {}: {:6.2} µs CPU a query, {:3.0} % busy, {:8.0} q/s, lost {}, wrong {}, mean {:.1} µs, p99 {:.1} µs{stopped}{remark}",
         sample.server,
         sample.scenario,
         sample.round + 1,

@@ -166,3 +166,57 @@ fn ask(courses: &mut [Course], returned: &OnceLock<Result<Instant, ()>>) -> io::
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queries::{Ask, Extras};
+    use wire::Rtype;
+
+    /// Errors that the server answers with before it answers rightly.
+    const ERRORS: u64 = 40;
+
+    fn courses(server: SocketAddr) -> Vec<Course> {
+        let asks: Vec<Ask> = (0..4).map(|i| Ask::new(format!("host{i}.example.org"), Rtype::A)).collect();
+        let packets = Packets::new(&asks, Extras::default()).expect("encodes");
+        (0..4).map(|at| Course::new(server, packets.packet(at)).expect("loopback")).collect()
+    }
+
+    #[test]
+    fn each_name_is_asked_until_it_has_been_answered() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let mut courses = courses(socket.local_addr().expect("bound"));
+        let returned = OnceLock::from(Ok(Instant::now()));
+        let heard = thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let (mut buffer, mut answered) = ([0; 512], Vec::new());
+                for count in 0.. {
+                    let (len, sender) = socket.recv_from(&mut buffer).expect("loopback");
+                    buffer[2] |= 0x80;
+                    // SERVFAIL, then a header that claims a record, which is all that is looked at.
+                    [buffer[3], buffer[7]] = if count < ERRORS { [2, 0] } else { [0, 1] };
+                    socket.send_to(&buffer[..len], sender).expect("loopback");
+                    if count >= ERRORS && !answered.contains(&sender) {
+                        answered.push(sender);
+                    }
+                    if answered.len() == 4 {
+                        return;
+                    }
+                }
+            });
+            let heard = ask(&mut courses, &returned).expect("loopback");
+            server.join().expect("ended well");
+            heard
+        });
+        assert_eq!(heard.errors, ERRORS);
+        assert!(heard.asked >= ERRORS + 4 && courses.iter().all(|course| course.answered_at.is_some()));
+    }
+
+    #[test]
+    fn nobody_asks_further_if_the_upstream_will_not_come_back() {
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let mut courses = courses(silent.local_addr().expect("bound"));
+        let heard = ask(&mut courses, &OnceLock::from(Err(()))).expect("loopback");
+        assert_eq!((heard.asked, heard.errors), (0, 0));
+    }
+}

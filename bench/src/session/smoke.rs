@@ -81,30 +81,36 @@ fn outcomes(
     };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(plans.servers.len()));
-    thread::scope(|scope| {
-        for _ in 0..beside {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((rival, program)) = plans.servers.get(at) else { break };
-                    if !rival.is_for(scenario.name) {
-                        continue;
-                    }
-                    let outcome = match inability(rival, scenario) {
-                        Some(reason) => Outcome::Unable(reason.to_owned()),
-                        None => match bench.judge(rival, program) {
-                            Ok(judgement) => Outcome::Right(judgement.remarks),
-                            Err(fault) => Outcome::Fault(fault),
-                        },
-                    };
-                    // A poisoned lock means that another thread panicked, and that ends the scope anyway.
-                    if let Ok(mut done) = done.lock() {
-                        done.push((at, outcome));
-                    }
-                }
-            });
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((rival, program)) = plans.servers.get(at) else { break };
+            if !rival.is_for(scenario.name) {
+                continue;
+            }
+            let outcome = match inability(rival, scenario) {
+                Some(reason) => Outcome::Unable(reason.to_owned()),
+                None => match bench.judge(rival, program) {
+                    Ok(judgement) => Outcome::Right(judgement.remarks),
+                    Err(fault) => Outcome::Fault(fault),
+                },
+            };
+            // A poisoned lock means that another thread panicked, and that ends the scope anyway.
+            if let Ok(mut done) = done.lock() {
+                done.push((at, outcome));
+            }
         }
-    });
+    };
+    if beside == 1 {
+        // On this thread: a stub that is started again ends with the thread that does it.
+        work();
+    } else {
+        thread::scope(|scope| {
+            for _ in 0..beside {
+                scope.spawn(work);
+            }
+        });
+    }
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(at, _)| *at);
     done
