@@ -111,6 +111,23 @@ impl Rules {
         Self { first, then }
     }
 
+    /// Makes a small set of `shape` that says the same of the names `asked`.
+    pub fn small<'a, I: Iterator<Item = &'a str>>(
+        shape: Shape,
+        changes: bool,
+        asked: impl Fn() -> I,
+    ) -> Self {
+        // In a signed zone each name leads to the next, so a zone is made of the names that are asked.
+        if let Shape::Zone(_) | Shape::Signed(_) = shape {
+            let mut numbers: Vec<usize> = asked().filter_map(zone_number).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            let first = RuleSet { records: zone(&numbers, shape.denial()), ..RuleSet::default() };
+            return Self { first, then: None };
+        }
+        Self::new(shape, changes).thinned(asked)
+    }
+
     /// Leaves out most rules, but none that covers one of the names `asked`.
     pub fn thinned<'a, I: Iterator<Item = &'a str>>(mut self, asked: impl Fn() -> I) -> Self {
         let needed: HashSet<&str> = asked().chain([ADDED]).flat_map(and_above).collect();
@@ -156,19 +173,25 @@ impl Shape {
         match self {
             Self::Geosite => geosite(),
             Self::Million => RuleSet { suffix: million(), ..RuleSet::default() },
-            Self::Zone(names) => RuleSet { records: zone(names, Denial::Plain), ..RuleSet::default() },
-            Self::Signed(names) => {
-                let denial = Denial::Names(Dice::new(20_260_805));
-                RuleSet { records: zone(names, denial), ..RuleSet::default() }
-            }
-            Self::Hashed { names, iterations } => {
-                let parameters = Nsec3Parameters { iterations, ..Nsec3Parameters::default() };
-                let denial = Denial::Hashes(Dice::new(20_261_122), parameters);
-                RuleSet { records: zone(names, denial), ..RuleSet::default() }
+            Self::Zone(names) | Self::Signed(names) | Self::Hashed { names, .. } => {
+                let numbers: Vec<usize> = (0..names).collect();
+                RuleSet { records: zone(&numbers, self.denial()), ..RuleSet::default() }
             }
             Self::ManyZones(count) => {
                 RuleSet { zones: (0..count).map(small_zone).collect(), ..RuleSet::default() }
             }
+        }
+    }
+
+    /// Returns how a zone of this shape denies.
+    fn denial(self) -> Denial {
+        match self {
+            Self::Signed(_) => Denial::Names(Dice::new(20_260_805)),
+            Self::Hashed { iterations, .. } => {
+                let parameters = Nsec3Parameters { iterations, ..Nsec3Parameters::default() };
+                Denial::Hashes(Dice::new(20_261_122), parameters)
+            }
+            Self::Geosite | Self::Million | Self::Zone(_) | Self::ManyZones(_) => Denial::Plain,
         }
     }
 
@@ -306,14 +329,14 @@ impl Lines {
     }
 }
 
-/// Writes the zone, each record a line without directives.
-fn zone(names: usize, denial: Denial) -> Vec<String> {
+/// Writes the zone with the names of these numbers, which are sorted; each record a line without directives.
+fn zone(numbers: &[usize], denial: Denial) -> Vec<String> {
     let parameters = match &denial {
         Denial::Hashes(_, parameters) => Some(format!("1 0 {} -", parameters.iterations)),
         Denial::Plain | Denial::Names(_) => None,
     };
     let is_signed = !matches!(denial, Denial::Plain);
-    let lines = Vec::with_capacity(names * if is_signed { 4 } else { 1 } + 16);
+    let lines = Vec::with_capacity(numbers.len() * if is_signed { 4 } else { 1 } + 16);
     let mut lines = Lines { lines, denial, hashes: Vec::new() };
     let server = format!("ns.{ZONE}");
     let soa = format!("{server}. hostmaster.{ZONE}. 1 7200 600 86400 300");
@@ -324,11 +347,11 @@ fn zone(names: usize, denial: Denial) -> Vec<String> {
     }
     apex.extend(parameters.as_deref().map(|parameters| ("NSEC3PARAM", parameters)));
     lines.name(ZONE, &server, &apex);
-    lines.name(&server, &zone_name(0).0, &[("A", "192.0.2.1")]);
-    for number in 0..names {
-        let (owner, address) = zone_name(number);
-        let next = if number + 1 == names { ZONE.to_owned() } else { zone_name(number + 1).0 };
-        lines.name(&owner, &next, &[("A", &address.to_string())]);
+    let after = |at: usize| numbers.get(at).map_or_else(|| ZONE.to_owned(), |number| zone_name(*number).0);
+    lines.name(&server, &after(0), &[("A", "192.0.2.1")]);
+    for (at, number) in numbers.iter().enumerate() {
+        let (owner, address) = zone_name(*number);
+        lines.name(&owner, &after(at + 1), &[("A", &address.to_string())]);
     }
     lines.close()
 }
@@ -498,6 +521,16 @@ mod tests {
         assert_eq!(
             Rules::new(small, false).thinned(|| [asked.as_str()].into_iter()).first.zones,
             [small_zone(8)]
+        );
+        let asked = [zone_name(7).0, zone_miss(500), zone_name(999).0];
+        let few =
+            Rules::small(Shape::Signed(1_000), false, || asked.iter().map(String::as_str)).first.records;
+        let leads = |from: &str, to: &str| {
+            few.iter().any(|line| line.starts_with(&format!("{from}. 300 NSEC {to}. A ")))
+        };
+        assert!(
+            leads(&format!("ns.{ZONE}"), &asked[0]) && leads(&asked[0], &name) && leads(&name, ZONE),
+            "{few:?}"
         );
         let thinned = Rules::new(Shape::Zone(1_000), false).thinned(|| [name.as_str()].into_iter());
         assert_eq!(thinned.first.records.len(), 4);
