@@ -1,5 +1,9 @@
 //! The built program as an operator meets it: start, reload, limits, stop, and start again.
 
+#[path = "system_operation/guarded.rs"]
+mod guarded;
+#[path = "system_operation/secrets.rs"]
+mod secrets;
 #[path = "system_operation/start.rs"]
 mod start;
 

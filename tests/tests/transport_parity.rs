@@ -1,5 +1,8 @@
 //! One corpus, every transport, the same bytes: transports decide how large a reply may be, never what it says.
 
+#[path = "transport_parity/allow_query.rs"]
+mod allow_query;
+
 use std::net::SocketAddr;
 use std::path::Path;
 

@@ -134,7 +134,12 @@ impl Server {
         Self::start_by(limited, TempDir::new().expect("a temporary directory"), yaml, &[])
     }
 
-    fn start_by(
+    /// Starts the program as `program` says for a directory, such as with another umask.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_by(
         program: impl Fn(&Path) -> Command,
         directory: TempDir,
         yaml: &str,

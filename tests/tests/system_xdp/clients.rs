@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use testkit::corpus::{LOCAL, cases};
 use testkit::{Ask, Heard};
-use wire::{Flags, Message, Rtype};
+use wire::{Flags, Message, Rcode, Rtype};
 
 use crate::servers::MANY;
 use crate::topology::{PATIENCE, SERVER};
@@ -36,6 +36,18 @@ pub(crate) fn ask_for_much() {
     assert!(heard.has(Flags::TC), "{:?}", heard.answers());
     assert!(heard.bytes().len() <= 600 - 40 - 8, "{} octets", heard.bytes().len());
     assert_eq!(testkit::TcpClient::connect(server).ask(&ask).answers().len(), 50);
+}
+
+/// Asks for a name in its own zone and for one in that of others.
+pub(crate) fn ask_guarded() {
+    let socket = socket_to(SocketAddr::new(SERVER[0].parse().expect("an address"), 53));
+    for (name, rcode, answers) in
+        [("www.mine.example", Rcode::NOERROR, 1), ("www.theirs.example", Rcode::REFUSED, 0)]
+    {
+        socket.send(&Ask::new(name, Rtype::A).edns(1232).bytes()).expect("sent");
+        let heard = Heard::new(receive(&socket));
+        assert_eq!((heard.rcode(), heard.answers().len()), (rcode, answers), "{name}");
+    }
 }
 
 /// Asks far more than is allowed.

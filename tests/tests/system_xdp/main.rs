@@ -16,10 +16,12 @@ use std::process::Command;
 use testkit::corpus::cases;
 
 use crate::clients::{
-    ask_for_much, bystander, flows, is_banned, is_dropped, is_let_in, load, miss, offend, record,
+    ask_for_much, ask_guarded, bystander, flows, is_banned, is_dropped, is_let_in, load, miss, offend, record,
 };
 use crate::rights::{RIGHTS, Unprivileged, unprivileged_configuration, without_rights};
-use crate::servers::{counter, join, serve, serve_and_die, serve_limited, serve_narrow, share};
+use crate::servers::{
+    counter, join, serve, serve_and_die, serve_guarded, serve_limited, serve_narrow, share,
+};
 use crate::topology::{SERVER, Topology, ip, tell};
 
 /// The parts that run inside a namespace. Only other tests start them.
@@ -52,6 +54,8 @@ fn role() {
         "offend" => offend(),
         "is-banned" => is_banned(),
         "is-let-in" => is_let_in(),
+        "serve-guarded" => serve_guarded(folder),
+        "ask-guarded" => ask_guarded(),
         "share" => share(folder),
         "join" => join(folder),
         other => panic!("no role {other}"),
@@ -138,6 +142,16 @@ fn a_reply_is_no_longer_than_a_packet() {
     topology.client("ask-for-much");
     topology.tell("asked");
     Topology::end("serve-narrow", server);
+}
+
+#[test]
+fn a_zone_is_answered_to_those_who_may_query_it() {
+    let Some(topology) = Topology::new(1) else { return };
+    let mut server = topology.start(&topology.server, "serve-guarded");
+    topology.wait_for("ready", &mut server);
+    topology.client("ask-guarded");
+    topology.tell("asked");
+    Topology::end("serve-guarded", server);
 }
 
 #[test]

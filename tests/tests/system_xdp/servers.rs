@@ -152,6 +152,28 @@ pub(crate) fn serve_narrow(folder: &Path) {
     assert_eq!(counter(&stats, "listen", "xdp_replies"), 1, "{stats}");
 }
 
+/// Serves a zone for the client's own network, and one for others.
+pub(crate) fn serve_guarded(folder: &Path) {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let zone = "$TTL 60\n@ SOA ns admin 1 7200 600 86400 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n";
+    std::fs::write(directory.path().join("zone"), zone).expect("a writable directory");
+    let mut server = Server::start_in(
+        directory,
+        "server: {workers: 1, state-directory: \"@DIRECTORY@\", user: root}\n\
+         listen: [\"@ADDRESS@\", \"0.0.0.0:53\"]\n\
+         xdp: {interfaces: s0, mode: native}\n\
+         allow: any\n\
+         zones:\n  - {name: mine.example, file: zone, allow-query: [10.77.0.0/24]}\n  - {name: theirs.example, file: zone, allow-query: [198.51.100.0/24]}\n\
+         policy: {main: [zones, reject(refused)]}\n",
+    );
+    server.wait_for_log("queries are taken past the kernel's network stack");
+    tell(folder, "ready", b"");
+    wait_for(folder, "asked", || false);
+    let stats = server.command(&["stats"]);
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    assert_eq!(counter(&stats, "listen", "xdp_replies"), 2, "{stats}");
+}
+
 /// Limits its clients, and bans those who keep on: first for long, then for a second.
 pub(crate) fn serve_limited(folder: &Path) {
     let mut server = Server::start(&format!(
