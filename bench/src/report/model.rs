@@ -230,6 +230,12 @@ impl Model {
     /// Adds what another session found. Its rounds stay apart from those that are here.
     pub fn merge(&mut self, other: Self) {
         let first = self.records.iter().map(|record| record.round + 1).max().unwrap_or(0);
+        // What one session could do already does not wait.
+        if self.date.is_empty() {
+            self.pending = other.pending;
+        } else {
+            self.pending.retain(|(name, _)| other.pending.iter().any(|(theirs, _)| theirs == name));
+        }
         if self.date.is_empty() {
             self.date = other.date;
         }
@@ -244,7 +250,6 @@ impl Model {
         add_new(&mut self.servers, other.servers, |a, b| a.name == b.name);
         add_new(&mut self.scenarios, other.scenarios, |a, b| a.name == b.name);
         add_new(&mut self.skipped, other.skipped, |a, b| a.0 == b.0);
-        add_new(&mut self.pending, other.pending, |a, b| a.0 == b.0);
         add_new(&mut self.failures, other.failures, |a, b| a == b);
         add_new(&mut self.remarks, other.remarks, |a, b| a == b);
         // What one session lacked another may have had.
@@ -425,13 +430,17 @@ pub(super) mod tests {
     fn what_another_session_measured_is_not_pending() {
         let mut model = example();
         let mut other = example();
-        other.pending =
-            vec![("xdp".to_owned(), "AF_XDP".to_owned()), ("pools".to_owned(), "pools".to_owned())];
+        let pending = |names: &[&str]| -> Vec<(String, String)> {
+            names.iter().map(|name| (name.to_string(), format!("what {name} need"))).collect()
+        };
+        model.pending = pending(&["zones", "xdp", "pools", "transfers"]);
+        // It knew how to do transfers, although it measured none.
+        other.pending = pending(&["zones", "xdp", "pools"]);
         for name in ["zones", "xdp-30k"] {
             other.scenarios.push(ScenarioFacts { name: name.to_owned(), ..other.scenarios[0].clone() });
         }
         model.merge(other);
-        assert_eq!(model.pending, [("pools".to_owned(), "pools".to_owned())]);
+        assert_eq!(model.pending, pending(&["pools"]));
     }
 
     #[test]
