@@ -458,13 +458,13 @@ struct Batch {
 
 impl Batch {
     /// Puts two into one, if that does not grow beyond measure. Adds what it costs to `spent`, up to `effort`.
-    fn merge(self, other: Self, spent: &mut usize, effort: usize) -> Result<Self, [Self; 2]> {
+    fn merge(self, other: Self, spent: &mut usize, effort: usize) -> Result<Self, Box<[Self; 2]>> {
         let left = effort.saturating_sub(*spent);
         if self.hirs.len() + other.hirs.len() > ALWAYS_MAX || left == 0 {
-            return Err([self, other]);
+            return Err(Box::new([self, other]));
         }
         let hirs: Vec<&Hir> = self.hirs.iter().chain(&other.hirs).collect();
-        let Ok(nfa) = nfa(&hirs) else { return Err([self, other]) };
+        let Ok(nfa) = nfa(&hirs) else { return Err(Box::new([self, other])) };
         let states = nfa.states().len().max(1);
         let before = self.automat.memory_usage() + other.automat.memory_usage();
         let octets_max = (GROWTH_MAX * before).min(ALWAYS_OCTETS_MAX).min(left / states);
@@ -478,7 +478,7 @@ impl Batch {
                 origins: [self.origins, other.origins].concat(),
                 automat,
             }),
-            Err(_) => Err([self, other]),
+            Err(_) => Err(Box::new([self, other])),
         }
     }
 }
@@ -502,7 +502,7 @@ fn together(regexes: Vec<Regex>) -> (Vec<Always>, usize) {
                 None => merged.push(first),
                 Some(second) => match first.merge(second, &mut spent, effort) {
                     Ok(both) => merged.push(both),
-                    Err(apart) => done.extend(apart),
+                    Err(apart) => done.extend(*apart),
                 },
             }
         }
