@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine::authority::{self, Done, Forward, Rights, Update};
 use fetch::transfer::{self, Patience};
 use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
 use tracing::debug;
 use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
@@ -80,10 +81,18 @@ impl authority::Keeper for Desk {
     }
 }
 
+/// Returns ticks at this pace; those that were missed while the machine slept or its clocks jumped are left out.
+#[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
+
 /// The keeper's thread: starts what is ordered.
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
-    let mut looks = tokio::time::interval(ends::LOOK_EVERY);
-    let mut minutes = tokio::time::interval(refused::TELL_EVERY);
+    let mut looks = ticks(ends::LOOK_EVERY);
+    let mut minutes = ticks(refused::TELL_EVERY);
     loop {
         let order = tokio::select! {
             order = ordered.recv() => order,

@@ -3,9 +3,21 @@
 use crate::systemd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// Beats within the time in which systemd wants to hear of us: it is told twice in that, and each time every heart must have beaten.
 const BEATS: u32 = 5;
+
+/// Returns ticks at this pace. Those that were missed while the machine slept or its clocks jumped are left out: a month of them
+/// would keep a processor busy for seconds.
+#[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
+pub(super) fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
 
 /// One worker's heart. It beats on the worker's own runtime and stops when that is stuck.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +27,11 @@ impl Heart {
     /// Beats until dropped, if somebody listens: an idle worker is not woken for nothing.
     pub(crate) async fn beat(self) {
         let Some(time) = systemd::watchdog() else { return std::future::pending().await };
-        let mut ticks = tokio::time::interval((time / BEATS).max(std::time::Duration::from_millis(1)));
+        self.beat_every((time / BEATS).max(Duration::from_millis(1))).await;
+    }
+
+    async fn beat_every(self, every: Duration) {
+        let mut ticks = ticks(every);
         loop {
             ticks.tick().await;
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -50,6 +66,28 @@ impl Doctor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jump_of_a_month_is_one_beat() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let heart = Heart::default();
+            let beats = || heart.0.load(Ordering::Relaxed);
+            let beating = heart.clone().beat_every(Duration::from_secs(1));
+            tokio::pin!(beating);
+            let mut pass = async |time| {
+                tokio::time::advance(time).await;
+                let moment = tokio::time::sleep(Duration::ZERO);
+                tokio::select! { biased; () = &mut beating => {}, () = moment => {} }
+            };
+            pass(Duration::ZERO).await;
+            assert_eq!(beats(), 1);
+            pass(Duration::from_secs(30 * 86_400)).await;
+            assert_eq!(beats(), 2);
+            pass(Duration::from_secs(1)).await;
+            assert_eq!(beats(), 3, "then at the pace of before");
+        });
+    }
 
     #[test]
     fn one_silent_heart_is_noticed() {

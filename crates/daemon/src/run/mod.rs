@@ -492,11 +492,10 @@ impl Watch {
             std::future::pending::<()>().await;
         };
         tokio::pin!(control);
-        let mut dump_looks = tokio::time::interval(DUMP_LOOK_EVERY);
+        let mut dump_looks = beat::ticks(DUMP_LOOK_EVERY);
         let mut next_look = tokio::time::Instant::now();
         // systemd(1) recommends to be heard twice in its time.
-        let mut alive =
-            systemd::watchdog().map(|time| tokio::time::interval((time / 2).max(Duration::from_millis(1))));
+        let mut alive = systemd::watchdog().map(|time| beat::ticks((time / 2).max(Duration::from_millis(1))));
         // What takes time is done on another thread, in order: the work is behind one lock.
         let spawn = |work: fn(&Running)| {
             let running = Arc::clone(&self.running);
