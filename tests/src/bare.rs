@@ -32,7 +32,12 @@ use testkit::{Answer, Ask, Heard};
 use wire::{HashKey, Message, Rcode, Rtype, Ttl};
 
 /// The time at which [`engine`] begins.
-pub const START: Now = Now { unix_seconds: 1_800_000_000, monotonic_us_rest: 0, monotonic_ms: 1_000_000 };
+pub const START: Now = Now {
+    unix_seconds: 1_800_000_000,
+    monotonic_us_rest: 0,
+    monotonic_ms: 1_000_000,
+    cache: cache::Now(1_800_000_000),
+};
 /// What names are hashed with here.
 pub const KEY: HashKey = HashKey::new([1, 2]);
 /// The TTL, in seconds, of everything in a [`warm`] cache.
@@ -44,6 +49,7 @@ pub fn later(seconds: u32) -> Now {
         unix_seconds: START.unix_seconds + seconds,
         monotonic_us_rest: 0,
         monotonic_ms: START.monotonic_ms + u64::from(seconds) * 1000,
+        cache: cache::Now(START.cache.0 + seconds),
     }
 }
 

@@ -9,6 +9,8 @@ use wire::{Flags, Rcode, Rtype};
 
 #[path = "system_upstreams/hostile.rs"]
 mod hostile;
+#[path = "system_upstreams/outages.rs"]
+mod outages;
 
 fn start(script: Script) -> (Stub, Server) {
     start_with(script, "")

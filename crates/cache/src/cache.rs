@@ -2,6 +2,7 @@
 
 use crate::ghost::Ghosts;
 use crate::plan::Plan;
+use crate::recovery::Recoveries;
 use crate::ring::{Ends, Ring};
 use crate::slots::{Index, Pages, RingId, zeroed};
 use crate::sync::{AtomicU64, Mutex};
@@ -28,6 +29,7 @@ pub struct Cache {
     hash_key: HashKey,
     octets_max: usize,
     octets_fixed: usize,
+    pub(crate) recoveries: Recoveries,
 }
 
 /// The rings of one run of buckets.
@@ -120,6 +122,7 @@ impl Cache {
             hash_key,
             octets_max: limits.octets_max,
             octets_fixed: plan.octets_fixed,
+            recoveries: Recoveries::default(),
         }
     }
 

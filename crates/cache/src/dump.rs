@@ -3,12 +3,16 @@
 //! A file is a header and blocks, numbers in little-endian order:
 //!
 //! ```text
-//! header   "GANNETAC" version:32 0:32 meaning:64 sync:64 written at:32 crc32 of all before:32
+//! header   "GANNETAC" version:32 clock:32 meaning:64 sync:64 written at:32 boot:64 crc32 of all before:32
 //! block    sync:64 kind:32 octets:32 entries:32 crc32 of the octets:32 crc32 of all before:32, then the octets
 //! ```
 //!
 //! Kind 1 holds entries, kind 2 is the last and holds their number. `sync` is drawn for each file, so that nobody can
 //! send us an answer that looks like a block once the block around it is damaged.
+//!
+//! Times are those of the wall, because the clock that caches go by begins anew when the machine does; *clock* is what that one
+//! said, and *boot* which run of the machine it counts in. Read within the same run, a file has aged by that clock, however
+//! often somebody has set the other one. In version 1, *clock* was zero and there was no *boot*.
 
 use crate::cache::Cache;
 use crate::entry::{Entry, Refusal, Stored};
@@ -18,12 +22,14 @@ use crate::writer::Origin;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use wire::{Class, EdeCode, Flags, HashKey, Name, Rcode, Rtype};
 
 const MAGIC: &[u8; 8] = b"GANNETAC";
-const VERSION: u32 = 1;
-const HEADER_OCTETS: usize = 40;
+const VERSION: u32 = 2;
+const HEADER_OCTETS: usize = 48;
+const HEADER_OCTETS_1: usize = 40;
 const BLOCK_HEADER_OCTETS: usize = 28;
 const KIND_ENTRIES: u32 = 1;
 const KIND_LAST: u32 = 2;
@@ -31,6 +37,20 @@ const KIND_LAST: u32 = 2;
 const BLOCK_OCTETS: usize = 256 * 1024;
 /// More than this a block never has: the above and the largest entry.
 const BLOCK_OCTETS_MAX: usize = 1024 * 1024;
+
+/// A wall clock that says less was never set: the first second of 2026.
+const WALL_MIN: u32 = 1_767_225_600;
+
+/// What the clocks say when a file is written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The clock that the cache goes by.
+    pub now: Now,
+    /// The one on the wall, in seconds since 1970.
+    pub unix_seconds: u32,
+    /// A number of this run of the machine, which no other run has, if there is one.
+    pub boot: Option<NonZeroU64>,
+}
 
 /// A number for what views and settings mean. A file is loaded only under the meaning it was written with: its views are
 /// numbers, and one view's answers must not become another's.
@@ -145,7 +165,7 @@ impl Cache {
     pub fn dump(
         &self,
         to: &Path,
-        now: Now,
+        clocks: Clocks,
         meaning: Meaning,
         progress: impl FnMut(Progress),
     ) -> Result<Dumped, DumpError> {
@@ -163,7 +183,7 @@ impl Cache {
             }
             _ => {}
         }
-        let dumped = self.dump_beside(&beside, now, meaning, progress).and_then(|dumped| {
+        let dumped = self.dump_beside(&beside, clocks, meaning, progress).and_then(|dumped| {
             std::fs::rename(&beside, to).map_err(refused("replace", to))?;
             // The rename is on the disk when the directory is.
             File::open(directory).and_then(|dir| dir.sync_all()).map_err(refused("sync", directory))?;
@@ -179,7 +199,7 @@ impl Cache {
     fn dump_beside(
         &self,
         path: &Path,
-        now: Now,
+        clocks: Clocks,
         meaning: Meaning,
         mut progress: impl FnMut(Progress),
     ) -> Result<Dumped, DumpError> {
@@ -188,7 +208,7 @@ impl Cache {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(refused("create", path))?;
-        let mut out = Blocks::start(file, sync_for(self.hash_key(), now), now, meaning)
+        let mut out = Blocks::start(file, sync_for(self.hash_key(), clocks), clocks, meaning)
             .map_err(refused("write", path))?;
         let mut failed = None;
         let mut expired = 0;
@@ -196,7 +216,7 @@ impl Cache {
             if failed.is_some() {
                 return;
             }
-            if entry.freshness(now).is_none() {
+            if entry.freshness(clocks.now).is_none() {
                 expired += 1;
                 return;
             }
@@ -221,21 +241,23 @@ impl Cache {
     pub fn load(
         &self,
         from: &Path,
-        now: Now,
+        clocks: Clocks,
         meaning: Meaning,
         mut progress: impl FnMut(Progress),
     ) -> Result<Loaded, DumpError> {
         let file = File::open(from).map_err(refused("open", from))?;
         let mut window = Window { file, octets: Vec::new(), at: 0, consumed: 0, is_end: false };
         let foreign = || DumpError::Foreign { path: from.to_path_buf() };
-        let header = window.take(HEADER_OCTETS).map_err(refused("read", from))?.ok_or_else(foreign)?;
+        let len = FileHeader::octets(window.peek(HEADER_OCTETS).map_err(refused("read", from))?);
+        let header = window.take(len).map_err(refused("read", from))?.ok_or_else(foreign)?;
         let header = FileHeader::parse(header).ok_or_else(foreign)?;
-        if header.version != VERSION {
+        if !matches!(header.version, 1 | VERSION) {
             return Err(DumpError::Version { path: from.to_path_buf(), version: header.version });
         }
         if header.meaning != meaning {
             return Err(DumpError::Meaning { path: from.to_path_buf() });
         }
+        let times = Times { written: header.clocks, read: clocks };
         let mut loaded = Loaded::default();
         let mut read = 0;
         let mut in_file = None;
@@ -243,7 +265,7 @@ impl Cache {
             match window.next_block(header.sync).map_err(refused("read", from))? {
                 Found::Block { kind: KIND_ENTRIES, entries, octets } => {
                     loaded.blocks += 1;
-                    read += self.load_block(octets, entries, now, &mut loaded);
+                    read += self.load_block(octets, entries, times, &mut loaded);
                     progress(Progress { entries: read, octets: window.consumed });
                 }
                 Found::Block { octets, .. } => {
@@ -259,16 +281,17 @@ impl Cache {
     }
 
     /// Stores the entries of a good block; returns how many there were.
-    fn load_block(&self, octets: &[u8], entries: u32, now: Now, loaded: &mut Loaded) -> u64 {
+    fn load_block(&self, octets: &[u8], entries: u32, times: Times, loaded: &mut Loaded) -> u64 {
         let mut fields = Fields(octets);
         let mut ttl_offsets = Vec::new();
         for i in 0..entries {
-            let Some(view) = fields.entry(&mut ttl_offsets) else {
+            let Some(mut view) = fields.entry(&mut ttl_offsets) else {
                 // The frame is good and its content is not: another program wrote it. Lengths mean nothing then.
                 loaded.refused += u64::from(entries - i);
                 break;
             };
-            match self.load_entry(&view, now) {
+            view.stored_at = times.stored_at(&view);
+            match self.load_entry(&view, times.read.now) {
                 Some(Stored::New | Stored::Replaced) => loaded.entries += 1,
                 Some(Stored::Refused(Refusal::Older)) => loaded.superseded += 1,
                 Some(Stored::Refused(_)) => loaded.refused += 1,
@@ -297,25 +320,57 @@ impl Cache {
             stale: view.stale,
             ede: view.ede,
         };
-        // A clock that was set back must not let an answer live longer than it was meant to.
-        let stored_at = Now(view.stored_at.0.min(now.0));
-        let origin = Origin::File { stored_at, is_proven: view.is_proven || view.uses > 0 };
+        let origin = Origin::File { stored_at: view.stored_at, is_proven: view.is_proven || view.uses > 0 };
         Some(self.insert_from(&key, &entry, now, origin))
     }
 }
 
 /// Returns a number that nobody outside this process can foresee.
-fn sync_for(hash_key: &HashKey, now: Now) -> u64 {
-    hash_key.hash(Name::ROOT, u64::from(now.0) | 0x5f_64_75_6d << 32)
+fn sync_for(hash_key: &HashKey, clocks: Clocks) -> u64 {
+    hash_key.hash(Name::ROOT, u64::from(clocks.unix_seconds ^ clocks.now.0) | 0x5f_64_75_6d << 32)
 }
 
 fn crc32(octets: &[u8]) -> u32 {
     crc32fast::hash(octets)
 }
 
+/// The clocks when a file was written, and now.
+#[derive(Clone, Copy)]
+struct Times {
+    /// `boot` is missing if the file has none.
+    written: Clocks,
+    read: Clocks,
+}
+
+impl Times {
+    /// Returns when an entry was stored, by the cache's clock now; so far the entry says it as the file does.
+    fn stored_at(&self, view: &EntryView<'_>) -> Now {
+        // Modulo 2^32: the wall's clock may say less than the entry's age. What came while the file was written has none.
+        let age =
+            self.written.unix_seconds.wrapping_sub(view.stored_at.0).cast_signed().max(0).cast_unsigned();
+        let age = match self.elapsed() {
+            Some(elapsed) => age.saturating_add(elapsed),
+            // It may have been any time: not fresh any more, but as good as any stale answer.
+            None => age.max(view.ttl),
+        };
+        Now(self.read.now.0.saturating_sub(age))
+    }
+
+    /// Returns the seconds between, if that can be known.
+    fn elapsed(&self) -> Option<u32> {
+        let (written, read) = (&self.written, &self.read);
+        if written.boot.is_some() && written.boot == read.boot && read.now >= written.now {
+            return Some(read.now.0 - written.now.0);
+        }
+        let is_set = written.unix_seconds >= WALL_MIN;
+        read.unix_seconds.checked_sub(written.unix_seconds).filter(|_| is_set)
+    }
+}
+
 /// Writes a file block by block.
 struct Blocks {
     file: File,
+    clocks: Clocks,
     sync: u64,
     block: Vec<u8>,
     entries: u32,
@@ -323,18 +378,19 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn start(mut file: File, sync: u64, now: Now, meaning: Meaning) -> io::Result<Self> {
+    fn start(mut file: File, sync: u64, clocks: Clocks, meaning: Meaning) -> io::Result<Self> {
         let mut header = Vec::with_capacity(HEADER_OCTETS);
         header.extend(MAGIC);
         header.extend(VERSION.to_le_bytes());
-        header.extend([0; 4]);
+        header.extend(clocks.now.0.to_le_bytes());
         header.extend(meaning.0.to_le_bytes());
         header.extend(sync.to_le_bytes());
-        header.extend(now.0.to_le_bytes());
+        header.extend(clocks.unix_seconds.to_le_bytes());
+        header.extend(clocks.boot.map_or(0, NonZeroU64::get).to_le_bytes());
         header.extend(crc32(&header).to_le_bytes());
         file.write_all(&header)?;
         let progress = Progress { entries: 0, octets: header.len() as u64 };
-        Ok(Self { file, sync, block: Vec::with_capacity(BLOCK_OCTETS), entries: 0, progress })
+        Ok(Self { file, clocks, sync, block: Vec::with_capacity(BLOCK_OCTETS), entries: 0, progress })
     }
 
     /// Adds an entry; returns whether that completed a block.
@@ -348,7 +404,8 @@ impl Blocks {
         let has_ede = if entry.ede.is_some() { HAS_EDE } else { 0 };
         let is_proven = if entry.is_proven { IS_PROVEN } else { 0 };
         block.extend([entry.bits.0, has_scope | has_ede | is_proven, entry.uses, name.len() as u8]);
-        for number in [entry.stored_at.0, entry.ttl, entry.stale] {
+        let age = self.clocks.now.0.saturating_sub(entry.stored_at.0);
+        for number in [self.clocks.unix_seconds.wrapping_sub(age), entry.ttl, entry.stale] {
             block.extend(number.to_le_bytes());
         }
         let counts = [entry.answers, entry.authorities, entry.additionals];
@@ -411,18 +468,29 @@ struct FileHeader {
     version: u32,
     meaning: Meaning,
     sync: u64,
+    clocks: Clocks,
 }
 
 impl FileHeader {
+    /// Returns how long the header at the front of a file is, if it is one.
+    fn octets(front: &[u8]) -> usize {
+        let mut fields = Fields(front);
+        match (fields.take(MAGIC.len()), fields.u32()) {
+            (_, Some(1)) => HEADER_OCTETS_1,
+            _ => HEADER_OCTETS,
+        }
+    }
+
     fn parse(octets: &[u8]) -> Option<Self> {
         let (checked, crc) = octets.split_last_chunk::<4>()?;
         let mut fields = Fields(checked);
         if fields.take(8)? != MAGIC || crc32(checked) != u32::from_le_bytes(*crc) {
             return None;
         }
-        let version = fields.u32()?;
-        fields.u32()?;
-        Some(Self { version, meaning: Meaning(fields.u64()?), sync: fields.u64()? })
+        let (version, now) = (fields.u32()?, Now(fields.u32()?));
+        let (meaning, sync, unix_seconds) = (Meaning(fields.u64()?), fields.u64()?, fields.u32()?);
+        let boot = NonZeroU64::new(fields.u64().unwrap_or(0));
+        Some(Self { version, meaning, sync, clocks: Clocks { now, unix_seconds, boot } })
     }
 }
 

@@ -2,11 +2,23 @@
 //!
 //! What an answer is remembered under.
 
+use std::time::Duration;
 use wire::{Class, Folded, HashKey, Name, Rtype};
 
-/// Seconds since the Unix epoch; the worker says what time it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Seconds of a clock that nobody sets and that goes on while the machine sleeps (CLOCK_BOOTTIME); the worker says what time
+/// it is. A step of the wall clock neither ends an answer's life nor lengthens it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u32);
+
+impl Now {
+    /// The reading when the machine booted: an answer that is read from a file may be older than that, by any TTL.
+    const AT_BOOT: u32 = 1 << 31;
+
+    /// Returns the reading so long after the machine booted.
+    pub const fn since_boot(time: Duration) -> Self {
+        Self(Self::AT_BOOT.saturating_add(time.as_secs() as u32))
+    }
+}
 
 /// What keeps answers to the same question apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,6 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// Octets for the strings of one entry of the databases of users and groups; more than any real one needs, and groups have
 /// members.
@@ -269,6 +271,30 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     unsafe { libc::CPU_SET(core, &mut set) };
     // SAFETY: `set` is only read and its size is given; 0 means the calling thread.
     check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) })
+}
+
+/// Returns the time since the machine booted, times of sleep included (CLOCK_BOOTTIME): nobody can set that clock, and reading
+/// it costs no system call.
+pub(crate) fn since_boot() -> Duration {
+    // Elsewhere there may be none that counts sleep.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `time` is ours to write.
+    unsafe { libc::clock_gettime(CLOCK, time.as_mut_ptr()) };
+    // SAFETY: all-zero bytes are a valid `timespec`, should the call have failed.
+    let time = unsafe { time.assume_init() };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// Returns a number of this run of the machine, another one after each boot; nothing if the system tells none (random(4)).
+pub(crate) fn boot_number() -> Option<NonZeroU64> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    NonZeroU64::new((number >> 64) as u64 ^ number as u64)
 }
 
 /// Returns hour, minute and second of a moment in the local time zone.

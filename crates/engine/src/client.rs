@@ -130,22 +130,26 @@ impl Client {
 /// The time, as the worker saw it when it began the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Seconds since the Unix epoch.
+    /// Seconds since the Unix epoch, by a clock that anybody may set: for what the protocol dates (TSIG, signatures,
+    /// cookies) and for hours of the day. Nothing that lasts is measured with it.
     pub unix_seconds: u32,
     /// Microseconds beyond `monotonic_ms`, below 1,000.
     pub monotonic_us_rest: u16,
-    /// Milliseconds of a clock that never goes back.
+    /// Milliseconds of a clock that nobody sets, which goes on while the machine sleeps.
     pub monotonic_ms: u64,
+    /// Seconds of that clock, as caches count them.
+    pub cache: cache::Now,
 }
 
 impl Now {
-    /// Returns the time that is `unix` on the wall and `since_start` after [`Worker::started`](crate::Worker::started).
-    pub fn new(unix: SystemTime, since_start: Duration) -> Self {
+    /// Returns the time that is `unix` on the wall, and so long after the machine booted.
+    pub fn new(unix: SystemTime, since_boot: Duration) -> Self {
         let unix = unix.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
             unix_seconds: u32::try_from(unix).unwrap_or(u32::MAX),
-            monotonic_us_rest: (since_start.subsec_micros() % 1000) as u16,
-            monotonic_ms: u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX),
+            monotonic_us_rest: (since_boot.subsec_micros() % 1000) as u16,
+            monotonic_ms: u64::try_from(since_boot.as_millis()).unwrap_or(u64::MAX),
+            cache: cache::Now::since_boot(since_boot),
         }
     }
 

@@ -6,9 +6,8 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
-use crate::{BusyPoll, Engine, Suspended};
+use crate::{BusyPoll, Clock, Engine, Suspended};
 
 /// Carries out what deferred queries wait for. Never blocks; one per worker.
 pub trait Desk {
@@ -102,8 +101,8 @@ pub struct ReplyTo {
 pub struct Worker {
     /// Number of this worker, from zero.
     pub index: usize,
-    /// What [`Now::monotonic_ms`](crate::Now::monotonic_ms) counts from: the same instant for all workers.
-    pub started: Instant,
+    /// What it reads the time from: the same for all workers.
+    pub clock: Clock,
     /// The engine.
     pub engine: RefCell<Engine>,
     /// Whether it stays awake for a moment when it has nothing to do. Whoever ends a batch stirs it.

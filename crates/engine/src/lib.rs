@@ -10,6 +10,7 @@ pub mod authority;
 pub mod busy_poll;
 pub mod chaos;
 pub mod client;
+pub mod clock;
 pub mod counters;
 pub mod desk;
 pub mod edit;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 pub use authority::{Authority, Handed, Shown};
 pub use busy_poll::BusyPoll;
 pub use client::{Client, ListenerId, Now, Transport};
+pub use clock::Clock;
 pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
@@ -136,7 +138,7 @@ impl Engine {
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.
     pub fn begin(&mut self, now: Now) {
-        if now.unix_seconds != self.now.unix_seconds {
+        if now.cache != self.now.cache {
             self.measure_cache();
         }
         self.now = now;

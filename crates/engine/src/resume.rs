@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cache::Recovery;
 use wire::reply::{normalise, normalise_relevant};
 use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
 
@@ -25,7 +26,7 @@ use crate::run::{Desktop, End, Run, Workspace, desktop, nothing};
 use crate::shortlist::Candidates;
 use crate::snapshot::Snapshot;
 use crate::trace::{NoTrace, Tracer};
-use crate::want::{EndedBranch, Failure, Outcome, Want, Won};
+use crate::want::{EndedBranch, Failure, Outcome, PoolId, Want, Won};
 use crate::{Engine, Verdict};
 
 /// Octets of the largest message.
@@ -68,6 +69,8 @@ pub struct Suspended {
     /// Set for a branch of a split: its answer goes to the query that was split, not to a client.
     branch: Option<BranchOf>,
     want: Want,
+    /// How often the group that it waits for had come back when it began to wait.
+    recovery: Recovery,
     /// Who watches what happens to it.
     recorder: Option<Recorder>,
 }
@@ -106,6 +109,7 @@ impl Suspended {
             answer: if run.answer.is_some() { Kept::new(run, &want, message) } else { None },
             depth: run.depth,
             branch,
+            recovery: recovery(snapshot, run.fill.as_ref(), &want),
             want,
             recorder,
         })
@@ -336,6 +340,7 @@ impl Engine {
                 let kept = Kept::new(&run, &want, work.message);
                 let Run { at, marks, tells, outgoing, fill, .. } = run;
                 (suspended.tells, suspended.path) = (tells, path);
+                suspended.recovery = recovery(&suspended.snapshot, fill.as_ref(), &want);
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
                 (suspended.outgoing, suspended.answer) = (outgoing, kept);
                 return Verdict::Defer(suspended);
@@ -349,12 +354,10 @@ impl Engine {
             let asked = Asked { query: &query, folded: &self.folded, name_hash, subnet, bits };
             if answer.is_failure {
                 if share == Share::First {
-                    cache.store_failure(&asked, self.now.unix_seconds, answer.rcode);
+                    cache.store_failure(&asked, self.now.cache, answer.rcode, suspended.recovery);
                 }
                 let out = work.message.get_mut(body_at..).filter(|_| fill.has_stale);
-                if let Some(stale) =
-                    out.and_then(|out| cache.look_up_stale(&asked, self.now.unix_seconds, out))
-                {
+                if let Some(stale) = out.and_then(|out| cache.look_up_stale(&asked, self.now.cache, out)) {
                     self.counters.cache_stale.bump();
                     answer = stale;
                 }
@@ -362,7 +365,7 @@ impl Engine {
                 && !answer.is_partial
                 && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
             {
-                cache.store(&asked, self.now.unix_seconds, &answer, body, ttl_offsets);
+                cache.store(&asked, self.now.cache, &answer, body, ttl_offsets);
             }
         }
         let tells = run.tells;
@@ -494,6 +497,16 @@ impl Engine {
         }
     }
 
+    /// Hears that a server of a group answers again after having been down: failures of the group are not remembered any more,
+    /// by no worker.
+    pub fn group_recovered(&self, pool: PoolId) {
+        for op in self.snapshot.program.ops() {
+            if let Op::Cache(step) = op {
+                step.cache.group_recovered(pool.0);
+            }
+        }
+    }
+
     /// Returns the next piece of work that no client waits for; the worker hands it to
     /// [`Desk::errand`](crate::Desk::errand).
     pub fn next_errand(&mut self) -> Option<Box<Suspended>> {
@@ -582,7 +595,16 @@ impl Engine {
         let folded = query.question.qname.to_folded();
         let Fill { subnet, bits, .. } = *fill;
         let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet, bits };
-        cache.look_up_stale(&asked, self.now.unix_seconds, out)
+        cache.look_up_stale(&asked, self.now.cache, out)
+    }
+}
+
+/// Returns how often the group that is waited for has come back so far, as the cache to be filled knows it.
+fn recovery(snapshot: &Snapshot, fill: Option<&Fill>, want: &Want) -> Recovery {
+    let pool = want.fetch().map(|fetch| fetch.pool);
+    match fill.and_then(|fill| snapshot.program.ops().get(usize::from(fill.step))) {
+        Some(Op::Cache(cache)) => cache.recovery(pool),
+        _ => Recovery::default(),
     }
 }
 

@@ -394,7 +394,7 @@ impl Run<'_> {
         let out = work.message.get_mut(body_at..).unwrap_or(&mut []);
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query: self.query, folded, name_hash: self.sought.hash(), subnet, bits };
-        match cache.look_up(&asked, now.unix_seconds, out) {
+        match cache.look_up(&asked, now.cache, out) {
             Found::Answer(mut answer, outlook) => {
                 answer.subnet_bits = own_subnet_bits(self.query, subnet);
                 match outlook {

@@ -207,6 +207,8 @@ pub enum Failure {
     Timeout,
     /// The network refused: unreachable, connection refused or reset.
     Network,
+    /// Every server is known to be down, so that nobody was asked.
+    Down,
     /// Upstreams answered, but nothing that could be used; the last rcode.
     BadReply(Rcode),
     /// A bound on waiting queries was reached; the query was shed.
@@ -222,6 +224,7 @@ impl Failure {
     pub const fn ede(self) -> (EdeCode, &'static str) {
         match self {
             Self::Timeout => (EdeCode::NO_REACHABLE_AUTHORITY, "no upstream answered in time"),
+            Self::Down => (EdeCode::NO_REACHABLE_AUTHORITY, "all upstreams are down"),
             Self::Network => (EdeCode::NETWORK_ERROR, "upstream not reachable"),
             Self::BadReply(_) => (EdeCode::INVALID_DATA, "upstream sent no usable answer"),
             Self::Overloaded => (EdeCode::OTHER, "too many queries waiting"),

@@ -207,6 +207,114 @@ fn failures_are_remembered_for_a_moment() {
     assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
 }
 
+/// Lets the question fail, and returns for how many seconds that is remembered.
+fn fail(server: &mut Server) -> u32 {
+    let suspended = server.ask(&www()).deferred();
+    server.resume(suspended, Err(Failure::Timeout));
+    let mut seconds = 0;
+    while matches!(server.ask(&www()), Asked::Answered(_)) {
+        server.wait(1);
+        seconds += 1;
+    }
+    seconds
+}
+
+#[test]
+fn failures_in_a_row_are_remembered_for_longer_and_longer_up_to_the_bound() {
+    // Whole seconds are counted, so that two of them are at least one.
+    let remembered = |failure_ttl| {
+        let mut server =
+            Server::new(CacheRules { failure_ttl: Ttl::new(failure_ttl), ..CacheRules::default() });
+        [(); 6].map(|()| fail(&mut server))
+    };
+    assert_eq!(remembered(1), [1, 1, 1, 1, 1, 1]);
+    assert_eq!(remembered(5), [2, 4, 5, 5, 5, 5]);
+    assert_eq!(remembered(300), [2, 4, 8, 16, 32, 64]);
+}
+
+#[test]
+fn the_row_of_failures_ends_with_an_answer_or_with_time() {
+    let mut server = Server::new(CacheRules { failure_ttl: Ttl::new(60), ..CacheRules::default() });
+    assert_eq!([fail(&mut server), fail(&mut server), fail(&mut server)], [2, 4, 8]);
+    server.fetch(&www(), &with_address(&www(), 1, [192, 0, 2, 7]));
+    server.wait(2);
+    let suspended = server.ask(&www()).deferred();
+    server.resume(suspended, Err(Failure::Timeout));
+    server.wait(2);
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)), "the first one after an answer");
+
+    let mut server = Server::new(CacheRules { failure_ttl: Ttl::new(60), ..CacheRules::default() });
+    assert_eq!([fail(&mut server), fail(&mut server)], [2, 4]);
+    server.wait(60);
+    assert_eq!(fail(&mut server), 2, "nobody has asked for longer than a failure may be remembered");
+}
+
+#[test]
+fn failures_of_the_same_time_count_once() {
+    let mut server = server();
+    let together = [(); 3].map(|()| server.ask(&www()).deferred());
+    for suspended in together {
+        server.resume(suspended, Err(Failure::Timeout));
+    }
+    server.wait(1);
+    assert!(matches!(server.ask(&www()), Asked::Answered(_)));
+    server.wait(1);
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
+}
+
+#[test]
+fn a_failure_is_forgotten_when_its_group_has_recovered() {
+    let mut server = server();
+    let ask = www().edns(1232);
+    let fail = |server: &mut Server| {
+        let suspended = server.ask(&ask).deferred();
+        server.resume(suspended, Err(Failure::Timeout))
+    };
+    fail(&mut server);
+    server.engine.group_recovered(PoolId(9));
+    assert_eq!(seen(&server.ask(&ask).answered()).ede, Some(13), "another group");
+    server.engine.group_recovered(PoolId(0));
+    fail(&mut server);
+    // Likewise beside a stale answer.
+    server.engine.group_recovered(PoolId(0));
+    server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
+    server.wait(61);
+    fail(&mut server);
+    assert_eq!(seen(&server.ask(&ask).answered()).ede, Some(3));
+    server.engine.group_recovered(PoolId(0));
+    let fresh = seen(&server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 8])));
+    assert_eq!((fresh.answers[0].2.as_slice(), fresh.ede), (&[192, 0, 2, 8][..], None));
+}
+
+#[test]
+fn a_failure_of_before_a_recovery_is_not_remembered_after_it() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    server.engine.group_recovered(PoolId(0));
+    server.resume(suspended, Err(Failure::Timeout));
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)));
+}
+
+#[test]
+fn steps_of_the_wall_clock_change_no_lifetime() {
+    let mut server = server();
+    server.fetch(&www(), &with_address(&www(), 100, [192, 0, 2, 7]));
+    let ttl = |server: &mut Server| seen(&server.ask(&www()).answered()).answers[0].1;
+    // A day ahead, back again and a day behind, an hour ahead, never set.
+    for (step, left) in [(86_400, 90), (-86_400, 80), (-86_400, 70), (90_000, 60), (i64::MIN, 50)] {
+        server.step_wall(step);
+        server.wait(10);
+        assert_eq!(ttl(&mut server), left, "after a step of {step} s");
+    }
+    server.step_wall(1_900_000_000);
+    server.wait(50);
+    assert_eq!(
+        server.ask(&www()).deferred().want().stale_after_ms(),
+        Some(1800),
+        "it has expired in its time"
+    );
+}
+
 #[test]
 fn every_failure_says_why() {
     let rules = CacheRules { failure_ttl: Ttl::ZERO, ..CacheRules::default() };
@@ -214,6 +322,7 @@ fn every_failure_says_why() {
     for (failure, ede) in [
         (Failure::Timeout, 22),
         (Failure::Network, 23),
+        (Failure::Down, 22),
         (Failure::BadReply(Rcode::FORMERR), 24),
         (Failure::Overloaded, 0),
         (Failure::NoUpstream, 22),

@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
 use engine::{
-    EndedBranch, Failure, Now, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Won, Worker,
+    EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Won, Worker,
 };
 use rand::rngs::StdRng;
 use tokio::io::Interest;
@@ -227,8 +227,8 @@ impl Desk {
 
     /// Begins a batch that no listener began: tells the engine the time.
     fn begin(&self) -> Moment {
-        let since_start = self.worker.started.elapsed();
-        self.worker.engine.borrow_mut().begin(Now::new(SystemTime::now(), since_start));
+        let (now, since_start) = self.worker.clock.read();
+        self.worker.engine.borrow_mut().begin(now);
         to_moment(since_start)
     }
 
@@ -436,6 +436,11 @@ impl Desk {
                             self.resume(asker, Outcome::Failed(failure), Share::Other, now);
                         }
                     }
+                    Some(Event::Down(asker)) => {
+                        // As good as a fetch that failed: the next client is answered from memory.
+                        self.resume(asker, Outcome::Failed(Failure::Down), Share::First, now);
+                    }
+                    Some(Event::Recovered(pool)) => self.worker.engine.borrow().group_recovered(pool),
                     Some(Event::Impatient(waiter)) => self.give_stale(waiter),
                     Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
                     Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
@@ -632,7 +637,7 @@ fn is_failure(reply: &Reply<'_>) -> bool {
 }
 
 fn moment(worker: &Worker) -> Moment {
-    to_moment(worker.started.elapsed())
+    to_moment(worker.clock.since_start())
 }
 
 fn to_moment(since_start: Duration) -> Moment {
@@ -642,15 +647,16 @@ fn to_moment(since_start: Duration) -> Moment {
 /// Wakes the desk at its deadlines: one timer for all of a worker's fetches.
 async fn watch(desk: Weak<Desk>, alarm: Rc<Alarm>) {
     loop {
-        let Some(started) = desk.upgrade().map(|desk| desk.worker.started) else { return };
+        let Some(now) = desk.upgrade().map(|desk| desk.now()) else { return };
         let at = alarm.at.get();
         if at == Moment::NEVER {
             alarm.changed.notified().await;
             continue;
         }
-        let until = tokio::time::Instant::from_std(started + Duration::from_micros(at.0));
+        // The runtime's clock may stand still while the machine sleeps, so what is left is what counts.
+        let left = Duration::from_micros(at.since(now).0);
         tokio::select! {
-            () = tokio::time::sleep_until(until) => match desk.upgrade() {
+            () = tokio::time::sleep(left) => match desk.upgrade() {
                 Some(desk) => desk.tick(),
                 None => return,
             },

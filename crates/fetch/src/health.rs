@@ -1,6 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Whether an upstream is worth asking: a circuit breaker that is tried again every second or two for ever.
+//! Whether an upstream is worth asking: a circuit breaker that is tried again every half second or so for ever.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -12,10 +12,9 @@ const SILENCES_MAX: u8 = 4;
 /// Silence that opens the circuit. Under load a pause of some ten milliseconds leaves hundreds of attempts unanswered, and
 /// says no more than one: others are asked meanwhile, but nobody is declared dead for it.
 const SILENCE_MIN: Span = Span::from_ms(1000);
-/// Time to the first probe of an upstream that went down, before jitter.
-const PROBE_FIRST: Span = Span::from_ms(700);
-/// Time between later probes, before jitter: recovery is noticed within this, however long the outage was.
-const PROBE_LAST: Span = Span::from_ms(1600);
+/// Time between probes of an upstream that is down, before jitter: recovery is noticed within this and a quarter, however long the
+/// outage was, and each worker sends fewer than two and a half small queries a second for it.
+const PROBE_EVERY: Span = Span::from_ms(600);
 
 /// What we know about one upstream's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +25,6 @@ pub(crate) enum State {
     Down {
         /// Since when.
         since: Moment,
-        /// The time between probes, before jitter.
-        wait: Span,
     },
 }
 
@@ -139,22 +136,21 @@ impl Health {
     pub(crate) fn fail(&mut self, now: Moment) -> Change {
         match self.state {
             State::Up => {
-                self.state = State::Down { since: now, wait: PROBE_FIRST };
+                self.state = State::Down { since: now };
                 Change::WentDown
             }
             State::Down { .. } => Change::None,
         }
     }
 
-    /// Returns when to probe next, and lengthens the time after that; `None` if it is up.
+    /// Returns when to probe next; `None` if it is up.
     ///
     /// `jitter` is any random number: workers and servers must not probe in step.
-    pub(crate) fn next_probe(&mut self, now: Moment, jitter: u32) -> Option<Moment> {
-        let State::Down { wait, .. } = &mut self.state else { return None };
-        // 3/4 to 5/4 of the wait.
-        let at = now + Span(wait.0 * 3 / 4 + wait.0 / 2 * u64::from(jitter & 0xffff) / 0xffff);
-        *wait = Span(wait.0 * 3 / 2).min(PROBE_LAST);
-        Some(at)
+    pub(crate) fn next_probe(&self, now: Moment, jitter: u32) -> Option<Moment> {
+        let State::Down { .. } = self.state else { return None };
+        let wait = PROBE_EVERY.0;
+        // 3/4 to 5/4 of it.
+        Some(now + Span(wait * 3 / 4 + wait / 2 * u64::from(jitter & 0xffff) / 0xffff))
     }
 }
 
@@ -208,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn probes_never_stop_and_never_lie_more_than_two_seconds_apart() {
+    fn probes_never_stop_and_lie_half_a_second_to_three_quarters_apart() {
         let mut health = Health::default();
         health.fail(Moment(0));
         let mut now = Moment(0);
         for jitter in (0..200_000u32).step_by(977) {
             let next = health.next_probe(now, jitter).expect("still down");
-            assert!(next.since(now) >= Span::from_ms(500), "no busy probing");
-            assert!(next.since(now) <= Span::from_ms(2000), "recovery within two seconds");
+            assert!(next.since(now) >= Span::from_ms(450), "no busy probing");
+            assert!(next.since(now) <= Span::from_ms(750), "recovery within a second");
             now = next;
         }
         health.heard(now);

@@ -51,6 +51,8 @@ const ATTEMPTS_MAX: usize = 8;
 pub(crate) const WRONG_MAX: u8 = 4;
 /// Time for the answer to a probe.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
+/// Time between clients' queries that are asked although their group is down and their clients have been served.
+const TRY_EVERY: Span = Span::from_ms(500);
 /// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
 const HEDGE_COST: u32 = 10;
 /// Credit that can be saved up.
@@ -89,6 +91,8 @@ pub(crate) enum Event<W> {
     Finished(Finished<'static>),
     /// A query was not taken.
     Rejected(W, Failure),
+    /// A query with a stale answer at hand was not taken: every server of its group is down.
+    Down(W),
     /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch goes on.
     Impatient(u32),
     /// This branch is to start, for whoever waits there (see [`Machine::split_waiter`]); its end is told with
@@ -98,6 +102,8 @@ pub(crate) enum Event<W> {
     Slept(W),
     /// An upstream went down or came back.
     News(Box<News>),
+    /// A server of this group answers again after having been down.
+    Recovered(PoolId),
 }
 
 /// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
@@ -473,6 +479,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Want::Fetch(want) = who.want() else { return };
         let is_errand = who.client().is_none();
         let pool = self.pool_of(want.pool);
+        let is_served_at_once = want.stale_after_ms.is_some() && self.is_down(pool);
+        if is_served_at_once && !self.may_try(pool, now) {
+            return self.events.push_back(Event::Down(who));
+        }
         let query = &want.query;
         let found = self.index.find(query.hash, |&fetch| {
             self.fetches.get(fetch as usize).is_some_and(|other| other.pool == pool && other.query == *query)
@@ -496,9 +506,56 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             Ok(cell) => {
                 let fetch = self.begin(pool, query, now);
                 self.attach(fetch, who, cell, now);
+                if is_served_at_once {
+                    self.hurry(fetch);
+                }
                 self.start(fetch, now);
             }
             Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+        }
+    }
+
+    /// Returns whether every server of a group is known to be down.
+    fn is_down(&self, pool: u32) -> bool {
+        let Some(pool) = self.pools.get(pool as usize) else { return false };
+        let is_up = |member: &pools::Member| {
+            self.upstreams.get(member.upstream as usize).is_none_or(|upstream| upstream.health.is_up())
+        };
+        !pool.members.is_empty() && !pool.members.iter().any(is_up)
+    }
+
+    /// Returns whether one more query is asked although every server of its group is down and its client is served without:
+    /// one now and then, because a server may answer clients' questions and not ours.
+    fn may_try(&mut self, pool: u32, now: Moment) -> bool {
+        let Some(pool) = self.pools.get_mut(pool as usize) else { return false };
+        let is_due = now >= pool.try_at;
+        if is_due {
+            pool.try_at = now + TRY_EVERY;
+        }
+        is_due
+    }
+
+    /// Ends the patience of those who wait for a fetch and could have a stale answer.
+    fn hurry(&mut self, fetch: u32) {
+        let mut next = self.fetches.get(fetch as usize).map_or(NIL, |fetch| fetch.waiters.0);
+        while let Some(entry) = self.waiters.get_mut(next as usize) {
+            if entry.timer != TimerKey::NONE {
+                self.wheel.cancel(std::mem::replace(&mut entry.timer, TimerKey::NONE));
+                self.counters.impatient.bump();
+                self.events.push_back(Event::Impatient(next));
+            }
+            next = entry.next;
+        }
+    }
+
+    /// Ends the patience of those who wait for a group all of whose servers have gone down.
+    #[cold]
+    fn hurry_all(&mut self, pool: u32) {
+        let is_waited_for = |fetch: &Fetch| fetch.pool == pool && fetch.purpose == Purpose::Clients;
+        let fetches: Vec<u32> =
+            self.fetches.iter().filter(|(_, it)| is_waited_for(it)).map(|(key, _)| key as u32).collect();
+        for fetch in fetches {
+            self.hurry(fetch);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, Instant, SystemTime};
 
 use engine::chaos::Chaos;
 use engine::gate::Gate;
@@ -13,8 +13,8 @@ use engine::gate::rate::RateTable;
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Address, Client, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo, Snapshot,
-    SnapshotCell, Transport, Verdict, Worker,
+    Address, Client, Clock, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
+    Snapshot, SnapshotCell, Transport, Verdict, Worker,
 };
 use fetch::plan::{Hedge, Limits, Pick, Target};
 use fetch::status::UpstreamState;
@@ -25,6 +25,12 @@ use wire::{EdeCode, HashKey, Rcode, Rtype};
 
 /// Everything here is over in milliseconds; what hangs fails.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns the time since it was first asked for.
+fn since_first() -> Duration {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
+}
 
 /// A client that keeps what it is told.
 #[derive(Default)]
@@ -83,7 +89,7 @@ impl House {
         let engine = RefCell::new(Engine::new(cell, Arc::new(Counters::default())));
         let worker = Rc::new(Worker {
             index: 0,
-            started: Instant::now(),
+            clock: Clock::start(since_first, SystemTime::now),
             engine,
             busy_poll: engine::BusyPoll::new(engine::busy_poll::Polling::Always),
         });

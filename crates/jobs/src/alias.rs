@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 use wire::{Name, NameBuf, Rtype};
@@ -56,6 +56,9 @@ struct State {
 /// Looks after the targets on a thread of its own.
 pub struct Follower(Arc<Shared>);
 
+/// Where addresses go, and the clock by which they age there.
+type Memory<'m> = (&'m Aliases, engine::Clock);
+
 /// How one target stands.
 #[derive(Clone, Copy, Default)]
 struct Target {
@@ -68,18 +71,20 @@ fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns seconds since 1970, modulo 2^32, as workers count them.
-fn now() -> u32 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as u32)
-}
-
 impl Follower {
     /// Starts the thread. What it hears goes to `memory`.
-    pub fn start(memory: Arc<Aliases>, served: ServedZones, plan: AliasPlan) -> std::io::Result<Self> {
+    pub fn start(
+        memory: Arc<Aliases>,
+        served: ServedZones,
+        plan: AliasPlan,
+        clock: engine::Clock,
+    ) -> std::io::Result<Self> {
         let state = State { plan, ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
         let inside = Arc::clone(&shared);
-        std::thread::Builder::new().name("aliases".into()).spawn(move || inside.run(&memory, &served))?;
+        std::thread::Builder::new()
+            .name("aliases".into())
+            .spawn(move || inside.run((&memory, clock), &served))?;
         Ok(Self(shared))
     }
 
@@ -100,7 +105,7 @@ impl Follower {
 }
 
 impl Shared {
-    fn run(&self, memory: &Aliases, served: &ServedZones) {
+    fn run(&self, memory: Memory<'_>, served: &ServedZones) {
         let mut targets: BTreeMap<Vec<u8>, Target> = BTreeMap::new();
         let mut generation = None;
         let mut is_over = false;
@@ -165,8 +170,8 @@ fn wanted(zones: &[Arc<Zones>]) -> std::collections::BTreeSet<Vec<u8>> {
 }
 
 /// Asks for what is due.
-fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: &Aliases) {
-    let begun = now();
+fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: Memory<'_>) {
+    let begun = memory.1.cache_now().0;
     let mut due: Vec<(&[u8], &mut Target)> =
         targets.iter_mut().filter(|(_, it)| it.again_at <= begun).map(|(name, it)| (&**name, it)).collect();
     if due.is_empty() {
@@ -187,7 +192,8 @@ fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: &Alias
 }
 
 /// Asks for the addresses of one target.
-fn refresh(name: Name<'_>, target: &mut Target, plan: &AliasPlan, memory: &Aliases) {
+fn refresh(name: Name<'_>, target: &mut Target, plan: &AliasPlan, (memory, clock): Memory<'_>) {
+    let now = || clock.cache_now().0;
     let owned: NameBuf = name.to_buf();
     let mut again = AGAIN_MAX;
     let mut trouble = None;

@@ -1,25 +1,24 @@
 //! The workers' clock and the one on the wall.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Knows what the workers' milliseconds count from.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    started: Instant,
+    workers: engine::Clock,
 }
 
 impl Clock {
-    /// `started` is what the workers' clock counts from.
-    pub const fn new(started: Instant) -> Self {
-        Self { started }
+    /// `workers` is what the workers read the time from.
+    pub const fn new(workers: engine::Clock) -> Self {
+        Self { workers }
     }
 
     /// Returns the time on the wall, in milliseconds since 1970, at a time of the workers' clock. Follows the wall's clock
     /// when somebody sets it.
     pub(crate) fn unix_ms(self, monotonic_ms: u64) -> i64 {
-        let at = self.started + Duration::from_millis(monotonic_ms);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ago = Instant::now().saturating_duration_since(at);
+        let now = self.workers.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ago = self.workers.since_start().saturating_sub(Duration::from_millis(monotonic_ms));
         i64::try_from(now.saturating_sub(ago).as_millis()).unwrap_or(i64::MAX)
     }
 }

@@ -8,10 +8,10 @@ use std::cell::{RefCell, RefMut};
 use std::env;
 use std::error::Error;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
-use engine::{Client, Now, ReplyTo};
+use engine::{Client, Clock, Now, ReplyTo};
 use listen::{Answer, Answered, Counters, Grouping, ListenerPlan, Plan, Service};
 use tokio::runtime::{Builder, LocalOptions};
 
@@ -36,9 +36,15 @@ impl Answer for Echo {
     }
 }
 
+/// Returns the time since it was first asked for.
+fn since_first() -> Duration {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
+}
+
 struct Echoes {
     echo: RefCell<Echo>,
-    started: Instant,
+    clock: Clock,
 }
 
 impl Service for Echoes {
@@ -49,7 +55,7 @@ impl Service for Echoes {
     }
 
     fn now(&self) -> Now {
-        Now::new(SystemTime::now(), self.started.elapsed())
+        self.clock.now()
     }
 
     fn take(&self, _deferred: (), _to: ReplyTo) {}
@@ -73,7 +79,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", bound.address);
     }
     let Some(worker) = sockets.into_workers().pop() else { return Ok(()) };
-    let service = Rc::new(Echoes { echo: RefCell::new(Echo), started: Instant::now() });
+    let service =
+        Rc::new(Echoes { echo: RefCell::new(Echo), clock: Clock::start(since_first, SystemTime::now) });
     let (_stopper, stop) = listen::stop();
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let counters = Arc::new(Counters::default());

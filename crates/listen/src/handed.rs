@@ -2,10 +2,9 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::time::SystemTime;
 
 use engine::authority::{Done, Pending, Transfer};
-use engine::{Handed, Now, ReplyTo, Worker};
+use engine::{Handed, ReplyTo, Worker};
 use tokio::task::{spawn_local, yield_now};
 use wire::Rcode;
 
@@ -18,15 +17,11 @@ pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Handed, to: ReplyTo) {
     }
 }
 
-fn unix_seconds(worker: &Worker) -> u32 {
-    Now::new(SystemTime::now(), worker.started.elapsed()).unix_seconds
-}
-
 /// Sends message after message, each when the client has taken most of those before; other queries get their turn in
 /// between, so that a worker is never busy with more than one message.
 async fn send(worker: Rc<Worker>, mut transfer: Transfer, to: ReplyTo) {
     while poll_fn(|context| to.outlet.poll_room(context)).await {
-        let Some(message) = transfer.next(unix_seconds(&worker)) else { break };
+        let Some(message) = transfer.next(worker.clock.now().unix_seconds) else { break };
         to.outlet.deliver(&to.address, &message);
         to.outlet.flush();
         yield_now().await;
@@ -46,7 +41,7 @@ async fn wait(worker: Rc<Worker>, pending: Pending, to: ReplyTo) {
         Ok(reply) => (reply, heard.await.unwrap_or(failed)),
         Err(reply) => (reply, failed),
     };
-    let reply = reply.finish(outcome, unix_seconds(&worker));
+    let reply = reply.finish(outcome, worker.clock.now().unix_seconds);
     to.outlet.deliver(&to.address, &reply);
     to.outlet.flush();
 }

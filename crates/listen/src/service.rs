@@ -5,7 +5,6 @@
 use std::cell::RefMut;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use engine::{
     BusyPoll, Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Shown,
@@ -173,7 +172,7 @@ impl Service for Local {
     }
 
     fn now(&self) -> Now {
-        Now::new(SystemTime::now(), self.worker.started.elapsed())
+        self.worker.clock.now()
     }
 
     fn take(&self, deferred: Late, to: ReplyTo) {

@@ -44,6 +44,8 @@ pub struct Asked<'a> {
     pub random: u32,
     /// The time in seconds since 1970 modulo 2^32, for signatures that are made now.
     pub now: u32,
+    /// The time by which addresses of ALIAS targets age, as caches count it.
+    pub age_at: cache::Now,
     /// Whether the proof of RFC 9824 may come with NXDOMAIN (CO).
     pub takes_compact: bool,
 }
@@ -60,6 +62,7 @@ impl<'a> Asked<'a> {
             from: None,
             random: 0,
             now: 0,
+            age_at: cache::Now(0),
             takes_compact: false,
         }
     }
@@ -134,6 +137,7 @@ impl Zones {
             expansions: [None; EXPANSIONS_MAX],
             written: Written::default(),
             now: asked.now,
+            age_at: asked.age_at,
             takes_compact: asked.takes_compact,
             failure: None,
         };
@@ -189,6 +193,7 @@ pub(crate) struct Run<'r, 'b> {
     pub(crate) expansions: Expansions<'r>,
     pub(crate) written: Written,
     pub(crate) now: u32,
+    age_at: cache::Now,
     pub(crate) takes_compact: bool,
     /// Why what was written is no answer.
     pub(crate) failure: Option<Failure>,
@@ -667,7 +672,7 @@ impl<'r> Run<'r, '_> {
             match found {
                 Target::Elsewhere => {
                     let aliases = self.zones.aliases()?;
-                    let (count, len) = aliases.find((target.as_name(), rtype), self.now, out)?;
+                    let (count, len) = aliases.find((target.as_name(), rtype), self.age_at.0, out)?;
                     cap_ttls(out.get_mut(..len)?, ttl);
                     return Some((count, len));
                 }

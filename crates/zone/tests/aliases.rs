@@ -24,7 +24,7 @@ fn ask_at(zones: &Zones, qname: &str, qtype: Rtype, now: u32) -> (Answered, Vec<
     let mut buffer = vec![0; 65_535];
     let mut writer = Writer::new(&mut buffer, 65_535, 1, Flags::QR);
     writer.question(&Question { qname: qname.as_name(), qtype, qclass: Class::IN }).expect("room");
-    let asked = Asked { now, ..Asked::new(qname.as_name(), qtype, false) };
+    let asked = Asked { age_at: cache::Now(now), ..Asked::new(qname.as_name(), qtype, false) };
     let answered = zones.answer(&asked, &mut writer).expect("a zone of ours");
     let len = writer.finish();
     let message = Message::parse(&buffer[..len]).expect("a message");

@@ -50,7 +50,8 @@ pub(super) const ROWS: &[Row] = &[
         duration(SECOND, 5 * MINUTE),
         "5s",
         "RFC 9520 §3.2 asks for at least one second and at most five minutes",
-        "How long a failure to get an answer is remembered.",
+        "How long a failure to get an answer is remembered at most: one second at first, twice as long with each further one in a \
+         row for the same question. It is forgotten when a server of the group that failed answers again after having been down.",
     ),
     row(
         "cache.*.stale",
@@ -65,7 +66,8 @@ pub(super) const ROWS: &[Row] = &[
         duration(0, MINUTE),
         "1800ms",
         "RFC 8767 §5: just below the two seconds after which clients ask again",
-        "How long a client waits for a fresh answer when a stale one is at hand. `0s` gives the stale one at once.",
+        "How long a client waits for a fresh answer when a stale one is at hand. `0s` gives the stale one at once. While every \
+         server of the group is down, clients do not wait either.",
     )
     .unbound(&["serve-expired-client-timeout"]),
     row(

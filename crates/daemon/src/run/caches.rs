@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cache::{Cache, DumpError, Meaning, Now, Progress};
+use cache::{Cache, Clocks, DumpError, Meaning, Now, Progress};
 use config::Plans;
 use control::api;
 use tracing::{debug, info, warn};
+
+use crate::sys;
 
 /// What the numbers of views mean in a file; another number when that changes.
 const MEANING: Meaning = Meaning(1);
@@ -49,8 +51,13 @@ pub(crate) fn kept(plans: &Plans) -> Vec<Kept> {
 
 /// Returns the time as caches count it.
 pub(crate) fn now() -> Now {
+    Now::since_boot(sys::since_boot())
+}
+
+/// Returns what the clocks say, for a file that outlives this process and perhaps this run of the machine.
+fn clocks() -> Clocks {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Now(u32::try_from(seconds).unwrap_or(u32::MAX))
+    Clocks { now: now(), unix_seconds: u32::try_from(seconds).unwrap_or(u32::MAX), boot: sys::boot_number() }
 }
 
 impl Kept {
@@ -86,7 +93,7 @@ impl Kept {
                 info!(cache = %self.name, answers = progress.entries, "reading the cache's file");
             }
         };
-        match self.cache.load(&self.file, now(), MEANING, progress) {
+        match self.cache.load(&self.file, clocks(), MEANING, progress) {
             Ok(read) => {
                 info!(
                     cache = %self.name,
@@ -111,7 +118,7 @@ impl Kept {
     pub(crate) fn write(&mut self) -> api::Dumped {
         // Also when it fails: the next try is due when the next dump is.
         self.written = Instant::now();
-        let (entries, error) = match self.cache.dump(&self.file, now(), MEANING, |_| ()) {
+        let (entries, error) = match self.cache.dump(&self.file, clocks(), MEANING, |_| ()) {
             Ok(dumped) => {
                 info!(cache = %self.name, file = %self.file.display(), answers = dumped.entries, "cache written");
                 (dumped.entries, None)

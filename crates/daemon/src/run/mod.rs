@@ -24,13 +24,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use config::settings::{LocalSocket, LogFormat};
 use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
-use engine::{BusyPoll, SnapshotCell, Transport};
+use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use fetch::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
@@ -248,7 +248,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (stopper, stop) = listen::stop();
     let tls = Arc::new(listen::TlsCell::new(plans.tls.clone()));
     let (ended, all_ended) = mpsc::channel(1);
-    let began = Instant::now();
+    let clock = Clock::start(sys::since_boot, SystemTime::now);
     let polling = polling::choose(loaded.settings.startup.stay_awake, workers, &cores);
     let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
     let mut explanations = Some(explanations);
@@ -270,7 +270,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         let parts = worker::Parts {
             index,
             core,
-            started: began,
+            clock,
             cell,
             upstreams,
             sockets: sockets.secured_by(&tls),
@@ -290,7 +290,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let jobs = jobs::Jobs::start(jobs::Parts {
         readers,
         doorbell,
-        clock: jobs::Clock::new(began),
+        clock: jobs::Clock::new(clock),
         chores: Arc::clone(&steward.0) as _,
         librarian: Arc::clone(&steward.0) as _,
         learner: Some(Arc::clone(&steward.0) as _),
@@ -303,7 +303,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let served = Box::new(move |generation| seen.zones(generation));
     let memory =
         plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
-    let follower = Follower::start(memory, served, signing::alias_plan(&loaded.settings))
+    let follower = Follower::start(memory, served, signing::alias_plan(&loaded.settings), clock)
         .map_err(|error| format!("a thread cannot be started: {error}"))?;
     let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
     let here = addresses.clone();
@@ -313,7 +313,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let running = Arc::new(Running::new(Parts {
         origin,
         startup: loaded.settings.startup.clone(),
-        started: began,
+        clock,
         listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
         faces,
         cell,

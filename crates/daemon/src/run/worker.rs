@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
-    Address, BusyPoll, Client, Courier, Desk as _, Engine, Now, Outlet, Reply, ReplyTo, SnapshotCell,
+    Address, BusyPoll, Client, Clock, Courier, Desk as _, Engine, Outlet, Reply, ReplyTo, SnapshotCell,
     Verdict, Worker,
 };
 use listen::{Stop, WorkerSockets, XdpQueue};
@@ -33,8 +33,8 @@ pub(crate) struct Parts {
     pub(crate) index: usize,
     /// The core it keeps to.
     pub(crate) core: usize,
-    /// What the clock of all workers counts from.
-    pub(crate) started: Instant,
+    /// What all workers read the time from.
+    pub(crate) clock: Clock,
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
     pub(crate) sockets: WorkerSockets,
@@ -80,7 +80,7 @@ fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
     let mut reply = Reply::new(&mut buffer);
     let verdict = {
         let mut engine = worker.engine.borrow_mut();
-        engine.begin(Now::new(SystemTime::now(), worker.started.elapsed()));
+        engine.begin(worker.clock.now());
         engine.explain(&query, &client, &mut reply, &mut recorder)
     };
     match verdict {
@@ -139,7 +139,7 @@ fn work(parts: Parts) -> io::Result<()> {
 async fn serve(parts: Parts) -> io::Result<()> {
     let Parts {
         index,
-        started,
+        clock,
         cell,
         mut upstreams,
         sockets,
@@ -152,7 +152,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         ..
     } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
-    let worker = Rc::new(Worker { index, started, engine, busy_poll });
+    let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
     let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
     let relay = fetch::Relay::new(Arc::clone(&upstreams.borrow().relay));
@@ -163,7 +163,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         while upstreams.changed().await.is_ok() {
             let new = upstreams.borrow_and_update().clone();
             // An idle worker adopts the snapshot with it, so that the old one can be freed.
-            worker.engine.borrow_mut().begin(Now::new(SystemTime::now(), started.elapsed()));
+            worker.engine.borrow_mut().begin(clock.now());
             desk.adopt(&new.plan);
             relay.adopt(new.relay);
             // Whoever waited for it may have gone.

@@ -315,7 +315,7 @@ fn reverse(table: &ReverseTable, run: &Run<'_>, desktop: &Desktop<'_>, message: 
         return None;
     }
     let address = address_of(run.sought.name())?;
-    let (name, left): (NameBuf, u32) = table.find(address, desktop.now.unix_seconds)?;
+    let (name, left): (NameBuf, u32) = table.find(address, desktop.now.cache.0)?;
     let ttl = Ttl::new(left.min(REVERSE_TTL_MAX));
     let data = name.as_name().as_bytes();
     let written = put_record(message, body_at(run), Header::LEN, Rtype::PTR, ttl, data);

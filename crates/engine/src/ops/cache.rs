@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Scope};
+use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Recovery, Scope};
 use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
 use crate::finish::Answer;
-use crate::want::ClientSubnet;
+use crate::want::{ClientSubnet, PoolId};
 
-/// A failure is remembered this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
+/// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
+/// The first failure in a row is remembered for a second, whole ones counted: so the second one has to begin.
+const FAILURE_TTL_FIRST: u32 = 2;
 
 /// In `view`: the answer was given for any subnet (RFC 7871 §7.3.1, scope zero).
 const SCOPE_ZERO: u16 = 0x8000;
@@ -26,7 +28,8 @@ pub struct CacheRules {
     pub max_ttl: Ttl,
     /// The most seconds a negative answer is kept (RFC 2308 §5).
     pub max_negative_ttl: Ttl,
-    /// Seconds a failure is remembered (RFC 9520); zero: not at all.
+    /// Seconds a failure is remembered at most (RFC 9520): a second at first, twice as long with each one in a row. Zero: not
+    /// at all.
     pub failure_ttl: Ttl,
     /// Seconds an answer is kept beyond its TTL to be served when nobody else answers (RFC 8767); zero: not at all.
     pub stale_seconds: u32,
@@ -137,7 +140,7 @@ pub(crate) struct Fill {
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
-    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Found {
+    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Found {
         let key = self.key(asked);
         let mut hit = self.read(&key, now, out);
         let mut is_for_every_subnet = false;
@@ -173,7 +176,7 @@ impl CacheStep {
     }
 
     /// Answers with stale data if there is any, whatever is known about failures.
-    pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: u32, out: &mut [u8]) -> Option<Answer> {
+    pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Option<Answer> {
         let hit = self
             .read(&self.key(asked), now, out)
             .or_else(|| asked.subnet.and_then(|_| self.read(&self.scope_zero_key(asked), now, out)))?;
@@ -187,7 +190,7 @@ impl CacheStep {
 
     /// Says what a stale answer is good for; if the client does not get it at once, whether it is held for later.
     #[cold]
-    fn stale(&self, key: &Key<'_>, now: u32) -> Result<Outlook, bool> {
+    fn stale(&self, key: &Key<'_>, now: Now) -> Result<Outlook, bool> {
         if self.rules.stale_seconds == 0 {
             return Err(false);
         }
@@ -201,12 +204,16 @@ impl CacheStep {
         Err(true)
     }
 
-    fn look_up_failure(&self, key: &Key<'_>, now: u32, only_whether: bool) -> Option<Answer> {
+    fn look_up_failure(&self, key: &Key<'_>, now: Now, only_whether: bool) -> Option<Answer> {
         if self.rules.failure_ttl == Ttl::ZERO {
             return None;
         }
         let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
-        let hit = self.read(&key, now, &mut [])?;
+        let mut since = [0; Recovery::OCTETS];
+        let hit = self.read(&key, now, &mut since)?;
+        if hit.len == Recovery::OCTETS && self.cache.has_recovered(Recovery::from_octets(since)) {
+            return None;
+        }
         match hit.freshness {
             Freshness::Fresh { .. } if only_whether => Some(Answer::empty(hit.rcode, None)),
             Freshness::Fresh { .. } => {
@@ -216,8 +223,8 @@ impl CacheStep {
         }
     }
 
-    fn read(&self, key: &Key<'_>, now: u32, out: &mut [u8]) -> Option<Hit> {
-        self.cache.lookup(key, cache::Now(now), out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
+    fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {
+        self.cache.lookup(key, now, out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
     }
 
     /// Returns the hash that a look-up will use.
@@ -251,7 +258,7 @@ impl CacheStep {
     pub(crate) fn store(
         &self,
         asked: &Asked<'_>,
-        now: u32,
+        now: Now,
         answer: &Answer,
         body: &mut [u8],
         ttl_offsets: &[u16],
@@ -278,30 +285,53 @@ impl CacheStep {
             ede: None,
         };
         // A refusal (too large, lifetime zero) leaves the cache as it was, which is all there is to do.
-        let _ = self.cache.insert(&key, &entry, cache::Now(now));
+        let _ = self.cache.insert(&key, &entry, now);
     }
 
-    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is.
-    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: u32, rcode: Rcode) {
-        let key = self.key(asked);
-        self.cache.release_refresh(&key);
-        if self.rules.failure_ttl == Ttl::ZERO {
+    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from when the fetch began.
+    #[cold]
+    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, rcode: Rcode, since: Recovery) {
+        let answer_key = self.key(asked);
+        self.cache.release_refresh(&answer_key);
+        // Whoever was asked may answer by now.
+        if self.rules.failure_ttl == Ttl::ZERO || self.cache.has_recovered(since) {
             return;
         }
-        let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
+        let bits = answer_key.bits().with(KeyBits::FAILURE);
+        let key = answer_key.with_bits(self.cache.hash_key(), bits);
+        let ttl_max = self.rules.failure_ttl.seconds();
+        let ttl = match self.read(&key, now, &mut []) {
+            // Somebody else asked at the same time: one failure.
+            Some(before) if !before.is_stale() => before.original_ttl,
+            Some(before) if !self.has_answer_since(&answer_key, now, before.age) => {
+                before.original_ttl.saturating_mul(2)
+            }
+            _ => FAILURE_TTL_FIRST,
+        };
         let entry = Entry {
-            body: &[],
+            body: &since.to_octets(),
             ttl_offsets: &[],
             rcode,
             flags: Flags::default(),
             answers: 0,
             authorities: 0,
             additionals: 0,
-            ttl: self.rules.failure_ttl.seconds(),
-            stale: 0,
+            ttl: ttl.min(ttl_max),
+            // A failure within that time after its end is the next in a row.
+            stale: ttl_max,
             ede: None,
         };
-        let _ = self.cache.insert(&key, &entry, cache::Now(now));
+        let _ = self.cache.insert(&key, &entry, now);
+    }
+
+    /// Returns whether the answer that is kept, if any, came less than `age` seconds ago.
+    fn has_answer_since(&self, key: &Key<'_>, now: Now, age: u32) -> bool {
+        self.read(key, now, &mut []).is_some_and(|hit| hit.age < age)
+    }
+
+    /// Returns how often the servers of a group had come back so far.
+    pub(crate) fn recovery(&self, pool: Option<PoolId>) -> Recovery {
+        self.cache.recovery(pool.map(|pool| pool.0))
     }
 
     /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is kept after that.

@@ -148,8 +148,8 @@ impl Edit {
                     if place.section == Section::Answer
                         && let Some(address) = is_address(message, place)
                     {
-                        let until = desktop.now.unix_seconds.saturating_add(*seconds);
-                        table.put(address, run.sought.name(), desktop.now.unix_seconds, until);
+                        let until = desktop.now.cache.0.saturating_add(*seconds);
+                        table.put(address, run.sought.name(), desktop.now.cache.0, until);
                     }
                 });
                 Ok(Outcome::Same)

@@ -36,6 +36,7 @@ pub(crate) fn answer(
         from,
         random: if zones.draw() { random(desktop.random) } else { 0 },
         now: desktop.now.unix_seconds,
+        age_at: desktop.now.cache,
         takes_compact,
         ..Asked::new(question.qname, question.qtype, run.query.wants_dnssec())
     };

@@ -132,6 +132,8 @@ pub struct Server {
     pub counters: Arc<Counters>,
     pub client: Client,
     now: u32,
+    /// By how much the clock on the wall is ahead.
+    wall_step: i64,
 }
 
 /// The policy most tests use: local names, cache, forward.
@@ -231,6 +233,7 @@ impl Server {
             counters,
             client: client("192.0.2.1"),
             now: START,
+            wall_step: 0,
         };
         server.wait(0);
         server
@@ -240,7 +243,16 @@ impl Server {
     pub fn wait(&mut self, seconds: u32) {
         self.now += seconds;
         let monotonic_ms = u64::from(self.now - START) * 1000 + 1_000_000;
-        self.engine.begin(Now { unix_seconds: self.now, monotonic_ms });
+        let cache = cache::Now(self.now);
+        let unix_seconds =
+            i64::from(self.now).saturating_add(self.wall_step).clamp(0, u32::MAX.into()) as u32;
+        self.engine.begin(Now { unix_seconds, monotonic_ms, cache, ..Now::default() });
+    }
+
+    /// Somebody sets the clock on the wall.
+    pub fn step_wall(&mut self, seconds: i64) {
+        self.wall_step = self.wall_step.saturating_add(seconds);
+        self.wait(0);
     }
 
     pub fn ask(&mut self, ask: &Ask) -> Asked {

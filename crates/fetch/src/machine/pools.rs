@@ -28,6 +28,8 @@ pub(super) struct Pool {
     pub(super) hedge_credit: u32,
     /// Fetches that wait for the first member.
     pub(super) parked: Vec<u32>,
+    /// When a query may be tried next, should all servers be down.
+    pub(super) try_at: Moment,
     /// Replaced by a reload; goes when its last fetch is gone.
     pub(super) is_retired: bool,
 }
@@ -123,6 +125,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             room: 0,
             hedge_credit: 0,
             parked: Vec::new(),
+            try_at: Moment(0),
             is_retired: false,
         }) as u32;
         self.refresh_members(pool, now);

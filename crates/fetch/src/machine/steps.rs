@@ -227,13 +227,34 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 // Our address or route may have changed: the next packets leave through new sockets.
                 self.retire_sockets(key);
                 self.suspect_links(key);
+                for pool in self.pools_of(key) {
+                    if self.is_down(pool) {
+                        self.hurry_all(pool);
+                    }
+                }
             }
             Change::CameUp => {
                 self.counters.upstreams_up.bump();
                 self.wheel.cancel(upstream.probe);
                 upstream.probe = TimerKey::NONE;
+                for pool in self.pools_of(key) {
+                    if let Some(pool) = self.pools.get(pool as usize) {
+                        self.events.push_back(Event::Recovered(pool.plan.id));
+                    }
+                }
             }
         }
+    }
+
+    /// Returns the groups that an upstream is a member of.
+    #[cold]
+    fn pools_of(&self, key: u32) -> Vec<u32> {
+        let has = |pool: &Pool| pool.members.iter().any(|member| member.upstream == key);
+        self.pools
+            .iter()
+            .filter(|(_, pool)| !pool.is_retired && has(pool))
+            .map(|(key, _)| key as u32)
+            .collect()
     }
 
     /// Says that an upstream went down or came back, and which groups have no other.

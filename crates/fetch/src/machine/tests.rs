@@ -3,6 +3,7 @@
 mod eyeballs;
 mod limits;
 mod links;
+mod outages;
 mod picks;
 mod sim;
 mod splits;
@@ -222,7 +223,7 @@ fn a_lost_race_with_only_bad_answers_ends_when_the_others_stay_silent() {
 }
 
 #[test]
-fn a_dead_server_is_left_out_and_found_again_within_two_seconds() {
+fn a_dead_server_is_left_out_and_found_again_within_a_second() {
     for outage_ms in [3_000, 60_000, 600_000] {
         let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
         sim.warm_up(20, 5);
@@ -235,7 +236,7 @@ fn a_dead_server_is_left_out_and_found_again_within_two_seconds() {
         assert_eq!(sim.sent().to, server(2), "nobody waits for a server that is down");
         sim.run(outage_ms, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
         assert!(!sim.is_up(1));
-        sim.run(2000, |_| Some(Rcode::NOERROR));
+        sim.run(1000, |_| Some(Rcode::NOERROR));
         assert!(sim.is_up(1), "back after an outage of {outage_ms} ms");
         assert!(sim.ended.values().all(|brought| *brought == Ok(Rcode::NOERROR)));
     }
@@ -281,7 +282,7 @@ fn probing_a_dead_server_is_cheap() {
     }
     assert!(!sim.is_up(1));
     let probes = sim.run(60_000, |_| None);
-    assert!((30..=60).contains(&probes), "{probes} probes a minute");
+    assert!((80..=134).contains(&probes), "{probes} probes a minute");
 }
 
 #[test]
@@ -908,7 +909,8 @@ mod chaos {
             prop_assert_eq!(sim.machine.active(), 0);
             prop_assert_eq!(sim.machine.waiting(), 0);
             prop_assert_eq!(sim.machine.index.len(), 0);
-            let probing = sim.machine.upstreams.iter().filter(|(_, it)| !it.health.is_up()).count();
+            // The next probe leaves before the one before it has had its time.
+            let probing = 2 * sim.machine.upstreams.iter().filter(|(_, it)| !it.health.is_up()).count();
             prop_assert!(sim.machine.fetches.len() <= probing);
             prop_assert_eq!(sim.machine.pools.iter().map(|(_, pool)| pool.fetching).sum::<u32>(), 0);
             let outstanding: u64 =

@@ -19,6 +19,11 @@ fn settings(file: PathBuf) -> settings::Recorder {
     }
 }
 
+/// Returns clocks of which the one of the workers stands still.
+fn clock() -> Clock {
+    Clock::new(engine::Clock::start(|| Duration::ZERO, std::time::SystemTime::now))
+}
+
 /// Returns the words of one record.
 fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
     let (mut writer, mut reader) = ring(0, Arc::default());
@@ -61,7 +66,7 @@ fn take(recorder: &Recorder, words: &[u64], records: u64) {
 }
 
 fn record(file: &Path, queries: &[(&str, &str)]) {
-    let clock = Clock::new(Instant::now());
+    let clock = clock();
     let recorder = Recorder::start(&settings(file.to_owned()), clock, steps(), || ()).expect("a thread");
     for (at, (qname, client)) in queries.iter().enumerate() {
         take(&recorder, &words(qname, client, at as u64), 1);
@@ -338,13 +343,13 @@ fn what_cannot_be_written_is_counted_and_slows_nobody() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     // A folder is no database.
     let rules = settings(folder.path().to_owned());
-    let recorder = Recorder::start(&rules, Clock::new(Instant::now()), steps(), || ()).expect("a thread");
+    let recorder = Recorder::start(&rules, clock(), steps(), || ()).expect("a thread");
     take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
     recorder.stop();
     assert_eq!((recorder.counts().written.read(), recorder.counts().failed.read()), (0, 1));
     take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
     assert_eq!(recorder.counts().dropped.read(), 1, "nobody takes it any more");
-    let recorder = Recorder::start(&rules, Clock::new(Instant::now()), steps(), || ()).expect("a thread");
+    let recorder = Recorder::start(&rules, clock(), steps(), || ()).expect("a thread");
     let many = WAITING_OCTETS_MAX / 8 + 1;
     take(&recorder, &vec![1; many], many as u64);
     recorder.stop();
@@ -424,7 +429,7 @@ fn a_burst_is_recorded_as_an_even_sample_that_adds_up_and_is_told_of_once() {
     let mut writer = Writer {
         settings: settings(file.clone()),
         shared: Arc::clone(&recorder.shared),
-        clock: Clock::new(Instant::now()),
+        clock: clock(),
         steps: steps(),
         database: None,
         names: Known::new(10),

@@ -51,7 +51,7 @@ impl Running {
     /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
     /// rate limit. Called once a second.
     pub(super) fn banned(&self, bans: &LiveBans) -> Banned {
-        let now_ms = self.started.elapsed().as_millis() as u64;
+        let now_ms = self.clock.since_start().as_millis() as u64;
         let prefixes = |prefix: &Prefix| (prefix.address(), prefix.bits());
         let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
         let mut known = lock(&self.banned);
@@ -75,7 +75,7 @@ impl Running {
     /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of those that end.
     pub(super) fn ban_stats(&self, stats: &mut api::Stats) {
         let bans = lock(&self.view).bans.clone();
-        let now_ms = self.started.elapsed().as_millis() as u64;
+        let now_ms = self.clock.since_start().as_millis() as u64;
         let of_set = bans.set.as_ref().map_or(0, |set| set.list().len() as u64);
         let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
         let counts = bans.rate.as_ref().map(|rate| rate.counts()).unwrap_or_default();

@@ -21,9 +21,9 @@ use config::sets::Sets;
 use config::settings::Startup;
 use control::Operator;
 use control::api::{self, Request, Response};
-use engine::SnapshotCell;
 use engine::explain::Recorder;
 use engine::gate::prefixes::Prefix;
+use engine::{Clock, SnapshotCell};
 use files::Seen;
 use jobs::Jobs;
 use jobs::alias::Follower;
@@ -56,7 +56,7 @@ pub(crate) struct Running {
     origin: Origin,
     /// The settings that only a new start changes, as they were at the start.
     startup: Startup,
-    started: Instant,
+    clock: Clock,
     /// Where it listens: never asked for answers.
     addresses: Vec<SocketAddr>,
     listeners: Vec<api::Listener>,
@@ -120,7 +120,7 @@ struct View {
 pub(crate) struct Parts {
     pub(crate) origin: Origin,
     pub(crate) startup: Startup,
-    pub(crate) started: Instant,
+    pub(crate) clock: Clock,
     pub(crate) listeners: Vec<api::Listener>,
     pub(crate) faces: Vec<Face>,
     pub(crate) cell: Arc<SnapshotCell>,
@@ -166,7 +166,7 @@ impl Running {
         let Parts {
             origin,
             startup,
-            started,
+            clock,
             listeners,
             faces,
             cell,
@@ -204,7 +204,7 @@ impl Running {
         Self {
             origin,
             startup,
-            started,
+            clock,
             addresses,
             listeners,
             faces,

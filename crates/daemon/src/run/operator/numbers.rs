@@ -31,7 +31,7 @@ impl Running {
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            uptime_s: self.started.elapsed().as_secs(),
+            uptime_s: self.clock.since_start().as_secs(),
             workers: self.faces.len(),
             waiting: boards.iter().map(|board| u64::from(board.waiting)).sum(),
             listeners: self.listeners.clone(),

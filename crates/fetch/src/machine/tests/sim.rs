@@ -141,6 +141,8 @@ pub(super) struct Sim {
     pub(super) winners: Vec<u8>,
     /// Upstreams that went down or came back.
     pub(super) news: Vec<News>,
+    /// Groups of which a server came back.
+    pub(super) recovered: Vec<PoolId>,
 }
 
 pub(super) const POOL: PoolId = PoolId(0);
@@ -230,6 +232,7 @@ impl Sim {
             branches: Vec::new(),
             winners: Vec::new(),
             news: Vec::new(),
+            recovered: Vec::new(),
         }
     }
 
@@ -272,6 +275,8 @@ impl Sim {
                     self.impatient.push(asker.number);
                     asker.client = None;
                 }
+                Event::Down(asker) => self.end(&asker, Err(Failure::Down), &[]),
+                Event::Recovered(pool) => self.recovered.push(pool),
                 Event::News(news) => self.news.push(*news),
                 Event::Branch(key, branch) => self.begin_branch(key, branch),
                 Event::Slept(asker) => {
