@@ -31,7 +31,7 @@ pub mod zones;
 
 pub use compile::{
     CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, files_of_set, listening,
-    routes, watched, workers,
+    routes, upstream_descriptors, watched, workers,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, NameServer, import, import_name_server};

@@ -32,5 +32,6 @@ engine::counters! {
     shed_waiting: "Queries shed because too many queries were waiting.",
     shed_client: "Queries shed because their client had too many waiting.",
     shed_oldest: "Queries given up early because their client had the most waiting, or asked more.",
+    shed_silently: "Queries over UDP that got no reply because they were shed (`limits.shed: drop`).",
     discarded: "Answers over UDP that came too late to be sent (`limits.discard-timeout`); the cache has them.",
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
 use engine::{
-    EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Verdict, Want, Won, Worker,
+    EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport, Verdict, Want, Won,
+    Worker,
 };
 use rand::rngs::StdRng;
 use tokio::io::Interest;
@@ -27,7 +28,7 @@ use crate::net::link::Ear;
 use crate::net::{Net, Received};
 use crate::network::{LinkKey, SocketKey};
 use crate::notices::Notices;
-use crate::plan::Plan;
+use crate::plan::{Plan, Shed};
 use crate::status::Status;
 use crate::survey::Survey;
 use crate::sys::Inbox;
@@ -108,6 +109,8 @@ pub struct Desk {
     publish_at: Cell<Moment>,
     /// Age of a query after which an answer is not sent to an address that may be forged.
     discard_after: Cell<Span>,
+    /// What a query over UDP gets that is shed.
+    shed: Cell<Shed>,
 }
 
 /// When to wake for the next deadline.
@@ -187,6 +190,7 @@ impl Desk {
                 published: Cell::new(Moment(0)),
                 publish_at: Cell::new(Moment::NEVER),
                 discard_after: Cell::new(Span(u64::MAX)),
+                shed: Cell::new(Shed::Servfail),
             }
         });
         let task = tokio::task::spawn_local(watch(Rc::downgrade(&desk), alarm));
@@ -199,6 +203,7 @@ impl Desk {
     pub fn adopt(&self, plan: &Plan) {
         let now = self.now();
         self.discard_after.set(Span::from_ms(u64::from(plan.limits.discard_after_ms)));
+        self.shed.set(plan.limits.shed);
         self.machine.borrow_mut().adopt(plan, now);
         self.settle(now);
         self.publish(now);
@@ -322,9 +327,16 @@ impl Desk {
     fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
         let Asker { suspended, mut to, deferrals, since } = asker;
         let is_late = now.since(since) > self.discard_after.get() && !suspended.is_proven();
+        let is_dropped = matches!(outcome, Outcome::Failed(Failure::Overloaded))
+            && self.shed.get() == Shed::Drop
+            && suspended.client().transport == Transport::Udp;
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
+        if is_dropped && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && is_failure(&reply) {
+            self.board.counters.shed_silently.bump();
+            to = To::Nobody;
+        }
         if is_late && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && !is_failure(&reply) {
             self.board.counters.discarded.bump();
             to = To::Nobody;

@@ -352,6 +352,15 @@ impl RcodeSet {
     }
 }
 
+/// What a query over UDP gets that is shed. Over connections it is always SERVFAIL: somebody waits for each reply there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shed {
+    /// SERVFAIL.
+    Servfail,
+    /// Nothing.
+    Drop,
+}
+
 /// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query of the client that has
 /// the most waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,6 +377,8 @@ pub struct Limits {
     pub unproven_per_client_max: u32,
     /// Age of a query after which no answer is sent to an address that may be forged, in milliseconds.
     pub discard_after_ms: u32,
+    /// What a query over UDP gets that is shed.
+    pub shed: Shed,
     /// UDP sockets open.
     pub sockets_max: u32,
     /// TCP connections open.
@@ -415,6 +426,7 @@ impl Default for Limits {
             waiting_per_client_max: 2048,
             unproven_per_client_max: 500,
             discard_after_ms: 1900,
+            shed: Shed::Servfail,
             sockets_max: 512,
             connections_max: 256,
         }

@@ -130,6 +130,31 @@ fn pulses_hold_a_thousand_replies_for_one_address_at_most() {
 }
 
 #[test]
+fn what_is_shed_over_udp_can_be_dropped_and_others_are_answered() {
+    let is_held = Arc::new(AtomicBool::new(true));
+    let gate = Arc::clone(&is_held);
+    let script = Script::answering(move |asked| {
+        let is_ours = asked.qname.starts_with("pulse.");
+        if is_ours && gate.load(Ordering::Relaxed) { Answer::silence() } else { address(1) }
+    });
+    let stub = Stub::start(script);
+    let limits = "limits: {wait-limit: 50, shed: drop, discard-timeout: off}";
+    let server = Server::start(&forwarding(&[&stub], limits).replace("workers: 2", "workers: 1"));
+    let forged = UdpClient::connect(server.address());
+    let other = UdpClient::connect_from(own(9), server.address());
+    for id in 0..200 {
+        forged.send(&ask("pulse.example.org").id(id).bytes());
+    }
+    eventually("the others were dropped", || server.stat("fetch", "shed_silently") == 150);
+    assert_eq!(other.ask(&ask("cached.example.org")).rcode(), Rcode::NOERROR);
+    is_held.store(false, Ordering::Relaxed);
+    let rcodes: Vec<Rcode> = (0..50).map(|_| forged.receive().rcode()).collect();
+    assert_eq!(rcodes, [Rcode::NOERROR; 50], "nobody heard of the others");
+    // The next reply is the one to the next query.
+    assert_eq!(forged.ask(&ask("next.example.org").id(777)).id(), 777);
+}
+
+#[test]
 fn an_answer_over_udp_that_comes_too_late_is_kept_and_not_sent() {
     let script = Script::default().delayed(Duration::from_millis(500));
     let (stub, server) = start_with(script, "limits: {discard-timeout: 100ms}");

@@ -266,6 +266,11 @@ pub fn workers(startup: &Startup, surroundings: &dyn Surroundings) -> usize {
     startup.workers.map_or_else(|| surroundings.processors().max(1), usize::from)
 }
 
+/// Returns the most descriptors that one of so many workers uses for the upstreams of a configuration.
+pub fn upstream_descriptors(loaded: &Loaded, workers: usize, surroundings: &dyn Surroundings) -> usize {
+    upstreams::descriptors_max(&loaded.settings, workers, surroundings)
+}
+
 /// Compiles a configuration.
 ///
 /// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is what the server runs

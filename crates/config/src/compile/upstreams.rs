@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::PoolId;
 use fetch::plan::{
     Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
-    PoolPlan, Proof, Protocol, Proxy, RcodeSet, Roots, Secure, SecurePlan, ServerPlan, Target, Way,
+    PoolPlan, Proof, Protocol, Proxy, RcodeSet, Roots, Secure, SecurePlan, ServerPlan, Shed, Target, Way,
 };
 
 use wire::Rcode;
@@ -17,7 +17,8 @@ use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
-    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, Stamp, TrustedRoots,
+    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
+    TrustedRoots,
 };
 use crate::source::{At, Span};
 
@@ -43,6 +44,14 @@ pub(super) fn plan(
     fetch::Plan { pools: pools.collect(), limits }
 }
 
+/// Returns the most descriptors that one of so many workers uses for upstreams.
+pub(super) fn descriptors_max(settings: &Settings, workers: usize, surroundings: &dyn Surroundings) -> usize {
+    let numbers =
+        settings.upstreams.iter().zip(0..).map(|(group, number)| (group.name.value.clone(), number));
+    // What is wrong with them is said when the configuration is compiled.
+    fetch::descriptors_max(&plan(settings, &numbers.collect(), &[], workers, surroundings, &mut Vec::new()))
+}
+
 /// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
 /// served by one of them.
 const WAIT_LIMIT_MIN: u32 = 100;
@@ -65,6 +74,10 @@ fn limits(settings: &settings::Limits, workers: usize) -> Limits {
         waiting_per_fetch_max: scaled(usual.waiting_per_fetch_max),
         waiting_per_client_max: scaled(usual.waiting_per_client_max),
         unproven_per_client_max: wait_limit,
+        shed: match settings.shed {
+            ShedWord::Servfail => Shed::Servfail,
+            ShedWord::Drop => Shed::Drop,
+        },
         discard_after_ms: u32::try_from(discard_after).unwrap_or(u32::MAX),
         ..usual
     }
@@ -557,6 +570,25 @@ mod tests {
         let memory = Memory::new(&[]);
         let loaded = load_text(Path::new("x"), "", &memory).expect("no mistakes");
         settings::Limits { wait_limit: Some(wait_limit), ..loaded.settings.limits }
+    }
+
+    #[test]
+    fn descriptors_follow_the_upstreams_of_the_configuration() {
+        let memory = Memory::new(&[]);
+        let count = |upstreams: &str| {
+            let loaded = load_text(
+                Path::new("x"),
+                &format!("upstreams: {{default: {{servers: [{upstreams}]}}}}"),
+                &memory,
+            );
+            descriptors_max(&loaded.expect("no mistakes").settings, 2, &memory)
+        };
+        let (tcp, one, two) = (count("\"tcp://9.9.9.1\""), count("9.9.9.9"), count("9.9.9.9, 9.9.9.10"));
+        assert!(tcp < one && one < two, "{tcp}, {one}, {two}");
+        let many = (1..=250).map(|last| format!("9.9.9.{last}")).collect::<Vec<_>>().join(", ");
+        let Limits { sockets_max, connections_max, .. } = Limits::default();
+        let bound = (sockets_max + 250 + 2 * (connections_max + 250)) as usize;
+        assert!((two + 1..=bound + 64).contains(&count(&many)), "{} for 250 servers", count(&many));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
 use crate::schema;
-use crate::settings::{Handshakes, Limits, Rate, Tcp};
+use crate::settings::{Handshakes, Limits, Rate, ShedWord, Tcp};
 
 impl Lowering<'_> {
     pub(super) fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {
@@ -60,6 +60,7 @@ impl Lowering<'_> {
         let limits = Limits {
             rate,
             waiting: self.whole(&limits, "waiting") as u32,
+            shed: self.word(&limits, "shed", ShedWord::parse),
             wait_limit: self.whole_or(&limits, "wait-limit").map(|number| number as u32),
             discard_timeout: self.duration_or(&limits, "discard-timeout"),
             signatures_per_second: self.whole(&signatures, "per-second") as u32,

@@ -2,7 +2,9 @@
 
 use super::{
     DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole, whole_or,
+    word,
 };
+use crate::settings::ShedWord;
 
 pub(super) const ROWS: &[Row] = &[
     section("limits", "What protects the server from too much."),
@@ -172,6 +174,15 @@ pub(super) const ROWS: &[Row] = &[
          so is answered with SERVFAIL.",
     )
     .unbound(&["num-queries-per-thread"]),
+    row(
+        "limits.shed",
+        word(ShedWord::WORDS),
+        "servfail",
+        "a client that knows asks another server at once",
+        "What a query over UDP gets that is given up because too many wait, unless an expired answer is at hand. `servfail`: SERVFAIL \
+         with an Extended DNS Error. `drop`: nothing, so that a forged address is sent no packet and a client asks again after its \
+         own timeout. Over connections it is always SERVFAIL.",
+    ),
     row(
         "limits.wait-limit",
         whole_or(1, 10_000_000, "off"),

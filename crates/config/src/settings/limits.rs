@@ -4,6 +4,16 @@ use std::time::Duration;
 
 use crate::values::{Prefix, Secret};
 
+words! {
+    /// What a query over UDP gets that is given up because too many wait.
+    ShedWord {
+        /// SERVFAIL.
+        Servfail = "servfail",
+        /// Nothing.
+        Drop = "drop",
+    }
+}
+
 /// What protects the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -11,6 +21,8 @@ pub struct Limits {
     pub rate: Rate,
     /// Queries that may wait for upstreams at once.
     pub waiting: u32,
+    /// What those get that are given up.
+    pub shed: ShedWord,
     /// Replies held for one client whose address may be forged; `None`: any number.
     pub wait_limit: Option<u32>,
     /// When answers to such addresses are no longer sent; `None`: they always are.

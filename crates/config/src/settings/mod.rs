@@ -52,7 +52,7 @@ use crate::source::At;
 use crate::values::Prefix;
 
 pub use cache::CacheSettings;
-pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
+pub use limits::{Cookies, Handshakes, Limits, Rate, ShedWord, Tcp};
 pub use listeners::{
     Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
     TlsVersionWord, TransportWord,

@@ -113,8 +113,10 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let cores = sys::allowed_cores();
     let workers = config::workers(startup, &System);
     let mut listening = config::listening(startup);
-    if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, workers)) {
-        descriptors::fit(&mut listening, limit, workers);
+    let asking = config::upstream_descriptors(&loaded, workers, &System);
+    let asking = descriptors::Workers::new(workers, asking);
+    if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, asking)) {
+        descriptors::fit(&mut listening, limit, asking);
     }
     let mut opened = sockets::open(&listening, workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
