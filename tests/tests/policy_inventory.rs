@@ -7,20 +7,28 @@ use std::path::Path;
 /// Returns the tests of policies, and those of encrypted transports, which policies can ask about, without their comments;
 /// those of this file aside.
 fn tests() -> String {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut all = String::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), true, &mut all);
+    all
+}
+
+/// Adds the code of the tests in a directory, and in those below it.
+fn collect(directory: &Path, is_top: bool, all: &mut String) {
     for entry in fs::read_dir(directory).expect("a directory of tests") {
         let path = entry.expect("a readable directory").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        let is_meant = name.starts_with("policy_") || name == "system_encrypted.rs";
+        let is_meant = !is_top || name.starts_with("policy_") || name.starts_with("system_encrypted");
         if !is_meant || path.ends_with(Path::new(file!()).file_name().unwrap_or_default()) {
             continue;
         }
-        let text = fs::read_to_string(&path).expect("a text");
-        let is_code = |line: &&str| !line.trim_start().starts_with("//");
-        all.extend(text.lines().filter(is_code).flat_map(|line| [line, "\n"]));
+        if path.is_dir() {
+            collect(&path, false, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a text");
+            let is_code = |line: &&str| !line.trim_start().starts_with("//");
+            all.extend(text.lines().filter(is_code).flat_map(|line| [line, "\n"]));
+        }
     }
-    all
 }
 
 /// Returns whether `word` stands in a text where `before` and `after` say that it may.
