@@ -348,8 +348,8 @@ impl Times {
         // Modulo 2^32: the wall's clock may say less than the entry's age. What came while the file was written has none.
         let age =
             self.written.unix_seconds.wrapping_sub(view.stored_at.0).cast_signed().max(0).cast_unsigned();
-        let age = match self.elapsed() {
-            Some(elapsed) => age.saturating_add(elapsed),
+        let age = match self.between() {
+            Some(between) => age.saturating_add(between),
             // It may have been any time: not fresh any more, but as good as any stale answer.
             None => age.max(view.ttl),
         };
@@ -357,7 +357,7 @@ impl Times {
     }
 
     /// Returns the seconds between, if that can be known.
-    fn elapsed(&self) -> Option<u32> {
+    fn between(&self) -> Option<u32> {
         let (written, read) = (&self.written, &self.read);
         if written.boot.is_some() && written.boot == read.boot && read.now >= written.now {
             return Some(read.now.0 - written.now.0);

@@ -187,7 +187,7 @@ impl Window {
 
     /// Nanoseconds of processor time per datagram.
     const fn cost(&self) -> u64 {
-        if self.datagrams == 0 { 0 } else { self.cpu_us.saturating_mul(1000) / self.datagrams }
+        self.cpu_us.saturating_mul(1000).checked_div(self.datagrams).unwrap_or(0)
     }
 
     /// The workers' time in per cent of one processor.
@@ -239,7 +239,7 @@ impl Controller {
                 && !window.is_crowded
                 && window.busy_percent() < SPARE_PERCENT * (active - 1) =>
             {
-                self.active -= 1
+                self.active -= 1;
             }
             None => {}
         }

@@ -51,8 +51,12 @@ impl Lowering<'_> {
                     ),
                     _ => problem.hint(format!("did you mean \"{key}\"?")),
                 };
-            } else if let Some(place) = elsewhere(&entry.key) {
-                problem = problem.hint(format!("did you mean \"{place}\"?"));
+            } else if let Some(place) = elsewhere(&entry.key, &section.path) {
+                problem = problem.hint(if place.contains('.') {
+                    format!("did you mean \"{place}\"?")
+                } else {
+                    format!("\"{place}\" stands at the left margin, in no other setting")
+                });
             } else if entry.key == "<<" {
                 problem = problem
                     .hint("merging mappings is not supported; write the settings out, or use \"include\"");
@@ -629,9 +633,13 @@ fn or_word(misread: Misread, word: Option<&str>, expected: &str) -> Misread {
     Misread { expected, hint, ..misread }
 }
 
-/// Finds a setting of the same name somewhere else.
-fn elsewhere(key: &str) -> Option<&'static str> {
-    schema::rows().find(|row| row.key() == key).map(|row| row.path)
+/// Finds a setting of the same name somewhere else; none if it is the section itself or one around it.
+fn elsewhere(key: &str, section: &str) -> Option<&'static str> {
+    let is_around =
+        |path: &str| section == path || section.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+    let mut namesakes = schema::rows().filter(|row| row.key() == key).map(|row| row.path);
+    let first = namesakes.next()?;
+    (!is_around(first) && !namesakes.any(is_around)).then_some(first)
 }
 
 /// What other programs call settings of ours at the top of a file.
