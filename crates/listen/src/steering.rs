@@ -186,7 +186,7 @@ impl Window {
     }
 
     /// Nanoseconds of processor time per datagram.
-    const fn cost(&self) -> u64 {
+    fn cost(&self) -> u64 {
         self.cpu_us.saturating_mul(1000).checked_div(self.datagrams).unwrap_or(0)
     }
 
