@@ -74,14 +74,10 @@ fn what_loading_a_large_zone_takes_is_given_back_after_the_start_and_after_reloa
     const NAMES: usize = 100_000;
     let zone = |serial: u32| {
         let mut zone = format!("$TTL 300\n@ SOA ns h {serial} 3600 600 86400 300\n@ NS ns\nns A 192.0.2.1\n");
-        (0..NAMES).for_each(|number| {
-            zone.push_str(&format!(
-                "host{number} A 10.{}.{}.{}\n",
-                number >> 16,
-                number >> 8 & 255,
-                number & 255
-            ))
-        });
+        for number in 0..NAMES {
+            let [upper, middle, lower] = [number >> 16, number >> 8 & 255, number & 255];
+            zone.push_str(&format!("host{number} A 10.{upper}.{middle}.{lower}\n"));
+        }
         zone
     };
     let stub = Stub::start(Script::default());

@@ -453,8 +453,12 @@ mod tests {
         let tally = run(&even, &packets()).expect("runs");
         let senders = behind.join().expect("ended well");
         assert_eq!((tally.sent, tally.answered, tally.lost), (100, 100, 0));
-        assert!(senders.windows(3).all(|next| next[0] != next[1] && next[0] != next[2]));
-        assert!(senders[3..].iter().zip(&senders).all(|(later, sender)| later == sender));
+        // Two that were sent from different processors can arrive in the other order.
+        let each = senders.iter().collect::<std::collections::HashSet<_>>();
+        for part in senders.windows(9) {
+            let least = each.iter().map(|sender| part.iter().filter(|other| *other == *sender).count()).min();
+            assert!(each.len() == 3 && least >= Some(2), "{part:?}");
+        }
         // The last is due 99 distances after the first: sooner than that they were not at the rate.
         assert!(tally.elapsed >= Duration::from_micros(99 * 500));
     }

@@ -59,8 +59,8 @@ struct Case {
 
 impl Case {
     /// Returns a server with these steps.
-    fn of(ops: Vec<Op>, asks: Vec<Ask>) -> Self {
-        let queries = asks.iter().map(Ask::bytes).collect();
+    fn of(ops: Vec<Op>, asks: impl IntoIterator<Item = Ask>) -> Self {
+        let queries = asks.into_iter().map(|ask| ask.bytes()).collect();
         Self { server: Server::with_cache(gate(), 1 << 16, |_| ops), queries }
     }
 
@@ -111,7 +111,7 @@ fn records(is_alias: bool) -> Case {
     records.add(www.as_name(), Rtype::CNAME, Ttl::new(60), host.as_name().as_bytes());
     let step = Build::Records { set: Arc::new(records.compile(KEY)), continues: false };
     let qname = if is_alias { "www.example.org" } else { "host.example.org" };
-    Case::of(vec![Op::Answer(step)], vec![Ask::new(qname, Rtype::A)])
+    Case::of(vec![Op::Answer(step)], [Ask::new(qname, Rtype::A)])
 }
 
 /// One rule on the name: a keyword, a regular expression, a name with what is below it, or a name alone.
@@ -224,7 +224,7 @@ fn erldns() -> Case {
         ("ns2.test.com", Rtype::A),
         ("www.test.com", Rtype::CNAME),
     ];
-    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)).into())
+    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
 }
 
 /// Answers whose data has names: servers, mail hosts, the SOA, and an alias with what it leads to.
@@ -236,7 +236,7 @@ fn names_in_data() -> Case {
         ("example.com", Rtype::SOA),
         ("www.example.com", Rtype::A),
     ];
-    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)).into())
+    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
 }
 
 const SOA_AND_NS: &str = "@ 3600 SOA ns hostmaster 1 7200 600 86400 300\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
@@ -252,7 +252,7 @@ fn plain(names: usize) -> Case {
         let number = i * 7919 % names;
         Ask::new(&if i % 10 == 9 { miss(number) } else { host(number) }, Rtype::A)
     };
-    Case::of(vec![zones(&[(APEX, &text)])], (0..2000).map(ask).collect())
+    Case::of(vec![zones(&[(APEX, &text)])], (0..2000).map(ask))
 }
 
 /// A zone that delegates, each zone cut with two servers whose addresses it has.
@@ -265,7 +265,7 @@ fn referral() -> Case {
         }
     }
     let ask = |number: usize| Ask::new(&format!("www.{}", host(number)), Rtype::A);
-    Case::of(vec![zones(&[(APEX, &text)])], (0..100).map(ask).collect())
+    Case::of(vec![zones(&[(APEX, &text)])], (0..100).map(ask))
 }
 
 /// How a signed zone proves that something does not exist.
@@ -335,7 +335,7 @@ fn signed(denied: Denied, asks: impl Fn(usize) -> (String, Rtype)) -> Case {
         let (qname, qtype) = asks(i);
         Ask::new(&qname, qtype).edns(1232).dnssec()
     };
-    Case::of(vec![zones(&[(APEX, &text)])], (0..SIGNED).map(ask).collect())
+    Case::of(vec![zones(&[(APEX, &text)])], (0..SIGNED).map(ask))
 }
 
 fn main() {
@@ -357,7 +357,8 @@ fn main() {
         let mut reply = Reply::new(&mut buf);
         match server.engine.answer(query, &client, &mut reply) {
             Verdict::Answered => {
-                let is_refusal = reply.bytes().get(3).is_some_and(|flags| flags & 15 == 5);
+                // Once is enough: what it costs would count as the engine's.
+                let is_refusal = i == 0 && reply.bytes().get(3).is_some_and(|flags| flags & 15 == 5);
                 assert!(case != "deferred" && reply.len() >= query.len() && !is_refusal);
             }
             // Taken, as listeners take it.

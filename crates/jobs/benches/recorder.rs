@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use config::jobs::{Jobs as Plan, Recorder, Task, Tell};
 use engine::Transport;
@@ -52,11 +52,13 @@ fn main() {
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("queries.db");
     let doorbell = Arc::<Doorbell>::default();
+    let since_1970 = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let workers = engine::Clock::start(since_1970, SystemTime::now);
     let (mut writer, reader) = ring(RING_OCTETS, Arc::clone(&doorbell));
     let jobs = Jobs::start(Parts {
         readers: vec![reader],
         doorbell,
-        clock: Clock::new(Instant::now()),
+        clock: Clock::new(workers),
         chores: Arc::new(Nobody),
         librarian: Arc::new(Nobody),
         learner: None,

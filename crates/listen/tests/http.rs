@@ -255,7 +255,7 @@ fn what_ends_within_a_request_is_acknowledged_at_once() {
         });
         found.expect("the server's end is there") & 1 == 1
     }
-    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\012345678";
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\x0012345678";
     run(async {
         let server = start_http(|_| {});
         let mut stream = connect(&server).await;

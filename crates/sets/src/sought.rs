@@ -100,15 +100,21 @@ impl<'a> Sought<'a> {
     /// Every set that is asked for it was compiled with the same key.
     pub fn new(folded: &'a Folded, hash: u64) -> Self {
         let name = folded.as_name();
-        let (mut depth, mut last): (u32, &[u8]) = (0, &[]);
-        for label in name.labels() {
+        let wire = name.as_bytes();
+        // One pass, because every query takes it: where the last label begins, and where it ends.
+        let (mut depth, mut last, mut end): (u32, usize, usize) = (0, 0, 0);
+        // Ends: each step goes over one label.
+        while let Some(&len) = wire.get(end)
+            && len != 0
+        {
             depth += 1;
-            last = label;
+            last = end + 1;
+            end = last + usize::from(len);
         }
         Self {
             name,
             hash,
-            top: top_bit(last),
+            top: bit_of([last, end.wrapping_sub(1)].map(|at| wire.get(at).copied().unwrap_or(0)), end - last),
             depth,
             begins: Cell::new(0),
             known: Cell::new(0),
@@ -246,8 +252,13 @@ fn begins(wire: &[u8]) -> u64 {
 
 /// Returns one of 64 bits for the last label of a name, in lower case.
 pub fn top_bit(label: &[u8]) -> u64 {
-    let [first, last] = [label.first(), label.last()].map(|octet| usize::from(octet.copied().unwrap_or(0)));
-    1 << ((first * 7 + last * 3 + label.len()) & 63)
+    bit_of([label.first(), label.last()].map(|octet| octet.copied().unwrap_or(0)), label.len())
+}
+
+/// Returns the bit of a label by its first and its last octet, and how many it has.
+#[inline]
+const fn bit_of([first, last]: [u8; 2], octets: usize) -> u64 {
+    1_u64.wrapping_shl(first as u32 * 7 + last as u32 * 3 + octets as u32)
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ fn shown(stored: &StoredKey, now: u64) -> api::StoredKey {
         is_entry_point: key.is_entry_point(),
         state: state.to_owned(),
         created: key.times.created.map(date),
-        token: key.secret.place().map(|place| place.to_string()),
+        token: key.secret.place().map(ToString::to_string),
         is_weak: key.secret.is_small(),
         is_open: *is_open,
     }
