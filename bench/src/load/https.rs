@@ -84,11 +84,7 @@ impl Run<'_> {
         let mut pace = Pace::new(self.plan);
         loop {
             let now = self.books.now_ns();
-            if let Some(before) = pace.sweep(now) {
-                self.books.sweep(before);
-            }
-            pace.look(now, &self.books);
-            if self.books.is_done(pace.is_sending) {
+            if pace.is_over(now, &mut self.books) {
                 return Ok(());
             }
             let patience = pace.patience(now, &self.books);

@@ -258,6 +258,15 @@ impl Pace {
         self.is_sending = self.is_sending && now_ns < self.end_ns && !books.gave_up();
     }
 
+    /// Counts what is lost by now, and notices the end; returns whether the run is over.
+    fn is_over(&mut self, now_ns: u64, books: &mut Books<'_>) -> bool {
+        if let Some(before) = self.sweep(now_ns) {
+            books.sweep(before);
+        }
+        self.look(now_ns, books);
+        books.is_done(self.is_sending)
+    }
+
     /// Returns how long to wait for answers.
     fn patience(&self, now_ns: u64, books: &Books<'_>) -> Duration {
         let until = if self.is_sending { self.next_sweep_ns.min(self.end_ns) } else { self.next_sweep_ns };

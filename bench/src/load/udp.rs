@@ -87,11 +87,7 @@ impl Run<'_> {
         let mut client = 0;
         loop {
             let now = self.books.now_ns();
-            if let Some(before) = pace.sweep(now) {
-                self.books.sweep(before);
-            }
-            pace.look(now, &self.books);
-            if self.books.is_done(pace.is_sending) {
+            if pace.is_over(now, &mut self.books) {
                 return Ok(());
             }
             if pace.is_sending && self.books.is_due(now) {

@@ -56,7 +56,7 @@ const EVEN_OUTSTANDING: usize = 16_384;
 pub enum Outage {
     /// Its port is closed, which its host says (ICMP).
     Refusing,
-    /// It hears nothing, as with a broken path.
+    /// Packets to it are lost, as with a broken path.
     Silent,
 }
 

@@ -289,7 +289,7 @@ pub(crate) fn since_boot() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Returns a number of this run of the machine, another one after each boot; nothing if the system tells none (random(4)).
+/// Returns a number of this run of the machine, another one after each boot; `None` if the system has none (random(4)).
 pub(crate) fn boot_number() -> Option<NonZeroU64> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();

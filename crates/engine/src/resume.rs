@@ -497,7 +497,7 @@ impl Engine {
         }
     }
 
-    /// Hears that a server of a group answers again after having been down: failures of the group are not remembered any more,
+    /// Notes that a server of a group answers again after having been down: failures of the group are not remembered any more,
     /// by no worker.
     pub fn group_recovered(&self, pool: PoolId) {
         for op in self.snapshot.program.ops() {

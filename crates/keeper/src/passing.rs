@@ -12,8 +12,8 @@ use wire::NameBuf;
 
 use crate::kept::lock;
 
-/// Hears what came of an update.
-type Hears = Box<dyn FnOnce(Done) + Send>;
+/// OnDone what came of an update.
+type OnDone = Box<dyn FnOnce(Done) + Send>;
 
 /// What is on its way; as many as may be at a time, so that looking through all of it is cheap.
 #[derive(Default)]
@@ -24,14 +24,14 @@ struct OnItsWay {
     message: Vec<u8>,
     from: (IpAddr, u16),
     /// Those who sent the same once more meanwhile.
-    others: Vec<Hears>,
+    others: Vec<OnDone>,
 }
 
 /// What is to become of an update.
 pub(crate) enum Way {
     /// It is to be passed on.
-    Onward(Hears),
-    /// Its client has sent it before, and hears of it with the first.
+    Onward(OnDone),
+    /// Its client has sent it before, and is answered when the first is.
     Again,
     /// It has come round.
     Back,
@@ -39,7 +39,7 @@ pub(crate) enum Way {
 
 impl Passing {
     /// Takes in an update.
-    pub(crate) fn begin(&self, apex: &NameBuf, message: &[u8], from: (IpAddr, u16), done: Hears) -> Way {
+    pub(crate) fn begin(&self, apex: &NameBuf, message: &[u8], from: (IpAddr, u16), done: OnDone) -> Way {
         let mut all = lock(&self.0);
         match all.iter_mut().find(|known| known.apex == *apex && known.message == message) {
             None => {
@@ -56,7 +56,7 @@ impl Passing {
     }
 
     /// Takes an update out; returns who else wants to hear what came of it.
-    pub(crate) fn end(&self, apex: &NameBuf, message: &[u8]) -> Vec<Hears> {
+    pub(crate) fn end(&self, apex: &NameBuf, message: &[u8]) -> Vec<OnDone> {
         let mut all = lock(&self.0);
         let place = all.iter().position(|known| known.apex == *apex && known.message == message);
         place.map_or_else(Vec::new, |place| all.swap_remove(place).others)

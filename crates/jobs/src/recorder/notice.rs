@@ -1,8 +1,8 @@
-//! When it is said that queries come faster than they are recorded: once a minute at most.
+//! The warning that queries come faster than they are recorded: once a minute at most.
 
 use std::time::{Duration, Instant};
 
-/// How often it is said.
+/// How often the warning is logged at most.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// What was said.
