@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use fetch::transfer::{self, Patience, Remote, Trouble};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, info, warn};
 use wire::Rcode;
 
@@ -30,26 +30,56 @@ struct Lane {
     waiting: VecDeque<Arc<Kept>>,
     /// The names of those that wait, so that none waits twice: what is told is the version of the moment.
     names: BTreeSet<Vec<u8>>,
+    /// The notifications under way by name: one a zone.
+    under_way: BTreeMap<Vec<u8>, UnderWay>,
+}
+
+/// A notification that waits for its reply, or the moment before.
+struct UnderWay {
+    /// The serial of the SOA record that it carries, if the zone is served.
+    serial: Option<u32>,
+    task: AbortHandle,
 }
 
 impl Lanes {
-    /// Adds a zone to the lane of a secondary. Returns whether nobody works the lane off yet.
+    /// Adds a zone to the lane of a secondary. A notification of an older version ends (RFC 1996 §3.6); that of the same version
+    /// goes on and is not sent twice. Returns whether nobody works the lane off yet.
     fn add(&self, place: Place, kept: &Arc<Kept>) -> bool {
         let mut lanes = lock(&self.0);
         let is_new = !lanes.contains_key(&place);
         let lane = lanes.entry(place).or_default();
-        if lane.names.insert(folded(kept.apex.as_name())) {
+        let name = folded(kept.apex.as_name());
+        match lane.under_way.get(&name) {
+            Some(older) if older.serial != serial_of(kept) => {
+                older.task.abort();
+                lane.under_way.remove(&name);
+            }
+            Some(_) => return is_new,
+            None => {}
+        }
+        if lane.names.insert(name) {
             lane.waiting.push_back(Arc::clone(kept));
         }
         is_new
     }
 
-    fn next(&self, place: Place) -> Option<Arc<Kept>> {
+    /// Has `start` begin the next notification. Returns whether there was one.
+    fn begin(&self, place: Place, start: impl FnOnce(Arc<Kept>) -> AbortHandle) -> bool {
         let mut lanes = lock(&self.0);
-        let lane = lanes.get_mut(&place)?;
-        let kept = lane.waiting.pop_front()?;
-        lane.names.remove(&folded(kept.apex.as_name()));
-        Some(kept)
+        let Some(lane) = lanes.get_mut(&place) else { return false };
+        let Some(kept) = lane.waiting.pop_front() else { return false };
+        let name = folded(kept.apex.as_name());
+        lane.names.remove(&name);
+        let serial = serial_of(&kept);
+        lane.under_way.insert(name, UnderWay { serial, task: start(kept) });
+        true
+    }
+
+    /// Notes that a notification is over.
+    fn note_end(&self, place: Place, task: tokio::task::Id) {
+        if let Some(lane) = lock(&self.0).get_mut(&place) {
+            lane.under_way.retain(|_, under_way| under_way.task.id() != task);
+        }
     }
 
     /// Ends the lane if nothing is in it. Returns whether it is over.
@@ -61,6 +91,11 @@ impl Lanes {
         }
         is_over
     }
+}
+
+/// Returns the serial that is served of a zone.
+fn serial_of(kept: &Kept) -> Option<u32> {
+    lock(&kept.served).as_ref().map(|zone| zone.facts().serial)
 }
 
 fn place_of(remote: &Remote) -> Place {
@@ -82,17 +117,28 @@ async fn work_off(shared: Arc<Shared>, place: Place) {
     let mut silence: u32 = 0;
     let mut unknown: usize = 0;
     loop {
-        while under_way.len() < WAITING_MAX {
-            let Some(kept) = shared.lanes.next(place) else { break };
-            // Whoever says nothing is asked once each: it asks itself when it is back.
-            let usual = Patience::default();
-            let patience =
-                if silence >= SILENT_AFTER { Patience { notify_tries: 1, ..usual } } else { usual };
-            under_way.spawn(one(kept, place, patience, silence < SILENT_AFTER));
+        // Whoever says nothing is asked once each: it asks itself when it is back.
+        let is_silent = silence >= SILENT_AFTER;
+        let usual = Patience::default();
+        let patience = if is_silent { Patience { notify_tries: 1, ..usual } } else { usual };
+        for _ in under_way.len()..WAITING_MAX {
+            let start = |kept| under_way.spawn(one(kept, place, patience, !is_silent));
+            if !shared.lanes.begin(place, start) {
+                break;
+            }
         }
-        match under_way.join_next().await {
-            Some(heard) => {
-                let heard = heard.unwrap_or(Heard::Nothing);
+        match under_way.join_next_with_id().await {
+            Some(ended) => {
+                let (task, heard) = match ended {
+                    Ok(heard) => heard,
+                    // It made room for a newer version.
+                    Err(failed) if failed.is_cancelled() => (failed.id(), Heard::Superseded),
+                    Err(failed) => (failed.id(), Heard::Nothing),
+                };
+                shared.lanes.note_end(place, task);
+                if heard == Heard::Superseded {
+                    continue;
+                }
                 silence = if heard == Heard::Nothing { silence.saturating_add(1) } else { 0 };
                 unknown += usize::from(heard == Heard::Unknown);
                 if silence == SILENT_AFTER {
@@ -113,6 +159,8 @@ async fn work_off(shared: Arc<Shared>, place: Place) {
 enum Heard {
     Something,
     Nothing,
+    /// It was not waited for: there is a newer version.
+    Superseded,
     /// It does not serve the zone: perhaps it has not read the catalog yet that lists it.
     Unknown,
 }

@@ -19,24 +19,39 @@ fn configured(secondary: &str) -> String {
     config(&zones.join("\n  - "), "")
 }
 
-/// Takes notifications until `count` zones were named so many `times`; answers them if `answers`. Returns how many were named.
-fn hear(socket: &UdpSocket, (count, times): (usize, usize), answers: bool) -> usize {
-    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+/// Takes the next notification about a zone below `example.`: the port may be one that another test's server still sends to.
+/// Returns its zone, its serial, itself and where it comes from.
+fn next(socket: &UdpSocket) -> (String, u32, Vec<u8>, SocketAddr) {
     let mut buffer = [0; 2048];
-    while names.values().filter(|named| **named >= times).count() < count {
+    loop {
         let (len, from) = socket.recv_from(&mut buffer).expect("a notification");
-        let message = Message::parse(&buffer[..len]).expect("a message");
+        let octets = &buffer[..len];
+        let message = Message::parse(octets).expect("a message");
         assert_eq!(message.header.flags.opcode(), Opcode::NOTIFY);
         let question = message.question.as_ref().expect("a question");
         assert_eq!(question.qtype, Rtype::SOA);
-        *names.entry(question.qname.to_buf().to_string()).or_default() += 1;
-        if answers {
-            // QR is the first bit of the flags.
-            buffer[2] |= 0x80;
-            socket.send_to(&buffer[..len], from).expect("a socket");
+        let name = question.qname.to_buf().to_string();
+        if name.ends_with(".example.") {
+            // The SOA record stands last: serial, refresh, retry, expire, minimum.
+            let serial = octets[len - 20..len - 16].try_into().expect("four octets");
+            return (name, u32::from_be_bytes(serial), octets.to_vec(), from);
         }
     }
-    names.len()
+}
+
+/// Takes notifications until `count` zones were named so many `times`; answers them if `answers`. Returns how often each was named.
+fn hear(socket: &UdpSocket, (count, times): (usize, usize), answers: bool) -> BTreeMap<String, usize> {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    while names.values().filter(|named| **named >= times).count() < count {
+        let (name, _, mut octets, from) = next(socket);
+        *names.entry(name).or_default() += 1;
+        if answers {
+            // QR is the first bit of the flags.
+            octets[2] |= 0x80;
+            socket.send_to(&octets, from).expect("a socket");
+        }
+    }
+    names
 }
 
 #[test]
@@ -54,13 +69,29 @@ fn a_secondary_is_told_of_all_zones_at_a_start_a_few_at_a_time() {
     let secondary = socket.local_addr().expect("an address").to_string();
     let server = Server::start_in(directory_with_org(), &configured(&secondary));
     // As long as it answers none it hears of no other zone, only of these again.
-    assert_eq!(hear(&socket, (AT_ONCE, 2), false), AT_ONCE);
-    assert_eq!(hear(&socket, (ZONES, 1), true), ZONES);
+    let named = hear(&socket, (AT_ONCE, 2), false);
+    assert_eq!(named.len(), AT_ONCE, "{named:?}");
+    assert_eq!(hear(&socket, (ZONES, 1), true).len(), ZONES);
     // And all over again when the server starts again.
     let (_, _, directory) = server.stop_by("KILL");
     socket.set_nonblocking(true).expect("a socket");
     while socket.recv_from(&mut [0; 2048]).is_ok() {}
     socket.set_nonblocking(false).expect("a socket");
     let _server = Server::start_in(directory, &configured(&secondary));
-    assert_eq!(hear(&socket, (ZONES, 1), true), ZONES);
+    assert_eq!(hear(&socket, (ZONES, 1), true).len(), ZONES);
+}
+
+#[test]
+fn a_notification_of_an_older_version_is_not_sent_again() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let secondary = socket.local_addr().expect("an address");
+    let zone = format!("{{name: one.example, file: org, notify: [\"{secondary}\"]}}");
+    let server = Server::start_in(directory_with_org(), &config(&zone, ""));
+    assert_eq!(next(&socket).1, 10);
+    let newer = ORG.replace("admin 10 ", "admin 11 ");
+    std::fs::write(server.directory().join("org"), newer).expect("our file");
+    assert!(server.command(&["zone", "reload"]).status.success());
+    while next(&socket).1 == 10 {}
+    // That of serial 10 would be due before that of serial 11.
+    assert_eq!(next(&socket).1, 11);
 }
