@@ -12,6 +12,8 @@ const SILENCES_MAX: u8 = 4;
 /// Silence that opens the circuit. Under load a pause of some ten milliseconds leaves hundreds of attempts unanswered, and
 /// says no more than one: others are asked meanwhile, but nobody is declared dead for it.
 const SILENCE_MIN: Span = Span::from_ms(1000);
+/// Silence after which clients that could have an expired answer get it: they lose little if the server only paused.
+const SILENCE_FOR_STALE: Span = Span::from_ms(300);
 /// Time between probes of an upstream that is down, before jitter: recovery is noticed within this and a quarter, however long the
 /// outage was, and each worker sends fewer than two and a half small queries a second for it.
 const PROBE_EVERY: Span = Span::from_ms(600);
@@ -32,6 +34,8 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     state: State,
+    /// Whether it has been silent for [`SILENCE_FOR_STALE`].
+    is_silent: bool,
     silences: u8,
     /// When the first of these attempts was sent.
     silent_since: Moment,
@@ -77,6 +81,8 @@ impl fmt::Display for Why {
 pub(crate) enum Change {
     /// Nothing.
     None,
+    /// The upstream has been silent for long enough to give expired answers.
+    FellSilent,
     /// The upstream went down: arm its first probe.
     WentDown,
     /// The upstream is back.
@@ -85,7 +91,7 @@ pub(crate) enum Change {
 
 impl Default for Health {
     fn default() -> Self {
-        Self { state: State::Up, silences: 0, silent_since: Moment::NEVER, heard: Moment(0) }
+        Self { state: State::Up, is_silent: false, silences: 0, silent_since: Moment::NEVER, heard: Moment(0) }
     }
 }
 
@@ -93,6 +99,11 @@ impl Health {
     /// Returns whether queries go here.
     pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
+    }
+
+    /// Returns whether clients that could have an expired answer are not to wait for it.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent || !self.is_up()
     }
 
     /// Returns the state.
@@ -108,6 +119,7 @@ impl Health {
     /// Notes a reply: whatever it says, somebody is there.
     pub(crate) fn heard(&mut self, now: Moment) -> Change {
         self.heard = now;
+        self.is_silent = false;
         self.silences = 0;
         self.silent_since = Moment::NEVER;
         match self.state {
@@ -128,8 +140,16 @@ impl Health {
         }
         self.silences = self.silences.saturating_add(1);
         self.silent_since = self.silent_since.min(sent);
-        let is_long = now.since(self.silent_since) >= SILENCE_MIN;
-        if self.silences >= SILENCES_MAX && is_long { self.fail(now) } else { Change::None }
+        let silence = now.since(self.silent_since);
+        if self.silences < SILENCES_MAX || silence < SILENCE_FOR_STALE {
+            return Change::None;
+        }
+        if silence >= SILENCE_MIN {
+            return self.fail(now);
+        }
+        let is_new = !self.is_silent();
+        self.is_silent = true;
+        if is_new { Change::FellSilent } else { Change::None }
     }
 
     /// Notes that the network said no (refused, unreachable): no need to wait for more of that.
@@ -175,7 +195,7 @@ mod tests {
     #[test]
     fn a_short_silence_opens_nothing_however_many_attempts_it_costs() {
         let mut health = Health::default();
-        let almost = Span(SILENCE_MIN.0 - 1);
+        let almost = Span(SILENCE_FOR_STALE.0 - 1);
         for pause in 0..10 {
             let since = Moment(10) + Span(2 * SILENCE_MIN.0 * pause);
             for attempt in 0..1000 {
@@ -183,6 +203,20 @@ mod tests {
             }
             assert_eq!(health.heard(since + almost), Change::None, "each pause counts for itself");
         }
+    }
+
+    #[test]
+    fn a_third_of_a_second_of_silence_is_enough_to_give_expired_answers() {
+        let mut health = Health::default();
+        let (sent, overdue) = (Moment(10), Moment(10) + SILENCE_FOR_STALE);
+        for _ in 1..SILENCES_MAX {
+            assert_eq!(health.silence(sent, overdue), Change::None);
+        }
+        assert_eq!(health.silence(sent, overdue), Change::FellSilent);
+        assert_eq!(health.silence(sent, overdue), Change::None, "it is said once");
+        assert!(health.is_silent() && health.is_up());
+        assert_eq!(health.heard(overdue), Change::None);
+        assert!(!health.is_silent());
     }
 
     #[test]

@@ -479,7 +479,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Want::Fetch(want) = who.want() else { return };
         let is_errand = who.client().is_none();
         let pool = self.pool_of(want.pool);
-        let is_served_at_once = want.stale_after_ms.is_some() && self.is_down(pool);
+        let is_served_at_once = want.stale_after_ms.is_some() && self.is_silent(pool);
         if is_served_at_once && !self.may_try(pool, now) {
             return self.events.push_back(Event::Down(who));
         }
@@ -515,16 +515,16 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    /// Returns whether every server of a group is known to be down.
-    fn is_down(&self, pool: u32) -> bool {
+    /// Returns whether every server of a group is down, or has been silent for so long that expired answers are given.
+    fn is_silent(&self, pool: u32) -> bool {
         let Some(pool) = self.pools.get(pool as usize) else { return false };
-        let is_up = |member: &pools::Member| {
-            self.upstreams.get(member.upstream as usize).is_none_or(|upstream| upstream.health.is_up())
+        let is_silent = |member: &pools::Member| {
+            self.upstreams.get(member.upstream as usize).is_some_and(|upstream| upstream.health.is_silent())
         };
-        !pool.members.is_empty() && !pool.members.iter().any(is_up)
+        !pool.members.is_empty() && pool.members.iter().all(is_silent)
     }
 
-    /// Returns whether one more query is asked although every server of its group is down and its client is served without:
+    /// Returns whether one more query is asked although every server of its group is silent and its client is served without:
     /// one now and then, because a server may answer clients' questions and not ours.
     fn may_try(&mut self, pool: u32, now: Moment) -> bool {
         let Some(pool) = self.pools.get_mut(pool as usize) else { return false };
@@ -548,9 +548,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    /// Ends the patience of those who wait for a group all of whose servers have gone down.
+    /// Ends the patience of those who wait for a group if all its servers are silent.
     #[cold]
-    fn hurry_all(&mut self, pool: u32) {
+    fn hurry_silent(&mut self, pool: u32) {
+        if !self.is_silent(pool) {
+            return;
+        }
         let is_waited_for = |fetch: &Fetch| fetch.pool == pool && fetch.purpose == Purpose::Clients;
         let fetches: Vec<u32> =
             self.fetches.iter().filter(|(_, it)| is_waited_for(it)).map(|(key, _)| key as u32).collect();

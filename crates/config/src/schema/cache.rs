@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         "1800ms",
         "RFC 8767 §5: just below the two seconds after which clients ask again",
         "How long a client waits for a fresh answer when a stale one is at hand. `0s` gives the stale one at once. While every \
-         server of the group is down, clients do not wait either.",
+         server of the group is down or silent, clients do not wait either.",
     )
     .unbound(&["serve-expired-client-timeout"]),
     row(

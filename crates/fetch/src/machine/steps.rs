@@ -215,10 +215,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if change == Change::None {
             return;
         }
+        if change == Change::FellSilent {
+            return self.pools_of(key).into_iter().for_each(|pool| self.hurry_silent(pool));
+        }
         self.tell_change(key, change, why);
         let Some(upstream) = self.upstreams.get_mut(key as usize) else { return };
         match change {
-            Change::None => (),
+            Change::None | Change::FellSilent => (),
             Change::WentDown => {
                 self.counters.upstreams_down.bump();
                 let at = upstream.health.next_probe(now, self.rng.next_u32()).unwrap_or(now);
@@ -228,9 +231,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 self.retire_sockets(key);
                 self.suspect_links(key);
                 for pool in self.pools_of(key) {
-                    if self.is_down(pool) {
-                        self.hurry_all(pool);
-                    }
+                    self.hurry_silent(pool);
                 }
             }
             Change::CameUp => {

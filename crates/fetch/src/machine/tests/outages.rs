@@ -61,6 +61,27 @@ fn a_server_that_ignores_probes_comes_back_by_a_clients_question() {
 }
 
 #[test]
+fn clients_with_a_stale_answer_wait_a_third_of_a_second_for_silent_servers() {
+    let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
+    sim.warm_up(20, 5);
+    let waiting: Vec<_> =
+        (0..50).map(|n| sim.ask_from(&format!("n{n}.example.org"), Some(CLIENT), Some(1800))).collect();
+    sim.run(450, |_| None);
+    assert!(sim.is_up(1), "it may only pause");
+    assert_eq!(sim.impatient.len(), waiting.len(), "nobody waits for longer");
+    let next = sim.ask_from("another.example.org", Some(CLIENT), Some(1800));
+    let after = sim.ask_from("one-more.example.org", Some(CLIENT), Some(1800));
+    assert!(sim.impatient.contains(&next), "served at once, and asked");
+    assert_eq!(sim.ended[&after], Err(Failure::Down), "served at once");
+    // Whoever has nothing else still waits, and its answer ends the silence.
+    let without = sim.ask("without.example.org");
+    sim.run(50, |_| Some(Rcode::NOERROR));
+    assert!(sim.ended[&without].is_ok());
+    let patient = sim.ask_from("patient.example.org", Some(CLIENT), Some(1800));
+    assert!(!sim.impatient.contains(&patient) && !sim.ended.contains_key(&patient));
+}
+
+#[test]
 fn whoever_waits_when_the_last_server_goes_down_is_served() {
     let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
     sim.warm_up(20, 5);
