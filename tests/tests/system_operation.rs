@@ -62,11 +62,26 @@ fn sleeps(pid: u32) -> u64 {
     of_each.sum()
 }
 
+/// Returns a size that the kernel gives for a process, in octets.
+fn size(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).expect("a size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
 /// Returns how much memory of its own a process has, in octets.
 fn own_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a size");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    size(pid, "RssAnon")
+}
+
+#[test]
+fn code_that_only_the_start_uses_does_not_stay_in_memory() {
+    let stub = Stub::start(Script::default());
+    let server = Server::start(&forwarding(&[&stub], ""));
+    server.ask(&ask("example.org"));
+    // A test build maps some 18 million octets of its files while it starts.
+    eventually("few pages of files", || size(server.pid(), "RssFile") <= 12 << 20);
+    assert!(server.ask(&ask("another.example.org")).rcode() == wire::Rcode::NOERROR);
 }
 
 #[test]

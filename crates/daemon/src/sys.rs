@@ -12,6 +12,10 @@ const ENTRY_OCTETS_MAX: usize = 1024 * 1024;
 /// Capabilities are numbered below this (a 64-bit mask).
 const CAPABILITIES_MAX: u64 = 64;
 
+/// Octets of the largest pages that Linux uses on the processors we know (arm64 with 64 KiB).
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+const PAGE_OCTETS_MAX: u64 = 64 * 1024;
+
 /// A user of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
@@ -184,6 +188,38 @@ pub(crate) fn give_back_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes a number only, and changes nothing that is in use.
     let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// Takes the pages of the program's code and constants out of this process's memory: most of what the start has touched is not
+/// touched again. What is, the kernel maps again from its page cache when it is used, without reading the file.
+pub(crate) fn release_program_pages() {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    {
+        extern "C" fn release(object: *mut libc::dl_phdr_info, _: usize, _: *mut libc::c_void) -> c_int {
+            // SAFETY: the dynamic linker passes a description that is valid during this call.
+            let Some(object) = (unsafe { object.as_ref() }) else { return 0 };
+            // SAFETY: it says how many headers there are, and they stay as long as the object is loaded.
+            let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
+            // Relocations are written to segments that are writable in the file, never to the others.
+            let is_constant = |header: &&libc::Elf64_Phdr| {
+                header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0
+            };
+            for header in headers.iter().filter(is_constant) {
+                let first = object.dlpi_addr.wrapping_add(header.p_vaddr).next_multiple_of(PAGE_OCTETS_MAX);
+                let end = object.dlpi_addr.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz);
+                let octets = end.saturating_sub(first) / PAGE_OCTETS_MAX * PAGE_OCTETS_MAX;
+                // SAFETY: the range lies inside a private mapping of a file that nobody has written to, so that it has the
+                // same contents when it is mapped again.
+                let _ = unsafe {
+                    libc::madvise(first as *mut libc::c_void, octets as usize, libc::MADV_DONTNEED)
+                };
+            }
+            // The program itself comes first; libraries are shared and small.
+            1
+        }
+        // SAFETY: `release` keeps to the contract of the callback and does not use the null pointer it is given.
+        let _ = unsafe { libc::dl_iterate_phdr(Some(release), std::ptr::null_mut()) };
+    }
 }
 
 /// Gives up the capabilities of this thread that are not kept, for good. Threads started later inherit that.

@@ -91,7 +91,13 @@ pub(crate) enum Change {
 
 impl Default for Health {
     fn default() -> Self {
-        Self { state: State::Up, is_silent: false, silences: 0, silent_since: Moment::NEVER, heard: Moment(0) }
+        Self {
+            state: State::Up,
+            is_silent: false,
+            silences: 0,
+            silent_since: Moment::NEVER,
+            heard: Moment(0),
+        }
     }
 }
 

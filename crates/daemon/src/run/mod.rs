@@ -495,7 +495,8 @@ impl Watch {
         };
         tokio::pin!(control);
         let mut dump_looks = beat::ticks(DUMP_LOOK_EVERY);
-        let mut next_look = tokio::time::Instant::now();
+        let mut next_look = tokio::time::Instant::now() + LOOK_EVERY;
+        let mut has_settled = false;
         // systemd(1) recommends to be heard twice in its time.
         let mut alive = systemd::watchdog().map(|time| beat::ticks((time / 2).max(Duration::from_millis(1))));
         // What takes time is done on another thread, in order: the work is behind one lock.
@@ -511,6 +512,9 @@ impl Watch {
                     Order::End => return true,
                 },
                 () = tokio::time::sleep_until(next_look) => {
+                    if !std::mem::replace(&mut has_settled, true) {
+                        sys::release_program_pages();
+                    }
                     let is_idle = self.running.is_idle();
                     next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };
                     // After a time without a processor there is one look, not many.
