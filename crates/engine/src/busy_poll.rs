@@ -10,10 +10,15 @@
 //! between them, and how long while it polls. Only if queries come clearly faster does it go on, and then within a budget:
 //! at most a quarter of the time that passes, and no more than answering costs. Trials that fail become rare.
 //!
-//! Decides only; whoever runs the worker's sockets polls.
+//! Where the control group has a CPU quota, a worker does the opposite. A process that has used up its quota stands still
+//! until the period is over, usually for tens of milliseconds. So a worker that is about to use it up lets queries gather for
+//! a moment before it answers them: each wake-up then serves several.
+//!
+//! Decides only; whoever runs the worker's sockets polls and pauses.
 
 use std::cell::Cell;
 use std::task::Waker;
+use std::time::Duration;
 
 /// How long a worker polls for the next batch before it sleeps, in microseconds: somewhat longer than a client takes to
 /// wake, read and ask again.
@@ -51,6 +56,12 @@ const PREEMPTIONS_MAX: u64 = 2;
 /// Batches from one span to the next where polling has no budget and does not pay.
 const TRIAL_EVERY: u8 = 64;
 
+/// How long queries gather where a quota runs short. The kernel's timer slack adds some 50 µs.
+const GATHER: Duration = Duration::from_micros(50);
+
+/// How often it is looked how much of a quota is used, in milliseconds: five times in a period of the default length.
+const QUOTA_WINDOW_MS: u64 = 20;
+
 /// When a worker polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
@@ -60,6 +71,11 @@ pub enum Polling {
     Budgeted,
     /// As long as at least every other span finds a batch, whatever that costs.
     Always,
+    /// Never; and it lets queries gather when the process runs short of its CPU quota.
+    Sparing {
+        /// The quota in thousandths of a processor.
+        quota: u32,
+    },
 }
 
 /// What a worker's thread has used so far.
@@ -116,6 +132,10 @@ pub struct BusyPoll {
     /// Time spent polling in this phase.
     polled_us: Cell<u64>,
     usage: Cell<Usage>,
+    /// Whether a quota runs short; when that was last looked at, and what the process had used then.
+    is_short: Cell<bool>,
+    quota_ms: Cell<u64>,
+    quota_cpu_us: Cell<u64>,
 }
 
 impl BusyPoll {
@@ -141,6 +161,9 @@ impl BusyPoll {
             share: Cell::new(SHARE),
             polled_us: Cell::new(0),
             usage: Cell::new(Usage { cpu_us: 0, preemptions: 0 }),
+            is_short: Cell::new(false),
+            quota_ms: Cell::new(0),
+            quota_cpu_us: Cell::new(0),
         }
     }
 
@@ -149,6 +172,7 @@ impl BusyPoll {
         let is_small = messages < CROWD;
         let is_wanted = match self.polling {
             Polling::Never => return,
+            Polling::Sparing { .. } => return self.is_small.set(is_small),
             Polling::Always => is_small && !self.is_wanted.get() && self.is_paid(),
             Polling::Budgeted => {
                 let left = self.left.get().saturating_sub(u32::try_from(messages).unwrap_or(u32::MAX));
@@ -180,7 +204,7 @@ impl BusyPoll {
     /// for twice in [`STRETCH`] batches at most.
     pub fn should_poll(&self, now_us: u64, usage: impl FnOnce() -> Usage) -> bool {
         let should_poll = match self.polling {
-            Polling::Never => false,
+            Polling::Never | Polling::Sparing { .. } => false,
             Polling::Always => self.goes_on(now_us),
             Polling::Budgeted => {
                 self.account(now_us);
@@ -192,6 +216,25 @@ impl BusyPoll {
         self.since_us.set(should_poll.then_some(since_us));
         self.is_wanted.set(should_poll);
         should_poll
+    }
+
+    /// Returns how long to let queries gather before the next batch is received, if at all. `cpu_us` is asked for the processor
+    /// time of the process every [`QUOTA_WINDOW_MS`].
+    pub fn pause(&self, now_ms: impl FnOnce() -> u64, cpu_us: impl FnOnce() -> u64) -> Option<Duration> {
+        let Polling::Sparing { quota } = self.polling else { return None };
+        let (now_ms, before_ms) = (now_ms(), self.quota_ms.get());
+        if now_ms >= before_ms.saturating_add(QUOTA_WINDOW_MS) {
+            let cpu_us = cpu_us();
+            // Microseconds in a millisecond: thousandths of a processor.
+            let used = cpu_us.saturating_sub(self.quota_cpu_us.get()) / (now_ms - before_ms);
+            self.quota_ms.set(now_ms);
+            self.quota_cpu_us.set(cpu_us);
+            // Gathering saves about a third, so that what is used then says little of what is needed: it goes on until half is left.
+            let quarters = if self.is_short.get() { 2 } else { 3 };
+            self.is_short.set(used * 4 > u64::from(quota) * quarters);
+        }
+        // Many at once share the cost of waking already.
+        (self.is_short.get() && self.is_small.get()).then_some(GATHER)
     }
 
     /// Moves the comparison on; returns whether to poll once more.
@@ -504,6 +547,29 @@ mod tests {
                 poll.worked(messages);
             }
             assert_eq!(poll.is_wanted(Waker::noop()), is_wanted, "{polling:?} {messages}");
+        }
+    }
+
+    #[test]
+    fn queries_gather_only_while_most_of_a_quota_is_used() {
+        let poll = BusyPoll::new(Polling::Sparing { quota: 500 });
+        let (mut now_ms, mut cpu_us) = (1000, 0);
+        // Each step is a window: thousandths of a processor that are used in it, and whether queries gather after it.
+        for (used, expect) in
+            [(100, false), (290, false), (310, true), (200, true), (130, true), (120, false), (290, false)]
+        {
+            now_ms += QUOTA_WINDOW_MS;
+            cpu_us += used * QUOTA_WINDOW_MS;
+            poll.worked(1);
+            assert_eq!(poll.pause(|| now_ms, || cpu_us).is_some(), expect, "{used}");
+            assert_eq!(poll.pause(|| now_ms + 1, || panic!("asked once in a window")).is_some(), expect);
+        }
+        cpu_us += 500 * QUOTA_WINDOW_MS;
+        poll.worked(CROWD);
+        assert_eq!(poll.pause(|| now_ms + QUOTA_WINDOW_MS, || cpu_us), None, "a crowd has gathered already");
+        assert!(!poll.is_wanted(Waker::noop()), "and nobody polls");
+        for polling in [Polling::Never, Polling::Budgeted, Polling::Always] {
+            assert_eq!(BusyPoll::new(polling).pause(|| panic!("no clock"), || panic!("no quota")), None);
         }
     }
 

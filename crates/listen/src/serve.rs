@@ -146,6 +146,10 @@ async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
     let port = reader.borrow().port();
     loop {
         let mut ready = port.socket.readable().await?;
+        if let Some(pause) = reader.borrow().pause() {
+            // The timers of the runtime are ten times as coarse.
+            std::thread::sleep(pause);
+        }
         let is_all = reader.borrow_mut().drain();
         if is_all {
             // A batch that was not full found the queue empty at its end, so whatever comes after it wakes us again.

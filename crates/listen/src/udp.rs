@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{Address, Client, Outlet, ReplyTo, Transport};
 use tokio::io::Interest;
@@ -198,6 +199,12 @@ impl<S: Service> Reader<S> {
     pub(crate) fn is_waiting(&self) -> bool {
         // Each of them holds the port as its outlet.
         Rc::strong_count(&self.port) > 1
+    }
+
+    /// Returns how long to let queries gather first, if at all.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let now_ms = || self.service.now().monotonic_ms;
+        self.service.busy_poll()?.pause(now_ms, sys::process_cpu_us)
     }
 
     /// Answers what is there, up to a bound; returns whether that was all.

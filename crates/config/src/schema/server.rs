@@ -31,7 +31,9 @@ pub(super) const ROWS: &[Row] = &[
          (busy polling). Waking a processor takes longer than an answer, so a client that asks again as soon as it has \
          its answer is served sooner. `auto` compares: it polls only while queries come faster for it, for at most a \
          quarter of the time that passes and no longer than answering takes, and not at all where the control group \
-         has a CPU quota (`cpu.max`), where workers outnumber processors, or when other threads want the processor. \
+         has a CPU quota (`cpu.max`), where workers outnumber processors, or when other threads want the processor. When \
+         three quarters of a quota are used, workers let queries gather for some 100 µs before they answer them, so that \
+         the server is not stopped for the rest of the period. \
          `true` polls without a budget, as long as at least every other span finds a query: a worker with some 20,000 \
          queries a second or more then takes a whole processor. `false` never polls. What each takes of a core and gains in \
          latency, from 500 to 80,000 queries a second and with half a processor, is in \

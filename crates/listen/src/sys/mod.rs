@@ -97,9 +97,18 @@ pub fn interface_index(name: &str) -> Option<u32> {
 /// Returns what the calling thread has used so far.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn thread_usage() -> Usage {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// Returns the processor time that the process has used so far, in microseconds; 0 if the system does not say.
+pub(crate) fn process_cpu_us() -> u64 {
+    usage(libc::RUSAGE_SELF).cpu_us
+}
+
+fn usage(of: libc::c_int) -> Usage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is ours to write and has the size that the call expects.
-    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
+    if unsafe { libc::getrusage(of, usage.as_mut_ptr()) } != 0 {
         return Usage::default();
     }
     // SAFETY: all-zero octets are a valid `rusage`, and the kernel wrote into it.
