@@ -81,7 +81,7 @@ fn code_that_only_the_start_uses_does_not_stay_in_memory() {
     server.ask(&ask("example.org"));
     // A test build maps some 18 million octets of its files while it starts.
     eventually("few pages of files", || size(server.pid(), "RssFile") <= 12 << 20);
-    assert!(server.ask(&ask("another.example.org")).rcode() == wire::Rcode::NOERROR);
+    assert_eq!(server.ask(&ask("another.example.org")).rcode(), Rcode::NOERROR);
 }
 
 #[test]
