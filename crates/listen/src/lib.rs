@@ -4,6 +4,10 @@
 
 #![deny(unsafe_code)]
 
+// What the test programs have in common serves the tests in here, too.
+#[cfg(test)]
+extern crate self as listen;
+
 mod ask;
 mod bind;
 mod budget;

@@ -9,6 +9,7 @@ use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start};
 use listen::{Prefix, TcpPlan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 /// Frames a message.
@@ -105,6 +106,63 @@ fn queries_may_come_in_any_pieces() {
         client.write_all(third).await.expect("sent");
         assert_eq!(receive(&mut client).await, query(3, "now"));
     });
+}
+
+#[test]
+fn it_does_not_matter_how_long_a_client_pauses() {
+    run(async {
+        let server = start("127.0.0.1:0", |_| {});
+        // Some pauses end before the server waits for the connection, some after.
+        for turns in 0..40 {
+            let pause = async || {
+                for _ in 0..turns {
+                    yield_now().await;
+                }
+            };
+            let mut client = connect(&server).await;
+            client.set_nodelay(true).expect("set");
+            for id in 0..3 {
+                pause().await;
+                let framed = framed(&query(id, "now"));
+                let (begin, end) = framed.split_at(5);
+                client.write_all(begin).await.expect("sent");
+                pause().await;
+                client.write_all(end).await.expect("sent");
+                pause().await;
+                assert_eq!(receive(&mut client).await, query(id, "now"));
+            }
+            pause().await;
+            send(&mut client, &query(4, "late")).await;
+            pause().await;
+            client.shutdown().await.expect("half closed");
+            server.service.until_waiting(1).await;
+            server.service.echo(0);
+            assert_eq!(receive(&mut client).await, query(4, "late"));
+            assert!(closed(&mut client).await);
+        }
+        settle().await;
+        assert_eq!((server.count("tcp_closed_client"), server.count("tcp_closed_error")), (40, 0));
+    });
+}
+
+#[test]
+fn connections_end_whenever_the_server_is_stopped() {
+    for turns in 0..40 {
+        run(async move {
+            let server = start("127.0.0.1:0", |_| {});
+            let (mut silent, mut client) = (connect(&server).await, connect(&server).await);
+            send(&mut client, &query(1, "now")).await;
+            assert_eq!(receive(&mut client).await, query(1, "now"));
+            for _ in 0..turns {
+                yield_now().await;
+            }
+            server.stop(Duration::from_secs(3600));
+            assert!(closed(&mut silent).await);
+            assert!(closed(&mut client).await);
+            drop((silent, client));
+            server.serving.await.expect("not cancelled").expect("no error");
+        });
+    }
 }
 
 #[test]

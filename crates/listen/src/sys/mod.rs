@@ -13,9 +13,10 @@ mod linux;
 #[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
 mod portable;
 
+use std::cell::OnceCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 
 use engine::busy_poll::Usage;
@@ -25,9 +26,9 @@ use tokio::io::unix::AsyncFd;
 
 pub use activation::{Activated, Kind, activation};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{Inbox, Outbox, STEERS, lost, prepare_datagrams, set_buffers, steer};
+pub(crate) use linux::{Inbox, Outbox, STEERS, accept, lost, prepare_datagrams, set_buffers, steer};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use portable::{Inbox, Outbox, STEERS, lost, prepare_datagrams, set_buffers, steer};
+pub(crate) use portable::{Inbox, Outbox, STEERS, accept, lost, prepare_datagrams, set_buffers, steer};
 
 /// The address and interface index a datagram came to.
 pub(crate) type Local = Option<(IpAddr, u32)>;
@@ -167,11 +168,65 @@ impl Owner for OwnedFd {}
 impl Owner for TcpListener {}
 impl Owner for UnixDatagram {}
 impl Owner for UnixListener {}
-impl Owner for Socket {}
 
 /// Lets the runtime watch a socket. Must be called inside it.
 pub(crate) fn watch<T: Owner>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: an `Owner` names the same open descriptor for as long as it lives, and nothing here hands out
     // `&mut` access by which it could be exchanged.
     unsafe { AsyncFd::register_with_interest(socket, interest) }.map_err(io::Error::from)
+}
+
+/// A connected socket that the runtime watches only once it has to be waited for: registering costs two system calls, and
+/// many a connection is over before.
+pub(crate) struct Stream {
+    /// Dropped before the socket is: what is deregistered is still open.
+    watched: OnceCell<AsyncFd<Descriptor>>,
+    socket: Socket,
+}
+
+/// The descriptor of a [`Stream`]'s socket.
+pub(crate) struct Descriptor(RawFd);
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+impl Stream {
+    /// Takes a socket that does not block.
+    pub(crate) const fn new(socket: Socket) -> Self {
+        Self { watched: OnceCell::new(), socket }
+    }
+
+    /// Returns the socket.
+    pub(crate) const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Returns what waits for the socket; `None` as long as the runtime does not watch it.
+    pub(crate) fn watched(&self) -> Option<&AsyncFd<Descriptor>> {
+        self.watched.get()
+    }
+
+    /// Lets the runtime watch the socket, if it does not yet. Must be called inside it.
+    pub(crate) fn watch(&self) -> io::Result<&AsyncFd<Descriptor>> {
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched);
+        }
+        #[cfg(test)]
+        WATCHED.set(WATCHED.get() + 1);
+        let descriptor = Descriptor(self.socket.as_raw_fd());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        // SAFETY: the descriptor is that of our own socket, which is never exchanged and is closed after the registration
+        // has been dropped.
+        let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) }?;
+        Ok(self.watched.get_or_init(|| watched))
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many connections of this thread the runtime has been told to watch.
+    pub(crate) static WATCHED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }

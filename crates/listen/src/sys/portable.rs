@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use socket2::{MaybeUninitSlice, SockAddr, SockRef};
+use socket2::{MaybeUninitSlice, SockAddr, SockRef, Socket};
 
 use super::{Local, Message, Received, SEND_RETRIES, Sent, Shape};
 
@@ -27,6 +27,13 @@ pub(crate) fn prepare_datagrams(
 /// Returns nothing: this system does not say how many datagrams it dropped.
 pub(crate) const fn lost(_socket: BorrowedFd<'_>) -> Option<u32> {
     None
+}
+
+/// Accepts a connection; its socket does not block.
+pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<(Socket, SockAddr)> {
+    let (stream, peer) = SockRef::from(&listener).accept()?;
+    stream.set_nonblocking(true)?;
+    Ok((stream, peer))
 }
 
 /// Whether [`steer`] does something.
@@ -163,10 +170,21 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsFd;
 
     use super::*;
+
+    #[test]
+    fn accepted_connections_do_not_block() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        let (mut stream, peer) = accept(listener.as_fd()).expect("accepted");
+        assert_eq!(peer.as_socket(), client.local_addr().ok());
+        let error = stream.read(&mut [0; 8]).expect_err("nothing was sent");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
 
     #[test]
     fn datagrams_come_and_go_without_batches() {

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use engine::{Address, Outlet};
-use socket2::Socket;
-use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use super::Guest;
 use super::buffer::{Buffer, Pool};
 use super::places::Place;
 use crate::counters::Counters;
+use crate::sys::Stream;
 use crate::tls::Session;
 
 /// What a connection with TLS has besides.
@@ -100,7 +99,7 @@ impl Ending {
 
 /// The shared part of a connection.
 pub(crate) struct Connection {
-    pub(super) socket: AsyncFd<Socket>,
+    pub(super) stream: Stream,
     output: RefCell<Buffer>,
     pub(super) secure: Option<RefCell<Box<Secure>>>,
     output_octets_max: usize,
@@ -131,7 +130,7 @@ impl Guest for Connection {
 
 impl Connection {
     pub(super) fn new(
-        socket: AsyncFd<Socket>,
+        stream: Stream,
         secure: Option<Box<Secure>>,
         pool: Rc<Pool>,
         output_octets_max: usize,
@@ -139,7 +138,7 @@ impl Connection {
         counters: Arc<Counters>,
     ) -> Self {
         Self {
-            socket,
+            stream,
             output: RefCell::new(Buffer::new(pool)),
             secure: secure.map(RefCell::new),
             output_octets_max,
@@ -282,7 +281,7 @@ impl Connection {
     fn write(&self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            match (&mut self.socket.get_ref()).write(rest) {
+            match self.stream.socket().write(rest) {
                 Ok(0) => break,
                 Ok(octets) => sent += octets,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -300,8 +299,15 @@ impl Connection {
     pub(super) fn poll_send(&self, context: &mut Context<'_>) {
         self.seal_late();
         let mut output = self.output.borrow_mut();
+        if !output.is_empty() && self.stream.watched().is_none() {
+            self.send_waiting(&mut output);
+        }
         while !output.is_empty() && self.ending.get().is_none() {
-            let Poll::Ready(ready) = self.socket.poll_write_ready(context) else { return };
+            let ready = match self.stream.watch() {
+                Ok(watched) => watched.poll_write_ready(context),
+                Err(error) => Poll::Ready(Err(error)),
+            };
+            let Poll::Ready(ready) = ready else { return };
             let Ok(mut guard) = ready else {
                 self.end(Ending::Error);
                 return;

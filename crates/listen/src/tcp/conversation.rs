@@ -5,13 +5,15 @@
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Said, Shown, Transport};
-use tokio::time::{Instant, Sleep};
+use tokio::io::unix::AsyncFdReadyGuard;
+use tokio::task::yield_now;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Shared;
 use super::buffer::Buffer;
@@ -78,8 +80,21 @@ impl<D> Scratch<D> {
 enum Turn {
     /// There may be more to do.
     More,
+    /// Nothing to do until others have had their turn.
+    Yield,
     /// Nothing to do until something happens.
     Wait,
+}
+
+/// What is known of the socket's queue for as long as the runtime does not watch the socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Nothing: it is read.
+    First,
+    /// It was empty: it is read again when others have had their turn.
+    Later,
+    /// It was empty, and others have had their turn: it is read, and if it is still empty, the runtime has to watch.
+    Last,
 }
 
 /// Whether a connection begins with a PROXY header.
@@ -110,6 +125,7 @@ pub(super) struct Conversation<S: Service> {
     input_since: Option<Instant>,
     /// When something was last done.
     active_at: Instant,
+    look: Look,
     is_eof: bool,
     /// Whether replies were still to come when it was last looked at.
     was_busy: bool,
@@ -127,6 +143,7 @@ impl<S: Service> Conversation<S> {
     ) -> Self {
         let (address, port) = peer;
         let input = Buffer::new(Rc::clone(&shared.pool));
+        let now = Instant::now();
         let client = Client {
             address,
             port,
@@ -144,11 +161,12 @@ impl<S: Service> Conversation<S> {
             client,
             opening,
             input,
-            opened_at: Instant::now(),
+            opened_at: now,
             recognised: None,
             shown: None,
             input_since: None,
-            active_at: Instant::now(),
+            active_at: now,
+            look: Look::First,
             is_eof: false,
             was_busy: false,
             queries: 0,
@@ -156,7 +174,9 @@ impl<S: Service> Conversation<S> {
     }
 
     /// Goes on with the conversation; ready when it is over.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, sleep: Pin<&mut Sleep>) -> Poll<Ending> {
+    ///
+    /// `timer` is set when the conversation waits for the first time.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, timer: Pin<&mut Option<Sleep>>) -> Poll<Ending> {
         self.connection.watch(context);
         for _ in 0..TURNS_MAX {
             self.connection.poll_send(context);
@@ -165,7 +185,15 @@ impl<S: Service> Conversation<S> {
             }
             match self.turn(context) {
                 Ok(Turn::More) => {}
-                Ok(Turn::Wait) => return self.rest(context, sleep),
+                Ok(Turn::Yield) => {
+                    let ending = self.rest().map_or(Poll::Pending, Poll::Ready);
+                    if ending.is_pending() {
+                        // The task is woken by that as soon as the runtime has looked at everything else.
+                        let _ = pin!(yield_now()).poll(context);
+                    }
+                    return ending;
+                }
+                Ok(Turn::Wait) => return self.rest().map_or_else(|| self.wait(context, timer), Poll::Ready),
                 Err(ending) => return Poll::Ready(ending),
             }
         }
@@ -188,14 +216,29 @@ impl<S: Service> Conversation<S> {
             return Ok(Turn::Wait);
         }
         let connection = Rc::clone(&self.connection);
-        let Poll::Ready(ready) = connection.socket.poll_read_ready(context) else { return Ok(Turn::Wait) };
-        let mut guard = ready.map_err(|_| Ending::Error)?;
-        match (&mut connection.socket.get_ref()).read(&mut scratch.input) {
+        let mut guard = None;
+        match connection.stream.watched() {
+            Some(watched) => {
+                let Poll::Ready(ready) = watched.poll_read_ready(context) else { return Ok(Turn::Wait) };
+                guard = Some(ready.map_err(|_| Ending::Error)?);
+            }
+            None if self.look == Look::Later => {
+                if self.may_end_soon() {
+                    self.look = Look::Last;
+                    return Ok(Turn::Yield);
+                }
+                return self.watch();
+            }
+            None => {}
+        }
+        match connection.stream.socket().read(&mut scratch.input) {
             Ok(0) => self.is_eof = true,
             Ok(octets) => {
+                self.look = Look::First;
                 if octets < scratch.input.len() {
                     // The queue is empty; what comes next wakes us again.
-                    guard.clear_ready();
+                    self.look = Look::Later;
+                    guard.iter_mut().for_each(AsyncFdReadyGuard::clear_ready);
                 }
                 self.active_at = Instant::now();
                 if connection.secure.is_some() {
@@ -204,11 +247,26 @@ impl<S: Service> Conversation<S> {
                     self.take_in_input(&mut scratch, octets)?;
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match &mut guard {
+                Some(guard) => guard.clear_ready(),
+                None if self.look == Look::First => self.look = Look::Later,
+                None => return self.watch(),
+            },
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return Err(Ending::Error),
         }
         Ok(Turn::More)
+    }
+
+    /// Lets the runtime watch the socket.
+    fn watch(&self) -> Result<Turn, Ending> {
+        self.connection.stream.watch().map(|_| Turn::More).map_err(|_| Ending::Error)
+    }
+
+    /// Returns whether the client may well have sent its query, or closed the connection, by the time that others have had
+    /// their turn. Whoever has sent half a query, waits for a reply or speaks TLS takes longer, and has deadlines to keep.
+    fn may_end_soon(&self) -> bool {
+        self.input_since.is_none() && self.connection.waiting() == 0 && self.connection.secure.is_none()
     }
 
     /// Returns whether the client's next query may be looked at now.
@@ -452,18 +510,23 @@ impl<S: Service> Conversation<S> {
         u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX)
     }
 
-    /// Waits for what may come, but not for ever.
-    fn rest(&mut self, context: &mut Context<'_>, mut sleep: Pin<&mut Sleep>) -> Poll<Ending> {
-        let is_busy = self.connection.waiting() > 0 || self.connection.output_octets() > 0;
+    /// Returns whether something is still to be sent.
+    fn is_busy(&self) -> bool {
+        self.connection.waiting() > 0 || self.connection.output_octets() > 0
+    }
+
+    /// Notes that there is nothing to do for now; returns why the connection ends if there will be nothing any more.
+    fn rest(&mut self) -> Option<Ending> {
+        let is_busy = self.is_busy();
         if !is_busy {
             if self.connection.is_stopping() {
-                return Poll::Ready(Ending::Stopping);
+                return Some(Ending::Stopping);
             }
             if self.is_finishing() {
-                return Poll::Ready(Ending::Finished);
+                return Some(Ending::Finished);
             }
             if self.is_eof {
-                return Poll::Ready(Ending::Client);
+                return Some(Ending::Client);
             }
         }
         if self.was_busy && !is_busy {
@@ -479,11 +542,19 @@ impl<S: Service> Conversation<S> {
         } else {
             table.quiet(self.key);
         }
-        drop(table);
-        let Some((at, ending)) = self.deadline(is_busy) else { return Poll::Pending };
+        None
+    }
+
+    /// Waits for what may come, but not for ever.
+    fn wait(&self, context: &mut Context<'_>, mut timer: Pin<&mut Option<Sleep>>) -> Poll<Ending> {
+        let Some((at, ending)) = self.deadline(self.is_busy()) else { return Poll::Pending };
         if at <= Instant::now() {
             return Poll::Ready(ending);
         }
+        if timer.is_none() {
+            timer.set(Some(sleep_until(at)));
+        }
+        let Some(mut sleep) = timer.as_pin_mut() else { return Poll::Pending };
         // A deadline that moved further away is not worth setting the timer: it rings once too early instead.
         if at < sleep.deadline() || sleep.is_elapsed() {
             sleep.as_mut().reset(at);

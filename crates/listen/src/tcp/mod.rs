@@ -9,12 +9,14 @@ mod connection;
 mod conversation;
 mod places;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
 use std::pin::pin;
 use std::rc::Rc;
@@ -24,11 +26,10 @@ use std::time::Duration;
 use engine::Transport;
 use rustls::ServerConfig;
 use socket2::Socket;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 
 use self::buffer::Pool;
 pub(crate) use self::connection::Ending;
@@ -44,7 +45,7 @@ use crate::http;
 use crate::oblivious::ObliviousKeys;
 use crate::plan::{Connections, TcpPlan};
 use crate::service::Service;
-use crate::sys;
+use crate::sys::{self, Stream};
 use crate::tls::{Doorman, Handshakes, Tls, TlsCell};
 use crate::udp::is_proxy;
 
@@ -63,22 +64,23 @@ const LINGER_OCTETS_MAX: usize = 64 << 10;
 
 /// A socket that connections come from.
 pub(crate) trait Door: AsRawFd {
-    /// Takes the next one, with its client's address and port.
+    /// Takes the next one, which does not block, with its client's address and port.
     fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))>;
 }
 
 impl Door for TcpListener {
     fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))> {
-        let (stream, peer) = Self::accept(self)?;
-        Ok((stream.into(), (peer.ip().to_canonical(), peer.port())))
+        let (stream, peer) = sys::accept(self.as_fd())?;
+        let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok((stream, (peer.ip().to_canonical(), peer.port())))
     }
 }
 
 impl Door for UnixListener {
     fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))> {
-        let (stream, _) = Self::accept(self)?;
+        let (stream, _) = sys::accept(self.as_fd())?;
         // Whoever it is, it is on this machine.
-        Ok((stream.into(), (Ipv4Addr::LOCALHOST.into(), 0)))
+        Ok((stream, (Ipv4Addr::LOCALHOST.into(), 0)))
     }
 }
 
@@ -152,7 +154,8 @@ impl<S: Service + 'static> Shared<S> {
     ) -> io::Result<()> {
         loop {
             let mut ready = listener.readable().await?;
-            for _ in 0..ACCEPTS_MAX {
+            let mut accepts = 0..ACCEPTS_MAX;
+            while accepts.next().is_some() {
                 match Door::accept(listener.get_ref()) {
                     Ok((stream, peer)) => self.open(stream, peer, &entrance),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -168,7 +171,9 @@ impl<S: Service + 'static> Shared<S> {
                     }
                 }
             }
-            tokio::task::yield_now().await;
+            if accepts.is_empty() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -203,13 +208,15 @@ impl<S: Service + 'static> Shared<S> {
             Connections::Local => Transport::Unix,
             Connections::Dns | Connections::Https | Connections::Http => Transport::Tcp,
         };
-        let Ok(socket) = prepare(stream, transport) else {
+        // Linux hands the option down from the listening socket.
+        let is_inherited = cfg!(any(target_os = "linux", target_os = "android"));
+        if !is_inherited && transport != Transport::Unix && stream.set_tcp_nodelay(true).is_err() {
             self.counters.tcp_accept_errors.bump();
             return;
-        };
+        }
         self.counters.tcp_accepted.bump();
         let connection = Rc::new(Connection::new(
-            socket,
+            Stream::new(stream),
             secure,
             Rc::clone(&self.pool),
             self.plan.output_octets_max,
@@ -241,7 +248,7 @@ impl<S: Service + 'static> Shared<S> {
             self.counters.tls_refused.bump();
             return;
         }
-        if stream.set_nonblocking(true).and_then(|()| stream.set_tcp_nodelay(true)).is_err() {
+        if stream.set_tcp_nodelay(true).is_err() {
             self.counters.tcp_accept_errors.bump();
             return;
         }
@@ -429,8 +436,7 @@ impl<S: Service> Drop for Entry<S> {
 
 /// Serves one connection until it ends.
 async fn run<S: Service>(mut conversation: Conversation<S>) {
-    let plan = &conversation.shared.plan;
-    let mut timer = pin!(sleep_until(Instant::now() + plan.first_timeout.min(plan.handshake_timeout)));
+    let mut timer = pin!(None::<Sleep>);
     let ending = poll_fn(|context| conversation.poll(context, timer.as_mut())).await;
     ending.count(&conversation.connection.counters);
     match ending {
@@ -454,30 +460,21 @@ async fn run<S: Service>(mut conversation: Conversation<S>) {
 
 /// Says goodbye and reads on until the client does the same.
 async fn linger<S: Service>(conversation: &Conversation<S>) {
-    let socket = &conversation.connection.socket;
-    if socket.get_ref().shutdown(Shutdown::Write).is_err() {
+    let stream = &conversation.connection.stream;
+    if stream.socket().shutdown(Shutdown::Write).is_err() {
         return;
     }
+    let Ok(watched) = stream.watch() else { return };
     let mut octets = 0;
     while octets < LINGER_OCTETS_MAX {
-        let Ok(mut guard) = socket.readable().await else { return };
+        let Ok(mut guard) = watched.readable().await else { return };
         let mut scratch = conversation.shared.scratch.borrow_mut();
-        match guard.try_io(|socket| socket.get_ref().read(&mut scratch.input)) {
+        match guard.try_io(|_| stream.socket().read(&mut scratch.input)) {
             Ok(Ok(0) | Err(_)) => return,
             Ok(Ok(read)) => octets += read,
             Err(_would_block) => {}
         }
     }
-}
-
-/// Makes an accepted connection ready for the runtime.
-fn prepare(stream: Socket, transport: Transport) -> io::Result<AsyncFd<Socket>> {
-    stream.set_nonblocking(true)?;
-    // Linux hands the option down from the listening socket.
-    if cfg!(not(any(target_os = "linux", target_os = "android"))) && transport != Transport::Unix {
-        stream.set_tcp_nodelay(true)?;
-    }
-    sys::watch(stream, Interest::READABLE | Interest::WRITABLE)
 }
 
 /// Whether a failure to accept concerns that connection only (accept(2): network errors of the new connection are reported

@@ -2,6 +2,7 @@
 //!
 //! Batches of datagrams through `recvmmsg` and `sendmmsg`.
 
+mod accept;
 mod address;
 mod inbox;
 mod memory;
@@ -10,6 +11,7 @@ mod outbox;
 
 use std::{mem, ptr};
 
+pub(crate) use accept::accept;
 pub(crate) use inbox::Inbox;
 pub(crate) use options::{STEERS, lost, prepare_datagrams, set_buffers, steer};
 pub(crate) use outbox::Outbox;
