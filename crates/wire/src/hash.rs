@@ -99,6 +99,45 @@ const fn fold_multiply(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
+/// Compares octets without regard to the case of ASCII letters, eight at a time. What the standard library has for this goes octet
+/// by octet up to the fifteenth, and most names are no longer.
+#[inline]
+pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
+    // Mostly the case is the same, too.
+    a.len() == b.len() && (are_equal(a, b, |word| word) || are_equal_but_for_case(a, b))
+}
+
+#[cold]
+#[inline(never)]
+fn are_equal_but_for_case(a: &[u8], b: &[u8]) -> bool {
+    are_equal(a, b, lower)
+}
+
+/// Compares as many octets after `f` was done to them, eight at a time.
+#[inline(always)]
+fn are_equal(a: &[u8], b: &[u8], f: impl Fn(u64) -> u64) -> bool {
+    let (words, _) = a.as_chunks::<8>();
+    let (other_words, _) = b.as_chunks::<8>();
+    let is_same =
+        |(word, other): (&[u8; 8], &[u8; 8])| f(u64::from_le_bytes(*word)) == f(u64::from_le_bytes(*other));
+    words.iter().zip(other_words).all(is_same) && f(end_of(a)) == f(end_of(b))
+}
+
+/// Returns the last eight octets; of shorter names all, so that two of one length are the same if these are.
+#[inline]
+fn end_of(octets: &[u8]) -> u64 {
+    if let Some(last) = octets.last_chunk() {
+        return u64::from_le_bytes(*last);
+    }
+    if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        return u64::from(u16::from_le_bytes(*first)) | u64::from(u16::from_le_bytes(*last)) << 16;
+    }
+    octets.first().map_or(0, |&octet| u64::from(octet))
+}
+
 /// Turns the ASCII upper-case letters among eight octets into lower case.
 pub(crate) const fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -122,6 +161,25 @@ mod tests {
             let lowered = lower(u64::from_le_bytes(word)).to_le_bytes();
             word.make_ascii_lowercase();
             assert_eq!(lowered, word);
+        }
+    }
+
+    #[test]
+    fn octets_are_equal_if_they_differ_in_the_case_of_letters_alone() {
+        let octets: Vec<u8> =
+            (0..40_u8).map(|at| [b'a', b'Z', b'@', 1, b'k', 0xc1, b'['][usize::from(at % 7)]).collect();
+        for len in 0..octets.len() {
+            let own = &octets[..len];
+            assert!(eq_ignore_case(own, own), "{len}");
+            assert!(!eq_ignore_case(own, &octets[..=len]), "{len}");
+            for at in 0..len {
+                for bit in 0..8 {
+                    let mut other = own.to_vec();
+                    other[at] ^= 1 << bit;
+                    let expect = own.eq_ignore_ascii_case(&other);
+                    assert_eq!(eq_ignore_case(own, &other), expect, "{own:?} {other:?}");
+                }
+            }
         }
     }
 

@@ -25,10 +25,10 @@ pub mod write;
 
 pub use cut::Cut;
 pub use edns::{Edns, EdnsOption};
-pub use hash::HashKey;
+pub use hash::{HashKey, eq_ignore_case};
 pub use header::{Flags, Header};
 pub use message::{Message, NameRef, Record, Section};
-pub use name::{Folded, Name, NameBuf};
+pub use name::{Folded, Name, NameBuf, Shape};
 pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate, write_data};

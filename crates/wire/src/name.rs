@@ -2,12 +2,15 @@
 //!
 //! Domain names in wire form (RFC 1035 §3.1).
 
+use crate::hash::eq_ignore_case;
 use crate::query::Malformed;
 
 /// Octets a name may have, root label included (RFC 1035 §3.1).
 pub const NAME_OCTETS_MAX: usize = 255;
 /// Octets a label may have.
 pub const LABEL_OCTETS_MAX: usize = 63;
+/// The same, as it stands in front of a label.
+const LABEL_LEN_MAX: u8 = LABEL_OCTETS_MAX as u8;
 
 /// A domain name in wire form, checked once and then trusted.
 ///
@@ -21,25 +24,37 @@ impl<'a> Name<'a> {
     pub const ROOT: Name<'static> = Name(&[0]);
 
     /// Reads an uncompressed name from the front of `bytes`; returns it and what follows.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        Self::parse_with_shape(bytes).map(|(name, _, rest)| (name, rest))
+    }
+
+    /// Reads a name likewise; returns its shape as well, for whoever wants it later.
+    #[inline(always)]
+    pub(crate) fn parse_with_shape(bytes: &'a [u8]) -> Result<(Self, Shape, &'a [u8]), Malformed> {
+        // Its root label stands within these octets, so that one bound is enough for each label.
+        let room = bytes.get(..NAME_OCTETS_MAX).unwrap_or(bytes);
         let mut at = 0;
+        let mut shape = Shape { labels: 0, last_at: 0 };
         loop {
-            let Some(&len) = bytes.get(at) else { return Err(Malformed::Name) };
-            if len == 0 {
-                break;
-            }
-            if usize::from(len) > LABEL_OCTETS_MAX {
-                return Err(Malformed::Name);
-            }
-            at += 1 + usize::from(len);
-            if at >= NAME_OCTETS_MAX {
-                return Err(Malformed::Name);
+            match room.get(at) {
+                Some(&len @ 1..=LABEL_LEN_MAX) => {
+                    shape = Shape { labels: shape.labels.wrapping_add(1), last_at: at as u8 };
+                    at += 1 + usize::from(len);
+                }
+                Some(0) => break,
+                _ => return Err(Malformed::Name),
             }
         }
         match bytes.split_at_checked(at + 1) {
-            Some((name, rest)) => Ok((Self(name), rest)),
+            Some((name, rest)) => Ok((Self(name), shape, rest)),
             None => Err(Malformed::Name),
         }
+    }
+
+    /// Returns how many labels there are and where the last one begins.
+    pub fn shape(self) -> Shape {
+        Self::parse_with_shape(self.0).map_or(Shape { labels: 0, last_at: 0 }, |(_, shape, _)| shape)
     }
 
     /// Takes octets that are known to be a name.
@@ -132,11 +147,20 @@ impl<'a> Name<'a> {
     }
 }
 
+/// What a walk over the labels of a name finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How many labels there are, root label excluded.
+    pub labels: u8,
+    /// Where the last of them begins, with the octet of its length; zero for the root.
+    pub last_at: u8,
+}
+
 impl PartialEq<Name<'_>> for Name<'_> {
     /// Compares without regard to ASCII letter case (RFC 4343 §3).
     fn eq(&self, other: &Name<'_>) -> bool {
         // Length octets are at most 63 and so are never letters: folding them changes nothing.
-        self.0.eq_ignore_ascii_case(other.0)
+        eq_ignore_case(self.0, other.0)
     }
 }
 impl Eq for Name<'_> {}

@@ -5,7 +5,7 @@
 use crate::edns::Edns;
 use crate::header::{Flags, Header};
 use crate::message::{self, Section};
-use crate::name::Name;
+use crate::name::{Name, Shape};
 use crate::numbers::{Class, Opcode, OptionCode, Rcode, Rtype};
 
 /// Why bytes are not a query we can work on.
@@ -62,12 +62,22 @@ pub struct Query<'a> {
     pub edns: Option<Edns<'a>>,
     /// Whether there is a TSIG record (RFC 8945): who answers has to verify it first.
     pub is_signed: bool,
+    /// The shape of the name asked for.
+    pub shape: Shape,
     bytes: &'a [u8],
+    question_bytes: &'a [u8],
 }
 
 impl<'a> Query<'a> {
     /// Reads a query; every octet is accounted for.
+    #[inline(never)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        Self::parse_inlined(bytes)
+    }
+
+    /// Does what [`Query::parse`] does, as a part of its caller: what it returns is a hundred octets, which nobody has to copy then.
+    #[inline(always)]
+    pub fn parse_inlined(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let header = Header::parse(bytes).ok_or(Malformed::Header)?;
         if header.flags.has(Flags::QR) {
             return Err(Malformed::Response);
@@ -79,7 +89,7 @@ impl<'a> Query<'a> {
             return Err(Malformed::Question);
         }
         let body = bytes.get(Header::LEN..).ok_or(Malformed::Header)?;
-        let (qname, rest) = Name::parse(body)?;
+        let (qname, shape, rest) = Name::parse_with_shape(body)?;
         let (&[t0, t1, c0, c1], rest) = rest.split_first_chunk::<4>().ok_or(Malformed::Question)?;
         let question = Question {
             qname,
@@ -98,7 +108,8 @@ impl<'a> Query<'a> {
             }
             _ => sections(bytes, bytes.len() - rest.len(), &header)?,
         };
-        Ok(Self { header, question, edns, is_signed, bytes })
+        let question_bytes = body.get(..qname.len() + 4).unwrap_or(&[]);
+        Ok(Self { header, question, edns, is_signed, shape, bytes, question_bytes })
     }
 
     /// Returns the whole message.
@@ -107,8 +118,8 @@ impl<'a> Query<'a> {
     }
 
     /// Returns the question section as it came (letter case kept).
-    pub fn question_bytes(&self) -> &'a [u8] {
-        self.bytes.get(Header::LEN..Header::LEN + self.question.qname.len() + 4).unwrap_or(&[])
+    pub const fn question_bytes(&self) -> &'a [u8] {
+        self.question_bytes
     }
 
     /// Returns whether the client wants DNSSEC records.

@@ -2,11 +2,12 @@
 //!
 //! Writes messages into a caller's buffer, with name compression (RFC 1035 §4.1.4).
 
+use crate::hash::eq_ignore_case;
 use crate::header::{Flags, Header};
 use crate::message::Section;
 use crate::name::{NAME_OCTETS_MAX, Name};
 use crate::numbers::{Class, OptionCode, Rcode, Rtype, Ttl};
-use crate::query::Question;
+use crate::query::{Query, Question};
 
 /// The record or option did not fit; nothing of it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +107,8 @@ pub struct Writer<'b> {
     len: usize,
     limit: usize,
     header: Header,
-    targets: [Target; TARGETS_MAX],
+    /// Made for the first of them: most messages have none.
+    targets: Option<[Target; TARGETS_MAX]>,
     target_count: u8,
     searches_left: u16,
     question_len: u8,
@@ -123,7 +125,7 @@ impl<'b> Writer<'b> {
             len: Header::LEN,
             limit,
             header,
-            targets: [Target { at: 0, parent: 0, tag: 0 }; TARGETS_MAX],
+            targets: None,
             target_count: 0,
             searches_left: SEARCHES_MAX,
             question_len: 0,
@@ -172,6 +174,19 @@ impl<'b> Writer<'b> {
                 w.kind_of(question)
             })?;
         }
+        self.header.questions += 1;
+        Ok(())
+    }
+
+    /// Writes the question of a query as it came.
+    #[inline]
+    pub fn question_of(&mut self, query: &Query<'_>) -> Result<(), Full> {
+        if self.len != Header::LEN {
+            return self.question(&query.question);
+        }
+        self.bytes(query.question_bytes())?;
+        self.question_len = query.question.qname.len() as u8;
+        self.unknown = Unknown::QUESTION;
         self.header.questions += 1;
         Ok(())
     }
@@ -242,7 +257,7 @@ impl<'b> Writer<'b> {
             match self.buf.get(end..).and_then(<[u8]>::first_chunk) {
                 Some(&[high @ 0xc0..=0xff, low]) => {
                     let to = u16::from_be_bytes([high & 0x3f, low]);
-                    let known = self.targets.iter().take(usize::from(self.target_count));
+                    let known = self.targets.iter().flatten().take(usize::from(self.target_count));
                     parent = known.zip(0..).find(|(target, _)| target.at == to).map(|(_, index)| index);
                     end += 2;
                     break;
@@ -389,47 +404,35 @@ impl<'b> Writer<'b> {
         cuts: &Cuts<'_>,
         above: u8,
     ) -> Result<(), Full> {
-        let start = self.len;
         let above = u16::from(above);
-        let owner = (0xc000 | (Header::LEN as u16 + above)).to_be_bytes();
-        let fixed = RECORD_HEAD + usize::from(cuts.skipped);
+        let [o0, o1] = (0xc000 | (Header::LEN as u16 + above)).to_be_bytes();
         let mut rows = cuts.cuts.as_chunks::<CUT_OCTETS>().0.iter();
+        let mut room = self.buf.get_mut(self.len..self.limit).ok_or(Full)?;
+        let room_octets = room.len();
         let mut rest = records;
-        let written = loop {
-            let Some((head, tail)) = rest.split_first_chunk::<RECORD_HEAD>() else { break Ok(()) };
-            let &[_, _, .., l0, l1] = head;
-            let Some((mut data, after)) = tail.split_at_checked(usize::from(u16::from_be_bytes([l0, l1])))
-            else {
-                break Err(Full);
-            };
-            let (at, length) = (self.len, data.len());
-            let mut saved = 0;
-            let mut written = self.bytes(rest.get(..fixed).unwrap_or(&[]));
-            data = data.get(usize::from(cuts.skipped)..).unwrap_or(&[]);
+        while let Some((&[_, _, t0, t1, c0, c1, s0, s1, s2, s3, l0, l1], tail)) = rest.split_first_chunk() {
+            let (data, after) =
+                tail.split_at_checked(usize::from(u16::from_be_bytes([l0, l1]))).ok_or(Full)?;
+            let (skipped, mut data) = data.split_at_checked(usize::from(cuts.skipped)).ok_or(Full)?;
+            let (head, behind) = room.split_first_chunk_mut::<RECORD_HEAD>().ok_or(Full)?;
+            let behind_octets = behind.len();
+            let mut place = put(behind, skipped)?;
             for &[cut, len, p0, p1] in rows.by_ref().take(usize::from(cuts.names)) {
-                let Some((name, behind)) = data.split_at_checked(usize::from(len)) else { break };
-                data = behind;
-                written = written.and(self.bytes(name.get(..usize::from(cut)).unwrap_or(name)));
+                let Some((name, next)) = data.split_at_checked(usize::from(len)) else { break };
+                data = next;
+                place = put(place, name.get(..usize::from(cut)).unwrap_or(name))?;
                 if [p0, p1] != [0, 0] {
-                    let pointer = u16::from_be_bytes([p0, p1]) + above;
-                    written = written.and(self.bytes(&pointer.to_be_bytes()));
-                    saved += usize::from(len) - usize::from(cut) - 2;
+                    let (pointer, behind) = place.split_first_chunk_mut().ok_or(Full)?;
+                    *pointer = (u16::from_be_bytes([p0, p1]) + above).to_be_bytes();
+                    place = behind;
                 }
             }
-            if !data.is_empty() {
-                written = written.and(self.bytes(data));
-            }
-            if written.is_err() {
-                break written;
-            }
-            self.patch(at, &owner);
-            self.patch(at + RECORD_HEAD - 2, &((length - saved) as u16).to_be_bytes());
-            rest = after;
-        };
-        if written.is_err() {
-            self.len = start;
-            return written;
+            place = put(place, data)?;
+            let [l0, l1] = ((behind_octets - place.len()) as u16).to_be_bytes();
+            *head = [o0, o1, t0, t1, c0, c1, s0, s1, s2, s3, l0, l1];
+            (room, rest) = (place, after);
         }
+        self.len += room_octets - room.len();
         self.unknown.records_end = self.len as u16;
         (self.unknown.skipped, self.unknown.names) = (cuts.skipped, cuts.names);
         self.count(section, count);
@@ -471,7 +474,7 @@ impl<'b> Writer<'b> {
             && self
                 .buf
                 .get(Header::LEN..Header::LEN + len)
-                .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+                .is_some_and(|it| eq_ignore_case(it, name.as_bytes()))
     }
 
     /// Returns what [`Writer::take_back`] goes back to.
@@ -569,7 +572,7 @@ impl<'b> Writer<'b> {
         let head_len = starts.get(new.len()).map_or(bytes.len() - 1, |&start| usize::from(start));
         let head = bytes.get(..head_len).unwrap_or(&[]);
         let base = self.len;
-        match self.targets.get(usize::from(known)) {
+        match self.targets.as_ref().and_then(|targets| targets.get(usize::from(known))) {
             Some(target) => {
                 let pointer = (0xc000 | target.at).to_be_bytes();
                 self.pair(head, &pointer)?;
@@ -629,7 +632,8 @@ impl<'b> Writer<'b> {
             return None;
         }
         let index = self.target_count;
-        *self.targets.get_mut(usize::from(index))? = Target { at: at as u16, parent, tag };
+        let targets = self.targets.get_or_insert([Target { at: 0, parent: 0, tag: 0 }; TARGETS_MAX]);
+        *targets.get_mut(usize::from(index))? = Target { at: at as u16, parent, tag };
         self.target_count += 1;
         Some(index)
     }
@@ -638,17 +642,28 @@ impl<'b> Writer<'b> {
     fn find(&mut self, parent: u8, name: &[u8], start: u8) -> Option<u8> {
         self.searches_left = self.searches_left.checked_sub(1)?;
         let tag = tag(name, start);
-        let targets = self.targets.get(..usize::from(self.target_count))?;
+        let targets = self.targets.as_ref()?.get(..usize::from(self.target_count))?;
         let rest = name.get(usize::from(start)..)?;
         let label = rest.get(..1 + usize::from(*rest.first()?))?;
         let index = targets.iter().position(|target| {
             let at = usize::from(target.at);
             target.parent == parent
                 && target.tag == tag
-                && self.buf.get(at..at + label.len()).is_some_and(|there| there.eq_ignore_ascii_case(label))
+                && self.buf.get(at..at + label.len()).is_some_and(|there| eq_ignore_case(there, label))
         })?;
         Some(index as u8)
     }
+}
+
+/// Writes octets to the begin of `room`; returns what is left of it.
+#[inline]
+fn put<'r>(room: &'r mut [u8], octets: &[u8]) -> Result<&'r mut [u8], Full> {
+    if octets.is_empty() {
+        return Ok(room);
+    }
+    let (place, rest) = room.split_at_mut_checked(octets.len()).ok_or(Full)?;
+    place.copy_from_slice(octets);
+    Ok(rest)
 }
 
 /// Sums up a label's length and ends without regard to case, so that most labels need no comparison.
