@@ -5,7 +5,7 @@
 use std::cell::{Cell, OnceCell};
 
 use wire::name::NAME_OCTETS_MAX;
-use wire::{Folded, Name};
+use wire::{Folded, Name, Shape};
 
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 
@@ -22,16 +22,15 @@ const DOT_IN_LABEL: u8 = 0xff;
 pub struct Sought<'a> {
     name: Name<'a>,
     hash: u64,
-    /// One of 64 bits for the last label.
-    top: u64,
-    /// How many labels there are.
-    depth: u32,
+    /// One of 64 bits for the last label; none until it is needed.
+    top: Cell<u64>,
+    shape: Shape,
     /// Where the last labels begin, in the lowest octet that of the very last one; zero until it is needed.
     begins: Cell<u64>,
     /// How many of the fingerprints are worked out.
     known: Cell<u32>,
-    /// The fingerprints of the last label, the last two, …
-    suffixes: [Cell<Fingerprint>; DEPTHS_KEPT],
+    /// The fingerprints of the last label, the last two, …, once one is needed.
+    suffixes: OnceCell<[Cell<Fingerprint>; DEPTHS_KEPT]>,
     text: OnceCell<Text>,
 }
 
@@ -99,26 +98,20 @@ impl<'a> Sought<'a> {
     ///
     /// Every set that is asked for it was compiled with the same key.
     pub fn new(folded: &'a Folded, hash: u64) -> Self {
-        let name = folded.as_name();
-        let wire = name.as_bytes();
-        // One pass, because every query takes it: where the last label begins, and where it ends.
-        let (mut depth, mut last, mut end): (u32, usize, usize) = (0, 0, 0);
-        // Ends: each step goes over one label.
-        while let Some(&len) = wire.get(end)
-            && len != 0
-        {
-            depth += 1;
-            last = end + 1;
-            end = last + usize::from(len);
-        }
+        Self::with_shape(folded, hash, folded.as_name().shape())
+    }
+
+    /// Returns likewise what look-ups need of a name whose shape is known.
+    #[inline]
+    pub fn with_shape(folded: &'a Folded, hash: u64, shape: Shape) -> Self {
         Self {
-            name,
+            name: folded.as_name(),
             hash,
-            top: bit_of([last, end.wrapping_sub(1)].map(|at| wire.get(at).copied().unwrap_or(0)), end - last),
-            depth,
+            top: Cell::new(0),
+            shape,
             begins: Cell::new(0),
             known: Cell::new(0),
-            suffixes: [const { Cell::new(Fingerprint { place: 0, check: 0 }) }; DEPTHS_KEPT],
+            suffixes: OnceCell::new(),
             text: OnceCell::new(),
         }
     }
@@ -134,13 +127,23 @@ impl<'a> Sought<'a> {
     }
 
     /// Returns one of 64 bits for the last label, as [`top_bit`] does.
-    pub const fn top(&self) -> u64 {
-        self.top
+    #[inline]
+    pub fn top(&self) -> u64 {
+        match self.top.get() {
+            0 => {
+                let wire = self.name.as_bytes();
+                let last = usize::from(self.shape.last_at) + 1..wire.len() - 1;
+                let top = top_bit(wire.get(last).unwrap_or(&[]));
+                self.top.set(top);
+                top
+            }
+            top => top,
+        }
     }
 
     /// Returns how many labels there are.
     pub const fn depth(&self) -> u32 {
-        self.depth
+        self.shape.labels as u32
     }
 
     /// Returns the fingerprint of the last `depth` labels; of no more than are kept.
@@ -149,7 +152,7 @@ impl<'a> Sought<'a> {
         if depth > self.known.get() {
             self.work_out(key, depth);
         }
-        match (depth as usize).checked_sub(1).and_then(|at| self.suffixes.get(at)) {
+        match (depth as usize).checked_sub(1).and_then(|at| self.suffixes.get()?.get(at)) {
             Some(suffix) => suffix.get(),
             None => key.root(),
         }
@@ -168,8 +171,9 @@ impl<'a> Sought<'a> {
             Some(last) => (self.suffix(key, known), begin_of(last).saturating_sub(1)),
             None => (key.root(), wire.len().saturating_sub(1)),
         };
-        let unknown = self.suffixes.iter().enumerate().skip(known as usize);
-        for (at, place) in unknown.take((depth.min(self.depth) - known.min(self.depth)) as usize) {
+        let suffixes = || [const { Cell::new(Fingerprint { place: 0, check: 0 }) }; DEPTHS_KEPT];
+        let unknown = self.suffixes.get_or_init(suffixes).iter().enumerate().skip(known as usize);
+        for (at, place) in unknown.take((depth.min(self.depth()) - known.min(self.depth())) as usize) {
             let begin = begin_of(at as u32);
             parent = key.below_at(parent, wire, begin, end.saturating_sub(begin));
             place.set(parent);
@@ -183,7 +187,7 @@ impl<'a> Sought<'a> {
     pub(crate) fn long_suffixes(&self, key: &FingerprintKey, mut f: impl FnMut(u32, Fingerprint)) {
         // The labels before those that are kept, the last one first.
         let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
-        let count = self.depth as usize - DEPTHS_KEPT.min(self.depth as usize);
+        let count = self.depth() as usize - DEPTHS_KEPT.min(self.depth() as usize);
         for (label, place) in self.name.labels().take(count).zip(labels.iter_mut().take(count).rev()) {
             *place = label;
         }
@@ -215,7 +219,7 @@ impl<'a> Sought<'a> {
 
     /// Returns whether some suffixes are too long to be kept.
     pub(crate) const fn is_long(&self) -> bool {
-        self.depth as usize > DEPTHS_KEPT
+        self.depth() as usize > DEPTHS_KEPT
     }
 
     /// Returns the name as text, in lower case.
