@@ -228,12 +228,12 @@ impl Run<'_> {
                         Op::Zone(_) => desktop.authority.as_ref().map_or(zones, |authority| &authority.zones),
                         _ => zones,
                     };
-                    if let Some(answer) = ops::zone::answer(zones, self, desktop, work.message) {
+                    if let Some(given) = ops::zone::answer(zones, self, desktop, work.message) {
                         counters.answers_zone.bump();
                         // What we know by ourselves is not kept in caches.
                         self.fill = None;
                         tracer.step(step as u16, StepOutcome::Answered);
-                        return End::Answer(answer);
+                        return End::Answer(given.into_answer());
                     }
                 }
                 Op::Cache(cache) => match self.look_up(cache, step as u16, desktop, work, body_at) {

@@ -9,7 +9,9 @@
 
 use std::net::IpAddr;
 
-use wire::{Class, Cuts, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{
+    Class, Cuts, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer, eq_ignore_case,
+};
 
 use crate::alias::ADDRESSES_OCTETS_MAX;
 use crate::block::{Block, Hosts, Layout, Marks, RECORD_HEAD, Records, Rrset};
@@ -34,8 +36,9 @@ pub struct Asked<'a> {
     pub qtype: Rtype,
     /// Whether signatures and proofs are wanted (DO).
     pub wants_dnssec: bool,
-    /// The name's hash with the key of the zones, if it is known: then it is not made again.
-    pub hash: Option<u64>,
+    /// The name's hash with the key of the zones and the number of its labels, if they are known: then they are not worked out
+    /// again.
+    pub known: Option<(u64, usize)>,
     /// Whom the answer is for, where that decides: the client, or the subnet it names (RFC 7871).
     pub client: Option<IpAddr>,
     /// The client's own address, where zones are not for everybody.
@@ -57,7 +60,7 @@ impl<'a> Asked<'a> {
             qname,
             qtype,
             wants_dnssec,
-            hash: None,
+            known: None,
             client: None,
             from: None,
             random: 0,
@@ -113,20 +116,15 @@ impl Zones {
     /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
     /// written whole or not at all.
     pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
-        let hash = asked.hash.unwrap_or_else(|| self.key().hash_name(asked.qname));
-        let served = self.zone_for(asked.qname, hash, asked.qtype)?;
+        let known = asked.known.unwrap_or_else(|| self.known_of(asked.qname));
+        let served = self.zone_for(asked.qname, known, asked.qtype)?;
         let Some(zone) = served.zone() else {
             let is_admitted = self.admits(served.apex(), asked.from);
             return Some(unanswered(if is_admitted { Failure::Unloaded } else { Failure::Prohibited }));
         };
         let mut run = Run {
             zones: self,
-            asked_for: asked.qname,
-            qtype: asked.qtype,
-            wants_dnssec: asked.wants_dnssec,
-            client: asked.client,
-            from: asked.from,
-            random: asked.random,
+            asked,
             rotation: if self.rotates() { asked.random } else { 0 },
             depends_on_client: false,
             writer,
@@ -136,12 +134,9 @@ impl Zones {
             target: None,
             expansions: [None; EXPANSIONS_MAX],
             written: Written::default(),
-            now: asked.now,
-            age_at: asked.age_at,
-            takes_compact: asked.takes_compact,
             failure: None,
         };
-        let step = run.step(zone, asked.qname, hash);
+        let step = run.step(zone, asked.qname, known.0);
         Some(match step {
             Ok(Step::Done(rcode)) => run.answered(rcode),
             Ok(Step::Follow(target)) => run.follow(asked.qname, target),
@@ -173,12 +168,7 @@ pub(crate) enum Step {
 /// One question under way.
 pub(crate) struct Run<'r, 'b> {
     zones: &'r Zones,
-    pub(crate) asked_for: Name<'r>,
-    qtype: Rtype,
-    pub(crate) wants_dnssec: bool,
-    client: Option<IpAddr>,
-    from: Option<IpAddr>,
-    random: u32,
+    pub(crate) asked: &'r Asked<'r>,
     /// Where records begin that rotate; 0 where they keep their order.
     rotation: u32,
     depends_on_client: bool,
@@ -192,9 +182,6 @@ pub(crate) struct Run<'r, 'b> {
     target: Option<(usize, u16)>,
     pub(crate) expansions: Expansions<'r>,
     pub(crate) written: Written,
-    pub(crate) now: u32,
-    age_at: cache::Now,
-    pub(crate) takes_compact: bool,
     /// Why what was written is no answer.
     pub(crate) failure: Option<Failure>,
 }
@@ -287,9 +274,10 @@ impl<'r> Run<'r, '_> {
             if seen.iter().take(turn + 1).any(|&hash| hash == last) {
                 break;
             }
-            let Some(served) = self.zones.zone_for(target.as_name(), last, self.qtype) else { break };
+            let known = (last, target.as_name().label_count());
+            let Some(served) = self.zones.zone_for(target.as_name(), known, self.asked.qtype) else { break };
             // To this client, the chain leads out of our zones.
-            if !self.zones.admits(served.apex(), self.from) {
+            if !self.zones.admits(served.apex(), self.asked.from) {
                 break;
             }
             let Some(zone) = served.zone() else {
@@ -298,7 +286,7 @@ impl<'r> Run<'r, '_> {
             };
             self.target =
                 self.next_target.take().map(|place| (target.as_name().as_bytes().as_ptr().addr(), place));
-            match self.step(zone, target.as_name(), last) {
+            match self.next_step(zone, target.as_name(), last) {
                 Ok(Step::Done(code)) => {
                     rcode = code;
                     break;
@@ -318,11 +306,17 @@ impl<'r> Run<'r, '_> {
         Answered { is_authoritative, is_truncated, ..self.answered(rcode) }
     }
 
+    /// Does what [`Run::step`] does for a name that an alias leads to.
+    #[inline(never)]
+    fn next_step(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
+        self.step(zone, name, hash)
+    }
+
     /// Looks for one name in its zone and writes what there is.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, zone: &'r Zone, name: Name<'_>, hash: u64) -> Result<Step, Full> {
         if let Some(specials) = self.zones.specials_of(zone) {
-            if !specials.admits(self.from) {
+            if !specials.admits(self.asked.from) {
                 self.failure = Some(Failure::Prohibited);
                 return Err(Full);
             }
@@ -330,10 +324,10 @@ impl<'r> Run<'r, '_> {
                 return Ok(step);
             }
         }
-        if let Some(block) = zone.find(name, hash) {
+        if let Some(block) = zone.find_inlined(name, hash) {
             let marks = block.marks();
             if !marks.has(Marks::CUT.with(Marks::BELOW)) {
-                return self.at_name(zone, block, name, None);
+                return self.at_name_inlined(zone, block, name, None);
             }
             return self.at_wall(zone, block, name);
         }
@@ -349,12 +343,14 @@ impl<'r> Run<'r, '_> {
         name: Name<'_>,
         hash: u64,
     ) -> Result<Option<Step>, Full> {
-        let qtype = self.qtype;
+        let qtype = self.asked.qtype;
         let is_wanted = |choice: &&Choice| {
             qtype == Rtype::ANY || choice.rtype() == qtype || choice.rtype() == Rtype::CNAME
         };
         let Some(choice) = specials.choices(name, hash).find(is_wanted) else { return Ok(None) };
-        let Some((mut rrset, down)) = choice.choose(self.client, self.random) else { return Ok(None) };
+        let Some((mut rrset, down)) = choice.choose(self.asked.client, self.asked.random) else {
+            return Ok(None);
+        };
         self.depends_on_client |= choice.depends_on_client();
         let mut octets = [0; ADDRESSES_OCTETS_MAX];
         if down != 0 {
@@ -372,7 +368,7 @@ impl<'r> Run<'r, '_> {
                 None => Step::Done(Rcode::SERVFAIL),
             }));
         }
-        self.hosts(&rrset, Hosts::new(&rrset), name);
+        self.hosts(zone, &rrset, Hosts::new(&rrset), name);
         Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
@@ -390,8 +386,9 @@ impl<'r> Run<'r, '_> {
         if made.is_none() && !specials.has_at_or_below(name, hash) {
             return Ok(None);
         }
-        let wanted =
-            made.as_ref().filter(|made| matches!(self.qtype, Rtype::ANY) || made.rtype() == self.qtype);
+        let wanted = made
+            .as_ref()
+            .filter(|made| matches!(self.asked.qtype, Rtype::ANY) || made.rtype() == self.asked.qtype);
         if let Some(made) = wanted {
             let mut octets = [0; MADE_OCTETS_MAX];
             let Some(rrset) = made.rrset(&mut octets) else { return Ok(Some(Step::Done(Rcode::SERVFAIL))) };
@@ -417,7 +414,7 @@ impl<'r> Run<'r, '_> {
     fn at_wall(&mut self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Result<Step, Full> {
         if !block.marks().has(Marks::BELOW) {
             // RFC 4035 §3.1.4.1: the parent knows the DS of a cut.
-            if self.qtype == Rtype::DS {
+            if self.asked.qtype == Rtype::DS {
                 return self.at_name(zone, block, name, None);
             }
             return self.refer(zone, block, name);
@@ -501,7 +498,7 @@ impl<'r> Run<'r, '_> {
     }
 
     /// Answers from a name; `missing` says that it is the wildcard that stands in for `name`.
-    #[inline]
+    #[inline(never)]
     fn at_name(
         &mut self,
         zone: &'r Zone,
@@ -509,8 +506,20 @@ impl<'r> Run<'r, '_> {
         name: Name<'_>,
         missing: Option<&Missing<'r, '_>>,
     ) -> Result<Step, Full> {
+        self.at_name_inlined(zone, block, name, missing)
+    }
+
+    /// Does what [`Run::at_name`] does, as a part of its caller: for names that are there, which nothing else stands in for.
+    #[inline(always)]
+    fn at_name_inlined(
+        &mut self,
+        zone: &'r Zone,
+        block: Block<'r>,
+        name: Name<'_>,
+        missing: Option<&Missing<'r, '_>>,
+    ) -> Result<Step, Full> {
         // RFC 8482 §4.1: one RRset is enough of an answer.
-        let found = match self.qtype {
+        let found = match self.asked.qtype {
             Rtype::ANY => any(block),
             Rtype::RRSIG => None,
             qtype => block.rrset(qtype),
@@ -538,7 +547,7 @@ impl<'r> Run<'r, '_> {
         let hosts = self.hosts_of(Section::Answer, name, rrset);
         self.positive(zone, name, rrset, missing)?;
         self.prove_expansions()?;
-        self.hosts(rrset, hosts, name);
+        self.hosts(zone, rrset, hosts, name);
         Ok(Step::Done(Rcode::NOERROR))
     }
 
@@ -577,20 +586,20 @@ impl<'r> Run<'r, '_> {
     ) -> Result<Step, Full> {
         let has_signatures = || missing.is_none() && block.rrsets().any(|rrset| rrset.signature_count > 0);
         if let Some(online) = self.online(zone)
-            && (self.qtype == Rtype::NSEC || (self.qtype == Rtype::RRSIG && !has_signatures()))
+            && (self.asked.qtype == Rtype::NSEC || (self.asked.qtype == Rtype::RRSIG && !has_signatures()))
         {
             let share = if missing.is_some() { Share::Part } else { Share::Whole };
             let types = self.types(zone, block, name);
             self.answer_with_proof(zone, online, name, &types, share)?;
             return Ok(Step::Done(Rcode::NOERROR));
         }
-        if matches!(self.qtype, Rtype::A | Rtype::AAAA)
+        if matches!(self.asked.qtype, Rtype::A | Rtype::AAAA)
             && let Some(alias) = block.alias()
             && self.flatten(zone, &alias, name)?
         {
             return Ok(Step::Done(Rcode::NOERROR));
         }
-        if self.qtype == Rtype::RRSIG {
+        if self.asked.qtype == Rtype::RRSIG {
             let has_some = block.rrsets().any(|rrset| rrset.signature_count > 0);
             if has_some {
                 self.whole(|run| {
@@ -601,7 +610,9 @@ impl<'r> Run<'r, '_> {
                 })?;
                 return Ok(Step::Done(Rcode::NOERROR));
             }
-        } else if let Some(alias) = block.rrset(Rtype::CNAME) {
+        } else if block.marks().has(Marks::ALIASED)
+            && let Some(alias) = block.rrset(Rtype::CNAME)
+        {
             let target = self.hosts_of(Section::Answer, name, &alias).next();
             self.positive(zone, name, &alias, missing)?;
             let target = target.and_then(|(record, place)| Some((Name::parse(record.rdata).ok()?.0, place)));
@@ -627,7 +638,7 @@ impl<'r> Run<'r, '_> {
     #[cold]
     fn flatten(&mut self, zone: &'r Zone, alias: &Rrset<'_>, name: Name<'_>) -> Result<bool, Full> {
         let mut octets = [0; ADDRESSES_OCTETS_MAX];
-        let Some((count, len)) = self.addresses_of(alias, self.qtype, &mut octets) else {
+        let Some((count, len)) = self.addresses_of(alias, self.asked.qtype, &mut octets) else {
             self.fail(Failure::Unfollowed)?;
             return Ok(false);
         };
@@ -635,7 +646,7 @@ impl<'r> Run<'r, '_> {
             return Ok(false);
         }
         let rrset = Rrset {
-            rtype: self.qtype,
+            rtype: self.asked.qtype,
             layout: Layout::Plain,
             count,
             signature_count: 0,
@@ -664,15 +675,15 @@ impl<'r> Run<'r, '_> {
         let mut target = Name::parse(record.rdata).ok()?.0.to_buf();
         // Ends: a loop of aliases is as long as they may be.
         for _ in 0..ALIASES_MAX {
-            let found =
-                match self.zones.zone_for(target.as_name(), self.key().hash_name(target.as_name()), rtype) {
-                    None => Target::Elsewhere,
-                    Some(served) => self.target(served.zone()?, target.as_name(), rtype),
-                };
+            let known = self.zones.known_of(target.as_name());
+            let found = match self.zones.zone_for(target.as_name(), known, rtype) {
+                None => Target::Elsewhere,
+                Some(served) => self.target(served.zone()?, target.as_name(), rtype),
+            };
             match found {
                 Target::Elsewhere => {
                     let aliases = self.zones.aliases()?;
-                    let (count, len) = aliases.find((target.as_name(), rtype), self.age_at.0, out)?;
+                    let (count, len) = aliases.find((target.as_name(), rtype), self.asked.age_at.0, out)?;
                     cap_ttls(out.get_mut(..len)?, ttl);
                     return Some((count, len));
                 }
@@ -695,7 +706,7 @@ impl<'r> Run<'r, '_> {
             && let Some(choice) = specials.choices(name, hash).find(|choice| choice.rtype() == rtype)
         {
             self.depends_on_client |= choice.depends_on_client();
-            return Target::Has(choice.choose(self.client, self.random));
+            return Target::Has(choice.choose(self.asked.client, self.asked.random));
         }
         let block = match zone.find(name, hash) {
             Some(block) => block,
@@ -749,7 +760,7 @@ impl<'r> Run<'r, '_> {
         })?;
         // Below itself it would only be met again, with ever longer names.
         let is_loop = target.as_name().is_at_or_below(owner);
-        if is_loop || matches!(self.qtype, Rtype::CNAME | Rtype::ANY) {
+        if is_loop || matches!(self.asked.qtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(Step::Done(Rcode::NOERROR));
         }
         Ok(Step::Follow(target))
@@ -767,7 +778,7 @@ impl<'r> Run<'r, '_> {
         self.whole(|run| {
             run.prove_expansions()?;
             run.unsigned(Section::Authority, owner, &servers)?;
-            if !run.wants_dnssec {
+            if !run.asked.wants_dnssec {
                 return Ok(());
             }
             match block.rrset(Rtype::DS) {
@@ -799,7 +810,7 @@ impl<'r> Run<'r, '_> {
 
     /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181 §9).
     #[cold]
-    fn hosts(&mut self, rrset: &Rrset<'_>, hosts: Hosts<'_>, owner: Name<'_>) {
+    fn hosts(&mut self, zone: &'r Zone, rrset: &Rrset<'_>, hosts: Hosts<'_>, owner: Name<'_>) {
         let Some(target_at) = target_at(rrset.rtype) else { return };
         let mut seen = Seen::default();
         for (record, place) in hosts.take(HOSTS_MAX) {
@@ -811,7 +822,11 @@ impl<'r> Run<'r, '_> {
                 (true, false) => continue,
                 (false, _) => target,
             };
-            let zone = self.zones.zone_of(target).filter(|zone| self.zones.admits(zone.apex(), self.from));
+            let zone = match self.zones.certainly_in(target, zone) {
+                true => Some(zone),
+                false => self.zones.zone_of(target),
+            };
+            let zone = zone.filter(|zone| self.zones.admits(zone.apex(), self.asked.from));
             let found = zone.and_then(|zone| self.find_host(zone, target));
             if let Some(host) = found.filter(|host| seen.add(*host)) {
                 // RFC 9460 §4.1: what an alias names has records of the same type.
@@ -843,7 +858,7 @@ impl<'r> Run<'r, '_> {
     }
 
     pub(crate) fn qtype(&self) -> Rtype {
-        self.qtype
+        self.asked.qtype
     }
 
     pub(crate) fn find_host(&self, zone: &'r Zone, name: Name<'_>) -> Option<Block<'r>> {
@@ -878,7 +893,7 @@ impl<'r> Run<'r, '_> {
         rrset: &Rrset<'_>,
         place: u16,
     ) -> Result<(), Full> {
-        if !self.wants_dnssec || rrset.signature_count == 0 {
+        if !self.asked.wants_dnssec || rrset.signature_count == 0 {
             return Ok(());
         }
         self.writer.ready_under(section, rrset.signature_count, rrset.signatures, place)
@@ -886,7 +901,7 @@ impl<'r> Run<'r, '_> {
 
     /// Returns where the apex of a zone is in the message, if a name in the zone was asked for.
     pub(crate) fn apex_at(&self, zone: &Zone) -> Option<u16> {
-        let above = self.asked_for.len().checked_sub(zone.apex().len())?;
+        let above = self.asked.qname.len().checked_sub(zone.apex().len())?;
         (!self.has_moved).then_some((Header::LEN + above) as u16)
     }
 
@@ -897,7 +912,11 @@ impl<'r> Run<'r, '_> {
         match self.apex_at(zone).filter(|_| is_short) {
             Some(apex_at) => {
                 let (short, pointers) = (&negative.short, &negative.pointers);
-                self.writer.ready_but_for(Section::Authority, short, pointers, usize::from(apex_at))?;
+                if usize::from(apex_at) == Header::LEN && self.writer.is_at_body() {
+                    self.writer.ready(Section::Authority, 1, short)?;
+                } else {
+                    self.writer.ready_but_for(Section::Authority, short, pointers, usize::from(apex_at))?;
+                }
                 self.signatures_under(Section::Authority, &negative.rrset(), apex_at)?;
             }
             None => self.rrset(Section::Authority, zone.apex(), &negative.rrset())?,
@@ -915,7 +934,7 @@ impl<'r> Run<'r, '_> {
     /// Writes an RRset, with its signatures if they are wanted.
     #[inline]
     pub(crate) fn rrset(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
-        if !self.wants_dnssec || rrset.signature_count == 0 {
+        if !self.asked.wants_dnssec || rrset.signature_count == 0 {
             return self.unsigned(section, owner, rrset);
         }
         self.whole(|run| {
@@ -961,7 +980,7 @@ impl<'r> Run<'r, '_> {
     /// Returns whether a name in the data that ends with the owner may have more labels in common with the question's name, which
     /// has so many octets in front of the owner.
     fn leads_on(&self, rrset: &Rrset<'_>, above: u8) -> bool {
-        let mut label = self.asked_for.as_bytes().get(..usize::from(above)).unwrap_or(&[]);
+        let mut label = self.asked.qname.as_bytes().get(..usize::from(above)).unwrap_or(&[]);
         // Ends: each turn takes a label off.
         while let Some((_, rest)) =
             label.split_first().and_then(|(&len, _)| label.split_at_checked(usize::from(len) + 1))
@@ -971,7 +990,7 @@ impl<'r> Run<'r, '_> {
         }
         rrset.ends().any(|end| {
             let end = end.len().checked_sub(label.len()).and_then(|at| end.get(at..));
-            end.is_some_and(|end| end.eq_ignore_ascii_case(label))
+            end.is_some_and(|end| eq_ignore_case(end, label))
         })
     }
 
@@ -979,7 +998,7 @@ impl<'r> Run<'r, '_> {
     /// was taken from there.
     #[inline]
     fn octets_above(&self, owner: Name<'_>) -> Option<u8> {
-        let (asked, owner) = (self.asked_for.as_bytes(), owner.as_bytes());
+        let (asked, owner) = (self.asked.qname.as_bytes(), owner.as_bytes());
         let above = asked.len().checked_sub(owner.len())?;
         let is_part = asked.get(above..).is_some_and(|part| std::ptr::eq(part, owner));
         (is_part && self.writer.is_at_body()).then_some(above as u8)
@@ -1004,7 +1023,7 @@ impl<'r> Run<'r, '_> {
     #[inline]
     fn plain(&mut self, section: Section, owner: Name<'_>, records: &[u8], count: u16) -> Result<(), Full> {
         // Mostly it is not only the same name, but the same memory.
-        if std::ptr::eq(owner.as_bytes(), self.asked_for.as_bytes()) || self.writer.is_asked_for(owner) {
+        if std::ptr::eq(owner.as_bytes(), self.asked.qname.as_bytes()) || self.writer.is_asked_for(owner) {
             return self.writer.ready(section, count, records);
         }
         match self.target.filter(|(address, _)| *address == owner.as_bytes().as_ptr().addr()) {

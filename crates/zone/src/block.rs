@@ -45,6 +45,8 @@ impl Marks {
     pub(crate) const WILDCARD: Self = Self(8);
     /// It knows its NSEC3 record.
     pub(crate) const LINKED: Self = Self(16);
+    /// It has a CNAME or an ALIAS: only then one is looked for when it has no records of a type.
+    pub(crate) const ALIASED: Self = Self(32);
     /// It is not there, although the version that this one lies over has it.
     pub(crate) const GONE: Self = Self(128);
 
@@ -59,6 +61,11 @@ impl Marks {
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
+}
+
+/// Returns the length and the marks in a block's head.
+const fn word(&[_, _, _, _, w0, w1, w2, w3, ..]: &[u8; HEAD]) -> u32 {
+    u32::from_le_bytes([w0, w1, w2, w3])
 }
 
 /// How an RRset's data is written.
@@ -111,7 +118,9 @@ impl Layout {
 /// One name of a zone.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<'z> {
-    octets: &'z [u8],
+    head: &'z [u8; HEAD],
+    /// What is behind the head.
+    rest: &'z [u8],
     /// Where it stands, in units.
     pub(crate) at: u32,
 }
@@ -157,47 +166,51 @@ impl<'z> Rrset<'z> {
     }
 }
 
-fn u16_at(octets: &[u8], at: usize) -> u16 {
-    octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |pair| u16::from_le_bytes(*pair))
-}
-
-fn u32_at(octets: &[u8], at: usize) -> u32 {
-    octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word))
-}
-
 impl<'z> Block<'z> {
     /// Returns the block at `at` (in units) of `blocks`.
+    #[inline]
     pub(crate) fn read(blocks: &'z [u8], at: u32) -> Option<Self> {
-        let start = at as usize * UNIT;
-        let rest = blocks.get(start..)?;
-        let units = u32_at(rest, 4) >> 8;
-        let octets = rest.get(..units as usize * UNIT)?;
-        (octets.len() >= HEAD).then_some(Self { octets, at })
+        let (head, rest) = blocks.get(at as usize * UNIT..)?.split_first_chunk::<HEAD>()?;
+        let units = word(head) >> 8;
+        let rest = rest.get(..(units as usize * UNIT).checked_sub(HEAD)?)?;
+        Some(Self { head, rest, at })
     }
 
     /// Returns where it is in memory: two names of any zones differ in it.
     pub(crate) fn address(self) -> usize {
-        self.octets.as_ptr().addr()
+        self.head.as_ptr().addr()
     }
 
     /// Returns where the next block is, in units.
     pub(crate) const fn next(self) -> u32 {
-        self.at + (self.octets.len() / UNIT) as u32
+        self.at + ((HEAD + self.rest.len()) / UNIT) as u32
     }
 
     /// Returns the lower half of the name's hash.
-    pub(crate) fn tag(self) -> u32 {
-        u32_at(self.octets, 0)
+    pub(crate) const fn tag(self) -> u32 {
+        let &[t0, t1, t2, t3, ..] = self.head;
+        u32::from_le_bytes([t0, t1, t2, t3])
     }
 
-    pub(crate) fn marks(self) -> Marks {
-        Marks(u32_at(self.octets, 4) as u8)
+    pub(crate) const fn marks(self) -> Marks {
+        Marks(word(self.head) as u8)
     }
 
     /// Returns the labels in front of the apex, letter case as written.
     pub(crate) fn labels(self) -> &'z [u8] {
-        let len = self.octets.get(8).copied().unwrap_or(0);
-        self.octets.get(HEAD..HEAD + usize::from(len)).unwrap_or(&[])
+        self.rest.get(..self.labels_len()).unwrap_or(&[])
+    }
+
+    /// Returns how many octets the labels have.
+    const fn labels_len(self) -> usize {
+        let &[.., len, _, _, _] = self.head;
+        len as usize
+    }
+
+    /// Returns the number of RRsets.
+    const fn set_count(self) -> usize {
+        let &[.., c0, c1] = self.head;
+        u16::from_le_bytes([c0, c1]) as usize
     }
 
     /// Returns the number of its NSEC3 record.
@@ -205,44 +218,46 @@ impl<'z> Block<'z> {
         if !self.marks().has(Marks::LINKED) {
             return None;
         }
-        u32_at(self.octets, HEAD + self.labels().len()).checked_sub(1)
+        let link = self.rest.get(self.labels_len()..).and_then(<[u8]>::first_chunk);
+        link.and_then(|link| u32::from_le_bytes(*link).checked_sub(1))
     }
 
     /// Returns whether it has no records: it exists because names below it do.
     pub(crate) fn is_empty(self) -> bool {
-        u16_at(self.octets, 10) == 0
+        self.set_count() == 0
     }
 
     /// Walks the RRsets, in the order of their types.
     pub(crate) fn rrsets(self) -> Rrsets<'z> {
         let linked = if self.marks().has(Marks::LINKED) { 4 } else { 0 };
-        let heads_at = HEAD + self.labels().len() + linked;
-        let count = usize::from(u16_at(self.octets, 10));
-        let rest = self.octets.get(heads_at..).unwrap_or(&[]);
-        let (heads, data) = rest.split_at_checked(count * SET_HEAD).unwrap_or((&[], &[]));
-        Rrsets { heads, data }
+        let rest = self.rest.get(self.labels_len() + linked..).unwrap_or(&[]);
+        let (heads, data) = rest.split_at_checked(self.set_count() * SET_HEAD).unwrap_or((&[], &[]));
+        Rrsets { heads: heads.as_chunks().0, data }
     }
 
     /// Finds its ALIAS. The type is for private use: records whose data is not a name are not ours to follow.
     pub(crate) fn alias(self) -> Option<Rrset<'z>> {
+        if !self.marks().has(Marks::ALIASED) {
+            return None;
+        }
         self.rrset(Rtype::ALIAS).filter(|rrset| Records(rrset.records).all(|record| is_alias(record.rdata)))
     }
 
     /// Finds the records of a type; an RRset that only has signatures is not found.
     #[inline]
     pub(crate) fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {
-        let Rrsets { mut heads, data } = self.rrsets();
+        let Rrsets { heads, data } = self.rrsets();
         let mut at = 0;
         // Heads alone, until the type is there or its place is over.
-        while let Some((&[t0, t1, c0, c1, r0, r1, s0, s1, _, layout], rest)) = heads.split_first_chunk() {
-            let other = u16::from_le_bytes([t0, t1]);
-            if other >= rtype.0 {
-                let found = Rrsets { heads, data: data.get(at..)? }.next()?;
-                return (other == rtype.0 && found.count > 0).then_some(found);
+        for head in heads {
+            let head = SetHead::parse(head);
+            if head.rtype >= rtype.0 {
+                if head.rtype != rtype.0 || head.count == 0 {
+                    return None;
+                }
+                return head.read(data.get(at..)?).map(|(found, _)| found);
             }
-            heads = rest;
-            at += usize::from(u16::from_le_bytes([r0, r1])) + usize::from(u16::from_le_bytes([s0, s1]));
-            at += cuts_octets(layout, u16::from_le_bytes([c0, c1]));
+            at += head.octets();
         }
         None
     }
@@ -253,16 +268,68 @@ pub(crate) fn is_alias(rdata: &[u8]) -> bool {
     Name::parse(rdata).is_ok_and(|(_, rest)| rest.is_empty())
 }
 
-/// Returns how many octets say where the names of so many records are cut.
-#[inline]
-fn cuts_octets(layout: u8, count: u16) -> usize {
-    if layout & Layout::CUT == 0 { 0 } else { usize::from(count) * usize::from(layout >> 4 & 7) * CUT_OCTETS }
+/// The head of an RRset.
+#[derive(Clone, Copy)]
+struct SetHead {
+    rtype: u16,
+    count: u16,
+    records: u16,
+    signatures: u16,
+    signature_count: u8,
+    layout: u8,
+}
+
+impl SetHead {
+    #[inline(always)]
+    const fn parse(&[t0, t1, c0, c1, r0, r1, s0, s1, signature_count, layout]: &[u8; SET_HEAD]) -> Self {
+        Self {
+            rtype: u16::from_le_bytes([t0, t1]),
+            count: u16::from_le_bytes([c0, c1]),
+            records: u16::from_le_bytes([r0, r1]),
+            signatures: u16::from_le_bytes([s0, s1]),
+            signature_count,
+            layout,
+        }
+    }
+
+    /// Returns how many octets say where the names in the data are cut.
+    #[inline(always)]
+    const fn cuts(self) -> usize {
+        if self.layout & Layout::CUT == 0 {
+            return 0;
+        }
+        self.count as usize * (self.layout >> 4 & 7) as usize * CUT_OCTETS
+    }
+
+    /// Returns how many octets the RRset has in all.
+    #[inline(always)]
+    const fn octets(self) -> usize {
+        self.records as usize + self.signatures as usize + self.cuts()
+    }
+
+    /// Returns the RRset, which stands in front of `data`, and what follows it.
+    #[inline(always)]
+    fn read(self, data: &[u8]) -> Option<(Rrset<'_>, &[u8])> {
+        let (records, rest) = data.split_at_checked(usize::from(self.records))?;
+        let (signatures, rest) = rest.split_at_checked(usize::from(self.signatures))?;
+        let (cuts, rest) = rest.split_at_checked(self.cuts())?;
+        let rrset = Rrset {
+            rtype: Rtype(self.rtype),
+            layout: Layout::from_octet(self.layout),
+            count: self.count,
+            signature_count: u16::from(self.signature_count),
+            records,
+            signatures,
+            cuts,
+        };
+        Some((rrset, rest))
+    }
 }
 
 /// The RRsets of a name.
 #[derive(Clone)]
 pub(crate) struct Rrsets<'z> {
-    heads: &'z [u8],
+    heads: &'z [[u8; SET_HEAD]],
     data: &'z [u8],
 }
 
@@ -271,23 +338,11 @@ impl<'z> Iterator for Rrsets<'z> {
 
     #[inline]
     fn next(&mut self) -> Option<Rrset<'z>> {
-        let (&[t0, t1, c0, c1, r0, r1, s0, s1, signature_count, layout], heads) =
-            self.heads.split_first_chunk::<SET_HEAD>()?;
+        let (head, heads) = self.heads.split_first()?;
         self.heads = heads;
-        let (records, rest) = self.data.split_at_checked(usize::from(u16::from_le_bytes([r0, r1])))?;
-        let (signatures, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([s0, s1])))?;
-        let count = u16::from_le_bytes([c0, c1]);
-        let (cuts, rest) = rest.split_at_checked(cuts_octets(layout, count))?;
+        let (rrset, rest) = SetHead::parse(head).read(self.data)?;
         self.data = rest;
-        Some(Rrset {
-            rtype: Rtype(u16::from_le_bytes([t0, t1])),
-            layout: Layout::from_octet(layout),
-            count,
-            signature_count: u16::from(signature_count),
-            records,
-            signatures,
-            cuts,
-        })
+        Some(rrset)
     }
 }
 

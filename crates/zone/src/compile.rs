@@ -330,6 +330,9 @@ impl<'b> Compiler<'b> {
                 findings.push(Problem::WildcardDname);
             }
         }
+        if records.iter().any(|record| matches!(record.kept_with, Rtype::CNAME | Rtype::ALIAS)) {
+            marks = marks.with(Marks::ALIASED);
+        }
         // Types for private use may mean something else to whoever made the zone.
         let is_target = |record: &Collected| {
             record.kept_with == Rtype::ALIAS && self.octets.get(record.rdata.clone()).is_some_and(is_alias)
@@ -744,6 +747,7 @@ fn cuts(owner: Name<'_>, records: &[u8], skipped: u8, names: u8) -> Option<Vec<u
 type Shortened = (Box<[u8]>, Box<[Pointer]>);
 
 /// Returns the SOA with its names as short as they can be behind a question for a name in the zone, and where pointers are in it.
+/// The pointers are those of a record that stands directly behind a question for the apex.
 fn shortened(apex: Name<'_>, soa: &[u8]) -> Option<Shortened> {
     const NAMES: u8 = 2;
     let mut record = soa.get(..RECORD_HEAD)?.to_vec();
@@ -755,11 +759,11 @@ fn shortened(apex: Name<'_>, soa: &[u8]) -> Option<Shortened> {
         let (name, after) = rest.split_at_checked(usize::from(len))?;
         rest = after;
         record.extend_from_slice(name.get(..usize::from(octets))?);
-        if let Some(to) = pointer {
-            let is_own = to >= body_at;
-            let to = if is_own { to - body_at } else { to - Header::LEN as u16 };
+        if let Some(place) = pointer {
+            let is_own = place >= body_at;
+            let to = if is_own { place - body_at } else { place - Header::LEN as u16 };
             pointers.push(Pointer { at: record.len() as u16, to, is_own });
-            record.extend_from_slice(&OWNER);
+            record.extend_from_slice(&(0xc000 | place).to_be_bytes());
         }
     }
     record.extend_from_slice(rest);

@@ -53,7 +53,7 @@ struct Provable<'n> {
 impl<'r> Run<'r, '_> {
     /// Proves that a name does not exist and that no wildcard stands in for it.
     pub(crate) fn prove_absence(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> Result<(), Full> {
-        if !self.wants_dnssec {
+        if !self.asked.wants_dnssec {
             return Ok(());
         }
         match &zone.denial {
@@ -85,7 +85,7 @@ impl<'r> Run<'r, '_> {
         block: Block<'r>,
         name: Name<'_>,
     ) -> Result<(), Full> {
-        if !self.wants_dnssec {
+        if !self.asked.wants_dnssec {
             return Ok(());
         }
         match &zone.denial {
@@ -109,7 +109,7 @@ impl<'r> Run<'r, '_> {
 
     /// Remembers what proves that no closer name exists than the wildcard that answered. Returns whether there was room.
     pub(crate) fn note_expansion(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> bool {
-        if !self.wants_dnssec {
+        if !self.asked.wants_dnssec {
             return true;
         }
         let proof = match &zone.denial {
@@ -150,7 +150,7 @@ impl<'r> Run<'r, '_> {
         wildcard: Block<'r>,
         missing: &Missing<'r, '_>,
     ) -> Result<(), Full> {
-        if !self.wants_dnssec {
+        if !self.asked.wants_dnssec {
             return Ok(());
         }
         match &zone.denial {
@@ -191,7 +191,7 @@ impl<'r> Run<'r, '_> {
     #[inline]
     pub(crate) fn online(&self, zone: &'r Zone) -> Option<&'r Online> {
         match &zone.denial {
-            Denial::Compact(online) if self.wants_dnssec => Some(online),
+            Denial::Compact(online) if self.asked.wants_dnssec => Some(online),
             _ => None,
         }
     }
@@ -230,7 +230,7 @@ impl<'r> Run<'r, '_> {
         share: Share,
     ) -> Result<(), Full> {
         let mut room = [0; SIGNATURES_OCTETS_MAX];
-        match online.sign(owner, rrset, self.now, share, &mut room) {
+        match online.sign(owner, rrset, self.asked.now, share, &mut room) {
             Some((signature_count, signatures)) => {
                 self.rrset(section, owner, &Rrset { signature_count, signatures, ..*rrset })
             }
@@ -313,7 +313,7 @@ impl<'r> Run<'r, '_> {
             run.deny(zone, online, name, &Types::of_nothing(), Share::Part)
         })?;
         // RFC 9824 §5.1: only who says so takes that code for a name that, by its proof, is there.
-        Ok(Step::Done(if self.takes_compact { Rcode::NXDOMAIN } else { Rcode::NOERROR }))
+        Ok(Step::Done(if self.asked.takes_compact { Rcode::NXDOMAIN } else { Rcode::NOERROR }))
     }
 
     /// Writes the NSEC of a name or, if it has none, the one that covers it.
@@ -355,7 +355,7 @@ impl<'r> Run<'r, '_> {
     fn is_only_below(&self, apex_at: u16, labels: &[u8]) -> bool {
         let is_short = labels.first().is_none_or(|&len| usize::from(len) + 1 == labels.len());
         let in_front = usize::from(apex_at).checked_sub(Header::LEN);
-        let asked = in_front.and_then(|octets| self.asked_for.as_bytes().get(..octets)).unwrap_or(&[]);
+        let asked = in_front.and_then(|octets| self.asked.qname.as_bytes().get(..octets)).unwrap_or(&[]);
         let end = asked.len().checked_sub(labels.len()).and_then(|at| asked.get(at..)).unwrap_or(&[]);
         is_short
             && self.writer.can_point(0)

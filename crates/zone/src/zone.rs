@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use wire::{HashKey, Name, NameBuf, Pointer, Rtype};
+use wire::{HashKey, Name, NameBuf, Pointer, Rtype, eq_ignore_case};
 
 use crate::block::{Block, Layout, Marks, Records, Rrset, UNIT};
 use crate::canonical::{Key, word};
@@ -41,6 +41,14 @@ pub(crate) struct Under {
     pub(crate) zone: Arc<Zone>,
     /// Where its blocks are that do not count, sorted.
     pub(crate) hidden: Box<[u32]>,
+}
+
+impl Under {
+    /// Finds a name in the version below.
+    #[inline(never)]
+    fn find(&self, labels: &[u8], hash: u64) -> Option<Block<'_>> {
+        find(&self.zone.blocks, &self.zone.index, labels, hash)
+    }
 }
 
 /// Octets of a line of memory.
@@ -106,9 +114,10 @@ pub(crate) struct Negative {
     pub(crate) signatures: Box<[u8]>,
     pub(crate) signature_count: u16,
     pub(crate) layout: Layout,
-    /// The same record as it stands behind a question for a name in the zone, its names as short as they can be.
+    /// The same record as it stands directly behind a question for the apex, its names as short as they can be.
     pub(crate) short: Box<[u8]>,
-    /// Where pointers are in that; those that do not lead into the record lead to the apex and behind.
+    /// Where pointers are in that; those that do not lead into the record lead to the apex and behind. Elsewhere in a message
+    /// they are other ones.
     pub(crate) pointers: Box<[Pointer]>,
 }
 
@@ -132,7 +141,7 @@ pub(crate) const fn bucket(hash: u64, buckets: usize) -> usize {
 }
 
 /// Finds a name among blocks; `labels` stand in front of the apex.
-#[inline]
+#[inline(always)]
 pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64) -> Option<Block<'z>> {
     let at = bucket(hash, index.len().saturating_sub(1));
     let (&start, &end) = (index.get(at)?, index.get(at + 1)?);
@@ -141,7 +150,7 @@ pub(crate) fn find<'z>(blocks: &'z [u8], index: &[u32], labels: &[u8], hash: u64
     // Ends: each block has a head, so `next` grows.
     while next < end {
         let block = Block::read(blocks, next)?;
-        if block.tag() == hash as u32 && block.labels().eq_ignore_ascii_case(labels) {
+        if block.tag() == hash as u32 && eq_ignore_case(block.labels(), labels) {
             return Some(block);
         }
         next = block.next();
@@ -240,15 +249,21 @@ impl Zone {
     }
 
     /// Finds a name that is at or below the apex.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn find(&self, name: Name<'_>, hash: u64) -> Option<Block<'_>> {
+        self.find_inlined(name, hash)
+    }
+
+    /// Does what [`Zone::find`] does, as a part of its caller: for the name of each question.
+    #[inline(always)]
+    pub(crate) fn find_inlined(&self, name: Name<'_>, hash: u64) -> Option<Block<'_>> {
         let labels = self.relative(name);
         let found = find(&self.blocks, &self.index, labels, hash);
         match &self.under {
             None => found,
             Some(under) => match found {
                 Some(block) => Some(block).filter(|block| !block.marks().has(Marks::GONE)),
-                None => find(&under.zone.blocks, &under.zone.index, labels, hash),
+                None => under.find(labels, hash),
             },
         }
     }

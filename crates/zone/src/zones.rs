@@ -31,8 +31,6 @@ const DEPTHS: usize = 128;
 pub struct Zones {
     key: HashKey,
     shards: Box<[Arc<Shard>]>,
-    /// Bit `n`: some apex has `n` labels.
-    depths: u128,
     /// How many apexes have so many labels.
     depth_counts: Box<[u32; DEPTHS]>,
     count: usize,
@@ -217,7 +215,6 @@ impl Zones {
         let none = Self {
             key,
             shards: [Arc::new(Shard::with_room(0))].into(),
-            depths: 0,
             depth_counts: Box::new([0; DEPTHS]),
             count: 0,
             octets: 0,
@@ -355,7 +352,6 @@ impl Zones {
         Self {
             key: self.key,
             shards: self.shards.clone(),
-            depths: self.depths,
             depth_counts: self.depth_counts.clone(),
             count: self.count,
             octets: self.octets,
@@ -373,7 +369,6 @@ impl Zones {
         self.octets += octets;
         if let Some(count) = self.depth_counts.get_mut(labels) {
             *count += 1;
-            self.depths |= 1 << labels;
         }
     }
 
@@ -382,9 +377,6 @@ impl Zones {
         self.octets -= octets;
         if let Some(count) = self.depth_counts.get_mut(labels) {
             *count -= 1;
-            if *count == 0 {
-                self.depths &= !(1 << labels);
-            }
         }
     }
 }
@@ -568,46 +560,87 @@ impl Zones {
 
     /// Returns the zone that a name belongs to, if it is loaded: the deepest one at or above it.
     pub fn zone_of(&self, name: Name<'_>) -> Option<&Zone> {
-        self.deepest(name, name.label_count(), None)?.0.zone()
+        self.deepest(name)?.zone()
+    }
+
+    /// Returns whether a name belongs to this one of the zones, as most names do that its own records have. No look-up among all of
+    /// them is made for it, so that it may say no although it does.
+    pub(crate) fn certainly_in(&self, name: Name<'_>, zone: &Zone) -> bool {
+        let (mut above, mut depth) = (name, name.label_count());
+        while above.len() > zone.apex().len() {
+            // A deeper zone may have it.
+            if self.has_depth(depth) {
+                return false;
+            }
+            let Some(parent) = above.parent() else { return false };
+            (above, depth) = (parent, depth.saturating_sub(1));
+        }
+        above == zone.apex()
     }
 
     /// Returns whether a name belongs to one of the zones, loaded or not.
     pub fn covers(&self, name: Name<'_>) -> bool {
-        self.deepest(name, name.label_count(), None).is_some()
+        self.deepest(name).is_some()
+    }
+
+    /// Returns the hash of a name and the number of its labels.
+    pub(crate) fn known_of(&self, name: Name<'_>) -> (u64, usize) {
+        (self.key.hash_name(name), name.label_count())
     }
 
     /// Returns the zone that answers a question: DS belongs to the parent (RFC 4035 §3.1.4.1), if that is served.
-    /// `hash` is that of the name.
-    pub(crate) fn zone_for(&self, qname: Name<'_>, hash: u64, qtype: Rtype) -> Option<&Served> {
-        let labels = qname.label_count();
-        let (served, depth) = self.deepest(qname, labels, Some(hash))?;
+    /// The hash of the name and the number of its labels are known.
+    #[inline]
+    pub(crate) fn zone_for(
+        &self,
+        qname: Name<'_>,
+        (hash, labels): (u64, usize),
+        qtype: Rtype,
+    ) -> Option<&Served> {
+        let Some(served) = self.served_at(qname, hash, labels) else { return self.above(qname, labels) };
         if qtype == Rtype::DS
-            && depth == labels
-            && let Some(parent) = qname.parent()
-            && let Some((above, _)) = self.deepest(parent, labels.saturating_sub(1), None)
+            && let Some(above) = self.above(qname, labels)
         {
             return Some(above);
         }
         Some(served)
     }
 
-    /// Returns the deepest zone at or above a name of so many labels, and how many labels its apex has. `hash` is that of the
-    /// name, if it is known.
-    #[inline]
-    fn deepest(&self, mut name: Name<'_>, labels: usize, mut hash: Option<u64>) -> Option<(&Served, usize)> {
-        let mut depth = labels;
+    /// Returns the deepest zone at or above a name.
+    fn deepest(&self, name: Name<'_>) -> Option<&Served> {
+        let labels = name.label_count();
+        let at = if self.has_depth(labels) { self.at_apex(name) } else { None };
+        at.or_else(|| self.above(name, labels))
+    }
+
+    /// Returns the deepest zone above a name of so many labels.
+    fn above(&self, name: Name<'_>, labels: usize) -> Option<&Served> {
+        let (mut name, mut depth) = (name, labels);
         // Ends: each turn takes a label off.
         loop {
-            if self.depths >> (depth & 127) & 1 == 1 {
-                let hash = hash.unwrap_or_else(|| self.key.hash_name(name));
-                if let Some(served) = self.slot_of(name, hash).and_then(|slot| slot.served.as_ref()) {
-                    return Some((served, depth));
-                }
-            }
             depth = depth.checked_sub(1)?;
             name = name.parent()?;
-            hash = None;
+            if self.has_depth(depth)
+                && let Some(served) = self.at_apex(name)
+            {
+                return Some(served);
+            }
         }
+    }
+
+    /// Returns the zone whose apex is a name of so many labels with this hash.
+    #[inline]
+    fn served_at(&self, name: Name<'_>, hash: u64, labels: usize) -> Option<&Served> {
+        if !self.has_depth(labels) {
+            return None;
+        }
+        self.slot_of(name, hash)?.served.as_ref()
+    }
+
+    /// Returns whether some apex has so many labels.
+    #[inline]
+    fn has_depth(&self, labels: usize) -> bool {
+        self.depth_counts.get(labels).is_some_and(|&count| count > 0)
     }
 }
 
@@ -740,6 +773,7 @@ mod tests {
         for (apex, _) in &all {
             one_by_one = one_by_one.with_removed(apex.as_name());
         }
-        assert!(one_by_one.is_empty() && one_by_one.depths == 0 && one_by_one.octets == 0);
+        assert!(one_by_one.is_empty() && one_by_one.octets == 0);
+        assert_eq!(*one_by_one.depth_counts, [0; DEPTHS]);
     }
 }

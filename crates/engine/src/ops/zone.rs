@@ -5,57 +5,76 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{EdeCode, Flags, Header, OptionCode, Query, Writer};
-use zone::{Asked, Failure, Zones};
+use zone::{Answered, Asked, Failure, Zones};
 
 use crate::client::{Client, Transport};
 use crate::finish::{Answer, CO, DO, To, opt_octets_max, reply_limit};
 use crate::matchers::random;
 use crate::run::{Desktop, Run};
 
-/// Answers if the name belongs to a zone; the records stand after the question's place in `message`.
+/// What a zone has for a query: the records stand after the question's place in the message.
+pub(crate) struct Given {
+    answered: Answered,
+    octets: usize,
+    counts: [u16; 3],
+    subnet_bits: Option<u8>,
+    takes_compact: bool,
+}
+
+impl Given {
+    /// Returns what the reply is made of. Apart from [`answer`], so that it is made where it is returned and copied no more.
+    #[inline(always)]
+    pub(crate) fn into_answer(self) -> Answer {
+        let Self { answered, octets, counts, subnet_bits, takes_compact } = self;
+        Answer {
+            authoritative: answered.is_authoritative,
+            octets,
+            counts,
+            is_too_large: answered.is_truncated,
+            subnet_bits,
+            is_for_every_subnet: !answered.depends_on_client,
+            edns_flags: if takes_compact { DO | CO } else { DO },
+            ..Answer::empty(answered.rcode, answered.failure.map(why))
+        }
+    }
+}
+
+/// Answers if the name belongs to a zone.
+#[inline(always)]
 pub(crate) fn answer(
     zones: &Zones,
     run: &Run<'_>,
     desktop: &Desktop<'_>,
     message: &mut [u8],
-) -> Option<Answer> {
+) -> Option<Given> {
     let snapshot = desktop.snapshot;
     let question = &run.query.question;
     let to = To { query: run.query, client: run.client, proof: run.proof, options: &[] };
     // What may be left out is left out here; what may not makes the reply one that is cut.
     let limit = reply_limit(snapshot, &to).saturating_sub(opt_octets_max(snapshot, &to));
     let mut writer = Writer::new(message, limit, 0, Flags::QR);
-    let (from, client, subnet_bits) = match zones.are_for_clients() {
-        true => asker(run.query, run.client),
-        false => (None, None, None),
-    };
     let takes_compact = run.query.edns.is_some_and(|edns| edns.takes_compact());
-    let asked = Asked {
-        hash: Some(run.sought.hash()),
-        client,
-        from,
-        random: if zones.draw() { random(desktop.random) } else { 0 },
+    let mut asked = Asked {
+        known: Some((run.sought.hash(), run.sought.depth() as usize)),
         now: desktop.now.unix_seconds,
         age_at: desktop.now.cache,
         takes_compact,
         ..Asked::new(question.qname, question.qtype, run.query.wants_dnssec())
     };
+    let mut subnet_bits = None;
+    if zones.are_for_clients() {
+        (asked.from, asked.client, subnet_bits) = asker(run.query, run.client);
+    }
+    if zones.draw() {
+        asked.random = random(desktop.random);
+    }
     // Without room for the question there is none for any answer.
-    writer.question(question).ok()?;
+    writer.question_of(run.query).ok()?;
     let answered = zones.answer(&asked, &mut writer)?;
-    let ede = answered.failure.map(why);
     let counts = writer.counts();
     let body_at = Header::LEN + run.query.question_bytes().len();
-    Some(Answer {
-        authoritative: answered.is_authoritative,
-        octets: writer.len().saturating_sub(body_at),
-        counts,
-        is_too_large: answered.is_truncated,
-        subnet_bits,
-        is_for_every_subnet: !answered.depends_on_client,
-        edns_flags: if takes_compact { DO | CO } else { DO },
-        ..Answer::empty(answered.rcode, ede)
-    })
+    let octets = writer.len().saturating_sub(body_at);
+    Some(Given { answered, octets, counts, subnet_bits, takes_compact })
 }
 
 #[cold]
