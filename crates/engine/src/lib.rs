@@ -58,7 +58,7 @@ use authority::{is_between_servers, is_transfer, no_transfers};
 use counters::Counter;
 use events::{Path, Teller, Tells, Told};
 use explain::Recorder;
-use finish::{Answer, To, complete, cookie_alone, header_only};
+use finish::{Answer, To, complete, complete_inlined, cookie_alone, header_only};
 use gate::Admission;
 use gate::cookie::Proof;
 use names::Sought;
@@ -225,32 +225,33 @@ impl Engine {
         tracer: &mut T,
     ) -> Verdict {
         self.transport_counter(client).bump();
-        let query = match Query::parse(query) {
+        let parsed = Query::parse_inlined(query);
+        let query = match &parsed {
             Ok(query) => query,
             Err(malformed) => {
                 tracer.note(Note::Malformed);
-                return self.refuse_malformed(query, malformed, client, reply);
+                return self.refuse_malformed(query, *malformed, client, reply);
             }
         };
         if query.is_signed | is_transfer(query.question.qtype)
-            && let Some(verdict) = self.of_another_server(&query, client, reply)
+            && let Some(verdict) = self.of_another_server(query, client, reply)
         {
             tracer.note(Note::Protocol);
             return verdict;
         }
-        let (admission, proof) = self.snapshot.gate.admit(&query, client, self.now);
+        let (admission, proof) = self.snapshot.gate.admit(query, client, self.now);
         if let Proof::Proven(_) = proof {
             self.counters.cookies_valid.bump();
         }
         if admission == Admission::Denied {
-            return self.answer_outsider(&query, client, reply, tracer);
+            return self.answer_outsider(query, client, reply, tracer);
         }
-        let to = To { query: &query, client, proof, options: &[] };
+        let to = To { query, client, proof, options: &[] };
         if admission != Admission::Admitted {
             tracer.note(note_of(admission));
             return self.turn_away(admission, &to, reply);
         }
-        if let Some(answer) = self.by_rule_of_protocol(&query, reply) {
+        if let Some(answer) = self.by_rule_of_protocol(query, reply) {
             tracer.note(Note::Protocol);
             return complete(&desktop!(self, &self.snapshot), &to, &answer, reply);
         }
@@ -317,7 +318,7 @@ impl Engine {
             query,
             client,
             proof,
-            sought: Sought::new(&self.folded, name_hash),
+            sought: Sought::with_shape(&self.folded, name_hash, query.shape),
             at: Position::default(),
             marks: 0,
             tells: Tells::NONE,
@@ -376,7 +377,7 @@ impl Engine {
         let verdict = if is_whole {
             self.scratch.send(&desktop, (to, answer), reply)
         } else {
-            complete(&desktop, to, answer, reply)
+            complete_inlined(&desktop, to, answer, reply)
         };
         if let Some((carried, errand)) = errand {
             self.begin_errand(to, name_hash, carried, errand);
