@@ -155,7 +155,7 @@ async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
     loop {
         let mut ready = port.socket.readable().await?;
         if let Some(pause) = reader.borrow().pause() {
-            // The timers of the runtime are ten times as coarse.
+            // tidy: allow(sleep): for 50 µs, where the timers of the runtime count milliseconds
             std::thread::sleep(pause);
         }
         let is_all = reader.borrow_mut().drain();
