@@ -96,20 +96,26 @@ impl<'a> Query<'a> {
             qtype: Rtype(u16::from_be_bytes([t0, t1])),
             qclass: Class(u16::from_be_bytes([c0, c1])),
         };
+        let question_bytes = body.get(..qname.len() + 4).unwrap_or(&[]);
         let others = [header.answers, header.authorities, header.additionals];
-        let (edns, is_signed) = match (rest, others) {
-            ([], [0, 0, 0]) => (None, false),
+        // Each kind of query is put together on its own, so that without an OPT no room for one is copied.
+        let query =
+            |edns, is_signed| Self { header, question, edns, is_signed, shape, bytes, question_bytes };
+        match (rest, others) {
+            ([], [0, 0, 0]) => Ok(query(None, false)),
             // Nearly all queries end in an OPT at the root and have nothing else.
             (&[0, 0, 41, s0, s1, e0, e1, e2, e3, l0, l1, ref options @ ..], [0, 0, 1])
                 if options.len() == usize::from(u16::from_be_bytes([l0, l1])) =>
             {
                 let (size, ttl) = (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([e0, e1, e2, e3]));
-                (Some(Edns::parse(size, ttl, options).ok_or(Malformed::Edns)?), false)
+                let edns = Edns::parse(size, ttl, options).ok_or(Malformed::Edns)?;
+                Ok(query(Some(edns), false))
             }
-            _ => sections(bytes, bytes.len() - rest.len(), &header)?,
-        };
-        let question_bytes = body.get(..qname.len() + 4).unwrap_or(&[]);
-        Ok(Self { header, question, edns, is_signed, shape, bytes, question_bytes })
+            _ => {
+                let (edns, is_signed) = sections(bytes, bytes.len() - rest.len(), &header)?;
+                Ok(query(edns, is_signed))
+            }
+        }
     }
 
     /// Returns the whole message.
