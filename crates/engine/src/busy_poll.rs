@@ -556,7 +556,7 @@ mod tests {
         let (mut now_ms, mut cpu_us) = (1000, 0);
         // Each step is a window: thousandths of a processor that are used in it, and whether queries gather after it.
         for (used, expect) in
-            [(100, false), (290, false), (310, true), (200, true), (130, true), (120, false), (290, false)]
+            [(100, false), (370, false), (380, true), (300, true), (260, true), (240, false), (300, false)]
         {
             now_ms += QUOTA_WINDOW_MS;
             cpu_us += used * QUOTA_WINDOW_MS;
