@@ -93,20 +93,15 @@ pub async fn serve<S: Service + 'static>(
         Arc::clone(&counters),
     );
     tasks.spawn_local(Rc::clone(&connections).keep_to_budget());
-    let mut arrivals = Vec::with_capacity(sockets.tcp.len() + sockets.local.len());
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;
-        let arrived = tcp::Arrivals::new();
-        arrivals.push(Rc::clone(&arrived));
-        tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance, arrived));
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance));
     }
 
     for (listener, entrance) in sockets.local {
         let listener = sys::watch(listener, Interest::READABLE)?;
-        let arrived = tcp::Arrivals::new();
-        arrivals.push(Rc::clone(&arrived));
-        tasks.spawn_local(Rc::clone(&connections).accept(listener, entrance, arrived));
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, entrance));
     }
 
     let mut posts = Vec::with_capacity(sockets.local_datagrams.len());
@@ -132,9 +127,6 @@ pub async fn serve<S: Service + 'static>(
     for reader in &readers {
         // What has arrived by now is still answered.
         reader.borrow_mut().drain();
-    }
-    for arrived in &arrivals {
-        connections.adopt(arrived);
     }
     connections.stop();
     let rest = async {

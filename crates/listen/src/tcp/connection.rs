@@ -75,12 +75,6 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Returns whether we read on for a while after we stopped talking, so that what we said last arrives.
-    pub(super) const fn lingers(self) -> bool {
-        // Broken TLS: so that the alert arrives.
-        matches!(self, Self::Finished | Self::Stopping | Self::Tls)
-    }
-
     /// Counts it.
     pub(crate) fn count(self, counters: &Counters) {
         let counter = match self {

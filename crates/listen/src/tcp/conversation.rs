@@ -77,7 +77,7 @@ impl<D> Scratch<D> {
 }
 
 /// What one turn came to.
-pub(super) enum Turn {
+enum Turn {
     /// There may be more to do.
     More,
     /// Nothing to do until others have had their turn.
@@ -177,33 +177,28 @@ impl<S: Service> Conversation<S> {
     ///
     /// `timer` is set when the conversation waits for the first time.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, timer: Pin<&mut Option<Sleep>>) -> Poll<Ending> {
-        match self.take_turns(context) {
-            Ok(Turn::More) => {
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            // That wakes the task as soon as the runtime has looked at everything else.
-            Ok(Turn::Yield) => pin!(yield_now()).poll(context).map(|()| Ending::Error),
-            Ok(Turn::Wait) => self.wait(context, timer),
-            Err(ending) => Poll::Ready(ending),
-        }
-    }
-
-    /// Does what there is to do, but not for ever; returns what the last turn came to, or why the conversation is over.
-    pub(super) fn take_turns(&mut self, context: &mut Context<'_>) -> Result<Turn, Ending> {
         self.connection.watch(context);
         for _ in 0..TURNS_MAX {
             self.connection.poll_send(context);
             if let Some(ending) = self.connection.ending() {
-                return Err(ending);
+                return Poll::Ready(ending);
             }
-            match self.turn(context)? {
-                Turn::More => {}
-                Turn::Yield => return Ok(Turn::Yield),
-                Turn::Wait => return self.rest().map_or(Ok(Turn::Wait), Err),
+            match self.turn(context) {
+                Ok(Turn::More) => {}
+                Ok(Turn::Yield) => {
+                    let ending = self.rest().map_or(Poll::Pending, Poll::Ready);
+                    if ending.is_pending() {
+                        // The task is woken by that as soon as the runtime has looked at everything else.
+                        let _ = pin!(yield_now()).poll(context);
+                    }
+                    return ending;
+                }
+                Ok(Turn::Wait) => return self.rest().map_or_else(|| self.wait(context, timer), Poll::Ready),
+                Err(ending) => return Poll::Ready(ending),
             }
         }
-        Ok(Turn::More)
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Does one thing, if there is one to do.

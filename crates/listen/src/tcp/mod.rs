@@ -21,7 +21,6 @@ use std::os::unix::net::UnixListener;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use engine::Transport;
@@ -36,7 +35,7 @@ use self::buffer::Pool;
 pub(crate) use self::connection::Ending;
 use self::connection::{Connection, MESSAGE_OCTETS_MAX, Secure};
 pub(crate) use self::conversation::OUTPUT_OCTETS;
-use self::conversation::{Conversation, Deferred, Opening, Scratch, Turn};
+use self::conversation::{Conversation, Deferred, Opening, Scratch};
 pub(crate) use self::places::{Place, Places};
 use self::table::Table;
 use crate::bind::Entrance;
@@ -152,119 +151,54 @@ impl<S: Service + 'static> Shared<S> {
         self: Rc<Self>,
         listener: AsyncFd<D>,
         entrance: Arc<Entrance>,
-        arrivals: Rc<Arrivals<S>>,
     ) -> io::Result<()> {
-        let mut earlier = Vec::new();
         loop {
-            let accepted = poll_fn(|context| {
-                let ready = match listener.poll_read_ready(context) {
-                    Poll::Ready(ready) => Some(ready?),
-                    Poll::Pending if arrivals.is_empty() => return Poll::Pending,
-                    Poll::Pending => None,
-                };
-                arrivals.exchange(&mut earlier);
-                let accepted = ready.map_or(Accepted::All, |mut ready| {
-                    let accepted = self.accept_some(listener.get_ref(), &entrance, (&arrivals, context));
-                    if accepted == Accepted::All {
+            let mut ready = listener.readable().await?;
+            let mut accepts = 0..ACCEPTS_MAX;
+            while accepts.next().is_some() {
+                match Door::accept(listener.get_ref()) {
+                    Ok((stream, peer)) => self.open(stream, peer, &entrance),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         ready.clear_ready();
+                        break;
                     }
-                    accepted
-                });
-                // The longer they have had for it, the more of them are over.
-                for conversation in earlier.drain(..) {
-                    self.look_at(conversation, (&arrivals, context));
+                    Err(error) if is_of_one_connection(&error) => self.counters.tcp_accept_errors.bump(),
+                    Err(_) => {
+                        self.counters.tcp_accept_errors.bump();
+                        self.evict();
+                        sleep(ACCEPT_PAUSE).await;
+                        break;
+                    }
                 }
-                Poll::Ready(io::Result::Ok(accepted))
-            })
-            .await?;
-            match accepted {
-                Accepted::All if arrivals.is_empty() => {}
-                Accepted::All | Accepted::Some => tokio::task::yield_now().await,
-                Accepted::Exhausted => {
-                    self.adopt(&arrivals);
-                    sleep(ACCEPT_PAUSE).await;
-                }
+            }
+            if accepts.is_empty() {
+                tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Accepts what connections wait at `door`, as many as a turn allows, and answers what they have sent.
-    fn accept_some(
-        self: &Rc<Self>,
-        door: &impl Door,
-        entrance: &Arc<Entrance>,
-        (arrivals, context): (&Arrivals<S>, &mut Context<'_>),
-    ) -> Accepted {
-        for _ in 0..ACCEPTS_MAX {
-            match door.accept() {
-                Ok((stream, peer)) => match self.open(stream, peer, entrance) {
-                    // A handshake takes its time.
-                    Some(conversation) if conversation.connection.secure.is_some() => {
-                        self.spawn(run(conversation));
-                    }
-                    Some(conversation) => self.look_at(conversation, (arrivals, context)),
-                    None => {}
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Accepted::All,
-                Err(error) if is_of_one_connection(&error) => self.counters.tcp_accept_errors.bump(),
-                Err(_) => {
-                    self.counters.tcp_accept_errors.bump();
-                    self.evict();
-                    return Accepted::Exhausted;
-                }
-            }
-        }
-        Accepted::Some
-    }
-
-    /// Goes on with a conversation that has no task: most need none, since their clients send one query and leave.
-    fn look_at(
-        &self,
-        mut conversation: Conversation<S>,
-        (arrivals, context): (&Arrivals<S>, &mut Context<'_>),
-    ) {
-        match conversation.take_turns(context) {
-            Ok(Turn::Yield) => arrivals.0.borrow_mut().push(conversation),
-            Ok(Turn::More | Turn::Wait) => self.spawn(run(conversation)),
-            Err(ending) if ending.lingers() => self.spawn(close(conversation, ending)),
-            Err(ending) => ending.count(&self.counters),
-        }
-    }
-
-    /// Gives the conversations that have none tasks of their own.
-    pub(crate) fn adopt(&self, arrivals: &Arrivals<S>) {
-        for conversation in arrivals.0.take() {
-            self.spawn(run(conversation));
-        }
-    }
-
-    /// Takes a new connection in, if there is a place; `None` also if it speaks HTTP and has a task already.
-    fn open(
-        self: &Rc<Self>,
-        stream: Socket,
-        peer: (IpAddr, u16),
-        entrance: &Arc<Entrance>,
-    ) -> Option<Conversation<S>> {
+    /// Takes a new connection in, if there is a place.
+    fn open(self: &Rc<Self>, stream: Socket, peer: (IpAddr, u16), entrance: &Arc<Entrance>) {
         let opening = if is_proxy(&entrance.proxies, peer.0) { Opening::Header } else { Opening::Queries };
         let Some(mut place) = self.find_place() else {
             self.counters.tcp_refused_full.bump();
-            return None;
+            return;
         };
         // A proxy is charged for whom it speaks, once it has said so.
         if opening == Opening::Queries && !place.charge(self.plan.client(peer.0)) {
             self.counters.tcp_refused_client.bump();
-            return None;
+            return;
         }
         let secure = match entrance.connections {
             Connections::Https | Connections::Http => {
                 self.open_http((stream, peer), entrance, place, opening);
-                return None;
+                return;
             }
             Connections::Dns | Connections::Local => None,
             Connections::Tls => {
                 let Some(secure) = self.secure(peer.0, opening, entrance) else {
                     self.counters.tls_refused.bump();
-                    return None;
+                    return;
                 };
                 Some(secure)
             }
@@ -278,7 +212,7 @@ impl<S: Service + 'static> Shared<S> {
         let is_inherited = cfg!(any(target_os = "linux", target_os = "android"));
         if !is_inherited && transport != Transport::Unix && stream.set_tcp_nodelay(true).is_err() {
             self.counters.tcp_accept_errors.bump();
-            return None;
+            return;
         }
         self.counters.tcp_accepted.bump();
         let connection = Rc::new(Connection::new(
@@ -290,14 +224,15 @@ impl<S: Service + 'static> Shared<S> {
             Arc::clone(&self.counters),
         ));
         let key = self.table.borrow_mut().insert(Rc::clone(&connection) as Rc<dyn Guest>);
-        Some(Conversation::new(
+        let conversation = Conversation::new(
             Rc::clone(self),
             connection,
             key,
             peer,
             (entrance.listener, transport),
             opening,
-        ))
+        );
+        self.spawn(run(conversation));
     }
 
     /// Takes in a new connection that speaks HTTP.
@@ -499,54 +434,27 @@ impl<S: Service> Drop for Entry<S> {
     }
 }
 
-/// Connections of one listener that have no task yet, and that the runtime does not watch: it is looked at them again when
-/// others have had their turn.
-pub(crate) struct Arrivals<S: Service>(RefCell<Vec<Conversation<S>>>);
-
-impl<S: Service> Arrivals<S> {
-    pub(crate) fn new() -> Rc<Self> {
-        Rc::new(Self(RefCell::default()))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-
-    /// Gives out all of them for `others`.
-    fn exchange(&self, others: &mut Vec<Conversation<S>>) {
-        std::mem::swap(&mut *self.0.borrow_mut(), others);
-    }
-}
-
-/// How accepting ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Accepted {
-    /// No connection waits.
-    All,
-    /// More may wait.
-    Some,
-    /// The system has no descriptor or memory for another one.
-    Exhausted,
-}
-
 /// Serves one connection until it ends.
 async fn run<S: Service>(mut conversation: Conversation<S>) {
     let mut timer = pin!(None::<Sleep>);
     let ending = poll_fn(|context| conversation.poll(context, timer.as_mut())).await;
-    close(conversation, ending).await;
-}
-
-/// Ends a connection.
-async fn close<S: Service>(conversation: Conversation<S>, ending: Ending) {
     ending.count(&conversation.connection.counters);
     match ending {
-        _ if ending.lingers() => {
+        // Broken TLS: so that the alert arrives.
+        Ending::Finished | Ending::Stopping | Ending::Tls => {
             conversation.connection.say_goodbye();
             // It does not matter which of the two comes first.
             let _ = timeout(LINGER_TIMEOUT, linger(&conversation)).await;
         }
         Ending::Client | Ending::Idle | Ending::Evicted => conversation.connection.say_goodbye(),
-        _ => {}
+        Ending::Error
+        | Ending::SlowHandshake
+        | Ending::HandshakesFull
+        | Ending::SlowWriter
+        | Ending::SlowReader
+        | Ending::Malformed
+        | Ending::MalformedProxy
+        | Ending::ClientFull => {}
     }
 }
 

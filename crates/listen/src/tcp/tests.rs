@@ -12,8 +12,7 @@ use crate::sys::WATCHED;
 /// A query with its length before it.
 fn framed() -> Vec<u8> {
     let query = query(1, "now");
-    let len = u16::try_from(query.len()).expect("a short message");
-    [&len.to_be_bytes()[..], &query].concat()
+    [&[0, query.len() as u8][..], &query].concat()
 }
 
 fn connect(server: &Running) -> TcpStream {
