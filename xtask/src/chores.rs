@@ -1,7 +1,7 @@
 //! The chores, one function each.
 
 use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched, target};
-use crate::{bpf, fuzz, instructions, tidy, tools};
+use crate::{bpf, instructions, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -50,7 +50,6 @@ pub(crate) fn test() -> Result<(), String> {
             })
         });
         steps.step("a browser", browser);
-        steps.step("fuzz seeds", fuzz::replay_seeds);
         steps.step("smoke run of the benchmarks", smoke);
     }
     steps.step("instructions of the hot path", || instructions::instructions(&[]));
@@ -170,6 +169,9 @@ fn packages_of<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
         let package = match (parts.next(), parts.next(), parts.next()) {
             (Some("crates"), Some(name), Some(_)) => format!("gannet-{name}"),
             (Some("tests"), Some("testkit"), Some(_)) => "gannet-testkit".to_string(),
+            (Some("tests"), Some("harness"), Some(_)) | (Some("fuzz"), _, _) => {
+                "gannet-fuzz-harness".to_string()
+            }
             (Some(top @ ("tests" | "xtask" | "bench")), Some(_), _) => format!("gannet-{top}"),
             _ => continue,
         };
@@ -188,11 +190,15 @@ mod tests {
             "crates/wire/src/name.rs",
             "crates/wire/Cargo.toml",
             "tests/testkit/src/lib.rs",
+            "fuzz/seeds/query/plain",
             "README.md",
             "Cargo.lock",
             "xtask/src/main.rs",
         ];
-        assert_eq!(packages_of(files.into_iter()), ["gannet-testkit", "gannet-wire", "gannet-xtask"]);
+        assert_eq!(
+            packages_of(files.into_iter()),
+            ["gannet-fuzz-harness", "gannet-testkit", "gannet-wire", "gannet-xtask"]
+        );
     }
 
     #[test]

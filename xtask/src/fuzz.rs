@@ -40,20 +40,6 @@ pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs every target over its seeds, once each.
-pub(crate) fn replay_seeds() -> Result<(), String> {
-    let Ok(manifest) = manifest() else {
-        println!("skipped: there is no fuzz/Cargo.toml");
-        return Ok(());
-    };
-    let directory = build()?;
-    for name in targets(&manifest) {
-        println!("{name}: its seeds");
-        start(&directory, &name, 0)?;
-    }
-    Ok(())
-}
-
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     executions: u64,
@@ -110,7 +96,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(target_directory.join(host).join("release"))
 }
 
-/// Runs one target; zero executions mean the seeds alone.
+/// Runs one target, first over its seeds; zero executions mean these alone.
 fn start(programs: &std::path::Path, name: &str, executions: u64) -> Result<(), String> {
     let seeds = root().join("fuzz/seeds").join(name);
     let corpus = root().join("fuzz/corpus").join(name);

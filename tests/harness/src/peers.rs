@@ -78,7 +78,7 @@ fn check_zone(zone: &Zone) {
 }
 
 /// A message that may be signed: nobody who has no key is believed, and what is said to them can be read.
-pub(crate) fn signed(bytes: &[u8]) {
+pub fn signed(bytes: &[u8]) {
     let Ok(Some(signed)) = tsig::split(bytes) else { return };
     assert!(!tsig::is_signed(&signed.message()), "one signature is one record");
     for algorithm in Algorithm::ALL {
@@ -97,7 +97,7 @@ pub(crate) fn signed(bytes: &[u8]) {
 }
 
 /// A transfer: a byte that says whether there is a version, then messages behind their lengths.
-pub(crate) fn transfer(bytes: &[u8]) {
+pub fn transfer(bytes: &[u8]) {
     let Some((&kind, mut rest)) = bytes.split_first() else { return };
     let have = (kind % 2 == 1).then_some(SERIAL);
     let apex = name("example.org");
@@ -131,7 +131,7 @@ pub(crate) fn transfer(bytes: &[u8]) {
 }
 
 /// An update, by somebody who may change everything.
-pub(crate) fn update(bytes: &[u8]) {
+pub fn update(bytes: &[u8]) {
     let zone = Arc::new(zone());
     if let Ok(Some(updated)) = carry_out(&zone, &KEY, bytes, &|_, _| true, (SerialPolicy::Increment, 0)) {
         assert!(is_newer(updated.zone.facts().serial, SERIAL));
@@ -212,7 +212,7 @@ fn entries(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The files of a journal: the length of the base, its entries, and those of the log.
-pub(crate) fn journal(bytes: &[u8]) {
+pub fn journal(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first_chunk::<2>() else { return };
     let (base, log) = rest.split_at(usize::from(u16::from_be_bytes(*length)).min(rest.len()));
     let apex = name("example.org");

@@ -1,4 +1,4 @@
-//! What every input must keep to. The fuzz targets and the tests of `wire` run the same functions.
+//! What every message, name and record must keep to. The tests of `wire` run the same functions.
 
 use wire::{
     Folded, HashKey, Malformed, Message, Name, NameBuf, Query, Rtype, Section, normalise, query::cookie_only,
@@ -8,7 +8,7 @@ use wire::{
 const KEY: HashKey = HashKey::new([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 
 /// A stranger's datagram.
-pub(crate) fn query(bytes: &[u8]) {
+pub fn query(bytes: &[u8]) {
     let parsed = Query::parse(bytes);
     if let Some((header, edns)) = cookie_only(bytes) {
         assert_eq!(parsed.err(), Some(Malformed::Question));
@@ -35,7 +35,7 @@ pub(crate) fn query(bytes: &[u8]) {
 }
 
 /// What an upstream sends.
-pub(crate) fn reply(bytes: &[u8]) {
+pub fn reply(bytes: &[u8]) {
     let Ok(message) = Message::parse(bytes) else { return };
     let mut kept = 0;
     let mut shown = String::new();
@@ -82,7 +82,7 @@ pub(crate) fn reply(bytes: &[u8]) {
 }
 
 /// A name in text and on the wire.
-pub(crate) fn name(bytes: &[u8]) {
+pub fn name(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(name) = NameBuf::from_text(text)
     {
@@ -108,7 +108,7 @@ fn check_name(name: Name<'_>) {
 }
 
 /// Record data in text: two octets of type, then the text.
-pub(crate) fn rdata_text(bytes: &[u8]) {
+pub fn rdata_text(bytes: &[u8]) {
     let Some((&number, text)) = bytes.split_first_chunk::<2>() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let rtype = Rtype(u16::from_be_bytes(number));

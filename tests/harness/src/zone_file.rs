@@ -1,4 +1,4 @@
-//! What every zone file must keep to. The fuzz target and the tests of `zone` run the same function.
+//! What every zone file must keep to. The tests of `zone` run the same function.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn printed(zone: &Zone) -> (String, Vec<(NameBuf, Rtype)>) {
 }
 
 /// A zone's file.
-pub(crate) fn zone_file(bytes: &[u8]) {
+pub fn zone_file(bytes: &[u8]) {
     // What is no zone file may be zones in JSON.
     let file = zone::json::read(bytes, KEY, None);
     for mistake in &file.mistakes {

@@ -1,0 +1,74 @@
+//! No text makes the configuration's reader panic, and every mistake has a place in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A machine without files or variables.
+struct Nothing;
+
+impl config::Surroundings for Nothing {
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _directory: &Path) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn processors(&self) -> usize {
+        1
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        octets.fill(1);
+    }
+}
+
+/// One text in so many that are right is also shown, read again and compiled, which takes much longer than reading it.
+const DEEP_EVERY: u32 = 16;
+
+/// Returns whether this text is one of those; the same text always is.
+fn goes_deep(text: &str) -> bool {
+    let hash = text.bytes().fold(0u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash >> 16).is_multiple_of(DEEP_EVERY)
+}
+
+/// A configuration: the text that the octets begin with.
+pub fn config(bytes: &[u8]) {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("checked"),
+    };
+    match config::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
+        Ok(loaded) if goes_deep(text) => {
+            let shown = config::print::show(&loaded);
+            assert!(
+                config::load_text(Path::new("shown.yaml"), &shown, &Nothing).is_ok(),
+                "what is shown can be read"
+            );
+            // A cache takes the memory it is given.
+            if loaded.settings.caches.iter().map(|cache| cache.size).sum::<u64>() < 1 << 28 {
+                let _ = config::compile(&loaded, &[], None, &Nothing);
+            }
+        }
+        Ok(_) => {}
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty(), "a refusal has a reason");
+            for diagnostic in diagnostics {
+                assert!(!diagnostic.to_string().is_empty());
+            }
+        }
+    }
+}
