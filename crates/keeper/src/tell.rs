@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use fetch::transfer::{self, Patience, Remote, Trouble};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Notify;
+use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{debug, info, warn};
 use wire::Rcode;
 
@@ -32,6 +33,8 @@ struct Lane {
     names: BTreeSet<Vec<u8>>,
     /// The notifications under way by name: one a zone.
     under_way: BTreeMap<Vec<u8>, UnderWay>,
+    /// Wakes the task that works the lane off: a zone was added.
+    added: Arc<Notify>,
 }
 
 /// A notification that waits for its reply, or the moment before.
@@ -43,24 +46,26 @@ struct UnderWay {
 
 impl Lanes {
     /// Adds a zone to the lane of a secondary. A notification of an older version ends (RFC 1996 §3.6); that of the same version
-    /// goes on and is not sent twice. Returns whether nobody works the lane off yet.
-    fn add(&self, place: Place, kept: &Arc<Kept>) -> bool {
+    /// goes on and is not sent twice. Returns what wakes the task of the lane if nobody works it off yet.
+    fn add(&self, place: Place, kept: &Arc<Kept>) -> Option<Arc<Notify>> {
         let mut lanes = lock(&self.0);
         let is_new = !lanes.contains_key(&place);
         let lane = lanes.entry(place).or_default();
+        let added = Arc::clone(&lane.added);
         let name = folded(kept.apex.as_name());
         match lane.under_way.get(&name) {
             Some(older) if older.serial != serial_of(kept) => {
                 older.task.abort();
                 lane.under_way.remove(&name);
             }
-            Some(_) => return is_new,
+            Some(_) => return is_new.then_some(added),
             None => {}
         }
         if lane.names.insert(name) {
             lane.waiting.push_back(Arc::clone(kept));
+            added.notify_one();
         }
-        is_new
+        is_new.then_some(added)
     }
 
     /// Has `start` begin the next notification. Returns whether there was one.
@@ -76,7 +81,7 @@ impl Lanes {
     }
 
     /// Notes that a notification is over.
-    fn note_end(&self, place: Place, task: tokio::task::Id) {
+    fn note_end(&self, place: Place, task: task::Id) {
         if let Some(lane) = lock(&self.0).get_mut(&place) {
             lane.under_way.retain(|_, under_way| under_way.task.id() != task);
         }
@@ -106,13 +111,13 @@ fn place_of(remote: &Remote) -> Place {
 pub(crate) fn tell(shared: &Arc<Shared>, kept: &Arc<Kept>) {
     for remote in &kept.plan().notify {
         let place = place_of(remote);
-        if shared.lanes.add(place, kept) {
-            tokio::spawn(work_off(Arc::clone(shared), place));
+        if let Some(added) = shared.lanes.add(place, kept) {
+            tokio::spawn(work_off(Arc::clone(shared), place, added));
         }
     }
 }
 
-async fn work_off(shared: Arc<Shared>, place: Place) {
+async fn work_off(shared: Arc<Shared>, place: Place, added: Arc<Notify>) {
     let mut under_way: JoinSet<Heard> = JoinSet::new();
     let mut silence: u32 = 0;
     let mut unknown: usize = 0;
@@ -127,30 +132,40 @@ async fn work_off(shared: Arc<Shared>, place: Place) {
                 break;
             }
         }
-        match under_way.join_next_with_id().await {
-            Some(ended) => {
-                let (task, heard) = match ended {
-                    Ok(heard) => heard,
-                    // It made room for a newer version.
-                    Err(failed) if failed.is_cancelled() => (failed.id(), Heard::Superseded),
-                    Err(failed) => (failed.id(), Heard::Nothing),
-                };
-                shared.lanes.note_end(place, task);
-                if heard == Heard::Superseded {
-                    continue;
-                }
-                silence = if heard == Heard::Nothing { silence.saturating_add(1) } else { 0 };
-                unknown += usize::from(heard == Heard::Unknown);
-                if silence == SILENT_AFTER {
-                    warn!(secondary = %place.0, "does not answer notifications; it is told of each zone once more, and no word is said of it");
-                }
+        if under_way.is_empty() {
+            if shared.lanes.end(place) {
+                break;
             }
-            None if shared.lanes.end(place) => break,
-            None => {}
+            continue;
+        }
+        // A zone that is added does not wait for the replies about others, which may take a minute and a half.
+        let ended = tokio::select! {
+            Some(ended) = under_way.join_next_with_id() => ended,
+            () = added.notified() => continue,
+        };
+        let (task, heard) = outcome(ended);
+        shared.lanes.note_end(place, task);
+        if heard == Heard::Superseded {
+            continue;
+        }
+        silence = if heard == Heard::Nothing { silence.saturating_add(1) } else { 0 };
+        unknown += usize::from(heard == Heard::Unknown);
+        if silence == SILENT_AFTER {
+            warn!(secondary = %place.0, "does not answer notifications; it is told of each zone once more, and no word is said of it");
         }
     }
     if unknown > 0 {
         info!(secondary = %place.0, zones = unknown, "members of a catalog are not known there yet: it takes them over when it has read the catalog");
+    }
+}
+
+/// Returns which notification ended, and how.
+fn outcome(ended: Result<(task::Id, Heard), JoinError>) -> (task::Id, Heard) {
+    match ended {
+        Ok(ended) => ended,
+        // It made room for a newer version.
+        Err(failed) if failed.is_cancelled() => (failed.id(), Heard::Superseded),
+        Err(failed) => (failed.id(), Heard::Nothing),
     }
 }
 

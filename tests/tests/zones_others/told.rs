@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 use testkit::Server;
 use wire::{Message, Opcode, Rtype};
@@ -94,4 +95,22 @@ fn a_notification_of_an_older_version_is_not_sent_again() {
     while next(&socket).1 == 10 {}
     // That of serial 10 would be due before that of serial 11.
     assert_eq!(next(&socket).1, 11);
+}
+
+#[test]
+fn a_zone_does_not_wait_for_the_reply_about_another() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    // The notification of `one` is repeated for a minute and a half if nobody answers it.
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    let secondary = socket.local_addr().expect("an address");
+    let zone = |name: &str| format!("{{name: {name}.example, file: org, notify: [\"{secondary}\"]}}");
+    let server = Server::start_in(directory_with_org(), &config(&zone("one"), ""));
+    let one = next(&socket).0;
+    assert_eq!(one, "one.example.");
+    server.write_config(&config(&format!("{}\n  - {}", zone("one"), zone("two")), ""));
+    assert!(server.command(&["reload"]).status.success());
+    let since = Instant::now();
+    while next(&socket).0 != "two.example." {
+        assert!(since.elapsed() < Duration::from_secs(30), "only one.example. is notified");
+    }
 }
