@@ -48,10 +48,11 @@ pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
 pub use reply::Reply;
-pub use resume::{Share, Suspended};
+pub use resume::{Continuation, Share, Suspended};
 pub use snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
 pub use want::{
-    ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SplitWant, Want, Won,
+    ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SharedSplit, SplitWant, Want,
+    Won,
 };
 
 use authority::{is_between_servers, is_transfer, no_transfers};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cache::Recovery;
+use cache::{KeyBits, Recovery};
 use wire::reply::{normalise, normalise_relevant};
 use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
 
@@ -26,7 +26,7 @@ use crate::run::{Desktop, End, Run, Workspace, desktop, nothing};
 use crate::shortlist::Candidates;
 use crate::snapshot::Snapshot;
 use crate::trace::{NoTrace, Tracer};
-use crate::want::{EndedBranch, Failure, Outcome, PoolId, Want, Won};
+use crate::want::{ClientSubnet, EndedBranch, Failure, Outcome, PoolId, Want, Won};
 use crate::{Engine, Verdict};
 
 /// Octets of the largest message.
@@ -36,13 +36,23 @@ const RECORDS_MAX: usize = 4096;
 /// Errands that one batch may cause; more popular entries than that expire at the same moment only in tests.
 pub(crate) const ERRANDS_MAX: usize = 64;
 
-/// Whether this asker's outcome is the one to remember; the others that shared the fetch only read it.
+/// Whether this query's outcome is the one to remember; others with the same [`Continuation`] only read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// The first to be resumed: fills the cache.
+    /// The first of its continuation to be resumed: fills the cache.
     First,
     /// A later one.
     Other,
+}
+
+/// What a query does with the outcome that it waits for: where its program goes on, and which cache entry the answer fills.
+///
+/// Queries that share an exchange and agree in this would all store the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    snapshot: u32,
+    at: Position,
+    fill: Option<(u16, KeyBits, Option<ClientSubnet>)>,
 }
 
 /// A query put aside. Keeps its snapshot: a position means nothing in another program.
@@ -185,6 +195,12 @@ impl Suspended {
         &self.want
     }
 
+    /// Returns what it does with what it waits for.
+    pub fn continuation(&self) -> Continuation {
+        let fill = self.fill.map(|fill| (fill.step, fill.bits, fill.subnet));
+        Continuation { snapshot: self.snapshot.number, at: self.at, fill }
+    }
+
     /// Returns who watches what happens to it, if somebody does.
     pub const fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
@@ -276,7 +292,8 @@ impl Brought {
 impl Engine {
     /// Goes on with a deferred query. May defer again.
     ///
-    /// Of several that shared a fetch, exactly one is resumed with [`Share::First`]; it may be one without a client.
+    /// Of several that shared a fetch, exactly one of each [`Continuation`] is resumed with [`Share::First`]; it may be one
+    /// without a client.
     /// The answer of a branch comes with [`Reply::report`], and is for no client.
     pub fn resume(
         &mut self,

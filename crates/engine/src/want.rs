@@ -26,7 +26,7 @@ pub struct ClientSubnet {
     pub address: [u8; 16],
 }
 
-/// A question for another server, and what makes two of them the same fetch.
+/// A question for another server. Queries that want the same question share one exchange, whatever each does with the answer.
 #[derive(Clone)]
 pub struct OutQuery {
     /// The name, in the first asker's letter case.
@@ -47,8 +47,6 @@ pub struct OutQuery {
     pub options: Box<[u8]>,
     /// Which servers of the group may be asked, one bit each in their order; zero: all.
     pub members: u64,
-    /// Where the program goes on: only askers with the same continuation may share one fetch.
-    pub continuation: u32,
     /// A keyed hash of all of the above and the pool, letter case ignored.
     pub hash: u64,
 }
@@ -64,7 +62,6 @@ impl PartialEq for OutQuery {
             && self.client_subnet == other.client_subnet
             && self.options == other.options
             && self.members == other.members
-            && self.continuation == other.continuation
             && self.qname == other.qname
     }
 }
@@ -122,13 +119,22 @@ pub struct SplitWant {
     /// How far the branches came from memory.
     pub progress: Progress,
     /// What makes two of them the same, if the branches would do the same for every client.
-    pub shared: Option<OutQuery>,
+    pub shared: Option<SharedSplit>,
     /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,
     /// Branches that have started and must wait.
     pub(crate) begun: [Option<Box<Suspended>>; BRANCHES_MAX],
     /// Answers of branches that have ended.
     pub(crate) ended: [Option<EndedBranch>; BRANCHES_MAX],
+}
+
+/// What queries agree in whose branches do the same.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedSplit {
+    /// What the branches would ask, whomever they ask.
+    pub query: OutQuery,
+    /// A hash of where the program goes on: a branch may be the rest of it.
+    pub continuation: u32,
 }
 
 /// The answer of a branch, for as long as it is not decided which one wins.
@@ -142,7 +148,7 @@ pub struct EndedBranch {
 impl SplitWant {
     /// Returns what waits for branches none of which has started.
     // For those who try out what waits, without a program.
-    pub fn new(step: u16, shared: Option<OutQuery>, stale_after_ms: Option<u32>) -> Self {
+    pub fn new(step: u16, shared: Option<SharedSplit>, stale_after_ms: Option<u32>) -> Self {
         Self {
             step,
             progress: Progress::new(),

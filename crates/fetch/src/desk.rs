@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
 use engine::{
-    EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport, Verdict, Want, Won,
-    Worker,
+    Continuation, EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport,
+    Verdict, Want, Won, Worker,
 };
 use rand::rngs::StdRng;
 use tokio::io::Interest;
@@ -96,6 +96,8 @@ pub struct Desk {
     machine: RefCell<Machine<Net, Asker>>,
     inbox: RefCell<Inbox>,
     reply: RefCell<Box<[u8]>>,
+    /// How the queries went on that have been resumed with one outcome; empty between outcomes.
+    resumed: Cell<Vec<Continuation>>,
     /// Outlets with replies queued.
     touched: RefCell<Vec<Rc<dyn Outlet>>>,
     /// The time of the batch that listeners are feeding us.
@@ -180,6 +182,7 @@ impl Desk {
                 machine: RefCell::new(machine),
                 inbox: RefCell::new(Inbox::new()),
                 reply: RefCell::new(vec![0; REPLY_OCTETS_MAX].into_boxed_slice()),
+                resumed: Cell::default(),
                 touched: RefCell::new(Vec::new()),
                 batch: Cell::new(None),
                 survey: Survey::default(),
@@ -311,16 +314,23 @@ impl Desk {
         };
         // That we had no room says nothing about the name: others must not be told from memory.
         let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
-        let mut share = if is_ours { Share::Other } else { Share::First };
+        // Each way of going on has a cache of its own to fill, or none; the first that goes this way does it.
+        let mut resumed = self.resumed.take();
         loop {
             let next = self.machine.borrow_mut().next_waiter(&mut waiters);
             let Some(asker) = next else { break };
             if let (Some(recorder), Some((server, took))) = (asker.suspended.recorder(), from) {
                 recorder.won(server, Duration::from_micros(took.0));
             }
-            self.resume(asker, outcome, share, now);
-            share = Share::Other;
+            let continuation = asker.suspended.continuation();
+            let is_first = !is_ours && !resumed.contains(&continuation);
+            if is_first {
+                resumed.push(continuation);
+            }
+            self.resume(asker, outcome, if is_first { Share::First } else { Share::Other }, now);
         }
+        resumed.clear();
+        self.resumed.replace(resumed);
     }
 
     /// Goes on with one query.

@@ -889,7 +889,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             client_subnet: None,
             options: Box::default(),
             members: 0,
-            continuation: 0,
             hash: 0,
         };
         self.insert(purpose, pool, query, deadline)

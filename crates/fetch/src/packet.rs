@@ -194,7 +194,6 @@ mod tests {
             client_subnet: None,
             options: Box::default(),
             members: 0,
-            continuation: 0,
             hash: 0,
         }
     }

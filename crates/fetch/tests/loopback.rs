@@ -6,12 +6,15 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
+use cache::Cache;
 use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::prefixes::{Prefix, PrefixSet};
 use engine::gate::rate::RateTable;
+use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
-use engine::program::{Op, Program};
+use engine::ops::ttl::TtlRule;
+use engine::program::{Matcher, Op, Program};
 use engine::{
     Address, Client, Clock, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
     Snapshot, SnapshotCell, Transport, Verdict, Worker,
@@ -21,10 +24,12 @@ use fetch::status::UpstreamState;
 use fetch::{Board, Desk, Plan, PoolPlan, ServerPlan};
 use testkit::{Answer, Ask, Heard, Lie, Script, Stub};
 use tokio::sync::Notify;
-use wire::{EdeCode, HashKey, Rcode, Rtype};
+use wire::{EdeCode, HashKey, Rcode, Rtype, Ttl};
 
 /// Everything here is over in milliseconds; what hangs fails.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+const KEY: HashKey = HashKey::new([1, 2]);
 
 /// Returns the time since it was first asked for.
 fn since_first() -> Duration {
@@ -62,9 +67,12 @@ struct House {
 
 impl House {
     fn new(pool: PoolPlan) -> Self {
-        let key = HashKey::new([1, 2]);
-        let step =
-            ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: false };
+        Self::running(vec![forward()], pool)
+    }
+
+    /// Returns a worker with a policy of these steps.
+    fn running(ops: Vec<Op>, pool: PoolPlan) -> Self {
+        let key = KEY;
         let snapshot = Snapshot {
             key,
             gate: Gate {
@@ -75,7 +83,7 @@ impl House {
                 rate: None,
                 table: Arc::new(RateTable::new(16, 1)),
             },
-            program: Program::new(vec![Op::Forward(step)]).expect("a program that ends"),
+            program: Program::new(ops).expect("a program that ends"),
             trusted_peers: Default::default(),
             connection_tests: Box::default(),
             chaos: Chaos::default(),
@@ -100,27 +108,33 @@ impl House {
 
     /// Hands in queries as one batch, as a listener would.
     fn send(&self, asks: &[Ask]) {
-        let mut buffer = vec![0; 65_535];
         for (stream, ask) in asks.iter().enumerate() {
-            let client = Client {
-                address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                port: 4711,
-                transport: Transport::Tcp,
-                verified: true,
-                reply_octets_max: u16::MAX,
-                keepalive: None,
-                listener: ListenerId::default(),
-                connection: 0,
-            };
-            let mut reply = Reply::new(&mut buffer);
-            let verdict = self.worker.engine.borrow_mut().answer(&ask.bytes(), &client, &mut reply);
-            let Verdict::Defer(suspended) = verdict else { panic!("everything is forwarded") };
-            let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
-            let address = Address { peer, local: None, stream: stream as u64 };
-            self.desk
-                .take(suspended, ReplyTo { outlet: Rc::clone(&self.mailbox) as Rc<dyn Outlet>, address });
+            let answered = self.hand_in(ask, ListenerId::default(), stream);
+            assert!(answered.is_none(), "everything is forwarded");
         }
         self.desk.flush();
+    }
+
+    /// Hands in one query of a batch; returns its reply if memory has it.
+    fn hand_in(&self, ask: &Ask, listener: ListenerId, stream: usize) -> Option<Heard> {
+        let mut buffer = vec![0; 65_535];
+        let client = Client {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 4711,
+            transport: Transport::Tcp,
+            verified: true,
+            reply_octets_max: u16::MAX,
+            keepalive: None,
+            listener,
+            connection: 0,
+        };
+        let mut reply = Reply::new(&mut buffer);
+        let verdict = self.worker.engine.borrow_mut().answer(&ask.bytes(), &client, &mut reply);
+        let Verdict::Defer(suspended) = verdict else { return Some(Heard::new(reply.bytes().to_vec())) };
+        let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let address = Address { peer, local: None, stream: stream as u64 };
+        self.desk.take(suspended, ReplyTo { outlet: Rc::clone(&self.mailbox) as Rc<dyn Outlet>, address });
+        None
     }
 
     /// Waits for `count` replies and returns them in the order of the questions.
@@ -151,6 +165,11 @@ impl House {
         };
         tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what}"));
     }
+}
+
+/// Asks the only group.
+fn forward() -> Op {
+    Op::Forward(ForwardStep { pool: PoolId(0), members: 0, forwards_client_subnet: false, trusts_ad: false })
 }
 
 fn plan(pool: PoolPlan) -> Plan {
@@ -185,6 +204,35 @@ fn what_others_read_counts_a_query_as_soon_as_it_is_answered() {
             assert_eq!((status.waiting, status.fetching, upstream.outstanding), (0, 0, 0));
             assert_eq!((upstream.tally.queries, upstream.tally.replies), (number, number));
         }
+    });
+}
+
+#[test]
+fn views_that_ask_the_same_share_one_exchange_and_each_fills_its_own_cache() {
+    let stub = Stub::start(Script::always(Answer::a(60, Ipv4Addr::new(192, 0, 2, 1))));
+    on_a_worker(async {
+        let (home, guests) = (ListenerId::default(), ListenerId(1));
+        let cache = Arc::new(Cache::new(cache::Limits { octets_max: 1 << 20 }, KEY));
+        let cached = |view| {
+            let (cache, rules) = (Arc::clone(&cache), CacheRules::default());
+            Op::Cache(CacheStep { cache, rules, view, continues: false })
+        };
+        let is_guest = Matcher::Listener([guests].into());
+        let for_guests = [cached(1), forward(), Op::Ttl(TtlRule::Fixed(Ttl::new(5))), Op::Accept].into_iter();
+        let ops = [Op::SkipUnless(is_guest, 4)].into_iter().chain(for_guests);
+        let house = House::running(ops.chain([cached(0), forward()]).collect(), udp(&[&stub]));
+        let ask = Ask::new("www.example.org", Rtype::A);
+        for (stream, listener) in [home, guests, home, guests].into_iter().enumerate() {
+            assert!(house.hand_in(&ask, listener, stream).is_none(), "nothing is known yet");
+        }
+        house.desk.flush();
+        let ttls: Vec<Vec<u32>> = house.receive(4).await.iter().map(Heard::ttls).collect();
+        assert_eq!(ttls, [[60], [5], [60], [5]]);
+        for (listener, ttl) in [(home, 60), (guests, 5)] {
+            let kept = house.hand_in(&ask, listener, 0).expect("each view has kept its answer");
+            assert_eq!(kept.ttls(), [ttl]);
+        }
+        assert_eq!(stub.count("www.example.org."), 1, "all shared one exchange");
     });
 }
 

@@ -41,7 +41,6 @@ impl ForwardStep {
         let checking_disabled = outgoing.checking_disabled(query);
         let wants_dnssec = outgoing.wants_dnssec(query);
         let no_recursion = outgoing.forbids_recursion();
-        let continuation = run.at.fingerprint();
         let flags =
             u64::from(wants_dnssec) | u64::from(checking_disabled) << 1 | u64::from(no_recursion) << 2;
         let mut hash = key.mix(
@@ -51,7 +50,6 @@ impl ForwardStep {
                 | u64::from(self.pool.0) << 32
                 | flags << 48,
         );
-        hash = key.mix(hash, u64::from(continuation));
         if self.members != ALL_MEMBERS {
             hash = key.mix(hash, self.members);
         }
@@ -76,7 +74,6 @@ impl ForwardStep {
                 client_subnet,
                 options,
                 members: self.members,
-                continuation,
                 hash,
             },
             stale_after_ms,

@@ -23,7 +23,7 @@ use crate::program::Position;
 use crate::resume::{ERRANDS_MAX, Suspended};
 use crate::run::{Desktop, End, Run, Workspace};
 use crate::trace::Tracer;
-use crate::want::{OutQuery, PoolId, SplitWant, Want};
+use crate::want::{PoolId, SharedSplit, SplitWant, Want};
 
 /// Branches of one split.
 pub const BRANCHES_MAX: usize = 4;
@@ -449,7 +449,7 @@ impl SplitStep {
     }
 
     /// Returns what makes two queries that wait here the same, if they can be.
-    pub(crate) fn shared(&self, desktop: &Desktop<'_>, run: &Run<'_>) -> Option<OutQuery> {
+    pub(crate) fn shared(&self, desktop: &Desktop<'_>, run: &Run<'_>) -> Option<SharedSplit> {
         let Sharing { forwards_client_subnet } = self.sharing?;
         let forward = ForwardStep {
             pool: PoolId(u16::MAX),
@@ -457,7 +457,8 @@ impl SplitStep {
             forwards_client_subnet,
             trusts_ad: false,
         };
-        Some(forward.want(&desktop.snapshot.key, desktop.snapshot.program.ops(), run, None).query)
+        let want = forward.want(&desktop.snapshot.key, desktop.snapshot.program.ops(), run, None);
+        Some(SharedSplit { query: want.query, continuation: run.at.fingerprint() })
     }
 }
 

@@ -4,7 +4,7 @@
 //! the answers that have come. A branch that is no longer needed goes on by itself, and nobody hears of it.
 
 use engine::ops::split::{BRANCHES_MAX, BranchReport, Next, Progress};
-use engine::{EndedBranch, Failure, OutQuery, Want};
+use engine::{EndedBranch, Failure, SharedSplit, Want};
 
 use crate::machine::{Ending, Event, Finished, Home, Machine, NIL, Token, Waiter, WaiterList};
 use crate::network::Network;
@@ -27,7 +27,7 @@ pub(super) struct Split {
     ended: [Option<EndedBranch>; BRANCHES_MAX],
     timer: TimerKey,
     /// Set for splits that equal queries can join.
-    shared: Option<OutQuery>,
+    shared: Option<SharedSplit>,
 }
 
 impl<N: Network, W: Waiter> Machine<N, W> {
@@ -35,7 +35,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     pub(super) fn take_split(&mut self, mut who: W, now: Moment) {
         let Want::Split(want) = who.want() else { return };
         let (progress, shared) = (want.progress, want.shared.clone());
-        if let Some(slot) = shared.as_ref().and_then(|query| self.equal_split(query)) {
+        if let Some(slot) = shared.as_ref().and_then(|shared| self.equal_split(shared)) {
             if who.client().is_none() {
                 return;
             }
@@ -73,7 +73,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let waiter = self.enqueue(who, cell, now);
         let slot = self.splits.vacant_key() as u32;
         super::chain(&mut self.waiters, &mut split.waiters, waiter, Home::Split(slot));
-        let hash = split.shared.as_ref().map(|query| query.hash);
+        let hash = split.shared.as_ref().map(|shared| shared.query.hash);
         let key = SplitKey { serial: split.serial, slot: self.splits.insert(split) as u32 };
         if let Some(hash) = hash {
             let splits = &self.splits;
@@ -81,7 +81,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 splits
                     .get(other as usize)
                     .and_then(|other| other.shared.as_ref())
-                    .map_or(0, |query| query.hash)
+                    .map_or(0, |shared| shared.query.hash)
             });
         }
         // What came so far came from memory; these wait for something themselves.
@@ -93,11 +93,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Finds an undecided split of an equal query.
-    fn equal_split(&self, query: &OutQuery) -> Option<u32> {
+    fn equal_split(&self, shared: &SharedSplit) -> Option<u32> {
         let is_equal = |&slot: &u32| {
-            self.splits.get(slot as usize).is_some_and(|split| split.shared.as_ref() == Some(query))
+            self.splits.get(slot as usize).is_some_and(|split| split.shared.as_ref() == Some(shared))
         };
-        self.split_index.find(query.hash, is_equal).copied()
+        self.split_index.find(shared.query.hash, is_equal).copied()
     }
 
     /// Returns one of those who wait for an undecided split.
@@ -166,8 +166,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     pub(super) fn forget_split(&mut self, slot: u32) -> Option<Split> {
         let split = self.splits.try_remove(slot as usize)?;
         self.wheel.cancel(split.timer);
-        if let Some(query) = &split.shared
-            && let Ok(entry) = self.split_index.find_entry(query.hash, |&other| other == slot)
+        if let Some(shared) = &split.shared
+            && let Ok(entry) = self.split_index.find_entry(shared.query.hash, |&other| other == slot)
         {
             entry.remove();
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress, SplitStep, Worth};
-use engine::{EndedBranch, Failure, FetchWant, OutQuery, PoolId, SplitWant, Want};
+use engine::{EndedBranch, Failure, FetchWant, OutQuery, PoolId, SharedSplit, SplitWant, Want};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
@@ -179,7 +179,6 @@ pub(super) fn question(text: &str) -> OutQuery {
         client_subnet: None,
         options: Box::default(),
         members: 0,
-        continuation: 0,
         hash,
     }
 }
@@ -291,7 +290,11 @@ impl Sim {
     pub(super) fn ask_split(&mut self, text: &str, split: &Rc<SplitStep>, is_shared: bool) -> u32 {
         let number = self.asked;
         self.asked += 1;
-        let want = SplitWant::new(0, is_shared.then(|| question(text)), None);
+        let want = SplitWant::new(
+            0,
+            is_shared.then(|| SharedSplit { query: question(text), continuation: 0 }),
+            None,
+        );
         let (want, split) = (Want::Split(Box::new(want)), Some(Rc::clone(split)));
         let asker = Asker { number, want, client: Some(CLIENT), split, parent: None, text: text.to_owned() };
         self.machine.take(asker, self.now);
