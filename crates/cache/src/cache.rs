@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use crate::recovery::Recoveries;
 use crate::ring::{Ends, Ring};
 use crate::slots::{Index, Pages, RingId, zeroed};
-use crate::sync::{AtomicU64, Mutex};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::mem::size_of;
 use wire::HashKey;
 
@@ -37,6 +37,8 @@ pub struct Cache {
 pub(crate) struct Shard {
     small: Ring,
     main: Ring,
+    /// Words in use in both rings, as the last writer left them.
+    used: AtomicU64,
     pub(crate) writer: Mutex<Writer>,
 }
 
@@ -46,6 +48,11 @@ impl Shard {
             RingId::Small => &self.small,
             RingId::Main => &self.main,
         }
+    }
+
+    /// Says how much of the rings is in use, to whoever does not hold the mutex.
+    pub(crate) fn note_used(&self, writer: &Writer) {
+        self.used.store(writer.small.used() + writer.main.used(), Ordering::Relaxed);
     }
 }
 
@@ -110,7 +117,7 @@ impl Cache {
                     inserts: 0,
                     evictions: 0,
                 };
-                Shard { small, main, writer: Mutex::new(writer) }
+                Shard { small, main, used: AtomicU64::new(0), writer: Mutex::new(writer) }
             })
             .collect();
         let pages = if plan.main_words >= HUGE_WORDS_MIN { Pages::Huge } else { Pages::Small };
@@ -144,8 +151,52 @@ impl Cache {
         stats
     }
 
+    /// Returns the octets in use, as [`Stats::octets`] counts them, and takes no mutex.
+    pub fn octets_used(&self) -> usize {
+        let words: u64 = self.shards.iter().map(|shard| shard.used.load(Ordering::Relaxed)).sum();
+        self.octets_fixed + 8 * words as usize
+    }
+
     /// Returns the shard for `hash`: its top bits.
     pub(crate) fn shard(&self, hash: u64) -> Option<&Shard> {
         self.shards.get(((u128::from(hash) * self.shards.len() as u128) >> 64) as usize)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Entry, Flush, Key, KeyBits, Now};
+    use wire::{Class, Flags, NameBuf, Rcode, Rtype};
+
+    #[test]
+    fn octets_in_use_are_known_while_writers_write() {
+        let hash_key = HashKey::new([7, 11]);
+        let cache = Cache::new(Limits { octets_max: 1 << 20 }, hash_key);
+        let empty = cache.octets_used();
+        for number in 0..500_u32 {
+            let name: NameBuf = format!("name{number}.example").parse().expect("a name");
+            let folded = name.as_name().to_folded();
+            let key = Key::new(cache.hash_key(), &folded, Rtype::A, Class::IN, KeyBits::NONE, 0);
+            let entry = Entry {
+                body: &[0; 200],
+                ttl_offsets: &[],
+                rcode: Rcode::NOERROR,
+                flags: Flags::default(),
+                answers: 0,
+                authorities: 0,
+                additionals: 0,
+                ttl: 60,
+                stale: 0,
+                ede: None,
+            };
+            let _ = cache.insert(&key, &entry, Now(1));
+            assert_eq!(cache.octets_used(), cache.stats().octets);
+        }
+        let all: Vec<_> = cache.shards.iter().map(Shard::lock).collect();
+        assert!(cache.octets_used() > empty + 500 * 200, "no mutex is needed");
+        drop(all);
+        cache.flush(Flush::All);
+        assert_eq!(cache.octets_used(), empty);
     }
 }

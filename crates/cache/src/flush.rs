@@ -59,6 +59,7 @@ impl Cache {
                 ends.forget_all();
                 shard.ring(ring).forget_below(ends.tail());
             }
+            shard.note_used(&writer);
         }
         count
     }

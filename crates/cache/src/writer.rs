@@ -244,6 +244,12 @@ impl<'c> Edit<'c> {
     }
 }
 
+impl Drop for Edit<'_> {
+    fn drop(&mut self) {
+        self.shard.note_used(&self.writer);
+    }
+}
+
 /// The entry at a ring's tail.
 struct Oldest<'c> {
     ring: RingId,

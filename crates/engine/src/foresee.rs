@@ -110,7 +110,7 @@ impl Engine {
                 _ => None,
             })
             .next()
-            .filter(|(_, cache)| cache.cache.stats().octets >= LARGE_OCTETS_MIN)
+            .filter(|(_, cache)| cache.cache.octets_used() >= LARGE_OCTETS_MIN)
             .map(|(step, _)| step);
     }
 }
