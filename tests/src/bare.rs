@@ -64,6 +64,7 @@ pub fn client(transport: Transport) -> Client {
         keepalive: matches!(transport, Transport::Tcp | Transport::Tls).then_some(100),
         listener: ListenerId::default(),
         connection: 0,
+        certificate: None,
     }
 }
 

@@ -61,6 +61,7 @@ fn policies(criterion: &mut Criterion) {
         keepalive: None,
         listener: ListenerId::default(),
         connection: 0,
+        certificate: None,
     };
     let query = query();
     let mut group = criterion.benchmark_group("policy");

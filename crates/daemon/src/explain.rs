@@ -121,6 +121,7 @@ impl Prepared {
             keepalive: None,
             listener: ListenerId(u16::try_from(listener).unwrap_or(u16::MAX)),
             connection: 0,
+            certificate: None,
         };
         let question =
             api::Question { name: name.to_string(), rtype: rtype.to_string(), class: Class::IN.to_string() };

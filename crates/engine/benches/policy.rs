@@ -53,7 +53,7 @@ fn policies(criterion: &mut Criterion) {
     for count in [0, RULES] {
         let mut server = Server::with_cache(gate(), 1 << 20, |_| rules(count));
         let query = Ask::new("www.some.example.com", Rtype::A).bytes();
-        let client = server.client;
+        let client = server.client.clone();
         group.bench_function(format!("{count} rules that do not fit"), |bencher| {
             bencher.iter(|| answer(&mut server.engine, black_box(&query), &client));
         });
@@ -91,7 +91,7 @@ fn million(criterion: &mut Criterion) {
             Op::Reject(Rcode::NXDOMAIN, None),
         ]
     });
-    let client = server.client;
+    let client = server.client.clone();
     let mut group = criterion.benchmark_group("policy");
     group.throughput(Throughput::Elements(BATCH as u64));
     for (what, first, rcode) in [("in", 0, Rcode::REFUSED), ("not in", MANY, Rcode::NXDOMAIN)] {

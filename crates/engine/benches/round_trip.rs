@@ -65,7 +65,7 @@ fn filled(names: u32) -> (Server, Queries) {
         queries.push(ask.bytes());
     }
     // A full bucket pushes an entry out now and then: what is measured is hits.
-    let client = server.client;
+    let client = server.client.clone();
     let mut buf = [0; 1232];
     queries.retain(|query| {
         matches!(server.engine.answer(query, &client, &mut Reply::new(&mut buf)), Verdict::Answered)
@@ -100,7 +100,7 @@ fn cached(c: &mut Criterion) {
         assert_eq!(seen(&reply).answers, [(1, 3600, vec![0, 0, 0, 0])]);
         let mut buf = [0; 1232];
         let mut at = 0;
-        let client = server.client;
+        let client = server.client.clone();
         group.throughput(Throughput::Elements(1));
         group.bench_function(format!("cached/{names}"), |b| {
             b.iter(|| {
@@ -113,7 +113,7 @@ fn cached(c: &mut Criterion) {
         // As a listener does it: a batch is announced, then answered.
         const BATCH: usize = 32;
         let (mut server, queries) = filled(1_000_000);
-        let client = server.client;
+        let client = server.client.clone();
         let mut buf = [0; 1232];
         let mut at = 0;
         server.wait(1);
@@ -129,7 +129,7 @@ fn cached(c: &mut Criterion) {
     }
     for batch in [1_usize, 10, 100] {
         let (mut server, queries) = filled(100);
-        let client = server.client;
+        let client = server.client.clone();
         let mut buf = [0; 1232];
         group.throughput(Throughput::Elements(batch as u64));
         group.bench_function(format!("throughput/{batch}"), |b| {
@@ -144,7 +144,7 @@ fn cached(c: &mut Criterion) {
 fn others(c: &mut Criterion) {
     let mut group = c.benchmark_group("round_trip");
     let mut server = Server::new(CacheRules::default());
-    let client = server.client;
+    let client = server.client.clone();
     let mut buf = [0; 1232];
     for (case, ask, rcode) in [
         ("local", Ask::new("nas.home.arpa", Rtype::A), Rcode::NOERROR),

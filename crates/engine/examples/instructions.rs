@@ -346,7 +346,7 @@ fn main() {
     };
     let times: usize = times.parse().expect("a number of times");
     let Case { mut server, queries } = Case::new(&case);
-    let client = server.client;
+    let client = server.client.clone();
     let mut buf = [0; 1232];
     for i in 0..times {
         let query = black_box(queries[i % queries.len()].as_slice());

@@ -15,7 +15,8 @@ use zone::difference::serial_of;
 use zone::outgoing::Kind;
 use zone::{Difference, Outgoing, Zones};
 
-use crate::client::{Client, Transport};
+pub use crate::client::KeyHash;
+use crate::client::{Client, ClientCertificate, Transport};
 use crate::counters::Counters;
 use crate::finish::{Answer, To, header_only};
 use crate::gate::cookie::Proof;
@@ -100,28 +101,17 @@ pub struct Grant {
     pub pins: Box<[KeyHash]>,
 }
 
-/// The SHA-256 of a public key, as RFC 7858 §4.2 pins it.
-pub type KeyHash = [u8; 32];
-
-/// The certificate that a client has shown, as far as it counts between servers (RFC 9103 §9.3.3).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// The hosts that it is for, if an authority vouches for them. A wildcard is the name of no host.
-    pub hosts: Vec<String>,
-    /// The hash of its key.
-    pub key: KeyHash,
-}
-
 impl Grant {
-    fn holds(&self, client: &Client, key: Option<Name<'_>>, shown: Option<&Shown>) -> bool {
+    fn holds(&self, client: &Client, key: Option<Name<'_>>) -> bool {
+        let certificate = client.certificate.as_deref();
         self.from.as_ref().is_none_or(|from| from.contains(client.address))
             && self.key.as_ref().is_none_or(|wanted| key == Some(wanted.as_name()))
             && (!self.needs_tls || client.transport == Transport::Tls)
-            && (self.hosts.is_empty() || shown.is_some_and(|shown| self.names(shown)))
-            && (self.pins.is_empty() || shown.is_some_and(|shown| self.pins.contains(&shown.key)))
+            && (self.hosts.is_empty() || certificate.is_some_and(|shown| self.names(shown)))
+            && (self.pins.is_empty() || certificate.is_some_and(|shown| self.pins.contains(&shown.key)))
     }
 
-    fn names(&self, shown: &Shown) -> bool {
+    fn names(&self, shown: &ClientCertificate) -> bool {
         let is_wanted = |host: &String| self.hosts.iter().any(|wanted| wanted.eq_ignore_ascii_case(host));
         shown.hosts.iter().any(is_wanted)
     }
@@ -424,13 +414,12 @@ struct Sent<'m> {
     signer: Option<Signer>,
     counters: &'m Counters,
     now_s: u32,
-    shown: Option<Arc<Shown>>,
 }
 
 impl Sent<'_> {
     fn holds(&self, grants: &[Grant]) -> bool {
         let key = self.signer.as_ref().map(|signer| signer.key().name());
-        grants.iter().any(|grant| grant.holds(self.client, key, self.shown.as_deref()))
+        grants.iter().any(|grant| grant.holds(self.client, key))
     }
 
     fn refuse(&self, rcode: Rcode, ede: Option<(EdeCode, &str)>) -> Outcome {
@@ -489,9 +478,8 @@ impl Engine {
                 }
                 // RFC 2136 §6: whoever decides on an update may know the key.
                 if refusal.error == TsigError::BADKEY
-                    && let Some(pending) = authority.and_then(|authority| {
-                        forward(&authority, (&signed.message(), bytes), client, self.shown.as_deref())
-                    })
+                    && let Some(pending) = authority
+                        .and_then(|authority| forward(&authority, (&signed.message(), bytes), client))
                 {
                     self.counters.count(Rcode::NOERROR, false);
                     return Verdict::Hand(pending);
@@ -514,7 +502,7 @@ impl Engine {
         let to = To { query: &query, client, proof: Proof::None, options: &[] };
         let limit = crate::finish::reply_limit(&self.snapshot, &to).min(reply.buffer().len());
         let limit = limit.saturating_sub(signer.record_octets());
-        let within = Client { reply_octets_max: limit as u16, ..*client };
+        let within = Client { reply_octets_max: limit as u16, ..client.clone() };
         let mut room = vec![0; limit];
         let mut unsigned = Reply::new(&mut room);
         // It is counted once more there.
@@ -551,8 +539,7 @@ impl Engine {
         }
         let counters = Arc::clone(&self.counters);
         let now_s = self.now.unix_seconds;
-        let shown = self.shown.clone();
-        let mut sent = Sent { message, whole, client, signer, counters: &counters, now_s, shown };
+        let mut sent = Sent { message, whole, client, signer, counters: &counters, now_s };
         let opcode = Header::parse(message).map_or(Opcode::QUERY, |header| header.flags.opcode());
         let outcome = match opcode {
             Opcode::NOTIFY => notify(&authority, &sent),
@@ -743,7 +730,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
         })));
     }
     let key = sent.signer.as_ref().map(|signer| signer.key().name());
-    let held = rights.update.iter().filter(|(grant, _)| grant.holds(sent.client, key, sent.shown.as_deref()));
+    let held = rights.update.iter().filter(|(grant, _)| grant.holds(sent.client, key));
     let scopes: Vec<Arc<Scope>> = held.map(|(_, scope)| Arc::clone(scope)).collect();
     if scopes.is_empty() {
         return sent.refuse(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "no updates from this client")));
@@ -762,12 +749,7 @@ fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
 }
 
 /// Returns what passes an update on whose key is not known here; nothing if it is none, or nobody may have it passed on.
-fn forward(
-    authority: &Authority,
-    (message, whole): (&[u8], &[u8]),
-    client: &Client,
-    shown: Option<&Shown>,
-) -> Option<Box<Handed>> {
+fn forward(authority: &Authority, (message, whole): (&[u8], &[u8]), client: &Client) -> Option<Box<Handed>> {
     let parsed = Message::parse(message).ok()?;
     let flags = parsed.header.flags;
     let question = parsed.question.filter(|it| it.qtype == Rtype::SOA && it.qclass == Class::IN)?;
@@ -776,7 +758,7 @@ fn forward(
     }
     let rights = authority.keeper.rights(question.qname)?;
     authority.zones.at(question.qname)?;
-    if !rights.forward.iter().any(|grant| grant.holds(client, None, shown)) {
+    if !rights.forward.iter().any(|grant| grant.holds(client, None)) {
         return None;
     }
     Some(Box::new(Handed::Update(Pending {

@@ -1,6 +1,7 @@
 //! Who asks, and over what.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use wire::Query;
@@ -85,7 +86,7 @@ impl Transport {
 pub struct ListenerId(pub u16);
 
 /// The client of one query, as far as policy may know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Client {
     /// Its address; IPv4-mapped IPv6 addresses are given as IPv4.
     pub address: IpAddr,
@@ -104,6 +105,20 @@ pub struct Client {
     /// What [`Snapshot::connection_bits`](crate::Snapshot::connection_bits) found out about the client's connection;
     /// zero where nothing is said when one begins. Worked out anew when a newer snapshot is adopted.
     pub connection: u64,
+    /// The certificate that it has shown, if it has: rights between servers may depend on it (RFC 9103 §9.3.3).
+    pub certificate: Option<Arc<ClientCertificate>>,
+}
+
+/// The SHA-256 of a public key, as RFC 7858 §4.2 pins it.
+pub type KeyHash = [u8; 32];
+
+/// A client's certificate, as far as servers go by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The hosts that it is for, if an authority vouches for them. A wildcard is the name of no host.
+    pub hosts: Vec<String>,
+    /// The hash of its key.
+    pub key: KeyHash,
 }
 
 impl Client {

@@ -40,9 +40,9 @@ pub mod want;
 use std::cell::Cell;
 use std::sync::Arc;
 
-pub use authority::{Authority, Handed, Shown};
+pub use authority::{Authority, Handed};
 pub use busy_poll::BusyPoll;
-pub use client::{Client, ListenerId, Now, Transport};
+pub use client::{Client, ClientCertificate, ListenerId, Now, Transport};
 pub use clock::Clock;
 pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
@@ -97,8 +97,6 @@ pub struct Engine {
     events: Teller,
     /// The name of the query at hand, in lower case.
     folded: Folded,
-    /// What the client whose queries are at hand has shown, if anything.
-    shown: Option<Arc<Shown>>,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
     /// The state of the sequence of random numbers.
@@ -123,7 +121,6 @@ impl Engine {
             scratch: Scratch::new(),
             events: Teller::default(),
             folded: Folded::root(),
-            shown: None,
             limited: 0,
             random: Cell::new(seed),
             large_cache_step: None,
@@ -151,11 +148,6 @@ impl Engine {
     /// Returns the bits for [`Client::connection`], as of the snapshot in use; see [`Snapshot::connection_bits`].
     pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         self.snapshot.connection_bits(say)
-    }
-
-    /// Hears which certificate the client has shown whose queries come next; nothing when they are over.
-    pub fn shows(&mut self, shown: Option<&Arc<Shown>>) {
-        self.shown = shown.map(Arc::clone);
     }
 
     /// Returns whether a client is on the access list: for what it asks besides queries.
@@ -347,8 +339,8 @@ impl Engine {
         };
         let end = run.walk::<T, OUTSIDE>(&desktop, &mut work, tracer);
         let nobodys;
-        let answer = match &end {
-            End::Answer(answer) => answer,
+        let answer = match end {
+            End::Answer(ref answer) => answer,
             End::Nothing if OUTSIDE => {
                 self.counters.denied.bump();
                 nobodys = denied();
@@ -362,8 +354,7 @@ impl Engine {
                 let Run { tells, .. } = run;
                 return self.drop_silently(query, client, (&tells, tracer.path()));
             }
-            End::Wait(_) => {
-                let End::Wait(want) = end else { return Verdict::Drop };
+            End::Wait(want) => {
                 self.counters.deferred.bump();
                 let kept = tracer.keep();
                 let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, kept);

@@ -105,7 +105,7 @@ impl Suspended {
         Box::new(Self {
             snapshot: Arc::clone(snapshot),
             query: run.query.as_bytes().into(),
-            client: *run.client,
+            client: run.client.clone(),
             proof: run.proof,
             name_hash: run.sought.hash(),
             at: run.at,

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use wire::{EdeCode, Flags, Folded, Header, Query, Rcode};
+use zone::Zones;
 
 use crate::authority::Authority;
 use crate::client::{Client, Now, Transport};
@@ -24,6 +25,7 @@ use crate::ops::forward::own_subnet_bits;
 use crate::ops::outgoing::{self, Outgoing};
 use crate::ops::quickest::Distances;
 use crate::ops::split::Parted;
+use crate::ops::zone::Given;
 use crate::program::{Matcher, Op, Position};
 use crate::resume::Suspended;
 use crate::shortlist::Candidates;
@@ -96,7 +98,6 @@ macro_rules! desktop {
 pub(crate) use desktop;
 
 /// What steps write to.
-#[allow(dead_code, reason = "not every kind of step uses every part yet")]
 pub(crate) struct Workspace<'w> {
     /// The message in the making: the records of the answer start after the question's place.
     pub(crate) message: &'w mut [u8],
@@ -222,16 +223,16 @@ impl Run<'_> {
                         return End::Answer(answer);
                     }
                 }
-                Op::Zone(zones) | Op::ZoneSet(zones) => {
-                    // The zones that come first may have changed since the configuration was compiled.
-                    let zones = match op {
-                        Op::Zone(_) => desktop.authority.as_ref().map_or(zones, |authority| &authority.zones),
-                        _ => zones,
-                    };
-                    if let Some(given) = ops::zone::answer(zones, self, desktop, work.message) {
-                        counters.answers_zone.bump();
-                        // What we know by ourselves is not kept in caches.
-                        self.fill = None;
+                Op::Zone(zones) => {
+                    // They may have changed since the configuration was compiled.
+                    let zones = desktop.authority.as_ref().map_or(zones, |authority| &authority.zones);
+                    if let Some(given) = self.look_up_zones(zones, desktop, work) {
+                        tracer.step(step as u16, StepOutcome::Answered);
+                        return End::Answer(given.into_answer());
+                    }
+                }
+                Op::ZoneSet(zones) => {
+                    if let Some(given) = self.look_up_zones(zones, desktop, work) {
                         tracer.step(step as u16, StepOutcome::Answered);
                         return End::Answer(given.into_answer());
                     }
@@ -256,8 +257,8 @@ impl Run<'_> {
                     return End::Answer(Answer::empty(*rcode, ede.map(|code| (code, ""))));
                 }
                 Op::Forward(forward) => {
-                    if !self.query.header.flags.has(Flags::RD) {
-                        return End::Answer(no_recursion());
+                    if let Some(refusal) = self.recursion_refused() {
+                        return End::Answer(refusal);
                     }
                     let patience_ms = self.patience_ms(snapshot);
                     let want = Want::Fetch(forward.want(&snapshot.key, ops, self, patience_ms));
@@ -385,8 +386,8 @@ impl Run<'_> {
         body_at: usize,
     ) -> Option<(Answer, bool)> {
         let Desktop { counters, now, folded, .. } = *desktop;
-        if !self.query.header.flags.has(Flags::RD) {
-            return Some((no_recursion(), true));
+        if let Some(refusal) = self.recursion_refused() {
+            return Some((refusal, true));
         }
         let subnet = self.outgoing.subnet(self.query, cache.rules.keeps_subnets_apart);
         let bits =
@@ -418,6 +419,27 @@ impl Run<'_> {
                 None
             }
         }
+    }
+
+    /// Looks in zones; what they have is not kept in caches.
+    #[inline(always)]
+    fn look_up_zones(
+        &mut self,
+        zones: &Zones,
+        desktop: &Desktop<'_>,
+        work: &mut Workspace<'_>,
+    ) -> Option<Given> {
+        let given = ops::zone::answer(zones, self, desktop, work.message)?;
+        desktop.counters.answers_zone.bump();
+        self.fill = None;
+        Some(given)
+    }
+
+    /// Refuses a query without RD: it learns nothing about what others asked for (that would be cache snooping), and
+    /// nobody is asked on its behalf.
+    #[inline(always)]
+    fn recursion_refused(&self) -> Option<Answer> {
+        if self.query.header.flags.has(Flags::RD) { None } else { Some(no_recursion()) }
     }
 
     /// Returns the EDNS options that upstreams are sent besides the client's subnet.
@@ -469,7 +491,7 @@ pub(crate) const fn nothing() -> Answer {
     Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "")))
 }
 
-/// A query without RD learns nothing about what others asked for: that would be cache snooping.
+#[cold]
 fn no_recursion() -> Answer {
     Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_AUTHORITATIVE, "recursion not desired")))
 }

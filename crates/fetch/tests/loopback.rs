@@ -127,6 +127,7 @@ impl House {
             keepalive: None,
             listener,
             connection: 0,
+            certificate: None,
         };
         let mut reply = Reply::new(&mut buffer);
         let verdict = self.worker.engine.borrow_mut().answer(&ask.bytes(), &client, &mut reply);

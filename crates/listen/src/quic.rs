@@ -247,6 +247,7 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
                     keepalive: None,
                     listener: entrance.listener,
                     connection: 0,
+                    certificate: None,
                 };
                 let asker = Asker::new(Rc::clone(&shared), Arc::clone(handle.account()));
                 let large = Semaphore::new(LARGE_QUERIES_MAX);
@@ -360,7 +361,7 @@ async fn answer<S: Service + 'static>(talk: Rc<Talk<S>>, mut send: SendStream, m
         | ConnectionText::CertificateNames
         | ConnectionText::CertificateFingerprint => ShownCertificate::say(talk.certificate.as_ref(), text),
     };
-    match talk.asker.ask(query, talk.client, say).await {
+    match talk.asker.ask(query, talk.client.clone(), say).await {
         Ok(Some(reply)) => {
             let len = u16::try_from(reply.len()).unwrap_or(u16::MAX).to_be_bytes();
             let mut pieces = account.in_pieces(reply);

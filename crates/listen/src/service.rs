@@ -4,11 +4,10 @@
 
 use std::cell::RefMut;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use engine::{
-    BusyPoll, Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Shown,
-    Suspended, Verdict, Worker,
+    BusyPoll, Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Suspended,
+    Verdict, Worker,
 };
 
 use crate::handed;
@@ -41,11 +40,6 @@ pub trait Answer {
     /// Returns a number that changes when [`Answer::connection_bits`] may say something else.
     fn generation(&self) -> u64 {
         0
-    }
-
-    /// Hears which certificate the client has shown whose queries come next; nothing when they are over.
-    fn shows(&mut self, shown: Option<&Arc<Shown>>) {
-        let _ = shown;
     }
 
     /// Returns what policy wants to know of a connection: the bits for [`Client::connection`].
@@ -142,10 +136,6 @@ impl Answer for Engine {
 
     fn generation(&self) -> u64 {
         Self::generation(self)
-    }
-
-    fn shows(&mut self, shown: Option<&Arc<Shown>>) {
-        Self::shows(self, shown);
     }
 
     fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {

@@ -343,6 +343,7 @@ impl<S: Service> Reader<S> {
             keepalive: None,
             listener: self.entrance.listener,
             connection: 0,
+            certificate: None,
         };
         if self.entrance.proxies.is_empty() {
             Some((client, datagram))

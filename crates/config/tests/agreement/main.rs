@@ -334,6 +334,7 @@ impl Asked {
             keepalive: None,
             listener: ListenerId::default(),
             connection: 0,
+            certificate: None,
         }
     }
 

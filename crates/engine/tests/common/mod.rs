@@ -175,6 +175,7 @@ pub fn client(address: &str) -> Client {
         keepalive: None,
         listener: ListenerId::default(),
         connection: 0,
+        certificate: None,
     }
 }
 

@@ -62,6 +62,7 @@ impl<S: Service + 'static> Visit<S> {
             keepalive: None,
             listener: entrance.listener,
             connection: 0,
+            certificate: None,
         };
         Self {
             asker: Asker::new(shared, Arc::clone(handle.account())),
@@ -391,11 +392,11 @@ impl<S: Service + 'static> Visit<S> {
     fn client(&self, head: &impl Head) -> Client {
         let trusted = &self.entrance.forwarders;
         if !is_proxy(trusted, self.client.address) {
-            return self.client;
+            return self.client.clone();
         }
         match forwarded::client(head, trusted) {
-            Some(address) => Client { address, port: 0, ..self.client },
-            None => self.client,
+            Some(address) => Client { address, port: 0, ..self.client.clone() },
+            None => self.client.clone(),
         }
     }
 

@@ -127,6 +127,7 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, post: Rc<Post>) -> io::Res
                     keepalive: None,
                     listener: post.entrance.listener,
                     connection: 0,
+                    certificate: None,
                 };
                 match engine.answer(query, &client, &mut room) {
                     Answered::Reply(len) => post.send(room.get(..len).unwrap_or(&[]), &from),

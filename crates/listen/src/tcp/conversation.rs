@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ConnectionText, ListenerId, ReplyTo, Said, Shown, Transport};
+use engine::{Address, Client, ClientCertificate, ConnectionText, ListenerId, ReplyTo, Said, Transport};
 use tokio::io::unix::AsyncFdReadyGuard;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -119,8 +119,6 @@ pub(super) struct Conversation<S: Service> {
     opened_at: Instant,
     /// Of which snapshot it is that `client.connection` speaks.
     recognised: Option<u64>,
-    /// The certificate that the client has shown, as soon as it could.
-    shown: Option<Arc<Shown>>,
     /// When the first octet of an incomplete query came.
     input_since: Option<Instant>,
     /// When something was last done.
@@ -153,6 +151,7 @@ impl<S: Service> Conversation<S> {
             keepalive: None,
             listener,
             connection: 0,
+            certificate: None,
         };
         Self {
             shared,
@@ -163,7 +162,6 @@ impl<S: Service> Conversation<S> {
             input,
             opened_at: now,
             recognised: None,
-            shown: None,
             input_since: None,
             active_at: now,
             look: Look::First,
@@ -431,14 +429,11 @@ impl<S: Service> Conversation<S> {
                 let generation = engine.generation();
                 self.client.connection = recognise(&self.connection, &*engine);
                 if self.recognised.is_none() {
-                    self.shown = shown(&self.connection);
+                    self.client.certificate = certificate(&self.connection);
                 }
                 self.recognised = Some(generation);
             }
-            if self.shown.is_some() {
-                engine.shows(self.shown.as_ref());
-            }
-            let is_malformed = loop {
+            loop {
                 let waiting = self.connection.waiting() as usize + late.len();
                 let is_over = queries >= QUERIES_PER_TURN_MAX
                     || late.len() >= LATE_MAX
@@ -468,11 +463,7 @@ impl<S: Service> Conversation<S> {
                     Answered::Nothing => {}
                     Answered::Deferred(deferred) => late.push(deferred),
                 }
-            };
-            if self.shown.is_some() {
-                engine.shows(None);
             }
-            is_malformed
         };
         let counters = &self.connection.counters;
         counters.tcp_queries.add(u64::from(queries));
@@ -495,7 +486,7 @@ impl<S: Service> Conversation<S> {
     /// Takes the client's address from a PROXY header.
     fn speaks_for(&mut self, source: Source) -> Result<(), Ending> {
         let Source::Client { address, port, stream } = source else { return Ok(()) };
-        self.client = Client { address, port, verified: stream, ..self.client };
+        (self.client.address, self.client.port, self.client.verified) = (address, port, stream);
         let client = self.shared.plan.client(address);
         match self.connection.with_place(|place| place.charge(client)) {
             Some(true) => Ok(()),
@@ -618,8 +609,8 @@ fn recognise<E: Answer>(connection: &Connection, engine: &E) -> u64 {
 
 /// Returns the certificate that the client has shown, if it has.
 #[cold]
-fn shown(connection: &Connection) -> Option<Arc<Shown>> {
-    connection.secure.as_ref()?.borrow().session.shown()
+fn certificate(connection: &Connection) -> Option<Arc<ClientCertificate>> {
+    connection.secure.as_ref()?.borrow().session.client_certificate()
 }
 
 /// What waits for an upstream.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use engine::Shown;
+use engine::ClientCertificate;
 use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
@@ -113,11 +113,11 @@ impl Session {
 
     /// Returns what the client's certificate is worth between servers, if it has shown one.
     #[cold]
-    pub(crate) fn shown(&self) -> Option<Arc<Shown>> {
+    pub(crate) fn client_certificate(&self) -> Option<Arc<ClientCertificate>> {
         let CertificateFacts { hosts, key, .. } =
             CertificateFacts::parse(self.tls.peer_certificates()?.first()?)?;
         let hosts = if self.trust == Trust::Vouched { hosts } else { Vec::new() };
-        Some(Arc::new(Shown { hosts, key }))
+        Some(Arc::new(ClientCertificate { hosts, key }))
     }
 
     /// Works on what came, and on what of before was not done: text goes to `plain`, which has room for as much as came, and what has to be said to `outgoing`.

@@ -340,6 +340,7 @@ fn answer_one<E: Answer>(
         keepalive: None,
         listener,
         connection: 0,
+        certificate: None,
     };
     let (frame, room) = socket.read_and_write(&packet, &spare);
     let answered = match (datagram.payload_in(frame), room.get_mut(flow.headers_octets()..)) {

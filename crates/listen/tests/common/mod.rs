@@ -33,7 +33,7 @@ impl Answer for Script {
     fn begin(&mut self, _now: Now) {}
 
     fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Vec<u8>> {
-        self.seen.push((*client, query.to_vec()));
+        self.seen.push((client.clone(), query.to_vec()));
         match query.get(12..) {
             Some(word) if word.starts_with(b"late") => Answered::Deferred(query.to_vec()),
             Some(word) if word.starts_with(b"big") => {
@@ -122,7 +122,7 @@ impl Scripted {
 
     /// Returns who asked last.
     pub fn last_client(&self) -> Client {
-        self.script.borrow().seen.last().expect("somebody asked").0
+        self.script.borrow().seen.last().expect("somebody asked").0.clone()
     }
 }
 

@@ -337,7 +337,7 @@ impl Running {
         let prepared = Prepared::new(asked, plans.listeners())?;
         let recorder = Recorder::default();
         let (reply, heard) = sync_channel(1);
-        let (query, client) = (prepared.query.clone(), prepared.client);
+        let (query, client) = (prepared.query.clone(), prepared.client.clone());
         let job = Explaining { query, client, recorder: recorder.share(), reply };
         self.explaining.blocking_send(job).map_err(|_| "the server is ending")?;
         let reply = match heard.recv_timeout(EXPLANATION_PATIENCE) {
