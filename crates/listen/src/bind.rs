@@ -13,16 +13,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::budget::Budget;
 use crate::holder::{self, Holder};
-use crate::local::{self, LOCAL_LISTENERS_FROM, LocalFile, LocalPlan, LocalSocket};
+use crate::local::{self, LocalFile, LocalSocket};
 use crate::oblivious::ObliviousKeys;
-use crate::plan::{
-    ClientCertificates, Connections, Datagrams, ListenerPlan, Plan, Prefix, TcpPlan, Transports, UdpPlan,
-};
 use crate::refusals::Refusals;
 use crate::steering::{Seated, Steering};
 use crate::sys::{self, Activated, Kind};
 use crate::tcp::Places;
 use crate::tls::{Handshakes, TlsCell};
+use plan::listeners::{
+    ClientCertificates, Connections, Datagrams, LOCAL_LISTENERS_FROM, ListenerPlan, LocalPlan, Plan, Prefix,
+    TcpPlan, Transports, UdpPlan,
+};
 
 /// Ports tried when the system chooses one (port 0) and another transport has it already.
 const PORT_ATTEMPTS_MAX: u32 = 16;

@@ -14,7 +14,7 @@ use hyper::body::Bytes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::plan::TcpPlan;
+use plan::listeners::TcpPlan;
 
 /// How far replies that come late may go over what one connection may hold: what was asked cannot be taken back.
 const LATE_FACTOR: usize = 4;

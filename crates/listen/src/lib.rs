@@ -18,7 +18,6 @@ mod holder;
 mod http;
 mod local;
 mod oblivious;
-mod plan;
 pub mod proxy;
 mod quic;
 mod refusals;
@@ -36,13 +35,9 @@ pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use budget::Budget;
 pub use counters::Counters;
 pub use holder::Holder;
-pub use local::{LOCAL_LISTENERS_FROM, LocalFile, LocalKind, LocalPlan};
-pub use plan::{
-    ClientCertificates, Connections, Datagrams, Grouping, ListenerPlan, Plan, Prefix, TcpPlan, Transports,
-    UdpPlan,
-};
+pub use local::LocalFile;
 pub use refusals::{RefusalReport, Refusals, Refused};
 pub use serve::{Stop, Stopper, serve, stop};
 pub use service::{Answer, Answered, Late, Local, Service};
 pub use sys::{Activated, Kind, activation, interface_index};
-pub use tls::{CertificateFacts, Identity, IdentityError, TicketKeys, Tls, TlsCell, TlsPlan};
+pub use tls::{Tls, TlsCell};

@@ -31,10 +31,10 @@ use wire::{Message, OptionCode};
 use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
 use crate::bind::Entrance;
 use crate::http::{self, Handle};
-use crate::plan::{Datagrams, TcpPlan};
 use crate::service::Service;
 use crate::tcp::{Ending, Guest, Shared};
 use crate::tls::ShownCertificate;
+use plan::listeners::{Datagrams, TcpPlan};
 use unproven::{Bounded, BoundedSocket, Bounds};
 
 /// How DNS over QUIC is called in a handshake (RFC 9250 §4.1.1).

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::plan::Prefix;
+use plan::listeners::Prefix;
 
 /// Clients that are remembered at a time. Others are counted together.
 const CLIENTS_MAX: usize = 256;

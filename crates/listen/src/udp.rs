@@ -16,11 +16,11 @@ use tokio::io::unix::AsyncFd;
 
 use crate::bind::Entrance;
 use crate::counters::Counters;
-use crate::plan::{Grouping, Prefix, UdpPlan};
 use crate::proxy::{self, Source};
 use crate::service::{self, Answer, Answered, Service};
 use crate::steering::{self, Seated};
 use crate::sys::{self, Inbox, Local, Message, Outbox, Received, Shape};
+use plan::listeners::{Grouping, Prefix, UdpPlan};
 
 /// Datagrams per system call. More gains nothing: at 64 the call itself is a few percent of the cost.
 const BATCH_MESSAGES: usize = 64;

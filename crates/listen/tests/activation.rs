@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
-use listen::{Bound, Kind, ListenerPlan, Plan, Transports};
+use listen::{Bound, Kind};
+use plan::listeners::{ListenerPlan, Plan, Transports};
 
 /// Tells the child which address its sockets should have.
 const EXPECTED: &str = "GANNET_TEST_ADDRESS";

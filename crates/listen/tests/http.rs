@@ -9,7 +9,7 @@ use engine::Transport;
 use h2::client::SendRequest;
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
-use listen::{Plan, Prefix, Transports};
+use plan::listeners::{Plan, Prefix, Transports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use common::{query, run, settle};
 use engine::{Client, Now, ReplyTo};
-use listen::{Answer, Answered, Counters, ListenerPlan, Plan, Service};
+use listen::{Answer, Answered, Counters, Service};
+use plan::listeners::{ListenerPlan, Plan};
 use tokio::task::{spawn_local, yield_now};
 
 thread_local! {

@@ -10,7 +10,9 @@ use common::{BIG, Running, query, run, settle, start_with};
 use engine::Transport;
 use hyper::body::{Buf as _, Bytes};
 use hyper::{Request, StatusCode};
-use listen::{Connections, Datagrams, Identity, TicketKeys, Tls, TlsCell, TlsPlan, Transports};
+use listen::{Tls, TlsCell};
+use plan::listeners::{Connections, Datagrams, Transports};
+use plan::tls::{Identity, TlsPlan};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, ConnectionError, Endpoint};
 use rcgen::{CertificateParams, KeyPair};
@@ -33,12 +35,11 @@ fn tls_for(names: Vec<String>) -> (Arc<Tls>, CertificateDer<'static>) {
     let certificate = params.self_signed(&key).expect("a certificate").der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
     let identity = Identity::new(vec![certificate.clone()], &key, vec![NAME.to_owned()]).expect("they fit");
-    let tickets = TicketKeys::new().expect("keys");
-    let plan = TlsPlan { identities: vec![identity], tickets, speaks_tls12: true, client_roots: Vec::new() };
-    (Arc::new(Tls::new(plan).expect("a certificate")), certificate)
+    let plan = TlsPlan { identities: vec![identity], speaks_tls12: true, client_roots: Vec::new() };
+    (Arc::new(Tls::new(&Arc::new(plan), None).expect("a certificate")), certificate)
 }
 
-fn start(cell: &Arc<TlsCell>, change: impl FnOnce(&mut listen::Plan)) -> Running {
+fn start(cell: &Arc<TlsCell>, change: impl FnOnce(&mut plan::listeners::Plan)) -> Running {
     start_with("127.0.0.1:0", cell, |plan| {
         plan.listeners[0].transports =
             Transports { datagrams: Some(Datagrams::Quic { doq: true, h3: true }), connections: None };

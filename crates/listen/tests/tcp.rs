@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start};
-use listen::{Prefix, TcpPlan};
+use plan::listeners::{Prefix, TcpPlan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::yield_now;

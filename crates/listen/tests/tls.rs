@@ -8,7 +8,9 @@ use std::time::Duration;
 use aws_lc_rs::aead;
 use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start_with};
 use engine::Transport;
-use listen::{Identity, IdentityError, Prefix, TicketKeys, Tls, TlsCell, TlsPlan, Transports};
+use listen::{Tls, TlsCell};
+use plan::listeners::{Prefix, Transports};
+use plan::tls::{Identity, IdentityError, TlsPlan};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
@@ -45,21 +47,24 @@ impl Certificate {
 }
 
 fn tls(certificates: &[&Certificate], change: impl FnOnce(&mut TlsPlan)) -> Arc<Tls> {
+    Arc::new(Tls::new(&plan(certificates, change), None).expect("a certificate"))
+}
+
+fn plan(certificates: &[&Certificate], change: impl FnOnce(&mut TlsPlan)) -> Arc<TlsPlan> {
     let mut plan = TlsPlan {
         identities: certificates.iter().map(|certificate| certificate.identity()).collect(),
-        tickets: TicketKeys::new().expect("keys"),
         speaks_tls12: true,
         client_roots: Vec::new(),
     };
     change(&mut plan);
-    Arc::new(Tls::new(plan).expect("a certificate"))
+    Arc::new(plan)
 }
 
 fn cell(certificates: &[&Certificate]) -> Arc<TlsCell> {
     Arc::new(TlsCell::new(Some(tls(certificates, |_| {}))))
 }
 
-fn start(tls: &Arc<TlsCell>, change: impl FnOnce(&mut listen::Plan)) -> Running {
+fn start(tls: &Arc<TlsCell>, change: impl FnOnce(&mut plan::listeners::Plan)) -> Running {
     start_with("127.0.0.1:0", tls, |plan| {
         plan.listeners[0].transports = Transports::TLS;
         change(plan);
@@ -307,8 +312,11 @@ fn a_new_certificate_is_for_new_connections() {
 fn sessions_are_resumed_on_any_worker_and_with_any_configuration() {
     run(async {
         let a = Certificate::new("a.example.org");
-        let tickets = TicketKeys::new().expect("keys");
-        let make = || Arc::new(TlsCell::new(Some(tls(&[&a], |plan| plan.tickets = tickets.clone()))));
+        let first = tls(&[&a], |_| {});
+        let make = || {
+            let next = Tls::new(&plan(&[&a], |_| {}), Some(&first)).expect("a certificate");
+            Arc::new(TlsCell::new(Some(Arc::new(next))))
+        };
         let (one, other) = (start(&make(), |_| {}), start(&make(), |_| {}));
         for version in rustls::ALL_VERSIONS {
             let connector = TlsConnector::from(Arc::new(client(&[&a], &[version])));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::{proxy_header, query, run, run_paused, settle, start};
-use listen::{Grouping, ListenerPlan, Prefix};
+use plan::listeners::{Grouping, ListenerPlan, Prefix};
 use tokio::net::UdpSocket;
 
 /// A client that takes replies only from the address it asked.

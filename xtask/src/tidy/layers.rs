@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 19] = [
+pub(crate) const LAYERS: [(&str, u8); 20] = [
     ("wire", 0),
     ("http2", 0),
     ("odoh", 0),
@@ -17,13 +17,14 @@ pub(crate) const LAYERS: [(&str, u8); 19] = [
     ("zone", 2),
     ("engine", 3),
     ("resolver", 3),
-    ("listen", 4),
-    ("fetch", 4),
-    ("config", 5),
-    ("control", 6),
-    ("jobs", 6),
-    ("keeper", 6),
-    ("daemon", 7),
+    ("plan", 4),
+    ("listen", 5),
+    ("fetch", 5),
+    ("config", 6),
+    ("control", 7),
+    ("jobs", 7),
+    ("keeper", 7),
+    ("daemon", 8),
 ];
 
 /// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it is its purpose.

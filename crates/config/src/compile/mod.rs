@@ -27,7 +27,10 @@ use engine::gate::rate::{RateRule, RateTable};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::reverse::ReverseTable;
-use listen::{ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Tls, Transports, UdpPlan};
+use plan::listeners::{
+    ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Transports, UdpPlan,
+};
+use plan::tls::TlsPlan;
 use wire::{HashKey, NameBuf, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
@@ -61,7 +64,7 @@ pub struct Plans {
     /// Where oblivious messages are carried to.
     pub relay: Arc<fetch::RelayPlan>,
     /// For listeners that speak TLS.
-    pub tls: Option<Arc<Tls>>,
+    pub tls: Option<Arc<TlsPlan>>,
     /// The caches, in the order of the file.
     pub caches: Vec<CachePlan>,
     /// Where each step of the program was written.
@@ -122,8 +125,6 @@ struct Keep {
     cookie_secret: [u8; 16],
     /// The names of addresses in answers, once a policy remembered any.
     reverse: Option<Arc<ReverseTable>>,
-    /// The keys of TLS session tickets, once there were any.
-    tickets: Option<tls::Tickets>,
     /// The name of this server in its first certificate.
     server_name: Option<NameBuf>,
     /// The certificates that there are.
@@ -161,7 +162,6 @@ impl Keep {
             pools: BTreeMap::new(),
             cookie_secret,
             reverse: None,
-            tickets: None,
             server_name: None,
             certificates: Vec::new(),
             rate_table: None,
@@ -190,14 +190,14 @@ impl Keep {
 #[derive(Clone, Debug)]
 pub struct Listening {
     /// What the configuration asks for.
-    pub plan: listen::Plan,
+    pub plan: plan::listeners::Plan,
     /// What to try if port 53 may not be had; only when nothing is configured.
-    pub otherwise: Option<listen::Plan>,
+    pub otherwise: Option<plan::listeners::Plan>,
 }
 
 /// Returns where to listen.
 pub fn listening(startup: &Startup) -> Listening {
-    let plan = |listeners: Vec<ListenerPlan>| listen::Plan {
+    let plan = |listeners: Vec<ListenerPlan>| plan::listeners::Plan {
         listeners,
         udp: UdpPlan { reply_octets_max: UDP_OCTETS_MAX, ..UdpPlan::default() },
         tcp: TcpPlan {
@@ -308,7 +308,7 @@ pub fn compile_again(
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
-            let keep = (&mut keep.tickets, &mut keep.server_name, &mut keep.certificates);
+            let keep = (&mut keep.server_name, &mut keep.certificates);
             tls::compile(settings, keep, surroundings, &mut problems)
         }
     };
@@ -705,8 +705,9 @@ mod tests {
     #[test]
     fn nothing_configured_listens_on_this_machine_alone() {
         let found = listening(&load("").settings.startup);
-        let addresses =
-            |plan: &listen::Plan| plan.listeners.iter().map(|at| at.address.to_string()).collect::<Vec<_>>();
+        let addresses = |plan: &plan::listeners::Plan| {
+            plan.listeners.iter().map(|at| at.address.to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(addresses(&found.plan), ["127.0.0.1:53", "[::1]:53"]);
         assert_eq!(
             found.otherwise.as_ref().map(addresses),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use listen::{CertificateFacts, Identity, IdentityError, TicketKeys, Tls, TlsPlan};
+use plan::tls::{CertificateFacts, Identity, IdentityError, TlsPlan, check_authority};
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
@@ -13,15 +13,7 @@ use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Certificate, Settings, TlsVersionWord};
-use crate::source::{At, Span};
-
-/// The keys of session tickets, and for which authorities of clients they were made: who resumes is not asked for a
-/// certificate again, so other authorities take other keys.
-#[derive(Clone, Debug)]
-pub(super) struct Tickets {
-    keys: TicketKeys,
-    roots: Vec<CertificateDer<'static>>,
-}
+use crate::source::At;
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +30,10 @@ pub struct OwnCertificate {
 /// in its first certificate.
 pub(super) fn compile(
     settings: &Settings,
-    (tickets, server_name, shown): (&mut Option<Tickets>, &mut Option<NameBuf>, &mut Vec<OwnCertificate>),
+    (server_name, shown): (&mut Option<NameBuf>, &mut Vec<OwnCertificate>),
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> Option<Arc<Tls>> {
+) -> Option<Arc<TlsPlan>> {
     let tls = &settings.tls;
     *server_name = None;
     shown.clear();
@@ -65,30 +57,21 @@ pub(super) fn compile(
     let mut client_roots = Vec::new();
     for file in &tls.client_ca {
         match files.chain(file) {
-            Ok(roots) => client_roots.extend(roots),
+            Ok(roots) => {
+                let refused = roots.iter().find_map(|root| check_authority(root).err());
+                problems.extend(refused.map(|why| {
+                    wrong(file, &format!("the certificate of an authority cannot be used: {why}"))
+                }));
+                client_roots.extend(roots);
+            }
             Err(problem) => problems.push(*problem),
         }
     }
     if identities.len() < tls.certificates.len() {
         return None;
     }
-    let place = tls.certificates.first().map_or(Span::BUILT_IN, |certificate| certificate.chain.span);
-    let keys = match tickets {
-        Some(tickets) if tickets.roots == client_roots => Ok(tickets.keys.clone()),
-        _ => TicketKeys::new(),
-    };
-    let made = keys.and_then(|keys| {
-        *tickets = Some(Tickets { keys: keys.clone(), roots: client_roots.clone() });
-        let speaks_tls12 = tls.min_version == TlsVersionWord::V12;
-        Tls::new(TlsPlan { identities, tickets: keys, speaks_tls12, client_roots })
-    });
-    match made {
-        Ok(made) => Some(Arc::new(made)),
-        Err(error) => {
-            problems.push(Problem::error(place, format!("TLS cannot be spoken: {error}")));
-            None
-        }
-    }
+    let speaks_tls12 = tls.min_version == TlsVersionWord::V12;
+    Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots }))
 }
 
 /// Returns the files that it is made of.

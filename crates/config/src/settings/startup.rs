@@ -100,7 +100,7 @@ impl Startup {
             let proxies =
                 if proxies.is_empty() { String::new() } else { format!(" (proxies {})", proxies.join(", ")) };
             let paths = match listener.paths.join(", ") {
-                usual if usual == listen::ListenerPlan::PATH => String::new(),
+                usual if usual == plan::listeners::ListenerPlan::PATH => String::new(),
                 other => format!(" (paths {other})"),
             };
             let forwarders: Vec<String> = listener.forwarded_from.iter().map(ToString::to_string).collect();

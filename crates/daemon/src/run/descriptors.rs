@@ -3,7 +3,7 @@
 //! Whoever takes the last descriptor takes it from the sockets to upstreams: then nothing is looked up any more, for nobody.
 
 use config::Listening;
-use listen::Plan;
+use plan::listeners::Plan;
 use tracing::warn;
 
 /// Descriptors of the process besides those that are counted here: log, control socket, metrics, files.
@@ -73,7 +73,7 @@ fn own(plan: &Plan, workers: Workers) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use listen::ListenerPlan;
+    use plan::listeners::ListenerPlan;
 
     use super::*;
 

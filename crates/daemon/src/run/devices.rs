@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::settings::Startup;
 use config::values::Prefix;
 use engine::ListenerId;
-use listen::{Bound, Datagrams, XdpQueue};
+use listen::{Bound, XdpQueue};
+use plan::listeners::Datagrams;
 use tracing::{debug, info, warn};
 use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
 

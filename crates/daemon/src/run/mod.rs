@@ -34,7 +34,8 @@ use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use fetch::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
-use listen::{Connections, Datagrams, RefusalReport, Refusals, Stopper};
+use listen::{RefusalReport, Refusals, Stopper, TlsCell};
+use plan::listeners::{Connections, Datagrams};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Interval;
@@ -248,7 +249,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         adopted,
     });
     let (stopper, stop) = listen::stop();
-    let tls = Arc::new(listen::TlsCell::new(plans.tls.clone()));
+    let tls = Arc::new(TlsCell::default());
+    tls.adopt(plans.tls.as_ref()).map_err(|error| format!("TLS cannot be spoken: {error}"))?;
     let (ended, all_ended) = mpsc::channel(1);
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let polling = polling::choose(loaded.settings.startup.stay_awake, workers, &cores);

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
 use config::settings::{LocalSocket, LocalSocketWord};
-use listen::{BindError, Kind, LocalFile, LocalKind, LocalPlan, Plan, Sockets};
+use listen::{BindError, Kind, LocalFile, Sockets};
+use plan::listeners::{LocalKind, LocalPlan, Plan};
 
 use crate::port_taken::{Holder, Obstacle};
 use crate::sys;

@@ -25,11 +25,11 @@ use super::{Handle, Working, forwarded, json};
 use crate::ask::{Asker, Late, MESSAGE_OCTETS_MAX, Outcome, TooMany};
 use crate::bind::Entrance;
 use crate::oblivious::ObliviousKeys;
-use crate::plan::TcpPlan;
 use crate::service::{Answer as _, Service};
 use crate::tcp::Shared;
 use crate::tls::ShownCertificate;
 use crate::udp::is_proxy;
+use plan::listeners::TcpPlan;
 
 /// Who speaks HTTP with us, over one connection.
 pub(crate) struct Visit<S: Service> {

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::request::Head;
-use crate::plan::Prefix;
 use crate::udp::is_proxy;
+use plan::listeners::Prefix;
 
 /// Addresses of a header that are looked at.
 const HOPS_MAX: usize = 32;

@@ -37,11 +37,11 @@ use self::corked::{Acknowledge, Carrier, Corked};
 pub(crate) use self::h3::talk_h3;
 use crate::bind::Entrance;
 use crate::budget::Account;
-use crate::plan::{Connections, TcpPlan};
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
 use crate::service::Service;
 use crate::tcp::{Ending, Guest, Place, Shared};
 use crate::tls::ShownCertificate;
+use plan::listeners::{Connections, TcpPlan};
 
 /// Octets of the head of a request.
 const HEAD_OCTETS_MAX: usize = 16 << 10;

@@ -251,7 +251,7 @@ mod tests {
             [&[0, high, low, kind, flags, 0, 0, 0, stream][..], payload].concat()
         };
         let octets = [&http2::PREFACE[..], &frame(4, 0, 0, &[]), &frame(1, 5, 1, &block)].concat();
-        let limits = super::super::two::limits(&crate::plan::TcpPlan::default());
+        let limits = super::super::two::limits(&plan::listeners::TcpPlan::default());
         let mut request = http2::Request::default();
         let event = http2::Connection::new(limits).next(&mut &octets[..], 0, &mut request);
         assert_eq!(event, http2::Event::Request);

@@ -22,9 +22,9 @@ use super::request::{MESSAGE, Refusal};
 use super::{GOODBYE_TIMEOUT, HEAD_FIELDS_MAX, HEAD_OCTETS_MAX};
 use crate::ask::MESSAGE_OCTETS_MAX;
 use crate::budget::{Charge, Progress};
-use crate::plan::TcpPlan;
 use crate::service::{self, Service};
 use crate::tcp::Ending;
+use plan::listeners::TcpPlan;
 
 /// Streams of a connection that may be open at once.
 const STREAMS_MAX: u32 = 128;

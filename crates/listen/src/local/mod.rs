@@ -9,35 +9,8 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use plan::listeners::{LocalKind, LocalPlan};
 use socket2::{Domain, SockAddr, Socket, Type};
-
-/// The first number of listeners that are Unix sockets; those with addresses have smaller ones.
-pub const LOCAL_LISTENERS_FROM: u16 = 0x8000;
-
-/// What comes over a Unix socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LocalKind {
-    /// Connections, on which queries have their lengths in front.
-    #[default]
-    Connections,
-    /// Datagrams, a query each.
-    Datagrams,
-}
-
-/// A Unix socket to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalPlan {
-    /// The file.
-    pub path: PathBuf,
-    /// What comes over it.
-    pub kind: LocalKind,
-    /// Its rights: who may write may connect.
-    pub mode: u32,
-    /// Its owner; the user that opens it if `None`.
-    pub owner: Option<u32>,
-    /// Its group.
-    pub group: Option<u32>,
-}
 
 /// An open Unix socket.
 #[derive(Debug)]

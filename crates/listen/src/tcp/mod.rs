@@ -43,11 +43,11 @@ use crate::budget::{Account, Budget};
 use crate::counters::Counters;
 use crate::http;
 use crate::oblivious::ObliviousKeys;
-use crate::plan::{Connections, TcpPlan};
 use crate::service::Service;
 use crate::sys::{self, Stream};
 use crate::tls::{Doorman, Handshakes, Tls, TlsCell};
 use crate::udp::is_proxy;
+use plan::listeners::{Connections, TcpPlan};
 
 /// How long to wait when the system has no descriptor or memory for another connection. The listening socket stays
 /// readable meanwhile, so trying again at once would spin.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::plan::{Prefix, TcpPlan};
 use crate::refusals::{Refusal, Refusals};
+use plan::listeners::{Prefix, TcpPlan};
 
 /// How many places there are, and who has them.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 
-use crate::plan::TcpPlan;
 use crate::refusals::{Refusal, Refusals};
+use plan::listeners::TcpPlan;
 
 /// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at once are not limited one by
 /// one, but together.

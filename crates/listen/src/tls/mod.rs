@@ -3,10 +3,10 @@
 //! Everything that a configuration says is compiled into one [`Tls`], which a reload replaces whole; connections keep the
 //! one they began with. Keys stay inside `rustls` and are never printed.
 
-mod certificate;
 mod handshakes;
 mod identity;
 mod session;
+mod shown;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{
     NoClientAuth, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier,
@@ -24,14 +24,13 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use tokio::sync::watch;
 
-use crate::plan::ClientCertificates;
+use plan::listeners::ClientCertificates;
+use plan::tls::TlsPlan;
 
-pub use certificate::CertificateFacts;
-pub(crate) use certificate::ShownCertificate;
 pub(crate) use handshakes::Handshakes;
 use identity::{Hearing, Identities};
-pub use identity::{Identity, IdentityError};
 pub(crate) use session::{SEALED_OCTETS_MAX, Session, Trust};
+pub(crate) use shown::ShownCertificate;
 
 /// How DNS over TLS is called in a handshake (IANA's registry of ALPN protocol IDs).
 const ALPN_DOT: &[u8] = b"dot";
@@ -58,11 +57,11 @@ impl Demand {
 /// Who resumes is not asked for a certificate again: a ticket is worth nothing where more is demanded than where it was
 /// given, because there the keys are others.
 #[derive(Clone)]
-pub struct TicketKeys([Arc<dyn ProducesTickets>; 4]);
+struct TicketKeys([Arc<dyn ProducesTickets>; 4]);
 
 impl TicketKeys {
     /// Makes keys.
-    pub fn new() -> Result<Self, rustls::Error> {
+    fn new() -> Result<Self, rustls::Error> {
         let new = aws_lc_rs::Ticketer::new;
         Ok(Self([new()?, new()?, new()?, new()?]))
     }
@@ -74,21 +73,11 @@ impl fmt::Debug for TicketKeys {
     }
 }
 
-/// What a configuration says about TLS.
-pub struct TlsPlan {
-    /// Who we are; the first is for clients that name no server, or one that nobody here is. Not empty.
-    pub identities: Vec<Identity>,
-    /// The keys of session tickets.
-    pub tickets: TicketKeys,
-    /// Whether TLS 1.2 is spoken besides TLS 1.3.
-    pub speaks_tls12: bool,
-    /// Who signs the certificates of clients.
-    pub client_roots: Vec<CertificateDer<'static>>,
-}
-
 /// How we speak TLS.
 pub struct Tls {
+    plan: Arc<TlsPlan>,
     identities: Arc<Identities>,
+    tickets: TicketKeys,
     /// Complete but for the protocols and who looks for the certificate. Without authorities that sign for clients, those that
     /// need them are not there.
     configs: [Option<ServerConfig>; 4],
@@ -101,24 +90,27 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Compiles a plan.
-    pub fn new(plan: TlsPlan) -> Result<Self, rustls::Error> {
+    /// Prepares a plan. Clients that hold tickets of `previous` can resume, unless other authorities sign the certificates
+    /// of clients now: who resumes is not asked for one again.
+    pub fn new(plan: &Arc<TlsPlan>, previous: Option<&Self>) -> Result<Self, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let identities = Arc::new(Identities::new(plan.identities));
+        let identities = Arc::new(Identities::new(plan)?);
+        let previous = previous.filter(|previous| previous.plan.client_roots == plan.client_roots);
+        let tickets = previous.map_or_else(TicketKeys::new, |previous| Ok(previous.tickets.clone()))?;
         let versions: &[_] = if plan.speaks_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
         let mut configs = [const { None }; 4];
-        for ((demand, ticketer), place) in Demand::ALL.into_iter().zip(plan.tickets.0).zip(&mut configs) {
+        for ((demand, ticketer), place) in Demand::ALL.into_iter().zip(&tickets.0).zip(&mut configs) {
             let Some(verifier) = verifier(&provider, &plan.client_roots, demand)? else { continue };
             let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
                 .with_protocol_versions(versions)?
                 .with_client_cert_verifier(verifier)
                 .with_cert_resolver(Arc::clone(&identities) as _);
-            config.ticketer = ticketer;
+            config.ticketer = Arc::clone(ticketer);
             // Tickets say everything; a table of sessions would be one more thing that strangers fill.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             *place = Some(config);
         }
-        Ok(Self { identities, configs })
+        Ok(Self { plan: Arc::clone(plan), identities, tickets, configs })
     }
 
     /// Returns how to speak where clients show certificates or not; `None` if that is not possible: they have to show one,
@@ -224,11 +216,6 @@ impl ClientCertVerifier for Whoever {
     }
 }
 
-/// Turns a private key into what signs with it.
-fn signer(key: &PrivateKeyDer<'static>) -> Result<Arc<dyn rustls::sign::SigningKey>, rustls::Error> {
-    aws_lc_rs::sign::any_supported_type(key)
-}
-
 /// Holds how TLS is spoken from now on. Workers look when a connection begins.
 #[derive(Debug)]
 pub struct TlsCell(watch::Sender<Option<Arc<Tls>>>);
@@ -245,12 +232,32 @@ impl TlsCell {
         Self(watch::Sender::new(first))
     }
 
+    /// Prepares a plan and replaces the content by it, so that clients that hold tickets can resume.
+    ///
+    /// # Errors
+    ///
+    /// The TLS library refuses the plan; the content stays.
+    pub fn adopt(&self, plan: Option<&Arc<TlsPlan>>) -> Result<(), rustls::Error> {
+        let current = self.load();
+        let is_same = match (&current, plan) {
+            (Some(current), Some(plan)) => Arc::ptr_eq(&current.plan, plan),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_same {
+            let new = plan.map(|plan| Tls::new(plan, current.as_deref())).transpose()?;
+            self.publish(new.map(Arc::new));
+        }
+        Ok(())
+    }
+
     /// Replaces the content for connections that begin from now on.
     pub fn publish(&self, tls: Option<Arc<Tls>>) {
         self.0.send_replace(tls);
     }
 
-    fn load(&self) -> Option<Arc<Tls>> {
+    /// Returns the content.
+    pub fn load(&self) -> Option<Arc<Tls>> {
         self.0.borrow().clone()
     }
 }

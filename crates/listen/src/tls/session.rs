@@ -11,8 +11,10 @@ use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
-use super::certificate::{CertificateFacts, ShownCertificate};
+use plan::tls::CertificateFacts;
+
 use super::identity::Hearing;
+use super::shown::ShownCertificate;
 
 /// The most octets of plain text in a record (RFC 8446 §5.1).
 const RECORD_OCTETS_MAX: usize = 16 << 10;

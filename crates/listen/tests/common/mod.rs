@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Client, ConnectionText, Now, ReplyTo, Said};
-use listen::{Answer, Answered, Counters, ListenerPlan, Plan, Service, Stopper, TlsCell};
+use listen::{Answer, Answered, Counters, Service, Stopper, TlsCell};
+use plan::listeners::{ListenerPlan, Plan};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::Instant;
 

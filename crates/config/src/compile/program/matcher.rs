@@ -9,7 +9,7 @@ use engine::matchers::rate::Rate;
 use engine::matchers::text::{self, Regex};
 use engine::matchers::{Matcher, TypeSet};
 use engine::snapshot::{CONNECTION_TESTS_MAX, ConnectionTest, ConnectionText};
-use listen::LOCAL_LISTENERS_FROM;
+use plan::listeners::LOCAL_LISTENERS_FROM;
 use sets::{AddressSet, NameSet};
 use wire::Rtype;
 

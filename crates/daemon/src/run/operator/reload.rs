@@ -113,7 +113,9 @@ impl Running {
         begin_checks(&self.checker, &plans);
         self.cell.publish(Arc::clone(&plans.snapshot));
         self.keeper.adopt(&plans.zones);
-        self.tls.publish(plans.tls.clone());
+        if let Err(error) = self.tls.adopt(plans.tls.as_ref()) {
+            error!(%error, "the TLS library refuses the certificates: those before stay in use");
+        }
         self.adopt(Arc::clone(&plans.fetch), &plans.relay);
         work.plans = plans;
         self.has_dumps.store(kept.iter().any(caches::Kept::is_periodic), Ordering::Relaxed);

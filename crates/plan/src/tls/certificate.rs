@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use engine::{ConnectionText, Said};
-use rustls::pki_types::CertificateDer;
 
 /// What a certificate says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,38 +20,6 @@ pub struct CertificateFacts {
     pub hosts: Vec<String>,
     /// The SHA-256 of its public key (RFC 7858 §4.2).
     pub key: [u8; 32],
-}
-
-/// What policy may ask about the certificate that a client has shown.
-#[derive(Clone, Debug)]
-pub(crate) struct ShownCertificate {
-    subject: String,
-    names: Vec<String>,
-    fingerprint: String,
-}
-
-impl ShownCertificate {
-    /// Reads the first of a chain, which the handshake has found good.
-    pub(crate) fn of(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
-        let first = chain?.first()?;
-        let CertificateFacts { subject, names, .. } = CertificateFacts::parse(first)?;
-        let mut fingerprint = String::new();
-        for octet in digest(&SHA256, first).as_ref() {
-            let _ = write!(fingerprint, "{octet:02x}");
-        }
-        Some(Self { subject, names, fingerprint })
-    }
-
-    /// Returns what there is to say about `text`; nothing without a certificate.
-    pub(crate) fn say<'t>(shown: Option<&'t Self>, text: &ConnectionText) -> Said<'t> {
-        let Some(shown) = shown else { return Said::Nothing };
-        match text {
-            ConnectionText::CertificateSubject => Said::One(shown.subject.as_bytes()),
-            ConnectionText::CertificateNames => Said::Several(&shown.names),
-            ConnectionText::CertificateFingerprint => Said::One(shown.fingerprint.as_bytes()),
-            ConnectionText::ServerName | ConnectionText::Path | ConnectionText::Header(_) => Said::Nothing,
-        }
-    }
 }
 
 const BOOLEAN: u8 = 0x01;

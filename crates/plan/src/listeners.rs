@@ -1,11 +1,12 @@
-//! What to listen on and how much to allow: the settings as resolved.
+//! Listeners: addresses, transports, and limits of connections.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use engine::gate::prefixes::Prefix;
 
-/// Everything `listen` needs to know. Fixed until restart.
+/// All listeners and their limits. Fixed until a restart.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Where to listen. If empty, the sockets handed over by the service manager are the listeners.
@@ -299,6 +300,34 @@ impl TcpPlan {
         let address = address.to_canonical();
         Prefix::new(address, if address.is_ipv4() { self.client_bits_v4 } else { self.client_bits_v6 })
     }
+}
+
+/// The first number of listeners that are Unix sockets; those with addresses have smaller ones.
+pub const LOCAL_LISTENERS_FROM: u16 = 0x8000;
+
+/// What comes over a Unix socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocalKind {
+    /// Connections, on which queries have their lengths in front.
+    #[default]
+    Connections,
+    /// Datagrams, a query each.
+    Datagrams,
+}
+
+/// A Unix socket to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalPlan {
+    /// The file.
+    pub path: PathBuf,
+    /// What comes over it.
+    pub kind: LocalKind,
+    /// Its rights: who may write may connect.
+    pub mode: u32,
+    /// Its owner; the user that opens it if `None`.
+    pub owner: Option<u32>,
+    /// Its group.
+    pub group: Option<u32>,
 }
 
 #[cfg(test)]
