@@ -129,9 +129,15 @@ fn smoke() -> Result<(), String> {
 
 /// Writes the generated pages anew: the tests that compare them write them when told to.
 pub(crate) fn docs() -> Result<(), String> {
-    let mut command = cargo(["test", "--quiet", "--package", "gannet-config", "--lib", "manual"]);
-    run(command.env("GANNET_UPDATE_MANUAL", "1"))?;
-    println!("wrote docs/manual/settings.md");
+    let pages = [
+        ("settings.md", ["--package", "gannet-config", "--lib"]),
+        ("commands.md", ["--package", "gannet-daemon", "--bins"]),
+    ];
+    for (page, target) in pages {
+        let mut command = cargo(["test", "--quiet"]);
+        run(command.args(target).arg("manual").env("GANNET_UPDATE_MANUAL", "1"))?;
+        println!("wrote docs/manual/{page}");
+    }
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 mod asking;
 mod files;
+#[cfg(test)]
+mod page;
 mod record;
 mod server;
 mod signing;
@@ -11,13 +13,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use asking::QUERY_HELP;
 pub(crate) use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub(crate) use files::{
     CertificateArgs, CheckArgs, CheckFormat, ConfigCommand, ConfigShowArgs, EncryptedProtocol, GraphLanguage,
-    ImportArgs, MobileconfigArgs, Program, XdpCheckArgs, XdpCommand,
+    ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs, XdpCheckArgs, XdpCommand,
 };
 pub(crate) use record::{LogArgs, Top};
 pub(crate) use server::{
@@ -56,7 +58,7 @@ const EXAMPLES: &str = "\
 Examples:
   gannet                                 run; with no configuration, for this machine alone
   gannet query example.org AAAA          ask the running server
-  gannet config default > gannet.yaml    begin a configuration of your own
+  gannet config starter home             print a configuration to begin with
   gannet check -c gannet.yaml            see whether it is right
   gannet explain ads.example.org         see what the policy does with a query, and why
   gannet reload                          make the running server read it again
@@ -114,7 +116,7 @@ pub(crate) enum Command {
     /// is followed without a server, up to the first upstream that would be asked.
     #[command(override_usage = "gannet explain [OPTIONS] NAME [TYPE]")]
     Explain(ExplainArgs),
-    /// Print configurations: the one in force, the defaults, or what can be set.
+    /// Print configurations: the one in force, a starter, the defaults, or all settings.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Look at zones in files, and after those of the running server.
@@ -136,7 +138,7 @@ pub(crate) enum Command {
     Mobileconfig(MobileconfigArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
-    /// Print the manual page.
+    /// Print a manual page: gannet(1) or gannet.yaml(5).
     Man(ManArgs),
     /// Print the version.
     Version(OutputArgs),
@@ -195,9 +197,22 @@ pub(crate) struct CompletionsArgs {
 /// Arguments of `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
+    /// The page.
+    #[arg(value_enum, value_name = "PAGE", default_value_t = ManPage::Gannet, conflicts_with = "to")]
+    pub(crate) page: ManPage,
     /// Write one page for each command into this folder instead.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,
+}
+
+/// Manual pages that `man` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ManPage {
+    /// The command line, gannet(1).
+    Gannet,
+    /// The configuration, gannet.yaml(5).
+    #[value(name = "gannet.yaml")]
+    GannetYaml,
 }
 
 /// Options that may stand before a command as well as behind it, and whether a value follows.

@@ -8,7 +8,9 @@ use config::graph::Language;
 use config::{Diagnostic, Loaded, Severity};
 use control::api;
 
-use crate::cli::{CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs};
+use crate::cli::{
+    CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs, Purpose, StarterArgs,
+};
 use crate::{out, progress};
 
 /// Where the configuration is if nobody says otherwise.
@@ -182,6 +184,17 @@ pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
 /// Runs `gannet config default`.
 pub(crate) fn default() -> ExitCode {
     out::print(&config::print::defaults());
+    out::FINE
+}
+
+/// Runs `gannet config starter`.
+pub(crate) fn starter(args: &StarterArgs) -> ExitCode {
+    out::print(match args.purpose {
+        Purpose::Home => include_str!("../starters/home.yaml"),
+        Purpose::Office => include_str!("../starters/office.yaml"),
+        Purpose::Authoritative => include_str!("../starters/authoritative.yaml"),
+        Purpose::Forwarder => include_str!("../starters/forwarder.yaml"),
+    });
     out::FINE
 }
 

@@ -32,7 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use cli::{
-    CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, OutputArgs, SetCommand, XdpCommand,
+    CacheCommand, Cli, Command, CompletionsArgs, ConfigCommand, ManArgs, ManPage, OutputArgs, SetCommand,
+    XdpCommand,
 };
 
 fn main() -> ExitCode {
@@ -73,6 +74,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Check(args) => inspect::check(args),
         Command::Config(ConfigCommand::Show(args)) => inspect::show(args),
+        Command::Config(ConfigCommand::Starter(args)) => inspect::starter(args),
         Command::Config(ConfigCommand::Default) => inspect::default(),
         Command::Config(ConfigCommand::Schema(args)) => inspect::schema(*args),
     }
@@ -88,7 +90,7 @@ fn completions(args: &CompletionsArgs) -> ExitCode {
 fn manual(args: &ManArgs) -> ExitCode {
     let written = match &args.to {
         Some(folder) => write_manuals(folder),
-        None => print_manual(),
+        None => print_manual(args.page),
     };
     match written {
         Ok(()) => out::FINE,
@@ -99,10 +101,15 @@ fn manual(args: &ManArgs) -> ExitCode {
     }
 }
 
-fn print_manual() -> io::Result<()> {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(cli::definition()).render(&mut text)?;
-    out::print(&String::from_utf8_lossy(&text));
+fn print_manual(page: ManPage) -> io::Result<()> {
+    match page {
+        ManPage::Gannet => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(cli::definition()).render(&mut text)?;
+            out::print(&String::from_utf8_lossy(&text));
+        }
+        ManPage::GannetYaml => out::print(&config::print::man_page()),
+    }
     Ok(())
 }
 

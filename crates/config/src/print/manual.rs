@@ -7,21 +7,24 @@ use crate::policy::condition::FIELDS;
 use crate::schema::{self, Apply, Kind, Row};
 
 /// Columns of the page.
-const WIDTH: usize = 120;
+const WIDTH: usize = 100;
 
 const INTRODUCTION: &str = "\
-<!-- Printed from the table of settings by `cargo test -p gannet-config` with GANNET_UPDATE_MANUAL=1. Do not edit. -->
+<!-- Printed from the table of settings by `cargo xtask docs`. Do not edit. -->
 
 # Settings
 
-The configuration is one YAML file and the files that it includes. What is not said has the default given here, so a
-file holds only what should be different; with no file at all Gannet answers the machine it runs on. `gannet check`
-reads a configuration and says everything that is wrong with it, with file, line and column; `gannet config default`
-prints a file with all defaults, `gannet config show` what is in force and where it was said, `gannet config schema`
-this page, and `gannet config schema --json` a JSON Schema with which editors complete and check as you type.
+The configuration is one YAML file and the files that it includes. A setting that the file leaves
+out has the default given here. Without any file, Gannet answers the machine it runs on.
 
-A changed setting takes effect with `gannet reload` (or SIGHUP), which closes no socket, empties no cache and drops no
-waiting query. Where it says *takes a restart*, a reload names the setting and goes on with its old value.
+- `gannet check` reads a configuration and reports every mistake, with file, line and column.
+- `gannet config default` prints a file with all defaults.
+- `gannet config show` prints the settings in force; with `--origin`, where each comes from.
+- `gannet config schema` prints this page; with `--json`, a JSON Schema for editors.
+
+A changed setting takes effect with `gannet reload` (or SIGHUP), which closes no socket, empties no
+cache and drops no waiting query. For a setting that *takes a restart*, a reload reports the change
+and keeps the old value.
 
 ## Notation
 
@@ -36,10 +39,11 @@ waiting query. Where it says *takes a restart*, a reload names the setting and g
 | name | `example.org` or `example.org.` |
 | list | `[a, b]` or one `- a` a line; a single value may stand without brackets |
 
-YAML is taken strictly: one document in a file, no anchors, aliases or tags, no key twice. Every value may hold
-`${VARIABLE}` or `${VARIABLE:-otherwise}` from the environment; `$${` stands for `${`. Inside `[ ]` and `{ }` such a
-value needs quotation marks, because YAML gives braces and commas there a meaning of their own. Keys are taken from a
-file with `file:/run/secrets/x` and are never printed.
+YAML is read strictly: one document in a file, no anchors, aliases or tags, no key twice. Every
+value may contain `${VARIABLE}` or `${VARIABLE:-otherwise}` from the environment; `$${` stands for
+`${`. Inside `[ ]` and `{ }` such a value needs quotation marks, because YAML gives braces and commas
+there a meaning of their own. Secrets may come from a file, with `file:/run/secrets/x`; no command
+prints them.
 ";
 
 /// Returns the page in Markdown.
@@ -160,10 +164,7 @@ mod tests {
             fs::write(PAGE, &text).expect("the page can be written");
         }
         let found = fs::read_to_string(PAGE).unwrap_or_default();
-        assert!(
-            found == text,
-            "{PAGE} is stale: run GANNET_UPDATE_MANUAL=1 cargo test -p gannet-config manual"
-        );
+        assert!(found == text, "{PAGE} is stale: run cargo xtask docs");
     }
 
     #[test]

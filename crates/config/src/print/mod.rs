@@ -2,10 +2,12 @@
 //! for editors.
 
 mod json_schema;
+mod man;
 mod manual;
 mod yaml;
 
 pub use json_schema::json_schema;
+pub use man::man_page;
 pub use manual::manual;
 pub(crate) use yaml::flow;
 pub use yaml::{defaults, show, show_json};

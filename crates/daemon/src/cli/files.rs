@@ -94,8 +94,10 @@ pub(crate) enum CheckFormat {
 pub(crate) enum ConfigCommand {
     /// The settings in force after defaults, includes and environment, secrets left out.
     Show(ConfigShowArgs),
-    /// The built-in configuration, commented, as a file to begin with.
+    /// The built-in configuration: every setting with its default, commented.
     Default,
+    /// A short configuration for one use, commented, as a file to begin with.
+    Starter(StarterArgs),
     /// Every setting: what it takes, its default, what it does; with `--json` as a JSON Schema for editors.
     Schema(OutputArgs),
 }
@@ -110,6 +112,27 @@ pub(crate) struct ConfigShowArgs {
     pub(crate) origin: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `config starter`.
+#[derive(Args, Debug)]
+pub(crate) struct StarterArgs {
+    /// What the server is for.
+    #[arg(value_enum, value_name = "USE")]
+    pub(crate) purpose: Purpose,
+}
+
+/// Uses that have a starter configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Purpose {
+    /// Devices of a house: block lists, encrypted upstreams, names of devices.
+    Home,
+    /// An office: internal names from internal servers, guests with a policy of their own.
+    Office,
+    /// Zones: a signed primary zone and a secondary zone.
+    Authoritative,
+    /// One machine or container: a cache in front of public resolvers.
+    Forwarder,
 }
 
 /// What to do about AF_XDP.

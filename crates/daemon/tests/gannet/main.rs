@@ -7,3 +7,4 @@ mod commands;
 mod first_run;
 mod harness;
 mod serving;
+mod starters;
