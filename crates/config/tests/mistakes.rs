@@ -1,8 +1,5 @@
 //! A file with many mistakes: all of them are reported at once, in file order, as people read them.
 
-#[path = "mistakes/manual.rs"]
-mod manual;
-
 use std::fs;
 use std::path::Path;
 

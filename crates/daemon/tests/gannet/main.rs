@@ -6,5 +6,7 @@ mod asking;
 mod commands;
 mod first_run;
 mod harness;
+mod manual;
+mod readme;
 mod serving;
 mod starters;
