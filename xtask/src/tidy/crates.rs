@@ -5,7 +5,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// Modules that may hold unsafe code: the crate, and the module's file or folder in it.
-const UNSAFE_MAY: [(&str, &str); 7] = [
+pub(crate) const UNSAFE_MAY: [(&str, &str); 7] = [
     ("xdp", "sys"),
     ("cache", "slots"),
     ("sets", "memory"),

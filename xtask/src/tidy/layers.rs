@@ -66,7 +66,8 @@ const IMPURE_CODE: [(&str, &str); 9] = [
 /// The one file of the pure layers that reads and writes a file.
 const FILES_MAY: &str = "crates/cache/src/dump.rs";
 
-fn layer(name: &str) -> Option<u8> {
+/// Returns the layer of a crate.
+pub(crate) fn layer(name: &str) -> Option<u8> {
     LAYERS.iter().find(|(known, _)| *known == name).map(|&(_, layer)| layer)
 }
 

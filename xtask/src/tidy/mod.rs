@@ -6,6 +6,7 @@
 
 mod code;
 mod crates;
+mod documents;
 mod hot;
 mod layers;
 mod source;
@@ -98,6 +99,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     text::project(files, &mut findings);
     crates::members(files, &mut findings);
+    documents::project(files, &mut findings);
     for file in files {
         text::file(file, &mut findings);
         if file.has_extension("rs") {
