@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Problem;
-use crate::jobs::Task;
 use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::{FIELDS, implies};
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, SPLIT, Test};
 use crate::settings::{ClientCertificateWord, Listener, Policy, Settings, TransportWord};
 use crate::source::{At, Span};
 use crate::suggest::nearest;
+use plan::jobs::Task;
 
 /// Names of one kind and where each is defined.
 struct Defined<'s> {

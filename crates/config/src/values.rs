@@ -2,12 +2,12 @@
 //!
 //! Each reader takes text and returns the value, or what is wrong with which part of the text.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::time::Duration;
 
 pub use engine::gate::prefixes::Prefix;
+pub use plan::Secret;
 use wire::rtypes::describe;
 use wire::{NameBuf, Rcode, Rtype};
 
@@ -461,28 +461,6 @@ pub(crate) fn unknown_word(text: &str, what: &str, words: &[&str]) -> Misread {
     }
 }
 
-/// A secret text: never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
-
-impl Secret {
-    /// Keeps `bytes` secret.
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the secret, for the one place that needs it.
-    pub fn reveal(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
 /// Reads `text` as hexadecimal octets.
 pub fn hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.is_ascii() {
@@ -494,6 +472,8 @@ pub fn hex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+
     use super::*;
 
     #[expect(clippy::needless_pass_by_value, reason = "the callers' lines stay short")]
@@ -609,8 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_printed() {
-        assert_eq!(format!("{:?}", Secret::new(vec![1, 2])), "(secret)");
+    fn hexadecimal_digits_are_read_in_pairs() {
         assert_eq!(hex("00fF"), Some(vec![0, 255]));
         assert_eq!(hex("0"), None);
         assert_eq!(hex("0g"), None);

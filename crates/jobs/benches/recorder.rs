@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use config::jobs::{Jobs as Plan, Recorder, Task, Tell};
 use engine::Transport;
 use engine::events::{Addresses, Doorbell, Event, Mark, Path as Way, TellId, Tells, ring};
 use jobs::recorder::{Reader, Wanted};
 use jobs::{Chores, Clock, Download, Jobs, Librarian, Parts, StepNames};
+use plan::jobs::{Jobs as Plan, Recorder, Task, Tell};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 100_000;

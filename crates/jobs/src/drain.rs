@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use config::jobs::Learn;
 use engine::events::{Doorbell, EventReader, EventView};
+use plan::jobs::Learn;
 use tracing::info;
 
 use crate::clock::Clock;

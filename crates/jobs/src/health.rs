@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use config::checks::{Check, CheckKind, Watched};
+use plan::checks::{Check, CheckKind, Watched};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use tracing::{info, warn};

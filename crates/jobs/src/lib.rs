@@ -26,8 +26,8 @@ use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use config::jobs::{Task, Tell};
 use engine::events::{Doorbell, EventCounts, EventReader, LabelId};
+use plan::jobs::{Task, Tell};
 use tracing::{error, info};
 
 pub use clock::Clock;
@@ -170,7 +170,7 @@ impl Jobs {
     }
 
     /// Runs on `plan` from now on. What is the same as before goes on undisturbed; what is gone does what is in its queue.
-    pub fn adopt(&self, plan: &config::jobs::Jobs, downloads: &[Download], steps: StepNames) {
+    pub fn adopt(&self, plan: &plan::jobs::Jobs, downloads: &[Download], steps: StepNames) {
         {
             let mut known = lock(&self.steps);
             known.insert(0, (steps.snapshot, steps.names));
@@ -184,7 +184,7 @@ impl Jobs {
             let start = || Runner::start(settings, &self.resolvers).map(Arc::new);
             match kept.map_or_else(start, |kept| Ok(Arc::clone(kept))) {
                 Ok(effect) => effects.push(effect),
-                Err(error) => error!(effect = %settings.name.value, %error, "cannot be started"),
+                Err(error) => error!(effect = %settings.name, %error, "cannot be started"),
             }
         }
         let recorder = match (&plan.recorder, running.recorder.take()) {

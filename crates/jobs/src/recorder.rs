@@ -37,8 +37,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use config::jobs as settings;
 use engine::events::{EventView, Mark};
+use plan::jobs as settings;
 use rusqlite::{Connection, Statement, Transaction, params};
 use tracing::{error, info, warn};
 

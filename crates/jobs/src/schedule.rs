@@ -10,10 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use config::jobs::{Schedule, Task};
 use croner::Cron;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use plan::jobs::{Schedule, Task};
 use tracing::{error, info, warn};
 
 /// How long we sleep at most: the clock on the wall may be set, and time zones may change.
@@ -76,9 +76,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Entry {
     fn new(schedule: &Schedule) -> Option<Arc<Self>> {
         // Both were checked with the configuration.
-        let cron = schedule.at.value.parse::<Cron>().ok()?;
+        let cron = schedule.at.parse::<Cron>().ok()?;
         let zone = match &schedule.time_zone {
-            Some(name) => TimeZone::get(&name.value).ok()?,
+            Some(name) => TimeZone::get(name).ok()?,
             None => TimeZone::system(),
         };
         let entry = Self {
@@ -119,13 +119,9 @@ impl Entry {
         let shown = |time: &Zoned| time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
         State {
             name: self.schedule.name.clone(),
-            at: self.schedule.at.value.clone(),
-            time_zone: self
-                .schedule
-                .time_zone
-                .as_ref()
-                .map_or_else(|| "local".to_owned(), |zone| zone.value.clone()),
-            tasks: self.schedule.tasks.iter().map(|task| task.value.to_string()).collect(),
+            at: self.schedule.at.clone(),
+            time_zone: self.schedule.time_zone.as_ref().map_or_else(|| "local".to_owned(), Clone::clone),
+            tasks: self.schedule.tasks.iter().map(ToString::to_string).collect(),
             next: lock(&self.next).as_ref().map(shown),
             last: record.last.as_ref().map(shown),
             outcome: record.outcome.clone(),
@@ -159,9 +155,9 @@ impl Entry {
         let mut failed = Vec::new();
         // One that fails does not keep the others from being done.
         for task in &self.schedule.tasks {
-            match chores.carry_out(&task.value) {
+            match chores.carry_out(task) {
                 Ok(what) => said.push(what),
-                Err(why) => failed.push(format!("{}: {why}", task.value)),
+                Err(why) => failed.push(format!("{task}: {why}")),
             }
         }
         let (name, took_ms) = (&self.schedule.name, begin.elapsed().as_millis() as u64);
@@ -265,15 +261,13 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::source::{At, Span};
 
     fn schedule(at: &str, zone: &str) -> Schedule {
-        let at_text = |text: &str| At { value: text.to_owned(), span: Span::BUILT_IN };
         Schedule {
             name: "nightly".to_owned(),
-            at: at_text(at),
-            time_zone: Some(at_text(zone)),
-            tasks: vec![At { value: Task::Dump(None), span: Span::BUILT_IN }],
+            at: at.to_owned(),
+            time_zone: Some(zone.to_owned()),
+            tasks: vec![Task::Dump(None)],
         }
     }
 

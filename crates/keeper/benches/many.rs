@@ -28,7 +28,7 @@ const MAIN: &str = "zone-templates:\n\
 struct Nobody;
 
 impl Watcher for Nobody {
-    fn watch(&self, _: Name<'_>, _: &[Arc<config::checks::Watched>]) {}
+    fn watch(&self, _: Name<'_>, _: &[Arc<plan::checks::Watched>]) {}
 }
 
 impl Signer for Nobody {

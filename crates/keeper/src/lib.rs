@@ -34,7 +34,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use added::Added;
 use config::System;
-use config::checks::Watched;
 use config::settings::FileChangeWord;
 use config::signing::SigningPolicy;
 use config::zones::{Failing, ZonePlan, ZonePlans};
@@ -43,6 +42,7 @@ use disk::{Disk, Folder};
 use engine::SnapshotCell;
 use engine::authority::{Forward, Places, Update};
 use kept::{Kept, lock};
+use plan::checks::Watched;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf};

@@ -4,5 +4,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checks;
+pub mod jobs;
 pub mod listeners;
+mod secret;
 pub mod tls;
+
+pub use secret::Secret;

@@ -34,7 +34,6 @@ use plan::tls::TlsPlan;
 use wire::{HashKey, NameBuf, Ttl};
 
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
-use crate::jobs::{Jobs, Learned};
 use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
@@ -45,6 +44,7 @@ use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};
+use plan::jobs::{Jobs, Learned};
 pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rustls::pki_types::CertificateDer;
 
 use super::{Lowering, Section, io_text};
-use crate::checks::{Check, CheckKind};
 use crate::diagnostic::Problem;
 use crate::settings::{CheckWord, TrustedRoots};
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::values::Misread;
+use plan::checks::{Check, CheckKind};
 
 impl Lowering<'_> {
     /// Reads the checks.

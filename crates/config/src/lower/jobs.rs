@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use plan::jobs::{
+    EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder, RouterTls, Script,
+    Template, Timeout,
+};
+
 use super::read::unreachable_kind;
 use super::{Lowering, Section};
 use crate::diagnostic::Problem;
-use crate::jobs::{
-    EffectKind, EffectSettings, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder,
-    RouterTls, Schedule, Script, Task, Template, Timeout,
-};
+use crate::jobs::{self, EffectSettings, ScheduleSettings};
 use crate::schema::{self, Kind, Value};
 use crate::source::{At, Span};
 use crate::suggest::one_of;
@@ -102,7 +104,7 @@ fn any_text(text: &str) -> Read<String> {
 }
 
 fn template(text: &str) -> Read<Template> {
-    any_text(text).and_then(|text| Template::parse(&text))
+    any_text(text).and_then(|text| jobs::template(&text))
 }
 
 /// Reads `Name: value` or `NAME=value`.
@@ -120,7 +122,7 @@ fn pair(text: &str, separator: char, example: &str) -> Read<(String, Template)> 
     }
     let value = if separator == ':' { value.trim() } else { value };
     let at = value.as_ptr() as usize - text.as_ptr() as usize;
-    let template = Template::parse(value)
+    let template = jobs::template(value)
         .map_err(|misread| Misread { at: at + misread.at.start..at + misread.at.end, ..misread })?;
     Ok((name.to_owned(), template))
 }
@@ -390,7 +392,7 @@ impl Lowering<'_> {
 
     fn script(&mut self, section: &Section<'_>) -> Option<EffectKind> {
         let command = self.path(section, "command");
-        let arguments = self.list(section, "arguments", |_, _, scalar| Template::parse(&scalar.text));
+        let arguments = self.list(section, "arguments", |_, _, scalar| jobs::template(&scalar.text));
         let environment =
             self.list(section, "environment", |_, _, scalar| pair(&scalar.text, '=', "NAME=value"));
         let directory = self.path(section, "directory").map(|at| self.beside(at.span.file, &at.value));
@@ -471,8 +473,8 @@ impl Lowering<'_> {
         file.map(|_| recorder)
     }
 
-    pub(super) fn schedules(&mut self, root: &Section<'_>) -> Vec<Schedule> {
-        let mut schedules: Vec<Schedule> = Vec::new();
+    pub(super) fn schedules(&mut self, root: &Section<'_>) -> Vec<ScheduleSettings> {
+        let mut schedules: Vec<ScheduleSettings> = Vec::new();
         for item in self.items(root, "schedules") {
             let at = self.optional(&item, "at", |lowering, _, node| lowering.read(node, "five fields", cron));
             let time_zone = self
@@ -480,7 +482,7 @@ impl Lowering<'_> {
             let name = self.optional(&item, "name", |lowering, _, node| {
                 lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
             });
-            let tasks = self.list(&item, "do", |_, _, scalar| Task::parse(&scalar.text));
+            let tasks = self.list(&item, "do", |_, _, scalar| jobs::task(&scalar.text));
             let Some(at) = at else {
                 if item.entry("at").is_none() {
                     let message = "\"at\" is missing";
@@ -501,7 +503,7 @@ impl Lowering<'_> {
                 }
                 name = format!("{name} {}", schedules.len() + 1);
             }
-            schedules.push(Schedule {
+            schedules.push(ScheduleSettings {
                 name,
                 at,
                 time_zone: time_zone.filter(|zone| zone.value != "local"),

@@ -13,7 +13,6 @@ use wire::{Name, NameBuf, Rtype};
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::checks::Check;
 use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
@@ -26,6 +25,7 @@ use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread, Prefix};
 use crate::yaml::{self, Entry, Node, Scalar};
 use crate::zones::is_json;
+use plan::checks::Check;
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 12] = [

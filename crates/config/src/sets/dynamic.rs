@@ -10,9 +10,9 @@ use wire::NameBuf;
 
 use super::Workshop;
 use super::store::{Change, Store};
-use crate::jobs::Learned;
 use crate::settings::{DynamicKind, DynamicSet};
 use crate::values;
+use plan::jobs::Learned;
 
 /// Octets of a file that keeps a dynamic set: enough for ten million names.
 const FILE_OCTETS_MAX: u64 = 1 << 30;

@@ -45,8 +45,10 @@ mod zones;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::checks::Check;
-use crate::jobs::{EffectSettings, Recorder, Schedule};
+use plan::checks::Check;
+use plan::jobs::Recorder;
+
+use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::signing::SigningPolicy;
 use crate::source::At;
 use crate::values::Prefix;
@@ -149,7 +151,7 @@ pub struct Settings {
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
     /// What is done at certain times.
-    pub schedules: Vec<Schedule>,
+    pub schedules: Vec<ScheduleSettings>,
     /// Names that are asked for elsewhere, until their policy and groups are put among the others.
     pub split: Option<Split>,
     /// Where the policy for such names is said, if there is one; it comes before all others.

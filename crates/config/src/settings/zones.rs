@@ -9,10 +9,10 @@ use wire::serial::SerialPolicy;
 use wire::{NameBuf, Rtype};
 
 use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
-use crate::checks::Check;
 use crate::signing::SigningPolicy;
 use crate::source::At;
 use crate::values::{self, Misread, Prefix};
+use plan::checks::Check;
 
 /// A zone that is served.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,6 @@ use super::own_keys::OwnKeys;
 use super::plan::{failure, plan, written};
 use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
-use crate::checks::Check;
 use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
 use crate::lower::{Known, Lowering, check_chosen, named_file};
@@ -22,6 +21,7 @@ use crate::signing::SigningPolicy;
 use crate::source::{At, FileId, Sources};
 use crate::suggest::nearest;
 use crate::yaml::{self, Entry, Value};
+use plan::checks::Check;
 
 /// Plans zones that are added while the server runs, by what the configuration says.
 pub struct Planner {
@@ -289,7 +289,7 @@ mod tests {
                 policy.is_some() && plan.signed.has_versions(),
                 warnings.len(),
                 plan.beside.as_ref().map(|beside| {
-                    let show = |it: &Arc<crate::checks::Watched>| {
+                    let show = |it: &Arc<plan::checks::Watched>| {
                         format!("{} {} {}", it.name, it.address, it.check.name)
                     };
                     beside.checks.watched.iter().map(show).collect::<Vec<_>>()

@@ -10,7 +10,9 @@ use zone::{Alternative, Choice, Maker, Proof, Specials, Zone, Zones};
 
 use super::ZonePlans;
 use super::files::{Kept, folded};
-use crate::checks::{Check, Checks};
+use plan::checks::Check;
+
+use crate::checks::Checks;
 use crate::compile::ttl;
 use crate::diagnostic::Problem;
 use crate::sets::{Sets, Term};

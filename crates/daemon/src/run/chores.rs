@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use config::Plans;
-use config::jobs::{Learn, Learned, Task};
 use config::sets::{Sets, UrlList};
 use jobs::signing::Publisher;
 use jobs::{Chores, Download, Jobs, Learner, Librarian, Occurrence, StepNames};
+use plan::jobs::{Learn, Learned, Task};
 use zone::Zone;
 
 use super::operator::{Running, Which};

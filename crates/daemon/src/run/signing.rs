@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::checks::Watched;
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
 use config::{Diagnostic, Loaded, Plans};
@@ -13,6 +12,7 @@ use fetch::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};
+use plan::checks::Watched;
 use wire::{Name, NameBuf};
 use zone::Zone;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use config::jobs::Timeout;
+use plan::jobs::Timeout;
 
 use super::Occurrence;
 

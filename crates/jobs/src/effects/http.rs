@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::jobs::{self as settings, Method};
+use plan::jobs::{self as settings, Method};
 use ureq::Agent;
 use ureq::http::{Request, StatusCode};
 

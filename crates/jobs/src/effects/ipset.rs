@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::jobs::Ipset;
+use plan::jobs::Ipset;
 
 use super::elements::{Element, Known, Shape, Write};
 use super::{Counts, Effect, Occurrence, Trouble};

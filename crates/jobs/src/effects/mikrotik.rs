@@ -11,8 +11,8 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::jobs::{self as settings, MikrotikWhat, Timeout};
-use config::values::Prefix;
+use engine::gate::prefixes::Prefix;
+use plan::jobs::{self as settings, MikrotikWhat, Timeout};
 
 use rustls::ClientConfig;
 

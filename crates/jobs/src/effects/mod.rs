@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use config::jobs::{EffectKind, EffectSettings};
 use engine::Transport;
+use plan::jobs::{Effect as EffectPlan, EffectKind};
 use tracing::{info, warn};
 use wire::{Class, Rcode, Rtype};
 
@@ -209,7 +209,7 @@ impl Counts {
 /// An effect that runs.
 pub(crate) struct Runner {
     pub(crate) name: String,
-    pub(crate) settings: EffectSettings,
+    pub(crate) settings: EffectPlan,
     pub(crate) counts: Arc<Counts>,
     queue: Arc<Queue<Arc<Occurrence>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -217,8 +217,8 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts an effect's thread.
-    pub(crate) fn start(settings: &EffectSettings, resolvers: &Resolvers) -> io::Result<Self> {
-        let name = settings.name.value.clone();
+    pub(crate) fn start(settings: &EffectPlan, resolvers: &Resolvers) -> io::Result<Self> {
+        let name = settings.name.clone();
         let counts = Arc::new(Counts::new(&name));
         let queue = Arc::new(Queue::new(settings.queue));
         let mut effect: Box<dyn Effect> = match &settings.kind {
@@ -230,7 +230,7 @@ impl Runner {
         };
         let (inbox, own) = (Arc::clone(&queue), Arc::clone(&counts));
         let thread = std::thread::Builder::new()
-            .name(format!("effect-{}", settings.name.value))
+            .name(format!("effect-{}", settings.name))
             .spawn(move || work(&mut *effect, &inbox, &own))?;
         Ok(Self { name, settings: settings.clone(), counts, queue, thread: Mutex::new(Some(thread)) })
     }

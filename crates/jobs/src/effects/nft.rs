@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::jobs::{Nftset, Timeout};
+use plan::jobs::{Nftset, Timeout};
 use tracing::warn;
 
 use super::elements::{Element, Known, Shape, Write};

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::jobs as settings;
+use plan::jobs as settings;
 
 use super::template::{Escape, fill};
 use super::{Counts, Effect, Occurrence, Trouble, many};
@@ -97,7 +97,7 @@ impl Effect for Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::jobs::Template;
+    use plan::jobs::Template;
 
     fn run(arguments: &[&str], patience: Duration) -> Result<(), Trouble> {
         let template = |text: &&str| Template::parse(text).expect("a template");

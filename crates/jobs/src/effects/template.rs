@@ -1,6 +1,6 @@
 //! Templates filled in with what a query brought.
 
-use config::jobs::{Field, Part, Template};
+use plan::jobs::{Field, Part, Template};
 
 use super::Occurrence;
 

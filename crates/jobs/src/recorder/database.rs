@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use config::jobs as settings;
+use plan::jobs as settings;
 use rusqlite::{Connection, params};
 use tracing::warn;
 

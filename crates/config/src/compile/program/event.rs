@@ -3,14 +3,15 @@
 use engine::events::{LABELS_MAX, LabelId, TellId};
 use engine::ops::event::EventStep;
 use engine::program::Op;
+use plan::jobs::{Effect, Jobs, Learn, Tell};
 
 use super::Emitter;
 use crate::diagnostic::Problem;
-use crate::jobs::{EffectSettings, Jobs, Learn, Tell};
+use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::policy::Action;
 use crate::policy::action::Event;
 use crate::settings::Settings;
-use crate::source::{At, Span};
+use crate::source::Span;
 
 /// Things that can be told about, over all configurations of one process.
 const TELLS_MAX: usize = 4096;
@@ -27,7 +28,7 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Gives a number to everything that the policies tell, and says what the jobs run on.
     pub(crate) fn extend(&mut self, settings: &Settings, problems: &mut Vec<Problem>) -> Jobs {
-        let mut effects: Vec<EffectSettings> = settings.effects.clone();
+        let mut effects: Vec<Effect> = settings.effects.iter().map(EffectSettings::plan).collect();
         if settings.recorder.is_some() {
             self.number(&Tell::Record);
         }
@@ -49,9 +50,8 @@ impl Numbers {
                 problems.push(Problem::error(action.span, message).hint("start the server again"));
             }
             match event {
-                Event::Inline(text, kind) if effects.iter().all(|effect| effect.name.value != *text) => {
-                    let name = At { value: text.clone(), span: action.span };
-                    effects.push(EffectSettings { name, queue: INLINE_QUEUE, kind: kind.clone() });
+                Event::Inline(text, kind) if effects.iter().all(|effect| effect.name != *text) => {
+                    effects.push(Effect { name: text.clone(), queue: INLINE_QUEUE, kind: kind.clone() });
                 }
                 Event::Record if settings.recorder.is_none() => problems.push(
                     Problem::warning(action.span, "\"record\" is ignored: nothing is recorded")
@@ -62,7 +62,7 @@ impl Numbers {
         }
         Jobs {
             effects,
-            schedules: settings.schedules.clone(),
+            schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),
             recorder: settings.recorder.clone(),
             tells: self.tells.clone(),
             resolvers: settings.resolvers.clone(),
@@ -96,25 +96,23 @@ fn tell(event: &Event) -> Option<Tell> {
     }
 }
 
-impl Jobs {
-    /// Returns the step that tells `tell`.
-    fn step(&self, tell: &Tell) -> Option<EventStep> {
-        let share = match (tell, &self.recorder) {
-            (Tell::Record, None) => return None,
-            (Tell::Record, Some(recorder)) if recorder.share_percent < 100 => {
-                Some((u64::from(recorder.share_percent) * (1 << 32) / 100) as u32)
-            }
-            _ => None,
-        };
-        let is_urgent = match tell {
-            Tell::Effect(name) => {
-                self.effects.iter().any(|effect| effect.name.value == *name && effect.kind.is_urgent())
-            }
-            Tell::Learn(_) => true,
-            Tell::Record | Tell::Log(_) => false,
-        };
-        Some(EventStep::Tell { id: id(&self.tells, tell)?, share, is_urgent })
-    }
+/// Returns the step that tells `tell`.
+fn step(jobs: &Jobs, tell: &Tell) -> Option<EventStep> {
+    let share = match (tell, &jobs.recorder) {
+        (Tell::Record, None) => return None,
+        (Tell::Record, Some(recorder)) if recorder.share_percent < 100 => {
+            Some((u64::from(recorder.share_percent) * (1 << 32) / 100) as u32)
+        }
+        _ => None,
+    };
+    let is_urgent = match tell {
+        Tell::Effect(name) => {
+            jobs.effects.iter().any(|effect| effect.name == *name && effect.kind.is_urgent())
+        }
+        Tell::Learn(_) => true,
+        Tell::Record | Tell::Log(_) => false,
+    };
+    Some(EventStep::Tell { id: id(&jobs.tells, tell)?, share, is_urgent })
 }
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
@@ -124,7 +122,7 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
             let at = jobs.labels.iter().position(|known| known == label);
             at.and_then(|at| u16::try_from(at).ok()).map(|at| EventStep::Count(LabelId(at)))
         }
-        event => tell(event).and_then(|tell| jobs.step(&tell)),
+        event => tell(event).and_then(|tell| step(jobs, &tell)),
     };
     if let Some(step) = step {
         emitter.push(Op::Event(step), place);
@@ -135,7 +133,7 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
 pub(super) fn record_all(emitter: &mut Emitter<'_>) {
     let jobs = emitter.parts.jobs;
     if jobs.recorder.as_ref().is_some_and(|recorder| recorder.records_all)
-        && let Some(step) = jobs.step(&Tell::Record)
+        && let Some(step) = step(jobs, &Tell::Record)
     {
         emitter.push(Op::Event(step), Span::BUILT_IN);
     }

@@ -27,7 +27,6 @@ use super::names::Names;
 use super::{CachePlan, ttl};
 use crate::diagnostic::Problem;
 use crate::flow;
-use crate::jobs::Jobs;
 use crate::load::Surroundings;
 use crate::policy::action::answer::Answer;
 use crate::policy::action::{Addresses, Meaning};
@@ -37,6 +36,7 @@ use crate::settings::{CacheSettings, Policy, Settings};
 use crate::source::{At, Span};
 use fold::Folder;
 use matcher::text_test;
+use plan::jobs::Jobs;
 
 /// What a policy refers to.
 pub(super) struct Parts<'a> {

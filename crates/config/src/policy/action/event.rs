@@ -4,10 +4,10 @@
 //! queries reach them.
 
 use super::{Action, Meaning, Noun, Reference, Row};
-use crate::jobs::{EffectKind, Family, Ipset, Learned, Nftset, Timeout};
 use crate::policy::arguments::{self, Arguments, Reported};
 use crate::source::At;
 use crate::values::{self, Misread, Read};
+use plan::jobs::{EffectKind, Family, Ipset, Learned, Nftset, Timeout};
 
 /// Octets of a text to log.
 const TEXT_OCTETS_MAX: usize = 255;
