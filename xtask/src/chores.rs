@@ -178,6 +178,7 @@ fn packages_of<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
             (Some("tests"), Some("harness"), Some(_)) | (Some("fuzz"), _, _) => {
                 "gannet-fuzz-harness".to_string()
             }
+            (Some("bench"), Some("instructions"), Some(_)) => "gannet-instructions".to_string(),
             (Some(top @ ("tests" | "xtask" | "bench")), Some(_), _) => format!("gannet-{top}"),
             _ => continue,
         };

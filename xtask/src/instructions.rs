@@ -1,11 +1,11 @@
 //! Counts what the hot path costs in instructions: the same on every run, however busy the machine is.
 //!
-//! Each case of the engine's `instructions` example runs under callgrind twice, the second time twice as often, and
+//! Each case of `bench/instructions` runs under callgrind twice, the second time twice as often, and
 //! the difference is what the queries cost without the set-up. Only instructions of the program itself count: the C
 //! library chooses its copying routines by processor. What callgrind shows the program of the processor is the same
 //! wherever AVX2 exists. The counts hold for one compiler, so the accepted ones name theirs.
 
-use crate::run::{cargo, is_installed, output, root, run};
+use crate::run::{cargo, is_installed, output, root, run, target};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,8 @@ pub(crate) fn instructions(arguments: &[String]) -> Result<(), String> {
     if !is_installed("valgrind") {
         return Err("valgrind is not installed: `apt-get install valgrind`".to_string());
     }
-    run(&mut cargo(["build", "--release", "--package", "gannet-engine", "--example", "instructions"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let program = target.join("release/examples/instructions");
+    run(&mut cargo(["build", "--profile", "measure", "--package", "gannet-instructions"]))?;
+    let program = target().join("measure/gannet-instructions");
     let mut found = BTreeMap::new();
     for case in output(&mut Command::new(&program))?.lines() {
         found.insert(case.to_string(), count(&program, case)?);

@@ -1,8 +1,9 @@
 //! Runs one case of the hot path a number of times, for a tool that counts instructions.
 //!
-//! `instructions` lists the cases; `instructions CASE TIMES` runs one. What the set-up costs is the difference
-//! between two runs' totals taken away: see `cargo xtask instructions`.
+//! `gannet-instructions` lists the cases; `gannet-instructions CASE TIMES` runs one. What the set-up costs is the difference
+//! between two runs' totals taken away: see `cargo xtask instructions`. Never measures time.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a list for the tool that calls it")]
 
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ use wire::{NameBuf, Query, Rcode, Rtype, Ttl};
 use zone::master::NoIncludes;
 use zone::{Zones, load};
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../../../crates/engine/tests/common/mod.rs"]
 mod common;
 use common::{Ask, KEY, Server, gate, name, with_address};
 
@@ -211,8 +212,8 @@ fn zones(texts: &[(&str, &str)]) -> Op {
 /// The zones and the queries that erldns was measured with.
 fn erldns() -> Case {
     let zone = zones(&[
-        ("example.com", include_str!("../../../bench/rivals/data/example.com.zone")),
-        ("test.com", include_str!("../../../bench/rivals/data/test.com.zone")),
+        ("example.com", include_str!("../../rivals/data/example.com.zone")),
+        ("test.com", include_str!("../../rivals/data/test.com.zone")),
     ]);
     let asks = [
         ("example.com", Rtype::A),
@@ -229,7 +230,7 @@ fn erldns() -> Case {
 
 /// Answers whose data has names: servers, mail hosts, the SOA, and an alias with what it leads to.
 fn names_in_data() -> Case {
-    let zone = zones(&[("example.com", include_str!("../../../bench/rivals/data/example.com.zone"))]);
+    let zone = zones(&[("example.com", include_str!("../../rivals/data/example.com.zone"))]);
     let asks = [
         ("example.com", Rtype::NS),
         ("example.com", Rtype::MX),
