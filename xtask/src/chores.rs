@@ -115,7 +115,7 @@ fn browser() -> Result<(), String> {
         println!("skipped: {} is not installed", tools::BROWSER);
         return Ok(());
     }
-    let test = ["test", "--package", "gannet-tests", "--test", "system_conformance", "--", "--ignored"];
+    let test = ["test", "--package", "gannet-tests", "--test", "system", "--", "--ignored", "conformance::"];
     run(&mut cargo(test))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The table drives reading and checking of wire data, the presentation form both ways, the canonical form
 //! (RFC 4034 §6.2) and compression (RFC 3597 §4). Types that are not in it are opaque octets.
-//! Source: IANA "Resource Record (RR) TYPEs"; `tests/oracles.rs` compares numbers and names with `domain`'s.
+//! Source: IANA "Resource Record (RR) TYPEs"; `tests/all/oracles.rs` compares numbers and names with `domain`'s.
 
 use self::Field::*;
 use self::NameRule::*;

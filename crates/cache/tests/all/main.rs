@@ -1,0 +1,12 @@
+//! The cache as its users see it: what it keeps, gives back, writes to disk, and what threads may do to each other.
+
+#[cfg(not(loom))]
+mod cache;
+#[cfg(not(loom))]
+mod dump;
+#[cfg(loom)]
+mod loom;
+#[cfg(not(loom))]
+mod model;
+#[cfg(not(loom))]
+mod stress;

@@ -1,0 +1,10 @@
+//! One query in, one verdict out: the engine as listeners see it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod actions;
+mod answers;
+mod edits;
+mod events;
+mod splits;

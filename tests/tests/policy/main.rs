@@ -1,0 +1,11 @@
+//! The built program's policy as clients and operators meet it: language, actions, sets, lists, jobs, imports.
+
+mod actions;
+mod import;
+mod inventory;
+mod jobs;
+mod language;
+mod lists;
+mod sets;
+mod splits;
+mod zones;

@@ -1,0 +1,9 @@
+//! The built program as clients and operators meet it: transports, conformance, metrics, operation.
+
+mod clients;
+mod conformance;
+mod encrypted;
+mod metrics;
+mod operation;
+mod restart;
+mod transport_parity;
