@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use engine::{Client, Clock, Now, ReplyTo};
-use listen::{Answer, Answered, Counters, Grouping, ListenerPlan, Plan, Service};
+use listen::{Answer, Answered, Counters, Service};
+use plan::listeners::{Grouping, ListenerPlan, Plan};
 use tokio::runtime::{Builder, LocalOptions};
 
 struct Echo;
