@@ -7,6 +7,7 @@ use wire::{Class, Malformed, Name, NameBuf, Rtype};
 use crate::rrsig::Rrsig;
 
 /// An RRset whose records are in canonical form and order, each once.
+#[derive(Debug)]
 pub struct Rrset {
     owner: NameBuf,
     rtype: Rtype,

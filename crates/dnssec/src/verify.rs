@@ -47,18 +47,48 @@ impl Budget {
     }
 }
 
-/// What a good signature says of an RRset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// The labels of the wildcard's parent, if the RRset was made from a wildcard: then a proof is needed that no closer
-    /// name exists (RFC 4035 §5.3.4).
-    pub wildcard_labels: Option<u8>,
-    /// The TTL that the RRset was signed with; it must not be kept longer (RFC 4035 §5.3.3).
-    pub original_ttl: u32,
-    /// When the signature expires, modulo 2^32.
-    pub expiration: u32,
-    /// The tag of the key.
-    pub tag: u16,
+/// Proof that one of an RRset's signatures is good, and what that signature says. Only [`verify_rrset`] makes one.
+///
+/// ```compile_fail
+/// fn forge(rrset: &dnssec::Rrset) -> dnssec::Verified<'_> {
+///     dnssec::Verified { rrset, wildcard_labels: None, original_ttl: 3600, expiration: u32::MAX, tag: 1 }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'r> {
+    rrset: &'r Rrset,
+    wildcard_labels: Option<u8>,
+    original_ttl: u32,
+    expiration: u32,
+    tag: u16,
+}
+
+impl<'r> Verified<'r> {
+    /// Returns the RRset that the signature is for.
+    pub const fn rrset(&self) -> &'r Rrset {
+        self.rrset
+    }
+
+    /// Returns the labels of the wildcard's parent, if the RRset was made from a wildcard: then a proof is needed that no
+    /// closer name exists (RFC 4035 §5.3.4).
+    pub const fn wildcard_labels(&self) -> Option<u8> {
+        self.wildcard_labels
+    }
+
+    /// Returns the TTL that the RRset was signed with; it must not be kept longer (RFC 4035 §5.3.3).
+    pub const fn original_ttl(&self) -> u32 {
+        self.original_ttl
+    }
+
+    /// Returns when the signature expires, modulo 2^32.
+    pub const fn expiration(&self) -> u32 {
+        self.expiration
+    }
+
+    /// Returns the tag of the key.
+    pub const fn tag(&self) -> u16 {
+        self.tag
+    }
 }
 
 /// Why an RRset is not known to be good.
@@ -182,14 +212,14 @@ fn ed448(key: Dnskey<'_>, message: &[u8], signature: &[u8]) -> bool {
 ///
 /// `rrsigs` are the data of the RRSIG records at the owner, `keys` those of the zone's DNSKEY set; who calls has made sure
 /// that these are the zone's. One good signature suffices. Each check costs one of `budget`.
-pub fn verify_rrset<'d>(
-    rrset: &Rrset,
+pub fn verify_rrset<'r, 'd>(
+    rrset: &'r Rrset,
     rrsigs: impl IntoIterator<Item = &'d [u8]>,
     signer: Name<'_>,
     keys: &[Dnskey<'_>],
     now: u32,
     budget: &mut Budget,
-) -> Result<Verified, Unverified> {
+) -> Result<Verified<'r>, Unverified> {
     let mut unsupported = None;
     let mut worst = None;
     let mut note = |bogus: Bogus| worst = worst.max(Some(bogus));
@@ -238,6 +268,7 @@ pub fn verify_rrset<'d>(
             match verify_octets(*key, &message, rrsig.signature) {
                 Ok(()) => {
                     return Ok(Verified {
+                        rrset,
                         wildcard_labels: (rrsig.labels < labels).then_some(rrsig.labels),
                         original_ttl: rrsig.original_ttl,
                         expiration: rrsig.expiration,
