@@ -9,14 +9,12 @@ use wire::{Folded, Header, Name, Query};
 use zone::Zones;
 
 use crate::Engine;
-use crate::names::Sought;
 use crate::ops::cache::{Asked, CacheStep};
-use crate::program::Op;
+use crate::program::{Op, SETS_FORESEEN_MAX};
+use crate::query::names::Sought;
 
 /// Queries that are looked at ahead; a batch of more is announced in parts.
 pub const FORESEEN_MAX: usize = 64;
-/// Sets that are looked into ahead; others are waited for.
-pub(crate) const SETS_FORESEEN_MAX: usize = 4;
 /// Names whose rules are asked for together: about as many lines as a processor waits for at once.
 const NAMES_TOGETHER: usize = 16;
 /// Octets in use from which on a cache does not fit the processor's, so that looking ahead pays for itself.
@@ -84,7 +82,7 @@ impl Engine {
         // Only a note for the recorder may come before them.
         let zones = self.snapshot.program.ops().iter().take(2).find_map(|op| match op {
             Op::Zone(zones) => {
-                Some(self.authority.as_ref().map_or(zones, |authority| &authority.zones).as_ref())
+                Some(self.state.authority.as_ref().map_or(zones, |authority| &authority.zones).as_ref())
             }
             _ => None,
         });

@@ -6,68 +6,63 @@
 
 #![forbid(unsafe_code)]
 
-pub mod authority;
+mod answer;
+mod between_servers;
 pub mod busy_poll;
-pub mod chaos;
-pub mod client;
-pub mod clock;
-pub mod counters;
 pub mod desk;
-pub mod edit;
 pub mod events;
-pub mod explain;
-mod finish;
 mod foresee;
-pub mod gate;
-pub mod local;
 pub mod matchers;
-pub mod names;
+mod observe;
 pub mod ops;
+pub mod peers;
 pub mod program;
-pub mod records;
-pub mod reply;
+mod query;
 mod resume;
-pub mod reverse;
 mod run;
-pub mod shortlist;
-pub mod snapshot;
-pub mod special;
-#[cfg(test)]
-mod testing;
-pub mod trace;
-pub mod want;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-pub use authority::{Authority, Handed};
+pub use answer::failure::Failure;
+pub use answer::reply::Reply;
+pub use answer::{chaos, edit, local, records, reply, special};
 pub use busy_poll::BusyPoll;
-pub use client::{Client, ClientCertificate, ListenerId, Now, Transport};
-pub use clock::Clock;
-pub use counters::Counters;
 pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
 pub use foresee::FORESEEN_MAX;
-pub use reply::Reply;
-pub use resume::{Continuation, Share, Suspended};
-pub use snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
-pub use want::{
-    ClientSubnet, EndedBranch, Failure, FetchWant, OutQuery, Outcome, PoolId, SharedSplit, SplitWant, Want,
-    Won,
-};
+pub use observe::{explain, trace};
+pub use ops::wait::{FetchWant, OutQuery, Outcome, PoolId, Won};
+pub use peers as authority;
+pub use peers::{Authority, Handed};
+pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
+pub use program::{shortlist, snapshot};
+pub use query::client::{Client, ClientCertificate, ListenerId, Now, Transport};
+pub use query::clock::Clock;
+pub use query::counters::Counters;
+pub use query::subnet::ClientSubnet;
+pub use query::{client, clock, counters, gate, names, reverse};
+pub use resume::Share;
+pub use run::suspended::{Continuation, Suspended};
+pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
 
-use authority::{is_between_servers, is_transfer, no_transfers};
-use counters::Counter;
+use answer::chaos::Chaos;
+use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
+use answer::put::put_record;
+use answer::{Answer, Interim};
 use events::{Path, Teller, Tells, Told};
-use explain::Recorder;
-use finish::{Answer, To, complete, complete_inlined, cookie_alone, header_only};
-use gate::Admission;
-use gate::cookie::Proof;
-use names::Sought;
-use ops::outgoing::Outgoing;
+use observe::explain::Recorder;
+use observe::trace::{NoTrace, Note, Tracer};
+use peers::{is_between_servers, is_transfer, no_transfers};
 use program::Position;
-use resume::Scratch;
-use run::{End, Run, Workspace, desktop, nothing};
-use trace::{NoTrace, Note, Tracer};
+use query::counters::Counter;
+use query::gate::Admission;
+use query::gate::cookie::Proof;
+use query::names::Sought;
+use query::request::Request;
+use resume::{Errand, told};
+use run::buffers::{Buffers, Workspace};
+use run::context::{Context, WorkerState};
+use run::state::{End, Run, nothing};
 use wire::query::{Malformed, cookie_only};
 use wire::{Class, EdeCode, Flags, Folded, Header, OptionCode, Query, Rcode, Rtype};
 
@@ -84,23 +79,26 @@ pub enum Verdict {
     Hand(Box<Handed>),
 }
 
+impl Verdict {
+    /// Returns what became of a query whose reply was completed, or could not be.
+    #[inline(always)]
+    const fn of(is_written: bool) -> Self {
+        if is_written { Self::Answered } else { Self::Drop }
+    }
+}
+
 /// One worker's engine: its snapshot, buffers and counters.
 pub struct Engine {
     snapshot: Arc<Snapshot>,
-    /// Zones as they are now, and what other servers may do with them.
-    authority: Option<Arc<Authority>>,
     cell: Arc<SnapshotCell>,
     generation: u64,
-    counters: Arc<Counters>,
-    now: Now,
-    scratch: Scratch,
+    state: WorkerState,
+    buffers: Buffers,
     events: Teller,
     /// The name of the query at hand, in lower case.
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
     limited: u32,
-    /// The state of the sequence of random numbers.
-    random: Cell<u64>,
     /// Where the program's first cache step is, if that cache is so large that looking ahead pays.
     large_cache_step: Option<usize>,
 }
@@ -113,16 +111,13 @@ impl Engine {
         let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
-            authority,
             cell,
             generation,
-            counters,
-            now: Now::default(),
-            scratch: Scratch::new(),
+            state: WorkerState { authority, counters, now: Now::default(), random: Cell::new(seed) },
+            buffers: Buffers::new(),
             events: Teller::default(),
             folded: Folded::root(),
             limited: 0,
-            random: Cell::new(seed),
             large_cache_step: None,
         }
     }
@@ -136,10 +131,10 @@ impl Engine {
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.
     pub fn begin(&mut self, now: Now) {
-        if now.cache != self.now.cache {
+        if now.cache != self.state.now.cache {
             self.measure_cache();
         }
-        self.now = now;
+        self.state.now = now;
         if self.cell.generation() != self.generation {
             self.adopt();
         }
@@ -160,7 +155,7 @@ impl Engine {
     fn adopt(&mut self) {
         let (snapshot, authority, generation) = self.cell.load();
         let old = std::mem::replace(&mut self.snapshot, snapshot);
-        let old_authority = std::mem::replace(&mut self.authority, authority);
+        let old_authority = std::mem::replace(&mut self.state.authority, authority);
         self.generation = generation;
         self.measure_cache();
         self.cell.reclaim(old);
@@ -174,7 +169,7 @@ impl Engine {
 
     /// Returns this worker's counters.
     pub fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+        &self.state.counters
     }
 
     /// Answers one query from memory, or says what is missing.
@@ -232,9 +227,9 @@ impl Engine {
             tracer.note(Note::Protocol);
             return verdict;
         }
-        let (admission, proof) = self.snapshot.gate.admit(query, client, self.now);
+        let (admission, proof) = self.snapshot.gate.admit(query, client, self.state.now);
         if let Proof::Proven(_) = proof {
-            self.counters.cookies_valid.bump();
+            self.state.counters.cookies_valid.bump();
         }
         if admission == Admission::Denied {
             return self.answer_outsider(query, client, reply, tracer);
@@ -246,7 +241,7 @@ impl Engine {
         }
         if let Some(answer) = self.by_rule_of_protocol(query, reply) {
             tracer.note(Note::Protocol);
-            return complete(&desktop!(self, &self.snapshot), &to, &answer, reply);
+            return self.complete(&to, &answer, reply);
         }
         self.by_policy::<T, false>(&to, reply, tracer)
     }
@@ -263,12 +258,12 @@ impl Engine {
     ) -> Verdict {
         let question = &query.question;
         let (admission, proof) = if self.snapshot.program.has_zones() {
-            self.snapshot.gate.admit_anyone(query, client, self.now)
+            self.snapshot.gate.admit_anyone(query, client, self.state.now)
         } else {
             (Admission::Denied, Proof::None)
         };
         if let Proof::Proven(_) = proof {
-            self.counters.cookies_valid.bump();
+            self.state.counters.cookies_valid.bump();
         }
         let to = To { query, client, proof, options: &[] };
         let verdict = if admission != Admission::Admitted {
@@ -287,7 +282,7 @@ impl Engine {
                 }
                 Some(answer) => {
                     tracer.note(Note::Protocol);
-                    complete(&desktop!(self, &self.snapshot), &to, &answer, reply)
+                    self.complete(&to, &answer, reply)
                 }
             }
         };
@@ -307,23 +302,11 @@ impl Engine {
     ) -> Verdict {
         let To { query, client, proof, .. } = *to;
         let name_hash = self.snapshot.key.fold(query.question.qname, &mut self.folded);
-        let mut run = Run {
-            query,
-            client,
-            proof,
-            sought: Sought::with_shape(&self.folded, name_hash, query.shape),
-            at: Position::default(),
-            marks: 0,
-            tells: Tells::NONE,
-            outgoing: Outgoing::default(),
-            fill: None,
-            answer: None,
-            errand: None,
-            depth: 0,
-            looked: 0,
-        };
-        let desktop = desktop!(self, &self.snapshot);
-        let Scratch { message, spare, ttl_offsets, errands, distances, candidates } = &mut self.scratch;
+        let sought = Sought::with_shape(&self.folded, name_hash, query.shape);
+        let request = Request { query, client, proof, folded: &self.folded, sought };
+        let mut run = Run::new(request, Position::default());
+        let context = self.state.context(&self.snapshot);
+        let Buffers { message, spare, ttl_offsets, errands, distances, candidates } = &mut self.buffers;
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let events = &mut self.events;
@@ -337,12 +320,12 @@ impl Engine {
             errands,
             candidates,
         };
-        let end = run.walk::<T, OUTSIDE>(&desktop, &mut work, tracer);
+        let end = run.walk::<T, OUTSIDE>(&context, &mut work, tracer);
         let nobodys;
         let answer = match end {
             End::Answer(ref answer) => answer,
             End::Nothing if OUTSIDE => {
-                self.counters.denied.bump();
+                self.state.counters.denied.bump();
                 nobodys = denied();
                 &nobodys
             }
@@ -352,41 +335,41 @@ impl Engine {
             }
             End::Drop => {
                 let Run { tells, .. } = run;
-                return self.drop_silently(query, client, (&tells, tracer.path()));
+                return self.drop_silently(query, client, &tells, tracer.path());
             }
             End::Wait(want) => {
-                self.counters.deferred.bump();
+                self.state.counters.deferred.bump();
                 let kept = tracer.keep();
                 let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, kept);
-                return Verdict::Defer(suspended.began(self.now, tracer.path()));
+                return Verdict::Defer(suspended.began(self.state.now, tracer.path()));
             }
         };
         if !run.tells.is_empty() {
-            let message: &[u8] = if is_whole { &self.scratch.message } else { reply.buffer() };
-            tell(&mut self.events, &self.snapshot, self.now, &run, (answer, message), tracer.path());
+            let message: &[u8] = if is_whole { &self.buffers.message } else { reply.buffer() };
+            tell(&mut self.events, &context, &run, answer, message, tracer.path());
         }
-        let errand = run.errand.map(|errand| ((run.marks, run.outgoing), errand));
-        let verdict = if is_whole {
-            self.scratch.send(&desktop, (to, answer), reply)
+        let Run { interim: Interim { marks, .. }, outgoing, errand, .. } = run;
+        let is_written = if is_whole {
+            self.buffers.send(&context, to, answer, reply)
         } else {
-            complete_inlined(&desktop, to, answer, reply)
+            complete_inlined(&context, to, answer, reply)
         };
-        if let Some((carried, errand)) = errand {
-            self.begin_errand(to, name_hash, carried, errand);
+        if let Some((at, fill)) = errand {
+            self.begin_errand(to, name_hash, Errand { at, fill, marks, outgoing });
         }
-        verdict
+        Verdict::of(is_written)
     }
 
     #[inline(always)]
     fn transport_counter(&self, client: &Client) -> &Counter {
         match client.transport {
-            Transport::Udp => &self.counters.queries_udp,
-            Transport::Tcp => &self.counters.queries_tcp,
-            Transport::Tls => &self.counters.queries_tls,
-            Transport::Https => &self.counters.queries_https,
-            Transport::Quic => &self.counters.queries_quic,
-            Transport::H3 => &self.counters.queries_h3,
-            Transport::Unix => &self.counters.queries_unix,
+            Transport::Udp => &self.state.counters.queries_udp,
+            Transport::Tcp => &self.state.counters.queries_tcp,
+            Transport::Tls => &self.state.counters.queries_tls,
+            Transport::Https => &self.state.counters.queries_https,
+            Transport::Quic => &self.state.counters.queries_quic,
+            Transport::H3 => &self.state.counters.queries_h3,
+            Transport::Unix => &self.state.counters.queries_unix,
         }
     }
 
@@ -396,14 +379,16 @@ impl Engine {
         &mut self,
         query: &Query<'_>,
         client: &Client,
-        (tells, path): (&Tells, Option<&Path>),
+        tells: &Tells,
+        path: Option<&Path>,
     ) -> Verdict {
         self.events.tell(&Told {
             tells,
             path,
-            snapshot: &self.snapshot,
-            now: self.now,
-            began_us: self.now.monotonic_us(),
+            snapshot: self.snapshot.number,
+            trusted_peers: &self.snapshot.trusted_peers,
+            now: self.state.now,
+            began_us: self.state.now.monotonic_us(),
             query,
             client,
             answer: None,
@@ -411,8 +396,12 @@ impl Engine {
         self.stay_silent()
     }
 
+    fn complete(&self, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> Verdict {
+        Verdict::of(complete(&self.state.context(&self.snapshot), to, answer, reply))
+    }
+
     fn stay_silent(&self) -> Verdict {
-        self.counters.dropped.bump();
+        self.state.counters.dropped.bump();
         Verdict::Drop
     }
 
@@ -439,7 +428,7 @@ impl Engine {
     #[cold]
     fn any(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
         let is_ours = {
-            let live = self.authority.as_ref().map(|authority| &*authority.zones);
+            let live = self.state.authority.as_ref().map(|authority| &*authority.zones);
             let zones = self.snapshot.program.zones().map(|zones| live.unwrap_or(zones));
             zones.is_some_and(|zones| zones.covers(query.question.qname))
         };
@@ -453,7 +442,7 @@ impl Engine {
             && let Some(text) = self.snapshot.chaos.text(question.qname, question.qtype)
         {
             let body_at = Header::LEN + query.question_bytes().len();
-            let written = chaos::Chaos::put(text, reply.buffer(), body_at);
+            let written = Chaos::put(text, reply.buffer(), body_at);
             return Answer {
                 authoritative: true,
                 octets: written.unwrap_or(0),
@@ -469,32 +458,25 @@ impl Engine {
     fn turn_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
         match admission {
             Admission::Denied => {
-                self.counters.denied.bump();
-                complete(&desktop!(self, &self.snapshot), to, &denied(), reply)
+                self.state.counters.denied.bump();
+                self.complete(to, &denied(), reply)
             }
             Admission::Banned => {
-                self.counters.banned.bump();
+                self.state.counters.banned.bump();
                 self.stay_silent()
             }
-            Admission::BadCookieOption => {
-                complete(&desktop!(self, &self.snapshot), to, &Answer::empty(Rcode::FORMERR, None), reply)
-            }
+            Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
             Admission::Limited => {
-                self.counters.limited.bump();
+                self.state.counters.limited.bump();
                 // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
                 if to.proof.client_cookie().is_some() {
-                    return complete(
-                        &desktop!(self, &self.snapshot),
-                        to,
-                        &Answer::empty(Rcode::BADCOOKIE, None),
-                        reply,
-                    );
+                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
                 }
                 if !self.slips() {
                     return self.stay_silent();
                 }
                 let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
-                complete(&desktop!(self, &self.snapshot), to, &answer, reply)
+                self.complete(to, &answer, reply)
             }
             Admission::Admitted => Verdict::Drop,
         }
@@ -515,11 +497,11 @@ impl Engine {
         client: &Client,
         reply: &mut Reply<'_>,
     ) -> Verdict {
-        self.counters.malformed.bump();
+        self.state.counters.malformed.bump();
         let (Some(rcode), Some(header)) = (malformed.rcode(), Header::parse(bytes)) else {
             return self.stay_silent();
         };
-        if malformed == Malformed::Opcode && self.authority.is_some() && is_between_servers(bytes) {
+        if malformed == Malformed::Opcode && self.state.authority.is_some() && is_between_servers(bytes) {
             // Zones say themselves who may notify and update them.
             return if tsig::is_signed(bytes) {
                 self.signed(bytes, client, reply)
@@ -527,7 +509,7 @@ impl Engine {
                 self.between_servers((bytes, bytes), client, None, reply)
             };
         }
-        if !self.snapshot.gate.admits_noise(client, self.now) {
+        if !self.snapshot.gate.admits_noise(client, self.state.now) {
             return self.stay_silent();
         }
         if malformed == Malformed::Question
@@ -535,15 +517,15 @@ impl Engine {
             && let Some((header, edns)) = cookie_only(bytes)
         {
             let data = edns.option(OptionCode::COOKIE);
-            let proof = secrets.check(data, client.address, self.now.unix_seconds);
+            let proof = secrets.check(data, client.address, self.state.now.unix_seconds);
             if proof != Proof::Malformed {
-                cookie_alone(&self.snapshot, self.now, (header, edns), (client, proof), reply);
-                self.counters.count(Rcode::NOERROR, false);
+                cookie_alone(&self.state.context(&self.snapshot), (header, edns), (client, proof), reply);
+                self.state.counters.count(Rcode::NOERROR, false);
                 return Verdict::Answered;
             }
         }
         header_only(header, rcode, reply);
-        self.counters.count(rcode, false);
+        self.state.counters.count(rcode, false);
         Verdict::Answered
     }
 }
@@ -574,22 +556,25 @@ const fn note_of(admission: Admission) -> Note {
 #[cold]
 fn tell(
     teller: &mut Teller,
-    snapshot: &Snapshot,
-    now: Now,
+    context: &Context<'_>,
     run: &Run<'_>,
-    (answer, message): (&Answer, &[u8]),
+    answer: &Answer,
+    message: &[u8],
     path: Option<&Path>,
 ) {
-    let body_at = Header::LEN + run.query.question_bytes().len();
+    let Context { snapshot, env, .. } = context;
+    let Request { query, client, .. } = run.request;
+    let body = message.get(run.request.body_at()..).unwrap_or(&[]);
     teller.tell(&Told {
         tells: &run.tells,
         path,
-        snapshot,
-        now,
-        began_us: now.monotonic_us(),
-        query: run.query,
-        client: run.client,
-        answer: Some((answer, message.get(body_at..).unwrap_or(&[]))),
+        snapshot: snapshot.number,
+        trusted_peers: &snapshot.trusted_peers,
+        now: env.now,
+        began_us: env.now.monotonic_us(),
+        query,
+        client,
+        answer: Some(told(answer, body)),
     });
 }
 
@@ -599,8 +584,7 @@ fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
     /// RFC 8482 §4.2 leaves the TTL to the operator; an hour keeps the question away for a while.
     const TTL: wire::Ttl = wire::Ttl::new(3600);
     let body_at = Header::LEN + query.question_bytes().len();
-    let written =
-        finish::put_record(reply.buffer(), body_at, Header::LEN, Rtype::HINFO, TTL, b"\x07RFC8482\0");
+    let written = put_record(reply.buffer(), body_at, Header::LEN, Rtype::HINFO, TTL, b"\x07RFC8482\0");
     Answer {
         octets: written.unwrap_or(0),
         counts: [1, 0, 0],

@@ -1,42 +1,36 @@
 //! What happens when a query has to wait: it is put aside, goes on with the outcome, and may fill the cache.
 
-use std::sync::Arc;
-
-use cache::{KeyBits, Recovery};
 use wire::reply::{normalise, normalise_relevant};
-use wire::{Flags, Folded, Header, Message, Query, Rcode, Rtype};
+use wire::{Flags, Header, Message, Query, Rcode, Rtype};
 
-use crate::client::{Client, Now};
-use crate::events::{Path, Teller, Tells, Told};
-use crate::explain::Recorder;
-use crate::finish::{Answer, To, complete};
-use crate::gate::cookie::Proof;
-use crate::names::Sought;
+use crate::answer::failure::Failure;
+use crate::answer::finish::To;
+use crate::answer::reply::Reply;
+use crate::answer::report::{BranchReport, Worth};
+use crate::answer::written::{changed, put_header, unwritten};
+use crate::answer::{Answer, Interim};
+use crate::events::{Path, Tells, Told, ToldAnswer};
+use crate::observe::explain::Recorder;
+use crate::observe::trace::{NoTrace, Tracer};
 use crate::ops::cache::{Asked, Fill};
-use crate::ops::forward::own_subnet_bits;
 use crate::ops::outgoing::{self, Outgoing};
-use crate::ops::quickest::{Distances, Probe};
-use crate::ops::split::{
-    BranchEnd, BranchOf, BranchReport, Next, Progress, SplitStep, Worth, changed, no_branch, put_header,
-    unwritten,
-};
+use crate::ops::quickest::Probe;
+use crate::ops::split::SplitStep;
+use crate::ops::wait::{Outcome, PoolId, Won};
 use crate::program::{Op, Position};
-use crate::reply::Reply;
-use crate::run::{Desktop, End, Run, Workspace, desktop, nothing};
-use crate::shortlist::Candidates;
-use crate::snapshot::Snapshot;
-use crate::trace::{NoTrace, Tracer};
-use crate::want::{ClientSubnet, EndedBranch, Failure, Outcome, PoolId, Want, Won};
+use crate::query::gate::cookie::Proof;
+use crate::query::names::Sought;
+use crate::query::request::Request;
+use crate::query::subnet::own_subnet_bits;
+use crate::run::buffers::{Buffers, ERRANDS_MAX};
+use crate::run::splits::{BranchEnd, no_branch};
+use crate::run::state::{End, Run, nothing};
+use crate::run::suspended::{BranchOf, Kept, Suspended, recovery, trusts_ad};
+use crate::run::want::Want;
 use crate::{Engine, Verdict};
 
-/// Octets of the largest message.
-const MESSAGE_OCTETS_MAX: usize = 65_535;
-/// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
-const RECORDS_MAX: usize = 4096;
-/// Errands that one batch may cause; more popular entries than that expire at the same moment only in tests.
-pub(crate) const ERRANDS_MAX: usize = 64;
-
-/// Whether this query's outcome is the one to remember; others with the same [`Continuation`] only read it.
+/// Whether this query's outcome is the one to remember; others with the same [`Continuation`](crate::Continuation) only
+/// read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// The first of its continuation to be resumed: fills the cache.
@@ -45,232 +39,28 @@ pub enum Share {
     Other,
 }
 
-/// What a query does with the outcome that it waits for: where its program goes on, and which cache entry the answer fills.
-///
-/// Queries that share an exchange and agree in this would all store the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Continuation {
-    snapshot: u32,
-    at: Position,
-    fill: Option<(u16, KeyBits, Option<ClientSubnet>)>,
+/// A fetch that no client waits for.
+pub(crate) struct Errand {
+    /// Where it begins: behind a look-up in a cache.
+    pub(crate) at: Position,
+    /// What it fills.
+    pub(crate) fill: Fill,
+    pub(crate) marks: u64,
+    pub(crate) outgoing: Outgoing,
 }
 
-/// A query put aside. Keeps its snapshot: a position means nothing in another program.
-pub struct Suspended {
-    snapshot: Arc<Snapshot>,
-    query: Box<[u8]>,
-    client: Client,
-    proof: Proof,
-    name_hash: u64,
-    at: Position,
-    marks: u64,
-    tells: Tells,
-    /// The way through the policy so far, if it is kept.
-    path: Option<Box<Path>>,
-    began_us: u64,
-    outgoing: Outgoing,
+/// How a branch that had to wait has ended.
+struct Ended<'e> {
+    answer: &'e Answer,
+    tells: &'e Tells,
     /// Options of an upstream's reply that go on to the client, in wire form.
-    back: Box<[u8]>,
-    fill: Option<Fill>,
-    /// The answer there is, if steps may still see it.
-    answer: Option<Box<Kept>>,
-    /// Splits that it is inside of.
-    depth: u8,
-    /// Set for a branch of a split: its answer goes to the query that was split, not to a client.
-    branch: Option<BranchOf>,
-    want: Want,
-    /// How often the group that it waits for had come back when it began to wait.
-    recovery: Recovery,
-    /// Who watches what happens to it.
-    recorder: Option<Recorder>,
+    options: &'e [u8],
 }
 
-/// An answer under way, for as long as its query is put aside.
-struct Kept {
-    answer: Answer,
-    octets: Box<[u8]>,
-}
-
-impl Suspended {
-    /// Puts a query aside that waits for `want`; the answer it has, if any, stands in `message`.
-    #[cold]
-    pub(crate) fn new(
-        snapshot: &Arc<Snapshot>,
-        run: &Run<'_>,
-        want: Want,
-        branch: Option<BranchOf>,
-        message: &[u8],
-        recorder: Option<Recorder>,
-    ) -> Box<Self> {
-        Box::new(Self {
-            snapshot: Arc::clone(snapshot),
-            query: run.query.as_bytes().into(),
-            client: run.client.clone(),
-            proof: run.proof,
-            name_hash: run.sought.hash(),
-            at: run.at,
-            marks: run.marks,
-            tells: run.tells,
-            path: None,
-            began_us: 0,
-            outgoing: run.outgoing,
-            back: Box::default(),
-            fill: run.fill,
-            answer: if run.answer.is_some() { Kept::new(run, &want, message) } else { None },
-            depth: run.depth,
-            branch,
-            recovery: recovery(snapshot, run.fill.as_ref(), &want),
-            want,
-            recorder,
-        })
-    }
-
-    /// Notes when it came, and its way through the policy so far.
-    pub(crate) fn began(mut self: Box<Self>, now: Now, path: Option<&Path>) -> Box<Self> {
-        self.began_us = now.monotonic_us();
-        self.path = path.map(|path| Box::new(*path));
-        self
-    }
-
-    /// Returns what to do about the branches it waits for when they are so far; for [`Want::Split`] only.
-    pub fn next(&self, progress: &Progress) -> Next {
-        self.split().map_or(Next::Done(None), |(_, split)| split.next(progress))
-    }
-
-    /// Takes the answer of a branch that ended at once.
-    pub fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
-        match &mut self.want {
-            Want::Split(want) => want.take_ended(branch),
-            Want::Fetch(_) | Want::Sleep(_) => None,
-        }
-    }
-
-    /// Takes a branch that has started and waits itself.
-    pub fn take_begun(&mut self, branch: u8) -> Option<Box<Self>> {
-        match &mut self.want {
-            Want::Split(want) => want.take_begun(branch),
-            Want::Fetch(_) | Want::Sleep(_) => None,
-        }
-    }
-
-    /// Returns the split that it waits for, and its step.
-    fn split(&self) -> Option<(u16, &SplitStep)> {
-        let Want::Split(want) = &self.want else { return None };
-        match self.snapshot.program.ops().get(usize::from(want.step)) {
-            Some(Op::Split(split)) => Some((want.step, split)),
-            _ => None,
-        }
-    }
-
-    /// Returns the split that it is a branch of, its step, and which branch it is.
-    fn parent(&self) -> Option<(u16, &SplitStep, u8)> {
-        let BranchOf { step, index } = self.branch?;
-        match self.snapshot.program.ops().get(usize::from(step)) {
-            Some(Op::Split(split)) => Some((step, split, index)),
-            _ => None,
-        }
-    }
-
-    /// Returns the query under way that this was.
-    fn run<'r>(&'r self, query: &'r Query<'r>, folded: &'r Folded) -> Run<'r> {
-        Run {
-            query,
-            client: &self.client,
-            proof: self.proof,
-            sought: Sought::new(folded, self.name_hash),
-            at: self.at,
-            marks: self.marks,
-            tells: self.tells,
-            outgoing: self.outgoing,
-            fill: self.fill,
-            answer: None,
-            errand: None,
-            depth: self.depth,
-            looked: 0,
-        }
-    }
-
-    /// Returns what it waits for.
-    pub const fn want(&self) -> &Want {
-        &self.want
-    }
-
-    /// Returns what it does with what it waits for.
-    pub fn continuation(&self) -> Continuation {
-        let fill = self.fill.map(|fill| (fill.step, fill.bits, fill.subnet));
-        Continuation { snapshot: self.snapshot.number, at: self.at, fill }
-    }
-
-    /// Returns who watches what happens to it, if somebody does.
-    pub const fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_ref()
-    }
-
-    /// Returns whether it is sure that the client has the address that the query came from: over a connection, or with a
-    /// cookie of ours.
-    pub const fn is_proven(&self) -> bool {
-        self.client.verified || matches!(self.proof, Proof::Proven(_))
-    }
-
-    /// Returns whose query it is (for an errand: the client whose query caused it).
-    pub const fn client(&self) -> &Client {
-        &self.client
-    }
-}
-
-impl Kept {
-    /// Keeps the answer for steps after a pause; what a query asks others for takes its place.
-    fn new(run: &Run<'_>, want: &Want, message: &[u8]) -> Option<Box<Self>> {
-        let answer = run.answer.filter(|_| matches!(want, Want::Sleep(_)))?;
-        let body_at = Header::LEN + run.query.question_bytes().len();
-        let octets = message.get(body_at..body_at + answer.octets)?;
-        Some(Box::new(Self { answer, octets: octets.into() }))
-    }
-}
-
-/// Buffers that queries with a fetch behind them use, and steps that change answers.
-pub(crate) struct Scratch {
-    pub(crate) message: Box<[u8]>,
-    /// For steps that need room.
-    pub(crate) spare: Box<[u8]>,
-    pub(crate) ttl_offsets: Box<[u16]>,
-    #[expect(clippy::vec_box, reason = "they come and go as boxes")]
-    pub(crate) errands: Vec<Box<Suspended>>,
-    pub(crate) distances: Distances,
-    pub(crate) candidates: Box<Candidates>,
-}
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        Self {
-            message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
-            spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
-            ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
-            errands: Vec::with_capacity(ERRANDS_MAX),
-            distances: Distances::default(),
-            candidates: Box::default(),
-        }
-    }
-
-    /// Completes the reply in the message and copies it out.
-    pub(crate) fn send(
-        &mut self,
-        desktop: &Desktop<'_>,
-        (to, answer): (&To<'_>, &Answer),
-        reply: &mut Reply<'_>,
-    ) -> Verdict {
-        // The caller's buffer may be smaller than what the client would take.
-        let room = reply.buffer().len().min(self.message.len());
-        let Some(message) = self.message.get_mut(..room) else { return Verdict::Drop };
-        let mut finished = Reply::new(message);
-        let verdict = complete(desktop, to, answer, &mut finished);
-        let len = finished.len();
-        if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.message.get(..len)) {
-            out.copy_from_slice(from);
-        }
-        reply.set_len(len);
-        verdict
-    }
+/// Returns what events tell about an answer, whose octets after the question are `body`.
+pub(crate) fn told<'a>(answer: &Answer, body: &'a [u8]) -> ToldAnswer<'a> {
+    let [answers, ..] = answer.counts;
+    ToldAnswer { rcode: answer.rcode, answers, body }
 }
 
 /// What an outcome means before the rest of the program has seen it.
@@ -292,8 +82,8 @@ impl Brought {
 impl Engine {
     /// Goes on with a deferred query. May defer again.
     ///
-    /// Of several that shared a fetch, exactly one of each [`Continuation`] is resumed with [`Share::First`]; it may be one
-    /// without a client.
+    /// Of several that shared a fetch, exactly one of each [`Continuation`](crate::Continuation) is resumed with
+    /// [`Share::First`]; it may be one without a client.
     /// The answer of a branch comes with [`Reply::report`], and is for no client.
     pub fn resume(
         &mut self,
@@ -302,14 +92,14 @@ impl Engine {
         share: Share,
         reply: &mut Reply<'_>,
     ) -> Verdict {
-        self.counters.resumed.bump();
+        self.state.counters.resumed.bump();
         let mut path = suspended.path.take();
         if let Outcome::Branch(won) = &outcome {
             suspended.tells.merge(&won.report.tells);
         }
         match outcome {
             Outcome::Reply(message) => {
-                let changes = suspended.outgoing.options(suspended.snapshot.program.ops());
+                let changes = suspended.snapshot.program.options(&suspended.outgoing);
                 suspended.back =
                     changes.map_or_else(Box::default, |changes| outgoing::carried(changes, message));
             }
@@ -327,17 +117,18 @@ impl Engine {
             return self.end_silently(&suspended, reply);
         };
         query.question.qname.fold_into(&mut self.folded);
-        let mut run = Run { answer: brought.answer, ..suspended.run(&query, &self.folded) };
-        let desktop = desktop!(self, &suspended.snapshot);
-        let mut work = self.scratch.workspace(&mut self.events, brought.ttl_count);
+        let mut run = suspended.run(&query, &self.folded);
+        run.interim.answer = brought.answer;
+        let context = self.state.context(&suspended.snapshot);
+        let mut work = self.buffers.workspace(&mut self.events, brought.ttl_count);
         let recorder = suspended.recorder.as_ref().map(Recorder::share);
         let end = match (brought.is_end, brought.answer, recorder, path.as_deref_mut()) {
             (true, Some(answer), ..) => End::Answer(answer),
             (true, None, ..) => End::Nothing,
-            (false, _, None, None) => run.interpret(&desktop, &mut work, &mut NoTrace),
-            (false, _, None, Some(path)) => run.interpret(&desktop, &mut work, path as &mut dyn Tracer),
+            (false, _, None, None) => run.interpret(&context, &mut work, &mut NoTrace),
+            (false, _, None, Some(path)) => run.interpret(&context, &mut work, path as &mut dyn Tracer),
             (false, _, Some(mut recorder), _) => {
-                run.interpret(&desktop, &mut work, &mut recorder as &mut dyn Tracer)
+                run.interpret(&context, &mut work, &mut recorder as &mut dyn Tracer)
             }
         };
         let mut answer = match end {
@@ -349,13 +140,13 @@ impl Engine {
             End::Nothing => nothing(),
             End::Drop => {
                 let tells = run.tells;
-                self.tell(&suspended, &query, (&tells, path.as_deref()), None);
+                self.tell(&suspended, &query, &tells, path.as_deref(), None);
                 return self.end_silently(&suspended, reply);
             }
             End::Wait(want) => {
-                self.counters.deferred.bump();
+                self.state.counters.deferred.bump();
                 let kept = Kept::new(&run, &want, work.message);
-                let Run { at, marks, tells, outgoing, fill, .. } = run;
+                let Run { at, interim: Interim { marks, .. }, tells, outgoing, fill, .. } = run;
                 (suspended.tells, suspended.path) = (tells, path);
                 suspended.recovery = recovery(&suspended.snapshot, fill.as_ref(), &want);
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
@@ -364,35 +155,38 @@ impl Engine {
             }
         };
         if let Some(fill) = run.fill
-            && let Some(Op::Cache(cache)) = suspended.snapshot.program.ops().get(usize::from(fill.step))
+            && let Some(cache) = suspended.snapshot.program.cache(fill.step)
         {
             let Fill { subnet, bits, .. } = fill;
             let name_hash = suspended.name_hash;
             let asked = Asked { query: &query, folded: &self.folded, name_hash, subnet, bits };
             if answer.is_failure {
                 if share == Share::First {
-                    cache.store_failure(&asked, self.now.cache, answer.rcode, suspended.recovery);
+                    cache.store_failure(&asked, self.state.now.cache, answer.rcode, suspended.recovery);
                 }
                 let out = work.message.get_mut(body_at..).filter(|_| fill.has_stale);
-                if let Some(stale) = out.and_then(|out| cache.look_up_stale(&asked, self.now.cache, out)) {
-                    self.counters.cache_stale.bump();
+                if let Some(stale) =
+                    out.and_then(|out| cache.look_up_stale(&asked, self.state.now.cache, out))
+                {
+                    self.state.counters.cache_stale.bump();
                     answer = stale;
                 }
             } else if share == Share::First
                 && !answer.is_partial
                 && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
             {
-                cache.store(&asked, self.now.cache, &answer, body, ttl_offsets);
+                cache.store(&asked, self.state.now.cache, &answer, body, ttl_offsets);
             }
         }
         let tells = run.tells;
-        if let Some((_, split, branch)) = suspended.parent() {
-            return self.scratch.report(split, branch, &query, (&answer, &tells, &suspended.back), reply);
+        if let Some((split, branch)) = suspended.parent() {
+            let ended = Ended { answer: &answer, tells: &tells, options: &suspended.back };
+            return self.buffers.report(split, branch, &query, &ended, reply);
         }
-        self.tell(&suspended, &query, (&tells, path.as_deref()), Some(&answer));
+        self.tell(&suspended, &query, &tells, path.as_deref(), Some(&answer));
         let options = &suspended.back;
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
-        self.scratch.send(&desktop!(self, &suspended.snapshot), (&to, &answer), reply)
+        Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
     }
 
     /// Takes what a query waited for. `None`: it ends without a reply.
@@ -401,7 +195,7 @@ impl Engine {
         match (outcome, suspended.split()) {
             (Outcome::Reply(message), None) => {
                 let trusts_ad = trusts_ad(&suspended.snapshot, suspended.at);
-                let mut brought = self.scratch.bring_reply(message, trusts_ad, body_at);
+                let mut brought = self.buffers.bring_reply(message, trusts_ad, body_at);
                 if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
                     && !answer.is_failure
                 {
@@ -421,7 +215,7 @@ impl Engine {
                         Some(Brought { answer: (!is_end).then_some(no_branch()), ttl_count: None, is_end })
                     }
                     Worth::Usable | Worth::Unusable(_) => {
-                        let brought = self.scratch.bring_branch(split, &won, query);
+                        let brought = self.buffers.bring_branch(split, &won, query);
                         Some(Brought { is_end, ..brought })
                     }
                 }
@@ -433,8 +227,8 @@ impl Engine {
             (Outcome::Slept, None) => {
                 let answer = suspended.answer.as_ref().map(|kept| {
                     let end = body_at + kept.octets.len();
-                    self.scratch.put(Header::LEN, query.question_bytes());
-                    if let Some(place) = self.scratch.message.get_mut(body_at..end) {
+                    self.buffers.put(Header::LEN, query.question_bytes());
+                    if let Some(place) = self.buffers.message.get_mut(body_at..end) {
                         place.copy_from_slice(&kept.octets);
                     }
                     kept.answer
@@ -453,7 +247,7 @@ impl Engine {
         if suspended.branch.is_some() {
             reply.set_report(BranchReport::empty(Worth::Dropped));
         } else {
-            self.counters.dropped.bump();
+            self.state.counters.dropped.bump();
         }
         Verdict::Drop
     }
@@ -467,13 +261,17 @@ impl Engine {
         };
         query.question.qname.fold_into(&mut self.folded);
         let run = parent.run(&query, &self.folded);
-        let desktop = desktop!(self, &parent.snapshot);
-        let mut work = self.scratch.workspace(&mut self.events, None);
+        let context = self.state.context(&parent.snapshot);
+        let mut work = self.buffers.workspace(&mut self.events, None);
         let end = match parent.recorder.as_ref().map(Recorder::share) {
-            None => run.branch(split, (step, index), &desktop, &mut work, &mut NoTrace),
-            Some(mut recorder) => {
-                run.branch(split, (step, index), &desktop, &mut work, &mut recorder as &mut dyn Tracer)
-            }
+            None => run.branch(split, BranchOf { step, index }, &context, &mut work, &mut NoTrace),
+            Some(mut recorder) => run.branch(
+                split,
+                BranchOf { step, index },
+                &context,
+                &mut work,
+                &mut recorder as &mut dyn Tracer,
+            ),
         };
         match end {
             BranchEnd::Answer(answer, body_at, report) => {
@@ -503,12 +301,12 @@ impl Engine {
         let to = To { query: &query, client, proof, options: &[] };
         match self.stale(suspended, &query) {
             Some(answer) => {
-                self.counters.cache_stale.bump();
+                self.state.counters.cache_stale.bump();
                 let path = suspended.path.as_deref();
-                self.tell(suspended, &query, (&suspended.tells, path), Some(&answer));
+                self.tell(suspended, &query, &suspended.tells, path, Some(&answer));
                 // What goes on from here goes on without the client.
                 suspended.tells = Tells::SILENT;
-                self.scratch.send(&desktop!(self, &suspended.snapshot), (&to, &answer), reply)
+                Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
             }
             None => Verdict::Drop,
         }
@@ -527,51 +325,41 @@ impl Engine {
     /// Returns the next piece of work that no client waits for; the worker hands it to
     /// [`Desk::errand`](crate::Desk::errand).
     pub fn next_errand(&mut self) -> Option<Box<Suspended>> {
-        self.scratch.errands.pop()
+        self.buffers.errands.pop()
     }
 
     /// Returns the next address whose distance is to be measured, by connecting to it; the worker tells what came of it
     /// with [`Engine::measured`].
     pub fn next_probe(&mut self) -> Option<Probe> {
-        self.scratch.distances.next_probe()
+        self.buffers.distances.next_probe()
     }
 
     /// Takes a measurement: microseconds that connecting took, or `None` if nothing connected.
     pub fn measured(&mut self, probe: &Probe, micros: Option<u32>) {
-        self.scratch.distances.measured(probe, micros, self.now);
+        self.buffers.distances.measured(probe, micros, self.state.now);
     }
 
     /// Prepares a fetch that no client waits for, from the step after a cache look-up on.
     #[cold]
-    pub(crate) fn begin_errand(
-        &mut self,
-        to: &To<'_>,
-        name_hash: u64,
-        (marks, outgoing): (u64, Outgoing),
-        (at, fill): (Position, Fill),
-    ) {
-        if self.scratch.errands.len() >= ERRANDS_MAX {
+    pub(crate) fn begin_errand(&mut self, to: &To<'_>, name_hash: u64, errand: Errand) {
+        if self.buffers.errands.len() >= ERRANDS_MAX {
             return;
         }
+        let Errand { at, fill, marks, outgoing } = errand;
+        let To { query, client, .. } = *to;
+        let sought = Sought::new(&self.folded, name_hash);
+        let request = Request { query, client, proof: Proof::None, folded: &self.folded, sought };
         let mut run = Run {
-            query: to.query,
-            client: to.client,
-            proof: Proof::None,
-            sought: Sought::new(&self.folded, name_hash),
-            at,
-            marks,
+            interim: Interim { marks, answer: None },
             tells: Tells::SILENT,
             outgoing,
             fill: Some(fill),
-            answer: None,
-            errand: None,
-            depth: 0,
-            looked: 0,
+            ..Run::new(request, at)
         };
-        let desktop = desktop!(self, &self.snapshot);
-        let mut work = self.scratch.workspace(&mut self.events, None);
-        if let End::Wait(want) = run.interpret(&desktop, &mut work, &mut NoTrace) {
-            self.counters.prefetches.bump();
+        let context = self.state.context(&self.snapshot);
+        let mut work = self.buffers.workspace(&mut self.events, None);
+        if let End::Wait(want) = run.interpret(&context, &mut work, &mut NoTrace) {
+            self.state.counters.prefetches.bump();
             let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, None);
             work.errands.push(suspended);
         }
@@ -582,74 +370,41 @@ impl Engine {
         &mut self,
         suspended: &Suspended,
         query: &Query<'_>,
-        (tells, path): (&Tells, Option<&Path>),
+        tells: &Tells,
+        path: Option<&Path>,
         answer: Option<&Answer>,
     ) {
         if tells.is_empty() || suspended.branch.is_some() {
             return;
         }
-        let body = self.scratch.message.get(Header::LEN + query.question_bytes().len()..).unwrap_or(&[]);
+        let body = self.buffers.message.get(Header::LEN + query.question_bytes().len()..).unwrap_or(&[]);
         self.events.tell(&Told {
             tells,
             path,
-            snapshot: &suspended.snapshot,
-            now: self.now,
+            snapshot: suspended.snapshot.number,
+            trusted_peers: &suspended.snapshot.trusted_peers,
+            now: self.state.now,
             began_us: suspended.began_us,
             query,
             client: &suspended.client,
-            answer: answer.map(|answer| (answer, body)),
+            answer: answer.map(|answer| told(answer, body)),
         });
     }
 
     /// Copies the stale answer that `suspended` has at hand into the scratch message.
     fn stale(&mut self, suspended: &Suspended, query: &Query<'_>) -> Option<Answer> {
         let fill = suspended.fill.as_ref().filter(|fill| fill.has_stale)?;
-        let Some(Op::Cache(cache)) = suspended.snapshot.program.ops().get(usize::from(fill.step)) else {
-            return None;
-        };
+        let cache = suspended.snapshot.program.cache(fill.step)?;
         let body_at = Header::LEN + query.question_bytes().len();
-        let out = self.scratch.message.get_mut(body_at..)?;
+        let out = self.buffers.message.get_mut(body_at..)?;
         let folded = query.question.qname.to_folded();
         let Fill { subnet, bits, .. } = *fill;
         let asked = Asked { query, folded: &folded, name_hash: suspended.name_hash, subnet, bits };
-        cache.look_up_stale(&asked, self.now.cache, out)
+        cache.look_up_stale(&asked, self.state.now.cache, out)
     }
 }
 
-/// Returns how often the group that is waited for has come back so far, as the cache to be filled knows it.
-fn recovery(snapshot: &Snapshot, fill: Option<&Fill>, want: &Want) -> Recovery {
-    let pool = want.fetch().map(|fetch| fetch.pool);
-    match fill.and_then(|fill| snapshot.program.ops().get(usize::from(fill.step))) {
-        Some(Op::Cache(cache)) => cache.recovery(pool),
-        _ => Recovery::default(),
-    }
-}
-
-/// Returns whether the forward step right before `at` believes its group's AD.
-fn trusts_ad(snapshot: &Snapshot, at: Position) -> bool {
-    let step = usize::from(at.next()).checked_sub(1).and_then(|step| snapshot.program.ops().get(step));
-    matches!(step, Some(Op::Forward(forward)) if forward.trusts_ad)
-}
-
-impl Scratch {
-    /// Lends the buffers out.
-    pub(crate) fn workspace<'w>(
-        &'w mut self,
-        events: &'w mut Teller,
-        ttl_count: Option<usize>,
-    ) -> Workspace<'w> {
-        Workspace {
-            message: &mut self.message,
-            spare: &mut self.spare,
-            ttl_offsets: &mut self.ttl_offsets,
-            ttl_count,
-            events,
-            distances: &mut self.distances,
-            errands: &mut self.errands,
-            candidates: &mut self.candidates,
-        }
-    }
-
+impl Buffers {
     fn put(&mut self, at: usize, bytes: &[u8]) {
         if let Some(place) = self.message.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
@@ -725,9 +480,10 @@ impl Scratch {
         split: &SplitStep,
         branch: u8,
         query: &Query<'_>,
-        (answer, tells, options): (&Answer, &Tells, &[u8]),
+        ended: &Ended<'_>,
         reply: &mut Reply<'_>,
     ) -> Verdict {
+        let Ended { answer, tells, options } = *ended;
         let question = query.question_bytes();
         let body_at = Header::LEN + question.len();
         self.put(Header::LEN, question);

@@ -9,11 +9,10 @@ mod path;
 mod record;
 mod ring;
 
-use wire::Query;
+use wire::{Query, Rcode};
 
-use crate::client::{Client, Now};
-use crate::finish::Answer;
-use crate::snapshot::Snapshot;
+use crate::query::client::{Client, Now};
+use crate::query::gate::prefixes::PrefixSet;
 pub use path::{Mark, PATH_MAX, Path};
 pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
@@ -96,14 +95,24 @@ pub struct Teller {
 pub(crate) struct Told<'a> {
     pub(crate) tells: &'a Tells,
     pub(crate) path: Option<&'a Path>,
-    /// What it was answered by.
-    pub(crate) snapshot: &'a Snapshot,
+    /// The number of the snapshot that answered it.
+    pub(crate) snapshot: u32,
+    pub(crate) trusted_peers: &'a PrefixSet,
     pub(crate) now: Now,
     pub(crate) began_us: u64,
     pub(crate) query: &'a Query<'a>,
     pub(crate) client: &'a Client,
-    /// The answer and its octets after the question.
-    pub(crate) answer: Option<(&'a Answer, &'a [u8])>,
+    /// What it was answered; nothing if it was dropped.
+    pub(crate) answer: Option<ToldAnswer<'a>>,
+}
+
+/// The answer of such a query.
+pub(crate) struct ToldAnswer<'a> {
+    pub(crate) rcode: Rcode,
+    /// Records in its answer section.
+    pub(crate) answers: u16,
+    /// Its octets after the question.
+    pub(crate) body: &'a [u8],
 }
 
 impl Teller {
@@ -127,8 +136,8 @@ impl Teller {
     /// Tells what a query has to tell, if it has.
     pub(crate) fn tell(&mut self, told: &Told<'_>) {
         let Some(writer) = self.writer.as_mut().filter(|_| !told.tells.is_empty()) else { return };
-        let addresses = match told.answer {
-            Some((answer, body)) => Addresses::read(body, answer.counts.first().copied().unwrap_or(0)),
+        let addresses = match &told.answer {
+            Some(answer) => Addresses::read(answer.body, answer.answers),
             None => Addresses::default(),
         };
         let question = &told.query.question;
@@ -136,16 +145,16 @@ impl Teller {
             tells: told.tells,
             monotonic_ms: told.now.monotonic_ms,
             waited_us: told.now.monotonic_us().saturating_sub(told.began_us),
-            client: told.client.address_of(told.query, &told.snapshot.trusted_peers),
+            client: told.client.address_of(told.query, told.trusted_peers),
             port: told.client.port,
             transport: told.client.transport,
             qname: question.qname,
             qtype: question.qtype,
             qclass: question.qclass,
-            rcode: told.answer.map(|(answer, _)| answer.rcode),
-            answers: told.answer.map_or(0, |(answer, _)| answer.counts.first().copied().unwrap_or(0)),
+            rcode: told.answer.as_ref().map(|answer| answer.rcode),
+            answers: told.answer.as_ref().map_or(0, |answer| answer.answers),
             addresses: &addresses,
-            snapshot: told.snapshot.number,
+            snapshot: told.snapshot,
             path: told.path.unwrap_or(&Path::NONE),
         });
     }

@@ -2,11 +2,6 @@
 //!
 //! The way a query takes through its policy, as far as it is noted.
 
-use crate::explain::Recorder;
-use crate::matchers::{Facts, Matcher};
-use crate::shortlist::{Seek, Shortlist};
-use crate::trace::{Note, StepOutcome, Tracer};
-
 /// Steps of the way through the policy that a record holds.
 pub const PATH_MAX: usize = 32;
 
@@ -68,39 +63,5 @@ impl Path {
 
     pub(super) fn steps(&self) -> &[u32] {
         self.steps.get(..usize::from(self.len)).unwrap_or(&[])
-    }
-}
-
-impl Tracer for Path {
-    fn step(&mut self, at: u16, outcome: StepOutcome<'_>) {
-        let mark = match outcome {
-            StepOutcome::Done => Mark::Done,
-            StepOutcome::Looked(Some(true)) => Mark::Hit,
-            StepOutcome::Looked(Some(false)) => Mark::Stale,
-            StepOutcome::Looked(None) => Mark::Missed,
-            StepOutcome::Answered => Mark::Answered,
-            StepOutcome::Ended => Mark::Ended,
-            StepOutcome::Waits(_) => Mark::Waited,
-        };
-        self.push(at, mark);
-    }
-
-    fn test(&mut self, at: u16, _: &Matcher, _: Facts<'_>, holds: bool) {
-        self.push(at, if holds { Mark::Held } else { Mark::Failed });
-    }
-
-    /// One step for all the rules that it leaves out.
-    fn skipped(&mut self, at: u16, _: (&Shortlist, Seek, u16), _: Facts<'_>) {
-        self.push(at, Mark::Failed);
-    }
-
-    fn note(&mut self, _: Note) {}
-
-    fn keep(&self) -> Option<Recorder> {
-        None
-    }
-
-    fn path(&self) -> Option<&Path> {
-        Some(self)
     }
 }

@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use super::record::{Event, EventRecord, Slots, words_of};
 use super::{LABELS_MAX, LabelId};
-use crate::counters::Counter;
+use crate::query::counters::Counter;
 
 /// The smallest ring has room for a few of the longest records.
 const RING_WORDS_MIN: usize = 1024;
@@ -246,7 +246,7 @@ mod tests {
     use super::super::tests::tells;
     use super::super::{Addresses, Mark, PATH_MAX, Path, TellId, Tells};
     use super::*;
-    use crate::client::Transport;
+    use crate::query::client::Transport;
     use wire::{Class, NameBuf, Rcode, Rtype};
 
     fn name(text: &str) -> NameBuf {

@@ -8,7 +8,7 @@ use wire::message::{Record, records};
 use wire::{Folded, Header, NameBuf, Rtype};
 
 use super::Facts;
-use crate::names::Sought;
+use crate::query::names::Sought;
 
 /// Walks the records of the answer section until `f` returns something.
 fn walk<T>(facts: &Facts<'_>, mut f: impl FnMut(&Record<'_>) -> Option<T>) -> Option<T> {
@@ -50,7 +50,7 @@ pub(super) fn cname(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> bool) -> Optio
         }
         let target = record.name_in_rdata(0).expand().ok()?;
         let mut folded = Folded::root();
-        let hash = facts.desktop.snapshot.key.fold(target.as_name(), &mut folded);
+        let hash = facts.env.key.fold(target.as_name(), &mut folded);
         f(&Sought::new(&folded, hash)).then_some(target)
     })
 }

@@ -10,18 +10,18 @@ pub mod rate;
 pub mod text;
 mod types;
 
-use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use sets::{AddressSet, Asking, Blocklist, NameSet};
 use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
 
-use crate::client::{ListenerId, Transport};
-use crate::edit::Shape;
-use crate::names::Sought;
-use crate::reverse::address_of;
-use crate::run::{Desktop, Run};
+use crate::answer::Interim;
+use crate::answer::edit::Shape;
+use crate::query::client::{ListenerId, Transport};
+use crate::query::names::Sought;
+use crate::query::request::{Environment, Request};
+use crate::query::reverse::address_of;
 use clock::Hours;
 use identity::Macs;
 use rate::Rate;
@@ -96,15 +96,16 @@ pub enum Matcher {
 /// What matchers look at.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    pub(crate) run: &'a Run<'a>,
-    pub(crate) desktop: &'a Desktop<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) interim: &'a Interim,
+    pub(crate) env: &'a Environment<'a>,
     /// The message in the making.
     pub(crate) message: &'a [u8],
 }
 
 impl Facts<'_> {
     fn qtype(&self) -> Rtype {
-        self.run.query.question.qtype
+        self.request.query.question.qtype
     }
 
     /// Returns what lists with exceptions look at.
@@ -114,21 +115,20 @@ impl Facts<'_> {
 
     /// Returns what lists look at once there is an answer with these addresses.
     pub(crate) fn asking_with<'s>(&'s self, addresses: &'s [IpAddr]) -> Asking<'s> {
-        Asking { sought: &self.run.sought, qtype: self.qtype(), client: self.client_address(), addresses }
+        Asking { sought: &self.request.sought, qtype: self.qtype(), client: self.client_address(), addresses }
     }
 
     /// Returns where the answer's records are, if there is an answer.
     fn shape(&self) -> Option<Shape> {
-        let body_at = wire::Header::LEN + self.run.query.question_bytes().len();
-        self.run.answer.as_ref().map(|answer| answer.shape(body_at))
+        self.interim.answer.as_ref().map(|answer| answer.shape(self.request.body_at()))
     }
 
     pub(crate) fn client_address(&self) -> IpAddr {
-        self.run.client.address_of(self.run.query, &self.desktop.snapshot.trusted_peers)
+        self.request.client.address_of(self.request.query, self.env.trusted_peers)
     }
 
     pub(crate) fn is_peer_trusted(&self) -> bool {
-        self.desktop.snapshot.trusted_peers.contains(self.run.client.address)
+        self.env.trusted_peers.contains(self.request.client.address)
     }
 
     /// Returns the first address in the answer section that `f` wants.
@@ -147,7 +147,7 @@ impl Facts<'_> {
     }
 
     fn edns_option(&self, code: OptionCode) -> Option<&[u8]> {
-        self.run.query.edns.as_ref()?.option(code)
+        self.request.query.edns.as_ref()?.option(code)
     }
 }
 
@@ -156,12 +156,12 @@ impl Matcher {
     #[inline]
     pub fn holds(&self, facts: Facts<'_>) -> bool {
         match self {
-            Self::Qname(set) => set.contains(&facts.run.sought),
+            Self::Qname(set) => set.contains(&facts.request.sought),
             Self::Listed(list) => list.blocks(&facts.asking()),
             Self::Qtype(types) => types.contains(facts.qtype()),
             Self::Client(set) => set.contains(facts.client_address()),
-            Self::Mark(bit) => facts.run.marks >> (bit & 63) & 1 != 0,
-            Self::Marks(bits) => facts.run.marks & bits != 0,
+            Self::Mark(bit) => facts.interim.marks >> (bit & 63) & 1 != 0,
+            Self::Marks(bits) => facts.interim.marks & bits != 0,
             Self::Constant(holds) => *holds,
             other => other.holds_seldom(facts),
         }
@@ -170,7 +170,7 @@ impl Matcher {
     /// The ones that few policies use, out of the interpreter's loop.
     #[inline(never)]
     fn holds_seldom(&self, facts: Facts<'_>) -> bool {
-        let query = facts.run.query;
+        let query = facts.request.query;
         match self {
             Self::Qname(_)
             | Self::Listed(_)
@@ -193,37 +193,27 @@ impl Matcher {
             Self::ClientId(test) => {
                 facts.is_peer_trusted() && identity::id(&facts).is_some_and(|id| test.holds(id))
             }
-            Self::Listener(listeners) => listeners.contains(&facts.run.client.listener),
-            Self::Transport(transports) => transports.contains(&facts.run.client.transport),
-            Self::Connection(bit) => facts.run.client.connection >> (bit & 63) & 1 != 0,
-            Self::Now(hours) => hours.hold(facts.desktop.now.unix_seconds),
-            Self::Random(share) => random(facts.desktop.random) < *share,
+            Self::Listener(listeners) => listeners.contains(&facts.request.client.listener),
+            Self::Transport(transports) => transports.contains(&facts.request.client.transport),
+            Self::Connection(bit) => facts.request.client.connection >> (bit & 63) & 1 != 0,
+            Self::Now(hours) => hours.hold(facts.env.now.unix_seconds),
+            Self::Random(share) => facts.env.random() < *share,
             Self::Rate(rate) => rate.is_exceeded(&facts),
-            Self::Answer => facts.run.answer.is_some(),
+            Self::Answer => facts.interim.answer.is_some(),
             Self::Answered => answer::has_type(&facts, |rtype| rtype == facts.qtype()),
             Self::Rcode(rcodes) => {
-                facts.run.answer.as_ref().is_some_and(|answer| rcodes.contains(&answer.rcode))
+                facts.interim.answer.as_ref().is_some_and(|answer| rcodes.contains(&answer.rcode))
             }
             Self::AnswerType(types) => answer::has_type(&facts, |rtype| types.contains(rtype)),
             Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),
             Self::AnswerCname(set) => facts.answer_cname(|sought| set.contains(sought)).is_some(),
             Self::ReverseAddress(set) => {
                 facts.qtype() == Rtype::PTR
-                    && address_of(facts.run.sought.name()).is_some_and(|address| set.contains(address))
+                    && address_of(facts.request.sought.name()).is_some_and(|address| set.contains(address))
             }
             Self::Text(text) => text.1.holds_for(&text.0, &facts),
         }
     }
-}
-
-/// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries, not to hide anything.
-pub(crate) fn random(state: &Cell<u64>) -> u32 {
-    let mut bits = state.get();
-    bits ^= bits >> 12;
-    bits ^= bits << 25;
-    bits ^= bits >> 27;
-    state.set(bits);
-    (bits.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
 }
 
 const _: () = assert!(size_of::<Matcher>() <= 56);

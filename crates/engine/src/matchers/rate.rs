@@ -75,7 +75,7 @@ impl Rate {
         let row_at = hash as usize & (ROWS - 1);
         let Some(row) = self.cells.0.get(row_at) else { return false };
         let tag = hash | 1;
-        let now = facts.desktop.now.monotonic_ms.wrapping_mul(MILLISECOND);
+        let now = facts.env.now.monotonic_ms.wrapping_mul(MILLISECOND);
         // The cell of this thing, or else the one whose thing has been quiet for longest.
         let mut chosen: Option<(&Cell, u64)> = None;
         let mut is_known = false;
@@ -111,7 +111,7 @@ impl Rate {
 
 impl Subject {
     fn hash(self, facts: &Facts<'_>) -> u64 {
-        let key = &facts.desktop.snapshot.key;
+        let key = facts.env.key;
         let mut hash = 0x6761_6e6e_6574;
         if let Some((v4, v6)) = self.client {
             let (high, low) = match facts.client_address() {
@@ -126,9 +126,9 @@ impl Subject {
             hash = key.mix(key.mix(hash, low), high);
         }
         match self.qname {
-            Some(0) => hash = key.mix(hash, facts.run.sought.hash()),
+            Some(0) => hash = key.mix(hash, facts.request.sought.hash()),
             Some(labels) => {
-                let name = facts.run.sought.name();
+                let name = facts.request.sought.name();
                 let name = name.suffix(usize::from(labels).min(name.label_count()));
                 hash = key.mix(hash, key.hash_name(name));
             }
@@ -138,7 +138,7 @@ impl Subject {
             hash = key.mix(hash, u64::from(facts.qtype().0));
         }
         if self.listener {
-            hash = key.mix(hash, u64::from(facts.run.client.listener.0));
+            hash = key.mix(hash, u64::from(facts.request.client.listener.0));
         }
         hash
     }

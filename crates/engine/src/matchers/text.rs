@@ -92,7 +92,7 @@ impl TextTest {
         let mut text = Text::new();
         match source {
             TextSource::Qname => {
-                text.put_name(facts.run.sought.name());
+                text.put_name(facts.request.sought.name());
                 self.holds(text.octets())
             }
             TextSource::Client => {

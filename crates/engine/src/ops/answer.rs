@@ -9,12 +9,13 @@ use sets::{Blocklist, Treatment};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
 
-use crate::client::Transport;
-use crate::finish::{Answer, put_record};
+use crate::answer::put::{local_soa, put_record};
+use crate::answer::records::Records;
+use crate::answer::{Answer, Interim};
 use crate::matchers::Facts;
-use crate::records::Records;
-use crate::reverse::{ReverseTable, address_of};
-use crate::run::{Desktop, Run, Workspace};
+use crate::query::client::Transport;
+use crate::query::request::{Environment, Request};
+use crate::query::reverse::{ReverseTable, address_of};
 
 /// What to answer.
 pub enum Build {
@@ -96,24 +97,33 @@ impl Built {
     }
 }
 
+/// What an answer is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'m> {
+    pub(crate) request: &'m Request<'m>,
+    pub(crate) env: &'m Environment<'m>,
+    pub(crate) interim: &'m Interim,
+}
+
 impl Build {
-    /// Writes the answer's records after the question's place in `work.message`.
-    pub(crate) fn build(&self, run: &Run<'_>, desktop: &Desktop<'_>, work: &mut Workspace<'_>) -> Built {
+    /// Writes the answer's records after the question's place in `message`. `step` is this step's number.
+    pub(crate) fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
+        let Making { request, env, .. } = *making;
         match self {
-            Self::Block(block) => match block.build(run, work.message) {
+            Self::Block(block) => match block.build(step, request, message) {
                 Some(answer) => Built::with(answer, block.continues),
                 None => Built::Silence,
             },
-            Self::Respond(respond) => respond.build(run, work.message),
+            Self::Respond(respond) => respond.build(step, request, message),
             Self::Records { set, continues } => {
-                let body_at = body_at(run);
-                match set.answer(&run.sought, run.query.question.qtype, work.message, body_at) {
+                let qtype = request.query.question.qtype;
+                match set.answer(&request.sought, qtype, message, request.body_at()) {
                     Some(answer) => Built::with(answer, *continues),
                     None => Built::Nothing,
                 }
             }
-            Self::Listed(list, block) => listed(list, block, run, desktop, work.message),
-            Self::Reverse(table) => match reverse(table, run, desktop, work.message) {
+            Self::Listed(list, block) => listed(list, block, step, making, message),
+            Self::Reverse(table) => match reverse(table, request, env, message) {
                 Some(answer) => Built::End(answer),
                 None => Built::Nothing,
             },
@@ -131,34 +141,25 @@ impl Build {
     }
 }
 
-fn body_at(run: &Run<'_>) -> usize {
-    Header::LEN + run.query.question_bytes().len()
-}
-
-/// Returns the number of the step under way, whose text the reply carries.
-fn step(run: &Run<'_>) -> Option<u16> {
-    run.at.next().checked_sub(1)
-}
-
 impl Block {
     /// Writes the answer; `None` is silence.
-    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Option<Answer> {
+    fn build(&self, step: u16, request: &Request<'_>, message: &mut [u8]) -> Option<Answer> {
         let mut answer = match &self.with {
             BlockWith::Silence => return None,
-            BlockWith::Rcode(rcode) => negative(message, run, *rcode, self.ttl),
-            BlockWith::Addresses(v4, v6) => match run.query.question.qtype {
+            BlockWith::Rcode(rcode) => negative(message, request, *rcode, self.ttl),
+            BlockWith::Addresses(v4, v6) => match request.query.question.qtype {
                 Rtype::A if !v4.is_empty() => {
-                    self.addresses(message, run, Rtype::A, v4.iter().map(Ipv4Addr::octets))
+                    self.addresses(message, request, Rtype::A, v4.iter().map(Ipv4Addr::octets))
                 }
                 Rtype::AAAA if !v6.is_empty() => {
-                    self.addresses(message, run, Rtype::AAAA, v6.iter().map(Ipv6Addr::octets))
+                    self.addresses(message, request, Rtype::AAAA, v6.iter().map(Ipv6Addr::octets))
                 }
-                _ => negative(message, run, Rcode::NOERROR, self.ttl),
+                _ => negative(message, request, Rcode::NOERROR, self.ttl),
             },
         };
         if let Some((code, _)) = &self.ede {
             answer.ede = Some((*code, ""));
-            answer.text_at = step(run);
+            answer.text_at = Some(step);
         }
         Some(answer)
     }
@@ -166,13 +167,13 @@ impl Block {
     fn addresses<const N: usize>(
         &self,
         message: &mut [u8],
-        run: &Run<'_>,
+        request: &Request<'_>,
         rtype: Rtype,
         addresses: impl Iterator<Item = [u8; N]>,
     ) -> Answer {
         let mut answer = Answer::empty(Rcode::NOERROR, None);
         let [count, ..] = &mut answer.counts;
-        let body_at = body_at(run);
+        let body_at = request.body_at();
         for address in addresses {
             match put_record(message, body_at + answer.octets, Header::LEN, rtype, self.ttl, &address) {
                 Some(octets) => {
@@ -188,11 +189,11 @@ impl Block {
 
 /// Returns an answer without data. NXDOMAIN and NOERROR come with an SOA at the name asked for, so that clients know how
 /// long they may keep them (RFC 2308 §3).
-pub(crate) fn negative(message: &mut [u8], run: &Run<'_>, rcode: Rcode, ttl: Ttl) -> Answer {
+pub(crate) fn negative(message: &mut [u8], request: &Request<'_>, rcode: Rcode, ttl: Ttl) -> Answer {
     let mut answer = Answer::empty(rcode, None);
     if matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
         let soa = local_soa(Header::LEN, ttl);
-        let written = put_record(message, body_at(run), Header::LEN, Rtype::SOA, ttl, &soa);
+        let written = put_record(message, request.body_at(), Header::LEN, Rtype::SOA, ttl, &soa);
         answer.counts = [0, 1, 0];
         answer.octets = written.unwrap_or(0);
         answer.is_too_large = written.is_none();
@@ -201,20 +202,20 @@ pub(crate) fn negative(message: &mut [u8], run: &Run<'_>, rcode: Rcode, ttl: Ttl
 }
 
 impl Respond {
-    fn build(&self, run: &Run<'_>, message: &mut [u8]) -> Built {
+    fn build(&self, step: u16, request: &Request<'_>, message: &mut [u8]) -> Built {
         let rcode = self.rcode.unwrap_or(Rcode::NOERROR);
         let mut answer = Answer { authoritative: self.authoritative, ..Answer::empty(rcode, None) };
         answer.authentic = self.authentic;
         if let Some((code, _)) = &self.ede {
             answer.ede = Some((*code, ""));
-            answer.text_at = step(run);
+            answer.text_at = Some(step);
         }
-        if run.sought.name().len() + usize::from(self.relative_octets_max) > NAME_OCTETS_MAX {
+        if request.sought.name().len() + usize::from(self.relative_octets_max) > NAME_OCTETS_MAX {
             // A name in the reply would be too long to exist.
             let ede = Some((EdeCode::OTHER, "a name in the configured reply is too long"));
             return Built::End(Answer::empty(Rcode::SERVFAIL, ede));
         }
-        let body_at = body_at(run);
+        let body_at = request.body_at();
         match message.get_mut(body_at..body_at + self.body.len()) {
             Some(room) => {
                 room.copy_from_slice(&self.body);
@@ -246,37 +247,32 @@ fn answered_addresses(facts: &Facts<'_>, found: &mut [IpAddr; ADDRESSES_MAX]) ->
 }
 
 /// Does what a list says about a query.
-fn listed(
-    list: &Blocklist,
-    block: &Block,
-    run: &Run<'_>,
-    desktop: &Desktop<'_>,
-    message: &mut [u8],
-) -> Built {
-    let facts = Facts { run, desktop, message };
+fn listed(list: &Blocklist, block: &Block, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
+    let Making { request, env, interim } = *making;
+    let facts = Facts { request, interim, env, message };
     let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
     let count = answered_addresses(&facts, &mut addresses);
     let asking = facts.asking_with(addresses.get(..count).unwrap_or(&[]));
     let Some(ruling) = list.rule(&asking).filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
     let mut answer = match ruling.treatment {
-        Treatment::Block => return block.build(run, message).map_or(Built::Silence, Built::End),
+        Treatment::Block => return block.build(step, request, message).map_or(Built::Silence, Built::End),
         Treatment::Drop => return Built::Silence,
         // Over a connection the client has done what was asked of it.
-        Treatment::Truncate if run.client.transport != Transport::Udp => return Built::Nothing,
+        Treatment::Truncate if request.client.transport != Transport::Udp => return Built::Nothing,
         Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
-        Treatment::Rcode(rcode) => negative(message, run, *rcode, block.ttl),
+        Treatment::Rcode(rcode) => negative(message, request, *rcode, block.ttl),
         Treatment::Records(records) => {
-            let qtype = run.query.question.qtype;
+            let qtype = request.query.question.qtype;
             let data =
                 records.iter().filter(|(rtype, _)| *rtype == qtype).map(|(rtype, data)| (*rtype, &**data));
-            write_records(data, block.ttl, run, message)
+            write_records(data, block.ttl, request, message)
         }
         // The step after this one asks for the other name.
         Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
     };
     if let Some((code, _)) = &block.ede {
         answer.ede = Some((*code, ""));
-        answer.text_at = step(run);
+        answer.text_at = Some(step);
     }
     Built::End(answer)
 }
@@ -285,11 +281,11 @@ fn listed(
 fn write_records<'d>(
     records: impl Iterator<Item = (Rtype, &'d [u8])>,
     ttl: Ttl,
-    run: &Run<'_>,
+    request: &Request<'_>,
     message: &mut [u8],
 ) -> Answer {
     let mut answer = Answer::empty(Rcode::NOERROR, None);
-    let body_at = body_at(run);
+    let body_at = request.body_at();
     let mut count = 0;
     for (rtype, data) in records {
         match put_record(message, body_at + answer.octets, Header::LEN, rtype, ttl, data) {
@@ -301,7 +297,7 @@ fn write_records<'d>(
         }
     }
     if count == 0 && !answer.is_too_large {
-        return negative(message, run, Rcode::NOERROR, ttl);
+        return negative(message, request, Rcode::NOERROR, ttl);
     }
     answer.counts = [count, 0, 0];
     answer
@@ -310,34 +306,24 @@ fn write_records<'d>(
 /// The most seconds that a name found by its address may be kept: the next answer with that address may be for another.
 const REVERSE_TTL_MAX: u32 = 60;
 
-fn reverse(table: &ReverseTable, run: &Run<'_>, desktop: &Desktop<'_>, message: &mut [u8]) -> Option<Answer> {
-    if run.query.question.qtype != Rtype::PTR {
+fn reverse(
+    table: &ReverseTable,
+    request: &Request<'_>,
+    env: &Environment<'_>,
+    message: &mut [u8],
+) -> Option<Answer> {
+    if request.query.question.qtype != Rtype::PTR {
         return None;
     }
-    let address = address_of(run.sought.name())?;
-    let (name, left): (NameBuf, u32) = table.find(address, desktop.now.cache.0)?;
+    let address = address_of(request.sought.name())?;
+    let (name, left): (NameBuf, u32) = table.find(address, env.now.cache.0)?;
     let ttl = Ttl::new(left.min(REVERSE_TTL_MAX));
     let data = name.as_name().as_bytes();
-    let written = put_record(message, body_at(run), Header::LEN, Rtype::PTR, ttl, data);
+    let written = put_record(message, request.body_at(), Header::LEN, Rtype::PTR, ttl, data);
     Some(Answer {
         octets: written.unwrap_or(0),
         counts: [u16::from(written.is_some()), 0, 0],
         is_too_large: written.is_none(),
         ..Answer::empty(Rcode::NOERROR, None)
     })
-}
-
-/// Octets of the data of a local SOA.
-const LOCAL_SOA_OCTETS: usize = 2 + 16 + 20;
-
-/// RFC 6303 §3: `@ nobody.invalid. 1 3600 1200 604800 10800`, the apex as a pointer.
-pub(crate) fn local_soa(apex_at: usize, minimum: Ttl) -> [u8; LOCAL_SOA_OCTETS] {
-    let mut data = *b"..\x06nobody\x07invalid\0\0\0\0\x01\0\0\x0e\x10\0\0\x04\xb0\0\x09\x3a\x80....";
-    if let Some(pointer) = data.first_chunk_mut::<2>() {
-        *pointer = (0xc000 | apex_at as u16).to_be_bytes();
-    }
-    if let Some(field) = data.last_chunk_mut::<4>() {
-        *field = minimum.seconds().to_be_bytes();
-    }
-    data
 }

@@ -8,8 +8,9 @@ use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Recovery, S
 use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
-use crate::finish::Answer;
-use crate::want::{ClientSubnet, PoolId};
+use super::wait::PoolId;
+use crate::answer::Answer;
+use crate::query::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);

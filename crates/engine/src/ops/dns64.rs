@@ -7,8 +7,8 @@ use wire::{
     Class, EdeCode, Flags, Message, Name, NameBuf, Query, Rcode, Record, Rtype, Section, Ttl, Writer,
 };
 
-use super::split::{Written, all_records, answer_records};
-use crate::finish::Answer;
+use crate::answer::written::Written;
+use crate::answer::{Answer, all_records, answer_records};
 
 /// The TTL of a synthesised record when nothing else bounds it (RFC 6147 §5.1.7).
 const TTL_DEFAULT: u32 = 600;

@@ -9,11 +9,12 @@ use sets::AddressSet;
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Full, Header, Rcode, Rtype, Section, Ttl};
 
-use crate::edit::{Draft, Order, SvcKeys, embedded, is_address};
-use crate::finish::Answer;
-use crate::ops::answer::{local_soa, negative};
-use crate::reverse::ReverseTable;
-use crate::run::{Desktop, Run, Workspace};
+use super::answer::negative;
+use crate::answer::Answer;
+use crate::answer::edit::{Draft, Order, Place, SvcKeys, embedded, is_address};
+use crate::answer::put::local_soa;
+use crate::query::request::{Environment, Request};
+use crate::query::reverse::ReverseTable;
 
 /// What to change.
 pub enum Edit {
@@ -91,34 +92,35 @@ impl Outcome {
 }
 
 impl Edit {
-    /// Changes `answer`, whose records stand after the question in `work.message`; `work.spare` may be used freely.
+    /// Changes `answer`, whose records stand in the draft. `step` is this step's number.
     pub(crate) fn apply(
         &self,
-        run: &Run<'_>,
-        desktop: &Desktop<'_>,
+        step: u16,
+        request: &Request<'_>,
+        env: &Environment<'_>,
         answer: &mut Answer,
-        work: &mut Workspace<'_>,
+        mut draft: Draft<'_>,
     ) {
-        let body_at = Header::LEN + run.query.question_bytes().len();
-        let mut draft = Draft { message: work.message, spare: work.spare, shape: answer.shape(body_at) };
         let done = match self {
             Self::Jitter(percent) => {
-                let percent = chance(run, desktop) % (u64::from(*percent) + 1);
+                let percent = chance(request, env) % (u64::from(*percent) + 1);
                 draft.change_ttls(|ttl| {
                     Ttl::new((u64::from(ttl.seconds()) * (100 - percent.min(100)) / 100) as u32)
                 });
                 Ok(Outcome::Same)
             }
             Self::Remove(Selection::Types(types)) => {
-                removing(&mut draft, run, |draft| draft.remove_types(types))
+                removing(&mut draft, request, |draft| draft.remove_types(types))
             }
             Self::Remove(Selection::Addresses(set)) => {
-                removing(&mut draft, run, |draft| draft.remove_addresses(|address| set.contains(address)))
+                removing(&mut draft, request, |draft| draft.remove_addresses(|address| set.contains(address)))
             }
-            Self::Keep(Selection::Types(types)) => removing(&mut draft, run, |draft| draft.keep_types(types)),
-            Self::Keep(Selection::Addresses(set)) => {
-                removing(&mut draft, run, |draft| draft.remove_addresses(|address| !set.contains(address)))
+            Self::Keep(Selection::Types(types)) => {
+                removing(&mut draft, request, |draft| draft.keep_types(types))
             }
+            Self::Keep(Selection::Addresses(set)) => removing(&mut draft, request, |draft| {
+                draft.remove_addresses(|address| !set.contains(address))
+            }),
             Self::Flatten => draft.flatten().map(Outcome::changed),
             Self::StripParams(keys) => draft.strip_params(*keys).map(Outcome::changed),
             Self::Sort(sets) => {
@@ -128,19 +130,19 @@ impl Edit {
                 Ok(Outcome::Same)
             }
             Self::SortByClient => {
-                let client = run.client.address_of(run.query, &desktop.snapshot.trusted_peers);
+                let client = request.client.address_of(request.query, env.trusted_peers);
                 draft.order(Order::Ranked(|address| distance(client, address)));
                 Ok(Outcome::Same)
             }
             Self::Shuffle => {
-                draft.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(run, desktop)));
+                draft.order(Order::<fn(IpAddr) -> u32>::Rotated(chance(request, env)));
                 Ok(Outcome::Same)
             }
             Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
-            Self::Rebind(rebind) => rebind.apply(&mut draft, run, answer),
+            Self::Rebind(rebind) => rebind.apply(&mut draft, request, answer),
             Self::Ede(code, _) => {
                 answer.ede = Some((*code, ""));
-                answer.text_at = run.at.next().checked_sub(1);
+                answer.text_at = Some(step);
                 Ok(Outcome::Same)
             }
             Self::Remember(table, seconds) => {
@@ -148,8 +150,8 @@ impl Edit {
                     if place.section == Section::Answer
                         && let Some(address) = is_address(message, place)
                     {
-                        let until = desktop.now.cache.0.saturating_add(*seconds);
-                        table.put(address, run.sought.name(), desktop.now.cache.0, until);
+                        let until = env.now.cache.0.saturating_add(*seconds);
+                        table.put(address, request.sought.name(), env.now.cache.0, until);
                     }
                 });
                 Ok(Outcome::Same)
@@ -179,11 +181,11 @@ impl Edit {
 /// was removed would have been kept.
 fn removing(
     draft: &mut Draft<'_>,
-    run: &Run<'_>,
+    request: &Request<'_>,
     remove: impl FnOnce(&mut Draft<'_>) -> Result<bool, Full>,
 ) -> Result<Outcome, Full> {
-    let wanted = run.query.question.qtype;
-    let is_wanted = |place: &crate::edit::Place| place.section == Section::Answer && place.rtype == wanted;
+    let wanted = request.query.question.qtype;
+    let is_wanted = |place: &Place| place.section == Section::Answer && place.rtype == wanted;
     let had = draft.smallest_ttl(|_, place| is_wanted(place));
     if !remove(draft)? {
         return Ok(Outcome::Same);
@@ -200,28 +202,33 @@ fn removing(
 }
 
 impl Rebind {
-    fn apply(&self, draft: &mut Draft<'_>, run: &Run<'_>, answer: &mut Answer) -> Result<Outcome, Full> {
+    fn apply(
+        &self,
+        draft: &mut Draft<'_>,
+        request: &Request<'_>,
+        answer: &mut Answer,
+    ) -> Result<Outcome, Full> {
         if !draft.has_address(|address| self.refuses(address)) {
             return Ok(Outcome::Same);
         }
         let ede = Some((EdeCode::BLOCKED, "private address in an answer from outside"));
         if let Some(rcode) = self.instead {
-            *answer = negative(draft.message, run, rcode, INSTEAD_TTL);
+            *answer = negative(draft.message, request, rcode, INSTEAD_TTL);
             answer.ede = ede;
             return Ok(Outcome::Replaced);
         }
         let hints = SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
         draft.strip_params(hints.unwrap_or_default())?;
-        removing(draft, run, |draft| draft.remove_addresses(|address| self.refuses(address)))?;
+        removing(draft, request, |draft| draft.remove_addresses(|address| self.refuses(address)))?;
         answer.ede = ede;
         Ok(Outcome::Changed)
     }
 }
 
 /// Returns a number that differs from query to query and that nobody outside can foretell.
-fn chance(run: &Run<'_>, desktop: &Desktop<'_>) -> u64 {
-    let query = desktop.now.monotonic_ms << 16 ^ u64::from(run.query.header.id);
-    desktop.snapshot.key.mix(run.sought.hash(), query)
+fn chance(request: &Request<'_>, env: &Environment<'_>) -> u64 {
+    let query = env.now.monotonic_ms << 16 ^ u64::from(request.query.header.id);
+    env.key.mix(request.sought.hash(), query)
 }
 
 /// Returns how many bits two addresses do not have in common at their start; the most for addresses of different kinds.

@@ -7,7 +7,6 @@
 //! or after the one that answers, and answers from the cache are told too. What is fetched without a client is not.
 
 use crate::events::{LabelId, TellId, Teller, Tells};
-use crate::run::{Run, Workspace};
 
 /// What a step has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +26,7 @@ pub enum EventStep {
 
 impl EventStep {
     /// Takes the step for a query.
-    pub(crate) fn emit(self, run: &mut Run<'_>, work: &mut Workspace<'_>) {
-        self.take(&mut run.tells, work.events);
-    }
-
-    fn take(self, tells: &mut Tells, teller: &mut Teller) {
+    pub(crate) fn emit(self, tells: &mut Tells, teller: &mut Teller) {
         let chance = if let Self::Tell { share: Some(_), .. } = self { teller.chance() } else { 0 };
         let Some(writer) = teller.writer() else { return };
         match self {
@@ -64,26 +59,26 @@ mod tests {
         let mut taken = |share| {
             let queries = (0..10_000).filter(|_| {
                 let mut tells = Tells::default();
-                step(share).take(&mut tells, &mut teller);
+                step(share).emit(&mut tells, &mut teller);
                 !tells.is_empty()
             });
             queries.count()
         };
         assert_eq!((taken(None), taken(Some(0))), (10_000, 0));
         assert!((900..1100).contains(&taken(Some(u32::MAX / 10))));
-        EventStep::Count(LabelId(3)).take(&mut Tells::default(), &mut teller);
+        EventStep::Count(LabelId(3)).emit(&mut Tells::default(), &mut teller);
         assert_eq!((reader.counts().label(LabelId(3)), reader.counts().label(LabelId(4))), (1, 0));
     }
 
     #[test]
     fn without_a_ring_or_a_client_nothing_is_noted() {
         let mut tells = Tells::default();
-        step(None).take(&mut tells, &mut Teller::default());
+        step(None).emit(&mut tells, &mut Teller::default());
         assert!(tells.is_empty());
         let (writer, _) = ring(0, Arc::default());
         let (mut teller, mut silent) = (Teller::default(), Tells::SILENT);
         teller.attach(writer);
-        step(None).take(&mut silent, &mut teller);
+        step(None).emit(&mut silent, &mut teller);
         assert!(silent.is_empty());
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! `forward(group)`: asks an upstream group, waits, and goes on with its answer.
 
-use wire::{HashKey, OptionCode, Query};
+use wire::HashKey;
 
-use crate::program::Op;
-use crate::run::Run;
-use crate::want::{ClientSubnet, FetchWant, OutQuery, PoolId};
+use super::outgoing::Outgoing;
+use super::wait::{FetchWant, OutQuery, PoolId};
+use crate::query::request::Request;
 
 /// In [`ForwardStep::members`]: every server of the group.
 pub const ALL_MEMBERS: u64 = 0;
@@ -25,17 +25,21 @@ pub struct ForwardStep {
     pub trusts_ad: bool,
 }
 
+/// What a query sends besides its question.
+pub(crate) struct Sending<'s> {
+    /// What earlier steps changed.
+    pub(crate) outgoing: &'s Outgoing,
+    /// EDNS options besides the client's subnet, in wire form.
+    pub(crate) options: Box<[u8]>,
+    /// How long the client waits if a stale answer is at hand.
+    pub(crate) stale_after_ms: Option<u32>,
+}
+
 impl ForwardStep {
-    /// Returns what to fetch for a query before it goes on where it is.
-    pub(crate) fn want(
-        &self,
-        key: &HashKey,
-        ops: &[Op],
-        run: &Run<'_>,
-        stale_after_ms: Option<u32>,
-    ) -> FetchWant {
-        let (query, outgoing) = (run.query, &run.outgoing);
-        let options = run.out_options(ops);
+    /// Returns what to fetch for a query before it goes on.
+    pub(crate) fn want(&self, key: &HashKey, request: &Request<'_>, sending: Sending<'_>) -> FetchWant {
+        let Sending { outgoing, options, stale_after_ms } = sending;
+        let query = request.query;
         let client_subnet = outgoing.subnet(query, self.forwards_client_subnet);
         let question = &query.question;
         let checking_disabled = outgoing.checking_disabled(query);
@@ -44,7 +48,7 @@ impl ForwardStep {
         let flags =
             u64::from(wants_dnssec) | u64::from(checking_disabled) << 1 | u64::from(no_recursion) << 2;
         let mut hash = key.mix(
-            run.sought.hash(),
+            request.sought.hash(),
             u64::from(question.qtype.0)
                 | u64::from(question.qclass.0) << 16
                 | u64::from(self.pool.0) << 32
@@ -77,58 +81,6 @@ impl ForwardStep {
                 hash,
             },
             stale_after_ms,
-        }
-    }
-}
-
-/// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client opted out (prefix 0).
-pub(crate) fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
-    let data = query.edns?.option(OptionCode::CLIENT_SUBNET)?;
-    ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
-}
-
-/// Returns the length of the subnet that was told if it is the client's own: then the reply says for which addresses
-/// the answer holds (RFC 7871 §7.2.2).
-pub(crate) fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
-    let told = told?;
-    (client_subnet(query)? == told).then_some(told.prefix)
-}
-
-impl ClientSubnet {
-    /// Reads the data of the option in a query (RFC 7871 §6): address bits beyond the source prefix are cut off.
-    pub fn parse(data: &[u8]) -> Option<Self> {
-        let (&[0, family @ (1 | 2), prefix, _scope], octets) = data.split_first_chunk::<4>()? else {
-            return None;
-        };
-        let bits_max = if family == 1 { 32 } else { 128 };
-        if prefix > bits_max || octets.len() != usize::from(prefix).div_ceil(8) {
-            return None;
-        }
-        let mut address = [0; 16];
-        for (to, from) in address.iter_mut().zip(octets) {
-            *to = *from;
-        }
-        let kept = if prefix == 0 { 0 } else { u128::MAX << (128 - u32::from(prefix)) };
-        Some(Self { family, prefix, address: (u128::from_be_bytes(address) & kept).to_be_bytes() })
-    }
-
-    pub(crate) const fn address_bits(&self) -> u128 {
-        u128::from_be_bytes(self.address)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subnet_keeps_only_its_prefix() {
-        let subnet = ClientSubnet::parse(&[0, 1, 20, 0, 192, 0, 0xff]).expect("well formed");
-        assert_eq!((subnet.prefix, &subnet.address[..4]), (20, &[192, 0, 0xf0, 0][..]));
-        for malformed in
-            [&[0, 1, 33, 0, 1, 2, 3, 4, 5][..], &[0, 1, 24, 0, 1, 2], &[0, 3, 8, 0, 1], &[0, 1], &[]]
-        {
-            assert_eq!(ClientSubnet::parse(malformed), None, "{malformed:?}");
         }
     }
 }

@@ -14,4 +14,5 @@ pub mod quickest;
 pub mod rewrite;
 pub mod split;
 pub mod ttl;
+pub mod wait;
 pub(crate) mod zone;

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use sets::AddressSet;
 use wire::{Flags, Message, OptionCode, Query};
 
-use crate::client::Client;
-use crate::gate::prefixes::PrefixSet;
-use crate::ops::forward::client_subnet;
-use crate::program::Op;
-use crate::want::ClientSubnet;
+use crate::query::client::Client;
+use crate::query::gate::prefixes::PrefixSet;
+use crate::query::subnet::{ClientSubnet, client_subnet};
 
 /// Octets that the options of one query may have besides the client subnet, so that queries stay small.
 pub const OPTIONS_OCTETS_MAX: usize = 256;
@@ -153,19 +151,6 @@ impl SubnetChange {
     }
 }
 
-impl ClientSubnet {
-    /// Returns the subnet of an address: its first `prefix` bits.
-    pub fn of(address: IpAddr, prefix: u8) -> Self {
-        let (family, bits, most) = match address {
-            IpAddr::V4(v4) => (1, u128::from(v4.to_bits()) << 96, 32),
-            IpAddr::V6(v6) => (2, v6.to_bits(), 128),
-        };
-        let prefix = prefix.min(most);
-        let kept = if prefix == 0 { 0 } else { u128::MAX << (128 - u32::from(prefix)) };
-        Self { family, prefix, address: (bits & kept).to_be_bytes() }
-    }
-}
-
 impl Outgoing {
     /// Returns the subnet that is told; `by_group` is whether the group's settings pass the client's on.
     pub(crate) fn subnet(&self, query: &Query<'_>, by_group: bool) -> Option<ClientSubnet> {
@@ -196,12 +181,9 @@ impl Outgoing {
         matches!(self.flag(OutFlag::LowerCase), Some(true))
     }
 
-    /// Returns which options are sent, if a step said so.
-    pub(crate) fn options<'o>(&self, ops: &'o [Op]) -> Option<&'o [OptionChange]> {
-        match ops.get(usize::from(self.options_at.checked_sub(1)?)) {
-            Some(Op::Outgoing(Change::Options(changes))) => Some(changes),
-            _ => None,
-        }
+    /// Returns the step that says which options are sent, if one does.
+    pub(crate) fn options_step(&self) -> Option<usize> {
+        self.options_at.checked_sub(1).map(usize::from)
     }
 
     const fn flag(&self, flag: OutFlag) -> Option<bool> {
@@ -266,26 +248,4 @@ fn carry(message: &Message<'_>, is_wanted: impl Fn(OptionCode) -> bool) -> Box<[
         }
     }
     room.get(..at).unwrap_or(&[]).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subnet_is_the_start_of_an_address() {
-        for (address, prefix, expected) in [
-            ("192.0.2.129", 24, (1, 24, "192.0.2.0")),
-            ("192.0.2.129", 25, (1, 25, "192.0.2.128")),
-            ("192.0.2.129", 99, (1, 32, "192.0.2.129")),
-            ("2001:db8:1:2::3", 56, (2, 56, "2001:db8:1::")),
-        ] {
-            let subnet = ClientSubnet::of(address.parse().expect("an address"), prefix);
-            let shown: IpAddr = match subnet.family {
-                1 => <[u8; 4]>::try_from(&subnet.address[..4]).expect("four octets").into(),
-                _ => subnet.address.into(),
-            };
-            assert_eq!((subnet.family, subnet.prefix, shown.to_string().as_str()), expected, "{address}");
-        }
-    }
 }

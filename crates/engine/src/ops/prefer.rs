@@ -4,8 +4,8 @@
 
 use wire::{EdeCode, Header, Query, Rcode, Rtype, Ttl};
 
-use super::split::Written;
-use crate::finish::put_local_soa;
+use crate::answer::put::put_local_soa;
+use crate::answer::written::Written;
 
 /// Seconds that clients may keep "no such address".
 const REFUSAL_TTL: Ttl = Ttl::new(300);

@@ -15,9 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::Rtype;
 
-use super::split::answer_records;
-use crate::client::Now;
-use crate::finish::Answer;
+use crate::answer::{Answer, answer_records};
+use crate::query::client::Now;
 
 /// Ports that one step may try.
 pub const PORTS_MAX: usize = 4;

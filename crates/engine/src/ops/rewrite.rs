@@ -9,7 +9,7 @@ use sets::{Blocklist, NameSet};
 use wire::reply::write_record;
 use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Writer};
 
-use super::split::Written;
+use crate::answer::written::Written;
 use crate::matchers::Facts;
 
 /// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they do.
@@ -64,7 +64,7 @@ pub enum Target {
 impl Rewrite {
     /// Returns what a query is to ask for; `None` leaves it as it is.
     pub(crate) fn target(&self, facts: &Facts<'_>) -> Option<NameBuf> {
-        let qname = facts.run.query.question.qname;
+        let qname = facts.request.query.question.qname;
         let target = match &self.targets {
             Targets::Listed(list) => {
                 let ruling = list.rule(&facts.asking()).filter(|ruling| !ruling.is_allowed)?;
@@ -72,7 +72,7 @@ impl Rewrite {
             }
             Targets::One(target) => target,
             Targets::Table { patterns, targets } => {
-                let rule = patterns.find(&facts.run.sought)?.rule.number();
+                let rule = patterns.find(&facts.request.sought)?.rule.number();
                 targets.get(rule.checked_sub(1)? as usize)?
             }
         };

@@ -4,13 +4,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{EdeCode, Flags, Header, OptionCode, Query, Writer};
+use wire::{EdeCode, Flags, OptionCode, Query, Writer};
 use zone::{Answered, Asked, Failure, Zones};
 
-use crate::client::{Client, Transport};
-use crate::finish::{Answer, CO, DO, To, opt_octets_max, reply_limit};
-use crate::matchers::random;
-use crate::run::{Desktop, Run};
+use crate::answer::finish::{Server, To, opt_octets_max, reply_limit};
+use crate::answer::{Answer, CO, DO};
+use crate::query::client::{Client, Transport};
+use crate::query::request::{Environment, Request};
 
 /// What a zone has for a query: the records stand after the question's place in the message.
 pub(crate) struct Given {
@@ -41,39 +41,38 @@ impl Given {
 
 /// Answers if the name belongs to a zone.
 #[inline(always)]
-pub(crate) fn answer(
+pub(crate) fn answer<S: Server>(
     zones: &Zones,
-    run: &Run<'_>,
-    desktop: &Desktop<'_>,
+    request: &Request<'_>,
+    env: &Environment<'_>,
+    server: &S,
     message: &mut [u8],
 ) -> Option<Given> {
-    let snapshot = desktop.snapshot;
-    let question = &run.query.question;
-    let to = To { query: run.query, client: run.client, proof: run.proof, options: &[] };
+    let question = &request.query.question;
+    let to = To { query: request.query, client: request.client, proof: request.proof, options: &[] };
     // What may be left out is left out here; what may not makes the reply one that is cut.
-    let limit = reply_limit(snapshot, &to).saturating_sub(opt_octets_max(snapshot, &to));
+    let limit = reply_limit(server, &to).saturating_sub(opt_octets_max(server, &to));
     let mut writer = Writer::new(message, limit, 0, Flags::QR);
-    let takes_compact = run.query.edns.is_some_and(|edns| edns.takes_compact());
+    let takes_compact = request.query.edns.is_some_and(|edns| edns.takes_compact());
     let mut asked = Asked {
-        known: Some((run.sought.hash(), run.sought.depth() as usize)),
-        now: desktop.now.unix_seconds,
-        age_at: desktop.now.cache,
+        known: Some((request.sought.hash(), request.sought.depth() as usize)),
+        now: env.now.unix_seconds,
+        age_at: env.now.cache,
         takes_compact,
-        ..Asked::new(question.qname, question.qtype, run.query.wants_dnssec())
+        ..Asked::new(question.qname, question.qtype, request.query.wants_dnssec())
     };
     let mut subnet_bits = None;
     if zones.are_for_clients() {
-        (asked.from, asked.client, subnet_bits) = asker(run.query, run.client);
+        (asked.from, asked.client, subnet_bits) = asker(request.query, request.client);
     }
     if zones.draw() {
-        asked.random = random(desktop.random);
+        asked.random = env.random();
     }
     // Without room for the question there is none for any answer.
-    writer.question_of(run.query).ok()?;
+    writer.question_of(request.query).ok()?;
     let answered = zones.answer(&asked, &mut writer)?;
     let counts = writer.counts();
-    let body_at = Header::LEN + run.query.question_bytes().len();
-    let octets = writer.len().saturating_sub(body_at);
+    let octets = writer.len().saturating_sub(request.body_at());
     Some(Given { answered, octets, counts, subnet_bits, takes_compact })
 }
 

@@ -1,0 +1,112 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! The answer to a query under way, and what a reply is made of.
+
+pub mod chaos;
+pub mod edit;
+pub(crate) mod failure;
+pub(crate) mod finish;
+pub mod local;
+pub(crate) mod put;
+pub mod records;
+pub mod reply;
+pub(crate) mod report;
+pub mod special;
+pub(crate) mod written;
+
+use wire::message::records;
+use wire::{EdeCode, Header, Rcode, Section};
+
+use edit::Shape;
+
+/// What stands after the question in the reply buffer, and what the header will say about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) rcode: Rcode,
+    /// AA: we speak with authority.
+    pub(crate) authoritative: bool,
+    /// AD: the data was validated by somebody we believe.
+    pub(crate) authentic: bool,
+    /// Octets after the question.
+    pub(crate) octets: usize,
+    /// Records in the answer, authority and additional sections.
+    pub(crate) counts: [u16; 3],
+    /// The Extended DNS Error and its text.
+    pub(crate) ede: Option<(EdeCode, &'static str)>,
+    /// The step whose configured text takes the place of that one.
+    pub(crate) text_at: Option<u16>,
+    /// Whether the answer did not even fit the buffer.
+    pub(crate) is_too_large: bool,
+    /// Whether the last upstream's transport cut it: passed on, not kept.
+    pub(crate) is_partial: bool,
+    /// Whether it says that nobody had an answer; then a stale one is better.
+    pub(crate) is_failure: bool,
+    /// Whether nobody even gave a response code.
+    pub(crate) is_silence: bool,
+    /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
+    pub(crate) is_for_every_subnet: bool,
+    /// The length of the client's own subnet, if the answer was chosen by it.
+    pub(crate) subnet_bits: Option<u8>,
+    /// Which of the client's EDNS flags are repeated, of the upper eight.
+    pub(crate) edns_flags: u8,
+}
+
+/// The EDNS flag of who wants signatures (RFC 3225), among the upper eight.
+pub(crate) const DO: u8 = 0x80;
+/// The EDNS flag of who takes compact proofs with NXDOMAIN (RFC 9824 §5.1).
+pub(crate) const CO: u8 = 0x40;
+
+impl Answer {
+    /// Returns an answer without records.
+    pub(crate) const fn empty(rcode: Rcode, ede: Option<(EdeCode, &'static str)>) -> Self {
+        Self {
+            rcode,
+            authoritative: false,
+            authentic: false,
+            octets: 0,
+            counts: [0; 3],
+            ede,
+            text_at: None,
+            is_too_large: false,
+            is_partial: false,
+            is_failure: false,
+            is_silence: false,
+            is_for_every_subnet: false,
+            subnet_bits: None,
+            edns_flags: DO,
+        }
+    }
+
+    /// Returns where its records stand in a message whose question ends at `body_at`.
+    pub(crate) const fn shape(&self, body_at: usize) -> Shape {
+        Shape { body_at, octets: self.octets, counts: self.counts }
+    }
+}
+
+/// What the steps of a query have brought about so far.
+pub(crate) struct Interim {
+    pub(crate) marks: u64,
+    /// The answer there is. While there is one and steps go on, the message buffer holds the question too.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// Walks the answer section of an answer in the making.
+pub(crate) fn answer_records<'m>(
+    answer: &Answer,
+    message: &'m [u8],
+    body_at: usize,
+) -> impl Iterator<Item = wire::Record<'m>> + use<'m> {
+    all_records(answer, message, body_at).take_while(|record| record.section == Section::Answer)
+}
+
+/// Walks all sections of an answer in the making.
+pub(crate) fn all_records<'m>(
+    answer: &Answer,
+    message: &'m [u8],
+    body_at: usize,
+) -> impl Iterator<Item = wire::Record<'m>> + use<'m> {
+    let [answers, authorities, additionals] = answer.counts;
+    let header = Header { questions: 1, answers, authorities, additionals, ..Header::default() };
+    let bytes = message.get(..body_at + answer.octets).unwrap_or(&[]);
+    records(bytes, body_at, &header).map_while(Result::ok)
+}

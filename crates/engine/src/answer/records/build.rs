@@ -1,0 +1,243 @@
+//! Makes records of the configuration ready to answer, once per configuration.
+
+use std::collections::BTreeMap;
+
+use wire::{Class, Cut, Folded, HashKey, Header, Name, NameBuf, Pointer, Rtype, Ttl};
+
+use super::{HEAD_OCTETS, Next, Node, Records, Set, Soa, Target};
+use crate::query::names::{NameTable, Sought};
+
+/// Octets of an RRset up to which names in its data are compressed: pointers reach so far behind any question.
+pub(super) const SHORTENED_OCTETS_MAX: usize = 8192;
+
+/// Collects records; [`RecordsBuilder::compile`] makes them ready to answer.
+#[derive(Default)]
+pub struct RecordsBuilder {
+    nodes: BTreeMap<Vec<u8>, Written>,
+}
+
+struct Written {
+    name: NameBuf,
+    records: Vec<(Rtype, Ttl, Vec<u8>)>,
+}
+
+impl RecordsBuilder {
+    /// Returns a builder without records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a record of class IN; names in `rdata` are not compressed. One that is there already is not added again.
+    pub fn add(&mut self, owner: Name<'_>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
+        let node = self.node(owner);
+        if !node.records.iter().any(|(t, _, data)| *t == rtype && data == rdata) {
+            node.records.push((rtype, ttl, rdata.into()));
+        }
+    }
+
+    /// Returns whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    fn node(&mut self, owner: Name<'_>) -> &mut Written {
+        let folded = owner.to_folded();
+        self.nodes
+            .entry(folded.as_bytes().into())
+            .or_insert_with(|| Written { name: owner.to_buf(), records: Vec::new() })
+    }
+
+    /// Compiles the records. Names between the root and an owner exist too (RFC 4592 §2.2.2): they end wildcards.
+    pub fn compile(mut self, key: HashKey) -> Records {
+        let owners: Vec<NameBuf> = self.nodes.values().map(|node| node.name).collect();
+        for owner in &owners {
+            let mut above = owner.as_name().parent();
+            while let Some(name) = above {
+                self.node(name);
+                above = name.parent();
+            }
+        }
+        let written: Vec<Written> = self.nodes.into_values().collect();
+        let list: Vec<(NameBuf, bool)> = written.iter().map(|node| (node.name, true)).collect();
+        let names = NameTable::compile(key, &list);
+        let exact = |name: Name<'_>| {
+            let mut folded = Folded::root();
+            let hash = key.fold(name, &mut folded);
+            names.exact(&Sought::new(&folded, hash))
+        };
+        let (mut nodes, mut sets, mut bodies, mut soas, mut pointers) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for node in &written {
+            let first_set = sets.len() as u32;
+            let mut types: Vec<Rtype> = node.records.iter().map(|(rtype, _, _)| *rtype).collect();
+            types.sort_unstable();
+            types.dedup();
+            for rtype in types {
+                let at = bodies.len() as u32;
+                let records = node.records.iter().filter(|(t, _, _)| *t == rtype);
+                // RFC 2181 §5.2: one TTL for the whole RRset.
+                let ttl = records.clone().map(|(_, ttl, _)| *ttl).min().unwrap_or(Ttl::ZERO);
+                let count = records.clone().count() as u16;
+                for (_, _, rdata) in records {
+                    put_body(&mut bodies, rtype, ttl, rdata);
+                }
+                let cut = shorten(&mut bodies, at as usize, in_question(node.name.as_name()), rtype);
+                let first_pointer = pointers.len() as u32;
+                pointers.extend(cut.pointers);
+                sets.push(Set {
+                    rtype,
+                    count,
+                    at,
+                    len: bodies.len() as u32 - at,
+                    next: Next::Outside,
+                    first_pointer,
+                    pointer_count: pointers.len() as u32 - first_pointer,
+                    target: cut.target,
+                });
+                if rtype == Rtype::SOA
+                    && let Some((_, _, rdata)) = node.records.iter().find(|(t, _, _)| *t == Rtype::SOA)
+                {
+                    let minimum = rdata.last_chunk::<4>().map_or(0, |field| u32::from_be_bytes(*field));
+                    let at = bodies.len() as u32;
+                    // RFC 2308 §5.
+                    put_body(&mut bodies, Rtype::SOA, ttl.min(Ttl::new(minimum)), rdata);
+                    let apex = node.name.as_name();
+                    let cut = shorten(&mut bodies, at as usize, apex, Rtype::SOA);
+                    let first_pointer = pointers.len() as u32;
+                    pointers.extend(cut.pointers);
+                    soas.push(Soa {
+                        apex: node.name,
+                        apex_octets: apex.len() as u8,
+                        at,
+                        len: bodies.len() as u32 - at,
+                        first_pointer,
+                        pointer_count: pointers.len() as u32 - first_pointer,
+                    });
+                }
+            }
+            nodes.push(Node {
+                first_set,
+                set_count: sets.len() as u32 - first_set,
+                wildcard: None,
+                soa: None,
+                octets: in_question(node.name.as_name()).len() as u8,
+            });
+        }
+        for (node, written) in nodes.iter_mut().zip(&written) {
+            let mut wildcard = NameBuf::root();
+            // A name that leaves no room for a label has none below it.
+            let fits = std::iter::once(&b"*"[..])
+                .chain(written.name.as_name().labels())
+                .all(|label| wildcard.push_label(label).is_ok());
+            node.wildcard = if fits { exact(wildcard.as_name()).map(|index| index as u32) } else { None };
+            let closest = soas
+                .iter()
+                .enumerate()
+                .filter(|(_, soa)| written.name.as_name().is_at_or_below(soa.apex.as_name()));
+            node.soa = closest.max_by_key(|(_, soa)| soa.apex_octets).map(|(index, _)| index as u32);
+        }
+        let mut compiled = Records {
+            names,
+            nodes: nodes.into_boxed_slice(),
+            sets: sets.into_boxed_slice(),
+            soas: soas.into_boxed_slice(),
+            bodies: bodies.into_boxed_slice(),
+            pointers: pointers.into_boxed_slice(),
+        };
+        let mut aliases: Vec<(usize, Next)> = Vec::new();
+        for (node, written) in compiled.nodes.iter().zip(&written) {
+            let first = node.first_set as usize;
+            let sets =
+                (first..).zip(compiled.sets.get(first..first + node.set_count as usize).unwrap_or(&[]));
+            let alias = sets.into_iter().find(|(_, set)| set.rtype == Rtype::CNAME);
+            let data = written.records.iter().find(|(rtype, _, _)| *rtype == Rtype::CNAME);
+            let target = data.and_then(|(_, _, rdata)| Name::parse(rdata).ok());
+            if let (Some((index, _)), Some((target, _))) = (alias, target) {
+                let mut folded = Folded::root();
+                let hash = key.fold(target, &mut folded);
+                aliases.push((index, compiled.locate(&Sought::new(&folded, hash))));
+            }
+        }
+        for (index, next) in aliases {
+            if let Some(set) = compiled.sets.get_mut(index) {
+                set.next = next;
+            }
+        }
+        compiled
+    }
+}
+
+fn put_body(bodies: &mut Vec<u8>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
+    bodies.extend_from_slice(&[0xc0, Header::LEN as u8]);
+    bodies.extend_from_slice(&rtype.0.to_be_bytes());
+    bodies.extend_from_slice(&Class::IN.0.to_be_bytes());
+    bodies.extend_from_slice(&ttl.seconds().to_be_bytes());
+    bodies.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
+    bodies.extend_from_slice(rdata);
+}
+
+/// What became of an RRset whose names were compressed.
+#[derive(Default)]
+pub(crate) struct Shortened {
+    /// Where pointers are that depend on where it is put; those that do not lead into it lead to its owner and behind.
+    pointers: Vec<Pointer>,
+    target: Target,
+}
+
+/// Returns what of an owner stands in a question that it answers: a wildcard does not, the name above it does.
+fn in_question(owner: Name<'_>) -> Name<'_> {
+    let above = owner.parent().filter(|_| owner.as_bytes().starts_with(b"\x01*"));
+    above.unwrap_or(owner)
+}
+
+/// Compresses the names in the data of an RRset, the last of `bodies` from `at` on, as far as RFC 3597 §4 allows. Its pointers
+/// are right where it stands directly behind a question for `owner`.
+pub(crate) fn shorten(bodies: &mut Vec<u8>, at: usize, owner: Name<'_>, rtype: Rtype) -> Shortened {
+    let records = bodies.get(at..).unwrap_or(&[]).to_vec();
+    let found = wire::rtypes::compressed(rtype).filter(|_| records.len() <= SHORTENED_OCTETS_MAX);
+    let cuts = found.and_then(|(skipped, names)| {
+        Some((usize::from(skipped), usize::from(names), Cut::all(owner, &records, skipped, names)?))
+    });
+    let Some((skipped, names, cuts)) = cuts else {
+        let octets = Name::parse(records.get(HEAD_OCTETS..).unwrap_or(&[])).map_or(0, |(name, _)| name.len());
+        let target = Target { octets: octets as u8, own: octets as u8, common: 0 };
+        return Shortened { target, ..Shortened::default() };
+    };
+    // Where the first record would begin directly behind a question for the owner.
+    let body_at = (Header::LEN + owner.len() + 4) as u16;
+    let mut done = Shortened::default();
+    let (mut short, mut cuts, mut rest) = (Vec::new(), cuts.into_iter(), records.as_slice());
+    while let Some((head, tail)) = rest.split_at_checked(HEAD_OCTETS) {
+        let length = head.last_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+        let Some((mut data, after)) = tail.split_at_checked(length) else { break };
+        rest = after;
+        let record_at = short.len();
+        short.extend_from_slice(head);
+        short.extend_from_slice(data.get(..skipped).unwrap_or(&[]));
+        data = data.get(skipped..).unwrap_or(&[]);
+        for Cut { octets, len, pointer } in cuts.by_ref().take(names) {
+            let (name, behind) = data.split_at_checked(usize::from(len)).unwrap_or((data, &[]));
+            data = behind;
+            short.extend_from_slice(name.get(..usize::from(octets)).unwrap_or(name));
+            let mut common = 0;
+            if let Some(place) = pointer {
+                let is_own = place >= body_at;
+                let to = if is_own { place - body_at } else { place - Header::LEN as u16 };
+                common = if is_own { 0 } else { owner.len() as u8 - to as u8 };
+                done.pointers.push(Pointer { at: short.len() as u16, to, is_own });
+                short.extend_from_slice(&(0xc000 | place).to_be_bytes());
+            }
+            if record_at == 0 && done.target.octets == 0 {
+                done.target = Target { octets: len, own: octets, common };
+            }
+        }
+        short.extend_from_slice(data);
+        let length = (short.len() - record_at - HEAD_OCTETS) as u16;
+        if let Some(field) = short.get_mut(record_at + HEAD_OCTETS - 2..record_at + HEAD_OCTETS) {
+            field.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    bodies.truncate(at);
+    bodies.extend_from_slice(&short);
+    done
+}

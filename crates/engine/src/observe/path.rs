@@ -1,0 +1,43 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Noting the way of a query through its policy.
+
+use super::explain::Recorder;
+use super::trace::{Note, StepOutcome, Tracer};
+use crate::events::{Mark, Path};
+use crate::matchers::{Facts, Matcher};
+use crate::program::shortlist::{Seek, Shortlist};
+
+impl Tracer for Path {
+    fn step(&mut self, at: u16, outcome: StepOutcome) {
+        let mark = match outcome {
+            StepOutcome::Done => Mark::Done,
+            StepOutcome::Looked(Some(true)) => Mark::Hit,
+            StepOutcome::Looked(Some(false)) => Mark::Stale,
+            StepOutcome::Looked(None) => Mark::Missed,
+            StepOutcome::Answered => Mark::Answered,
+            StepOutcome::Ended => Mark::Ended,
+            StepOutcome::Waits(_) => Mark::Waited,
+        };
+        self.push(at, mark);
+    }
+
+    fn test(&mut self, at: u16, _: &Matcher, _: Facts<'_>, holds: bool) {
+        self.push(at, if holds { Mark::Held } else { Mark::Failed });
+    }
+
+    /// One step for all the rules that it leaves out.
+    fn skipped(&mut self, at: u16, _: (&Shortlist, Seek, u16), _: Facts<'_>) {
+        self.push(at, Mark::Failed);
+    }
+
+    fn note(&mut self, _: Note) {}
+
+    fn keep(&self) -> Option<Recorder> {
+        None
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(self)
+    }
+}

@@ -1,0 +1,115 @@
+//! What steps may wait for, and what may become of that.
+
+use std::hash::{Hash, Hasher};
+
+use wire::{Class, Message, NameBuf, Rtype};
+
+use super::split::Progress;
+use crate::answer::failure::Failure;
+use crate::answer::report::BranchReport;
+use crate::query::subnet::ClientSubnet;
+
+/// The number of an upstream group in the plan that `fetch` runs on.
+///
+/// A group keeps its number over reloads for as long as it keeps its name, and no number is
+/// used again: a query deferred under the old configuration still finds its group, or learns
+/// that it is gone ([`Failure::NoUpstream`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(pub u16);
+
+/// A question for another server. Queries that want the same question share one exchange, whatever each does with the
+/// answer.
+#[derive(Clone)]
+pub struct OutQuery {
+    /// The name, in the first asker's letter case.
+    pub qname: NameBuf,
+    /// The type.
+    pub qtype: Rtype,
+    /// The class.
+    pub qclass: Class,
+    /// Whether to set CD.
+    pub checking_disabled: bool,
+    /// Whether to set DO.
+    pub wants_dnssec: bool,
+    /// Whether to leave RD clear, whatever the group's settings say.
+    pub no_recursion: bool,
+    /// The client subnet to send, if the policy forwards it.
+    pub client_subnet: Option<ClientSubnet>,
+    /// Other EDNS options to send, in wire form; at most [`OPTIONS_OCTETS_MAX`](crate::ops::outgoing::OPTIONS_OCTETS_MAX).
+    pub options: Box<[u8]>,
+    /// Which servers of the group may be asked, one bit each in their order; zero: all.
+    pub members: u64,
+    /// A keyed hash of all of the above and the pool, letter case ignored.
+    pub hash: u64,
+}
+
+impl PartialEq for OutQuery {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+            && self.qtype == other.qtype
+            && self.qclass == other.qclass
+            && self.checking_disabled == other.checking_disabled
+            && self.wants_dnssec == other.wants_dnssec
+            && self.no_recursion == other.no_recursion
+            && self.client_subnet == other.client_subnet
+            && self.options == other.options
+            && self.members == other.members
+            && self.qname == other.qname
+    }
+}
+impl Eq for OutQuery {}
+
+impl Hash for OutQuery {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What to fetch before a query can go on.
+pub struct FetchWant {
+    /// Whom to ask.
+    pub pool: PoolId,
+    /// What to ask.
+    pub query: OutQuery,
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
+    pub stale_after_ms: Option<u32>,
+}
+
+/// What a query waits for, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The answer of a group of servers.
+    Fetch(PoolId),
+    /// The answer of a branch of its own program.
+    Split,
+    /// So many milliseconds.
+    Sleep(u32),
+}
+
+/// What became of what a query waited for.
+#[derive(Clone, Copy)]
+pub enum Outcome<'a> {
+    /// An upstream answered: its ID, source and question are checked, any rcode is possible.
+    Reply(&'a Message<'a>),
+    /// Nobody answered usefully.
+    Failed(Failure),
+    /// A branch won.
+    Branch(Won<'a>),
+    /// No branch had an answer.
+    NoBranch,
+    /// The time is over.
+    Slept,
+}
+
+/// The branch whose answer counts.
+#[derive(Clone, Copy)]
+pub struct Won<'a> {
+    /// Which one.
+    pub branch: u8,
+    /// What is known about it.
+    pub report: BranchReport,
+    /// How far the branches were.
+    pub progress: Progress,
+    /// Its answer.
+    pub message: &'a Message<'a>,
+}

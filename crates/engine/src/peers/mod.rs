@@ -1,0 +1,117 @@
+//! What servers say to each other about zones: transfers, notifications, updates, and signatures with shared keys.
+//!
+//! None of this is on a query's path. What takes one message is answered here; a transfer is a row of messages that the
+//! listener takes as its client does; an update goes to the [`Keeper`], which has journals and threads.
+
+pub(crate) mod messages;
+mod places;
+mod rights;
+mod transfer;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tsig::Keys;
+use wire::{EdeCode, Header, Name, NameBuf, Opcode, OptionCode, Query, Rcode, Rtype};
+use zone::{Difference, Zones};
+
+use crate::answer::Answer;
+pub use crate::query::client::KeyHash;
+pub use messages::{Handed, LateReply, Pending};
+pub use places::Places;
+pub use rights::{Grant, Reach, Rights, Scope};
+pub use transfer::Transfer;
+
+/// Looks after zones: has their history, hears of news, carries out updates. Never blocks.
+pub trait Keeper: Send + Sync {
+    /// Returns who may do what with a zone; nobody anything where there is nothing.
+    fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>>;
+
+    /// Returns the steps from one version to another, oldest first; nothing if not all of them are there.
+    fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>>;
+
+    /// Returns for how many seconds a zone from elsewhere may still be served if nobody is heard of; nothing if it is from here.
+    fn left_s(&self, apex: Name<'_>, unix_seconds: u32) -> Option<u32>;
+
+    /// Hears that `from` may have a newer version.
+    fn notified(&self, apex: Name<'_>, from: IpAddr, serial: Option<u32>);
+
+    /// Takes an update; `false` if there is no room for another.
+    fn update(&self, update: Update) -> bool;
+
+    /// Takes an update that is for the primaries of a zone to decide; `false` if there is no room for another.
+    fn forward(&self, forward: Forward) -> bool;
+}
+
+/// What came of an update.
+pub enum Done {
+    /// This.
+    Rcode(Rcode),
+    /// What the primary says, as it said it.
+    Reply(Vec<u8>),
+}
+
+/// An update that who sent it may make.
+pub struct Update {
+    /// The zone.
+    pub apex: NameBuf,
+    /// The message, without signature.
+    pub message: Vec<u8>,
+    /// What may be changed.
+    pub scopes: Vec<Arc<Scope>>,
+    /// Hears what came of it, once.
+    pub done: Box<dyn FnOnce(Done) + Send>,
+}
+
+/// An update that is passed on to where a zone comes from (RFC 2136 §6).
+pub struct Forward {
+    /// The zone.
+    pub apex: NameBuf,
+    /// The message as it came, with its signature.
+    pub message: Vec<u8>,
+    /// Who sent it, and from which port.
+    pub from: (IpAddr, u16),
+    /// Hears what came of it, once.
+    pub done: Box<dyn FnOnce(Done) + Send>,
+}
+
+/// What a server is to other servers: replaced whole whenever a zone changes.
+pub struct Authority {
+    /// The zones as they are now.
+    pub zones: Arc<Zones>,
+    /// Keys by name.
+    pub keys: Keys,
+    /// Looks after the zones.
+    pub keeper: Arc<dyn Keeper>,
+    /// Bounds transfers.
+    pub places: Arc<Places>,
+}
+
+/// Returns for how many seconds we may serve the zone that a query is about, if that is what it asks, too (RFC 7314 §3).
+#[cold]
+pub(crate) fn expire_s(authority: &Authority, query: &Query<'_>, unix_seconds: u32) -> Option<u32> {
+    query.edns?.option(OptionCode::EXPIRE)?;
+    let apex = query.question.qname;
+    let zone = authority.zones.at(apex)??;
+    Some(authority.keeper.left_s(apex, unix_seconds).unwrap_or(zone.soa_times().expire))
+}
+
+/// Returns whether a message is one that is handled here.
+pub(crate) fn is_between_servers(message: &[u8]) -> bool {
+    let Some(header) = Header::parse(message) else { return false };
+    match header.flags.opcode() {
+        Opcode::NOTIFY | Opcode::UPDATE => true,
+        Opcode::QUERY => Query::parse(message).is_ok_and(|query| is_transfer(query.question.qtype)),
+        _ => false,
+    }
+}
+
+/// Returns whether a type asks for a transfer.
+pub(crate) const fn is_transfer(qtype: Rtype) -> bool {
+    matches!(qtype, Rtype::AXFR | Rtype::IXFR)
+}
+
+/// What a query that nobody handles here is told, where there is no authority.
+pub(crate) fn no_transfers() -> Answer {
+    Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_SUPPORTED, "no zone transfers here")))
+}

@@ -1,0 +1,105 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query ends.
+
+pub mod check;
+pub mod op;
+pub mod position;
+pub mod shortlist;
+pub mod snapshot;
+
+use std::sync::Arc;
+
+use sets::NameSet;
+
+pub use crate::matchers::Matcher;
+use crate::ops::cache::CacheStep;
+use crate::ops::outgoing::{Change, OptionChange, Outgoing};
+use crate::ops::split::SplitStep;
+pub(crate) use check::SETS_FORESEEN_MAX;
+pub use check::{ProgramError, STEPS_MAX};
+pub use op::{Next, Op};
+pub use position::{CALLS_MAX, Position};
+use shortlist::Shortlist;
+
+/// A checked program.
+pub struct Program {
+    ops: Box<[Op]>,
+    shortlists: Box<[Shortlist]>,
+    longest: u32,
+    changes_answers: bool,
+    large_sets: Box<[Arc<NameSet>]>,
+    /// The first step that answers from the zones.
+    zone_step: Option<usize>,
+    /// Whether some step answers from zones, of whatever set.
+    has_zones: bool,
+}
+
+impl Program {
+    /// Returns the first sets that names asked for are compared with and that are so large that looking ahead pays.
+    pub(crate) const fn large_sets(&self) -> &[Arc<NameSet>] {
+        &self.large_sets
+    }
+
+    /// Returns the zones, wherever in the program they answer.
+    pub(crate) fn zones(&self) -> Option<&zone::Zones> {
+        match self.ops.get(self.zone_step?) {
+            Some(Op::Zone(zones)) => Some(zones),
+            _ => None,
+        }
+    }
+
+    /// Returns whether some step answers from zones.
+    pub(crate) const fn has_zones(&self) -> bool {
+        self.has_zones
+    }
+
+    /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however
+    /// little the client takes.
+    pub(crate) const fn changes_answers(&self) -> bool {
+        self.changes_answers
+    }
+
+    /// Returns what [`Op::Seek`] looks at.
+    pub(crate) const fn shortlists(&self) -> &[Shortlist] {
+        &self.shortlists
+    }
+
+    /// Returns the steps.
+    pub const fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Returns how many steps the longest way through takes.
+    pub const fn longest(&self) -> u32 {
+        self.longest
+    }
+    /// Returns the cache step at a place.
+    pub(crate) fn cache(&self, step: u16) -> Option<&CacheStep> {
+        match self.ops.get(usize::from(step)) {
+            Some(Op::Cache(cache)) => Some(cache),
+            _ => None,
+        }
+    }
+
+    /// Returns the split at a place.
+    pub(crate) fn split(&self, step: u16) -> Option<&SplitStep> {
+        match self.ops.get(usize::from(step)) {
+            Some(Op::Split(split)) => Some(split),
+            _ => None,
+        }
+    }
+
+    /// Returns the EDNS options that are sent, if a step said so.
+    pub(crate) fn options(&self, outgoing: &Outgoing) -> Option<&[OptionChange]> {
+        match self.ops.get(outgoing.options_step()?) {
+            Some(Op::Outgoing(Change::Options(changes))) => Some(changes),
+            _ => None,
+        }
+    }
+
+    /// Returns the text that a step sends with an Extended DNS Error.
+    pub(crate) fn text(&self, step: u16) -> Option<&str> {
+        self.ops.get(usize::from(step))?.text()
+    }
+}

@@ -1,0 +1,63 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! A query with who asks it, and what of the server and the moment steps may look at.
+
+use std::cell::Cell;
+
+use wire::{Folded, HashKey, Header, Query};
+
+use super::client::{Client, Now};
+use super::gate::cookie::Proof;
+use super::gate::prefixes::PrefixSet;
+use super::names::Sought;
+
+/// One query, and who asks.
+pub(crate) struct Request<'q> {
+    pub(crate) query: &'q Query<'q>,
+    pub(crate) client: &'q Client,
+    pub(crate) proof: Proof,
+    /// The name asked for, in lower case.
+    pub(crate) folded: &'q Folded,
+    pub(crate) sought: Sought<'q>,
+}
+
+impl Request<'_> {
+    /// Returns where the records of an answer begin: behind the question.
+    pub(crate) fn body_at(&self) -> usize {
+        Header::LEN + self.query.question_bytes().len()
+    }
+}
+
+/// What of the server and the moment conditions and steps depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct Environment<'e> {
+    pub(crate) now: Now,
+    /// What names are hashed with.
+    pub(crate) key: &'e HashKey,
+    /// Peers that are believed when they say whom they ask for.
+    pub(crate) trusted_peers: &'e PrefixSet,
+    /// The state of a sequence of random numbers.
+    random: &'e Cell<u64>,
+}
+
+impl<'e> Environment<'e> {
+    #[inline(always)]
+    pub(crate) const fn new(
+        now: Now,
+        key: &'e HashKey,
+        trusted_peers: &'e PrefixSet,
+        random: &'e Cell<u64>,
+    ) -> Self {
+        Self { now, key, trusted_peers, random }
+    }
+
+    /// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries, not to hide anything.
+    pub(crate) fn random(&self) -> u32 {
+        let mut bits = self.random.get();
+        bits ^= bits >> 12;
+        bits ^= bits << 25;
+        bits ^= bits >> 27;
+        self.random.set(bits);
+        (bits.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+}

@@ -1,0 +1,116 @@
+//! The buffers of a worker's engine, which queries borrow.
+
+use super::context::Context;
+use super::suspended::Suspended;
+use crate::answer::Answer;
+use crate::answer::edit::{Shape, ttl_offsets};
+use crate::answer::finish::{To, complete};
+use crate::answer::reply::Reply;
+use crate::events::Teller;
+use crate::ops::quickest::Distances;
+use crate::program::shortlist::Candidates;
+
+/// Octets of the largest message.
+const MESSAGE_OCTETS_MAX: usize = 65_535;
+/// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
+const RECORDS_MAX: usize = 4096;
+/// Errands that one batch may cause; more popular entries than that expire at the same moment only in tests.
+pub(crate) const ERRANDS_MAX: usize = 64;
+
+/// What steps write to.
+pub(crate) struct Workspace<'w> {
+    /// The message in the making: the records of the answer start after the question's place.
+    pub(crate) message: &'w mut [u8],
+    /// Free for any step to use.
+    pub(crate) spare: &'w mut [u8],
+    /// Where the TTL fields of the answer are, counted from the end of the question.
+    pub(crate) ttl_offsets: &'w mut [u16],
+    /// How many TTL fields there are; `None` when the answer changed since they were looked for.
+    pub(crate) ttl_count: Option<usize>,
+    /// Where steps leave what the world outside is to know.
+    pub(crate) events: &'w mut Teller,
+    /// How fast addresses connect.
+    pub(crate) distances: &'w mut Distances,
+    /// Work that no client waits for.
+    #[expect(clippy::vec_box, reason = "they come and go as boxes")]
+    pub(crate) errands: &'w mut Vec<Box<Suspended>>,
+    /// What is left of the last shortlist that was looked at.
+    pub(crate) candidates: &'w mut Candidates,
+}
+
+impl Workspace<'_> {
+    /// Returns the octets after the question and where the TTL fields in them are.
+    pub(crate) fn body(&mut self, shape: &Shape) -> Option<(&mut [u8], &[u16])> {
+        let count = match self.ttl_count {
+            Some(count) => count,
+            None => ttl_offsets(self.message, shape, self.ttl_offsets)?,
+        };
+        self.ttl_count = Some(count);
+        let body = self.message.get_mut(shape.body_at..)?.get_mut(..shape.octets)?;
+        Some((body, self.ttl_offsets.get(..count)?))
+    }
+}
+
+/// Buffers that queries with a fetch behind them use, and steps that change answers.
+pub(crate) struct Buffers {
+    pub(crate) message: Box<[u8]>,
+    /// For steps that need room.
+    pub(crate) spare: Box<[u8]>,
+    pub(crate) ttl_offsets: Box<[u16]>,
+    #[expect(clippy::vec_box, reason = "they come and go as boxes")]
+    pub(crate) errands: Vec<Box<Suspended>>,
+    pub(crate) distances: Distances,
+    pub(crate) candidates: Box<Candidates>,
+}
+
+impl Buffers {
+    pub(crate) fn new() -> Self {
+        Self {
+            message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
+            errands: Vec::with_capacity(ERRANDS_MAX),
+            distances: Distances::default(),
+            candidates: Box::default(),
+        }
+    }
+
+    /// Completes the reply in the message and copies it out. Returns whether there is one.
+    pub(crate) fn send(
+        &mut self,
+        context: &Context<'_>,
+        to: &To<'_>,
+        answer: &Answer,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        // The caller's buffer may be smaller than what the client would take.
+        let room = reply.buffer().len().min(self.message.len());
+        let Some(message) = self.message.get_mut(..room) else { return false };
+        let mut finished = Reply::new(message);
+        let is_written = complete(context, to, answer, &mut finished);
+        let len = finished.len();
+        if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.message.get(..len)) {
+            out.copy_from_slice(from);
+        }
+        reply.set_len(len);
+        is_written
+    }
+
+    /// Lends the buffers out.
+    pub(crate) fn workspace<'w>(
+        &'w mut self,
+        events: &'w mut Teller,
+        ttl_count: Option<usize>,
+    ) -> Workspace<'w> {
+        Workspace {
+            message: &mut self.message,
+            spare: &mut self.spare,
+            ttl_offsets: &mut self.ttl_offsets,
+            ttl_count,
+            events,
+            distances: &mut self.distances,
+            errands: &mut self.errands,
+            candidates: &mut self.candidates,
+        }
+    }
+}

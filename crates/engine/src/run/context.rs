@@ -1,0 +1,90 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What the interpreter works with besides the query.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use wire::Query;
+
+use crate::answer::finish::Server;
+use crate::peers::{self, Authority};
+use crate::program::snapshot::Snapshot;
+use crate::query::client::Now;
+use crate::query::counters::Counters;
+use crate::query::gate::cookie::Secrets;
+use crate::query::request::Environment;
+
+/// What a worker's engine has, whatever snapshot a query runs on.
+pub(crate) struct WorkerState {
+    /// Zones as they are now, and what other servers may do with them.
+    pub(crate) authority: Option<Arc<Authority>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) now: Now,
+    /// The state of the sequence of random numbers.
+    pub(crate) random: Cell<u64>,
+}
+
+impl WorkerState {
+    /// Returns what a query on a snapshot works with.
+    #[inline(always)]
+    pub(crate) fn context<'w>(&'w self, snapshot: &'w Arc<Snapshot>) -> Context<'w> {
+        Context {
+            snapshot,
+            authority: &self.authority,
+            counters: &self.counters,
+            env: Environment::new(self.now, &snapshot.key, &snapshot.trusted_peers, &self.random),
+        }
+    }
+}
+
+/// What the interpreter works with besides the query.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'w> {
+    pub(crate) snapshot: &'w Arc<Snapshot>,
+    /// Has the zones as they are now, where they change without the configuration.
+    pub(crate) authority: &'w Option<Arc<Authority>>,
+    pub(crate) counters: &'w Counters,
+    pub(crate) env: Environment<'w>,
+}
+
+impl Server for Context<'_> {
+    #[inline(always)]
+    fn counters(&self) -> &Counters {
+        self.counters
+    }
+
+    #[inline(always)]
+    fn unix_seconds(&self) -> u32 {
+        self.env.now.unix_seconds
+    }
+
+    #[inline(always)]
+    fn cookies(&self) -> Option<&Secrets> {
+        self.snapshot.gate.cookies.as_ref()
+    }
+
+    #[inline(always)]
+    fn nsid(&self) -> &[u8] {
+        &self.snapshot.chaos.nsid
+    }
+
+    #[inline(always)]
+    fn udp_octets_max(&self) -> u16 {
+        self.snapshot.udp_octets_max
+    }
+
+    #[inline(always)]
+    fn recursion_available(&self) -> bool {
+        self.snapshot.recursion_available
+    }
+
+    fn text(&self, step: u16) -> Option<&str> {
+        self.snapshot.program.text(step)
+    }
+
+    #[inline(always)]
+    fn expire_s(&self, query: &Query<'_>) -> Option<u32> {
+        peers::expire_s(self.authority.as_ref()?, query, self.env.now.unix_seconds)
+    }
+}
