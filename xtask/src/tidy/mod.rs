@@ -8,6 +8,7 @@ mod code;
 mod crates;
 mod documents;
 mod hot;
+mod imports;
 mod layers;
 mod source;
 mod text;
@@ -100,6 +101,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     text::project(files, &mut findings);
     crates::members(files, &mut findings);
     documents::project(files, &mut findings);
+    imports::project(files, &mut findings);
     for file in files {
         text::file(file, &mut findings);
         if file.has_extension("rs") {
