@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use wire::{Name, NameBuf};
 use zone::{Change, Zones};
 
-use crate::kept::{Kept, Origin, lock};
+use crate::managed::{ManagedZone, Origin, lock};
 use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
 
 /// How often the log says how far the zones that were added are.
@@ -32,7 +32,7 @@ impl Shared {
         added: &mut Added,
         (before, zones): (&ByName, &mut ByName),
         base: Option<&Zones>,
-        (begun, changed): (&mut Vec<Arc<Kept>>, &mut Vec<Arc<Kept>>),
+        (begun, changed): (&mut Vec<Arc<ManagedZone>>, &mut Vec<Arc<ManagedZone>>),
     ) {
         let now = unix_seconds();
         let count = added.register.zones().len();
@@ -75,8 +75,8 @@ impl Shared {
                 self.signer.end(apex);
             }
             let old = before.get(name).filter(|old| old.origin == Origin::Added);
-            let kept = self.keep(old, (&plan, Origin::Added), now, (&mut *begun, &mut *changed));
-            zones.insert(name.clone(), kept);
+            let managed = self.keep(old, (&plan, Origin::Added), now, (&mut *begun, &mut *changed));
+            zones.insert(name.clone(), managed);
         }
         added.planned = planned;
     }
@@ -112,7 +112,7 @@ impl Shared {
         let mut planned: BTreeMap<Vec<u8>, (Arc<ZonePlan>, Addition)> = BTreeMap::new();
         for apex in apexes {
             let name = folded(apex.as_name());
-            let is_free = match self.kept(apex.as_name()) {
+            let is_free = match self.managed(apex.as_name()) {
                 Some(other) => Err(match &other.origin {
                     Origin::Configured => format!("zone \"{apex}\" is in the configuration"),
                     Origin::Added => format!("zone \"{apex}\" was added before"),
@@ -141,8 +141,9 @@ impl Shared {
         let stale = new
             .iter()
             .try_for_each(|apex| journal::Journal::new(Arc::clone(&self.disk), apex.as_name()).unlink());
-        let kept = stale.and_then(|()| self.disk.sync_names()).and_then(|()| added.register.add(&new, said));
-        if let Err(error) = kept {
+        let managed =
+            stale.and_then(|()| self.disk.sync_names()).and_then(|()| added.register.add(&new, said));
+        if let Err(error) = managed {
             tracing::error!(%error, "no zone is added: that cannot be kept");
             new.iter().for_each(|apex| self.signer.end(apex.as_name()));
             let refused = || format!("it cannot be kept: {error}");
@@ -150,17 +151,17 @@ impl Shared {
         }
         let mut begun = Vec::with_capacity(new.len());
         for (name, (plan, addition)) in planned {
-            let kept = Arc::new(Kept::open(&plan, Origin::Added, self.key, &self.disk, now));
+            let managed = Arc::new(ManagedZone::open(&plan, Origin::Added, self.key, &self.disk, now));
             added.planned.insert(name.clone(), addition);
-            self.change(|zones| zones.insert(name, Arc::clone(&kept)));
-            begun.push(kept);
+            self.change(|zones| zones.insert(name, Arc::clone(&managed)));
+            begun.push(managed);
         }
         info!(zones = begun.len(), first = %new[0], "added by order of the operator");
         self.watch(begun.iter());
-        self.publish_changes(begun.iter().flat_map(|kept| kept.changes()).collect());
+        self.publish_changes(begun.iter().flat_map(|managed| managed.changes()).collect());
         self.follow(&begun);
-        for kept in &begun {
-            self.have_signed(kept);
+        for managed in &begun {
+            self.have_signed(managed);
         }
         self.produce_for(begun.iter());
         outcomes
@@ -172,7 +173,7 @@ impl Shared {
         let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
         for apex in apexes {
             let name = folded(apex.as_name());
-            outcomes.push(match self.kept(apex.as_name()) {
+            outcomes.push(match self.managed(apex.as_name()) {
                 _ if added.register.zones().contains_key(&name) => {
                     gone.insert(name, *apex);
                     Ok(None)
@@ -200,22 +201,22 @@ impl Shared {
         let mut ended = Vec::with_capacity(gone.len());
         for name in gone.keys() {
             added.planned.remove(name);
-            let kept = self.change(|zones| match zones.get(name) {
+            let managed = self.change(|zones| match zones.get(name) {
                 // The configuration has one of the name, too.
-                Some(kept) if kept.origin != Origin::Added => None,
+                Some(managed) if managed.origin != Origin::Added => None,
                 _ => zones.remove(name),
             });
-            ended.extend(kept);
+            ended.extend(managed);
         }
-        for kept in &ended {
-            kept.end();
+        for managed in &ended {
+            managed.end();
         }
         info!(zones = ended.len(), first = %names[0], "removed by order of the operator");
-        self.publish_changes(ended.iter().map(|kept| Change::Remove(kept.apex)).collect());
+        self.publish_changes(ended.iter().map(|managed| Change::Remove(managed.apex)).collect());
         self.unwatch(ended.iter());
-        for kept in &ended {
-            self.signer.end(kept.apex.as_name());
-            kept.unlink_files();
+        for managed in &ended {
+            self.signer.end(managed.apex.as_name());
+            managed.unlink_files();
         }
         if let Err(error) = self.disk.sync_names() {
             warn!(%error, "files of removed zones may come back after a loss of power");

@@ -9,11 +9,11 @@ use wire::serial::SerialPolicy;
 use zone::Difference;
 use zone::catalog::{Member, members, produce};
 
-use crate::kept::{Kept, Origin, lock};
+use crate::managed::{ManagedZone, Origin, lock};
 
 /// Returns the members of a catalog. One that is broken has the members it had: what is served of it is the last version that
 /// could be read, so that members stay.
-pub(crate) fn members_of(catalog: &Kept) -> Arc<[Member]> {
+pub(crate) fn members_of(catalog: &ManagedZone) -> Arc<[Member]> {
     // RFC 9432 §5.1: members stay also when the catalog expires.
     let Some(zone) = lock(&catalog.current).zone.clone() else { return Arc::from([]) };
     let mut last = lock(&catalog.last_members);
@@ -55,13 +55,13 @@ fn label(name: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the catalogs anew whose members have changed, and returns them.
-pub(crate) fn produce_all(zones: &[Arc<Kept>], key: HashKey, now: u64) -> Vec<Arc<Kept>> {
+pub(crate) fn produce_all(zones: &[Arc<ManagedZone>], key: HashKey, now: u64) -> Vec<Arc<ManagedZone>> {
     let mut made = Vec::new();
-    for catalog in zones.iter().filter(|kept| kept.plan().catalog_role == Some(CatalogWord::Producer)) {
+    for catalog in zones.iter().filter(|managed| managed.plan().catalog_role == Some(CatalogWord::Producer)) {
         // Members of other catalogs are listed there.
-        let own = zones.iter().filter(|kept| !matches!(kept.origin, Origin::Member { .. }));
-        let listed = own.filter_map(|kept| {
-            let plan = kept.plan();
+        let own = zones.iter().filter(|managed| !matches!(managed.origin, Origin::Member { .. }));
+        let listed = own.filter_map(|managed| {
+            let plan = managed.plan();
             let (_, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
             Some((
                 plan.apex,

@@ -37,7 +37,7 @@ const HEAD: usize = 13;
 const WHOLE: u8 = 1;
 /// An entry with a step.
 const STEP: u8 = 2;
-/// An entry with the time at which the zone's origin was heard of.
+/// An entry with the time at which the zone was last refreshed from its origin.
 const HEARD: u8 = 3;
 /// An entry with the number of the base that the log belongs to, and how many steps after it are history.
 const BASE: u8 = 4;
@@ -84,8 +84,8 @@ pub struct Found {
     pub zone: Option<Arc<Zone>>,
     /// Steps that lead to it, oldest first, without a gap.
     pub history: Vec<Arc<Difference>>,
-    /// When the zone's origin was last heard of, in seconds since 1970.
-    pub heard: u64,
+    /// When the zone was last refreshed from its origin, in seconds since 1970.
+    pub refreshed_at: u64,
     /// The zone's file when it was last taken.
     pub file: FileMark,
     /// Octets of the log.
@@ -143,13 +143,13 @@ pub fn file_name(apex: Name<'_>) -> String {
 }
 
 /// Returns an entry.
-pub(crate) fn entry(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let len = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+pub(crate) fn entry(kind: u8, dependencies: &[&[u8]]) -> Vec<u8> {
+    let len = 1 + dependencies.iter().map(|part| part.len()).sum::<usize>();
     let mut entry = Vec::with_capacity(HEAD + len);
     entry.extend_from_slice(&(len as u64).to_be_bytes());
     entry.extend_from_slice(&[0; 4]);
     entry.push(kind);
-    for part in parts {
+    for part in dependencies {
         entry.extend_from_slice(part);
     }
     let sum = checksum(&entry[..8], &entry[12..]);
@@ -303,7 +303,7 @@ impl Journal {
                     }
                 }
                 // The last word counts: a primary that has the zone from elsewhere may know less than one before.
-                HEARD if belongs => found.heard = Reader(said).number().unwrap_or(found.heard),
+                HEARD if belongs => found.refreshed_at = Reader(said).number().unwrap_or(found.refreshed_at),
                 _ => {}
             }
             is_first = false;
@@ -329,7 +329,7 @@ impl Journal {
             return Ok(found);
         }
         if !rest.is_empty() {
-            // Half an entry: whoever asked for it was told nothing.
+            // Half an entry: whoever asked for it has no reply.
             let cut = self.disk.cut(&self.log, found.log_octets).and_then(|()| self.disk.sync(&self.log));
             if let Err(error) = cut {
                 self.break_log(&error);
@@ -350,7 +350,7 @@ impl Journal {
             return None;
         }
         let mut reader = Reader(said);
-        let (number, stamp, heard) = (reader.number()?, reader.number()?, reader.number()?);
+        let (number, stamp, refreshed_at) = (reader.number()?, reader.number()?, reader.number()?);
         let soa = reader.soa()?;
         let rows = Rows::parse(reader.octets()?)?;
         // It was served once: nothing that is wrong with it has come since.
@@ -363,7 +363,7 @@ impl Journal {
             None if stamp != 0 => FileMark::Stamp(stamp),
             None => FileMark::Unknown,
         };
-        *found = Found { zone: Some(Arc::new(zone)), heard, file, ..Found::default() };
+        *found = Found { zone: Some(Arc::new(zone)), refreshed_at, file, ..Found::default() };
         Some(())
     }
 
@@ -433,8 +433,8 @@ impl Journal {
         Ok(entries.len() as u64)
     }
 
-    /// Notes when the zone's origin was heard of, in a log of so many octets. If the power is lost, that may be forgotten.
-    pub fn note_heard(&mut self, now: u64, log_octets: u64) -> io::Result<u64> {
+    /// Notes when the zone was last refreshed from its origin, in a log of so many octets. If the power is lost, that may be forgotten.
+    pub fn note_refreshed_at(&mut self, now: u64, log_octets: u64) -> io::Result<u64> {
         let entry = entry(HEARD, &[&now.to_be_bytes()]);
         let written = self.disk.append(&self.log, &entry);
         self.or_cut(written, log_octets)?;
@@ -454,7 +454,7 @@ impl Journal {
         &mut self,
         zone: &Zone,
         history: &[Arc<Difference>],
-        (keeps, heard): (Keeps<'_>, u64),
+        (keeps, refreshed_at): (Keeps<'_>, u64),
     ) -> io::Result<u64> {
         let mut rows = Rows::default();
         zone.for_each_row(|row| rows.push(row));
@@ -472,7 +472,7 @@ impl Journal {
             &[
                 &number.to_be_bytes(),
                 &stamp.to_be_bytes(),
-                &heard.to_be_bytes(),
+                &refreshed_at.to_be_bytes(),
                 &soa(&(ttl, data.into())),
                 &with_length(rows.as_bytes()),
             ],

@@ -6,13 +6,12 @@
 
 mod added;
 mod catalog;
-mod desk;
 pub mod disk;
-mod ends;
+mod forwarded;
 mod history;
 pub mod journal;
-mod kept;
-mod passing;
+mod managed;
+mod notify;
 #[cfg(test)]
 mod power;
 mod publish;
@@ -20,9 +19,10 @@ mod refresh;
 mod refused;
 mod register;
 mod report;
+mod requests;
 mod settle;
-mod tell;
-mod trail;
+mod signature_expiry;
+mod signed_journal;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,12 +37,12 @@ use config::System;
 use config::settings::FileChangeWord;
 use config::signing::SigningPolicy;
 use config::zones::{Failing, ZonePlan, ZonePlans};
-use desk::work;
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
 use engine::authority::{Forward, Places, Update};
-use kept::{Kept, lock};
+use managed::{ManagedZone, lock};
 use plan::checks::Watched;
+use requests::work;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf};
@@ -63,9 +63,9 @@ const INCOMING_MAX: usize = 10;
 /// What the keeper's thread is told to do.
 enum Order {
     /// Look after a zone that comes from other servers, from now on.
-    Follow(Arc<Kept>),
-    /// Tell the secondaries of a zone.
-    Tell(Arc<Kept>),
+    Follow(Arc<ManagedZone>),
+    /// Notify the secondaries of a zone.
+    Notify(Arc<ManagedZone>),
     /// Carry out an update.
     Update(Box<Update>),
     /// Pass an update on, of which there are only so many at a time.
@@ -75,7 +75,7 @@ enum Order {
 }
 
 /// Every zone, by its name in lower case.
-pub(crate) type ByName = BTreeMap<Vec<u8>, Arc<Kept>>;
+pub(crate) type ByName = BTreeMap<Vec<u8>, Arc<ManagedZone>>;
 
 /// What all parts share.
 pub(crate) struct Shared {
@@ -95,16 +95,16 @@ pub(crate) struct Shared {
     updates: Arc<Semaphore>,
     forwards: Arc<Semaphore>,
     pub(crate) incoming: Arc<Semaphore>,
-    /// What there is to tell each secondary.
-    lanes: tell::Lanes,
+    /// The zones that each secondary is to be notified of.
+    notify_queues: notify::NotifyQueues,
     /// Updates that could not be kept.
     pub(crate) refused: refused::Refused,
     /// Updates that are on their way to primaries.
-    pub(crate) passing: passing::Passing,
+    pub(crate) forwarded: forwarded::Forwarded,
     /// Updates that no primary answered.
     pub(crate) not_forwarded: refused::Refused,
-    /// What was told of signatures that end.
-    told_ends: Mutex<ends::Told>,
+    /// Warnings of signatures that end.
+    warned_of_signatures: Mutex<signature_expiry::Warned>,
 }
 
 /// What the configuration says of all zones.
@@ -151,8 +151,8 @@ pub trait Watcher: Send + Sync {
     fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]);
 }
 
-/// What the keeper works with.
-pub struct Parts<'a> {
+/// What the keeper is given to work with.
+pub struct Dependencies<'a> {
     /// Where zones are published.
     pub cell: Arc<SnapshotCell>,
     /// Signs zones that change while the server runs.
@@ -177,7 +177,7 @@ fn folded(name: Name<'_>) -> Vec<u8> {
 
 impl Keeper {
     /// Starts the thread that looks after zones; zones come with [`Keeper::adopt`].
-    pub fn start(parts: Parts<'_>) -> io::Result<Self> {
+    pub fn start(dependencies: Dependencies<'_>) -> io::Result<Self> {
         let (orders, ordered) = mpsc::unbounded_channel();
         let common = Common {
             keys: tsig::Keys::default(),
@@ -190,24 +190,28 @@ impl Keeper {
             failing: Arc::from([]),
         };
         let shared = Arc::new(Shared {
-            cell: parts.cell,
-            signer: parts.signer,
-            watcher: parts.watcher,
-            key: parts.key,
-            disk: Arc::new(Folder::new(parts.folder)),
+            cell: dependencies.cell,
+            signer: dependencies.signer,
+            watcher: dependencies.watcher,
+            key: dependencies.key,
+            disk: Arc::new(Folder::new(dependencies.folder)),
             zones: RwLock::default(),
             common: Mutex::new(common),
             live: Mutex::default(),
-            adopting: Mutex::new(Added { register: parts.register, planner: None, planned: BTreeMap::new() }),
+            adopting: Mutex::new(Added {
+                register: dependencies.register,
+                planner: None,
+                planned: BTreeMap::new(),
+            }),
             orders,
             updates: Arc::new(Semaphore::new(UPDATES_MAX)),
             forwards: Arc::new(Semaphore::new(FORWARDS_MAX)),
             incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
-            lanes: tell::Lanes::default(),
+            notify_queues: notify::NotifyQueues::default(),
             refused: refused::Refused::new("an update is refused: it cannot be kept"),
             not_forwarded: refused::Refused::new("an update is not passed on"),
-            passing: passing::Passing::default(),
-            told_ends: Mutex::default(),
+            forwarded: forwarded::Forwarded::default(),
+            warned_of_signatures: Mutex::default(),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let for_thread = Arc::clone(&shared);
@@ -237,11 +241,11 @@ impl Keeper {
 
     /// Serves what was signed of a zone. An error gives it back: it is not looked after here.
     pub fn take_signed(&self, zone: Arc<Zone>) -> Result<(), Arc<Zone>> {
-        let kept = self.find(zone.apex()).ok().filter(|kept| kept.plan().signed.has_versions());
-        let Some(kept) = kept else { return Err(zone) };
-        kept.take_signed(&zone, self.shared.key, unix_seconds());
-        self.shared.publish(&kept);
-        self.shared.tell(&kept);
+        let managed = self.find(zone.apex()).ok().filter(|managed| managed.plan().signed.has_versions());
+        let Some(managed) = managed else { return Err(zone) };
+        managed.take_signed(&zone, self.shared.key, unix_seconds());
+        self.shared.publish(&managed);
+        self.shared.notify(&managed);
         Ok(())
     }
 
@@ -270,18 +274,18 @@ impl Keeper {
     /// Returns what a zone is to this server; nothing if it is not one of its own. One that is only a file of a directory is a
     /// primary's.
     pub fn role(&self, apex: Name<'_>) -> Option<Role> {
-        match self.shared.kept(apex) {
-            Some(kept) => Some(if kept.is_secondary() { Role::Secondary } else { Role::Primary }),
+        match self.shared.managed(apex) {
+            Some(managed) => Some(if managed.is_secondary() { Role::Secondary } else { Role::Primary }),
             None => self.shared.is_plain(apex).then_some(Role::Primary),
         }
     }
 
     /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
     pub fn decide(&self, apex: Name<'_>, how: FileChangeWord) -> Result<String, String> {
-        let kept = self.find(apex)?;
-        let (taken, said) = kept.decide_now(how, self.shared.key, unix_seconds())?;
-        if taken == kept::Taken::New {
-            self.shared.changed(&kept);
+        let managed = self.find(apex)?;
+        let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
+        if taken == managed::Taken::New {
+            self.shared.changed(&managed);
         }
         Ok(said)
     }
@@ -304,37 +308,37 @@ impl Keeper {
 
     /// Makes what a file says the next version of a zone. Returns what is to be told of it.
     pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, String> {
-        let kept = self.find(apex)?;
-        let plan = kept.plan();
-        if kept.is_secondary() {
-            return Err(format!("zone \"{}\" comes from other servers", kept.apex));
+        let managed = self.find(apex)?;
+        let plan = managed.plan();
+        if managed.is_secondary() {
+            return Err(format!("zone \"{}\" comes from other servers", managed.apex));
         }
         if plan.catalog_role == Some(config::settings::CatalogWord::Producer) {
-            return Err(format!("zone \"{}\" is made here", kept.apex));
+            return Err(format!("zone \"{}\" is made here", managed.apex));
         }
         if plan.signed.is_file() {
-            return Err(format!("zone \"{}\" is signed as its file says: change that", kept.apex));
+            return Err(format!("zone \"{}\" is signed as its file says: change that", managed.apex));
         }
-        let checked = config::zones::check(kept.apex.as_name(), file, self.shared.key, &System)
+        let checked = config::zones::check(managed.apex.as_name(), file, self.shared.key, &System)
             .map_err(|why| format!("cannot read \"{}\": {why}", file.display()))?;
         let Some(zone) = checked.zone else {
             let lines: Vec<String> = checked.diagnostics.iter().map(config::Diagnostic::line).collect();
             return Err(format!("\"{}\" has mistakes:\n{}", file.display(), lines.join("\n")));
         };
-        let is_new = kept.take_given(zone, self.shared.key, unix_seconds())?;
+        let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
         if is_new {
-            self.shared.changed(&kept);
+            self.shared.changed(&managed);
         }
-        let serial = kept.serial();
-        info!(zone = %kept.apex, serial, is_new, "loaded by order of the operator");
+        let serial = managed.serial();
+        info!(zone = %managed.apex, serial, is_new, "loaded by order of the operator");
         Ok(match is_new {
-            true => format!("zone \"{}\" has serial {serial}", kept.apex),
-            false => format!("zone \"{}\" is like that already, with serial {serial}", kept.apex),
+            true => format!("zone \"{}\" has serial {serial}", managed.apex),
+            false => format!("zone \"{}\" is like that already, with serial {serial}", managed.apex),
         })
     }
 
-    fn find(&self, apex: Name<'_>) -> Result<Arc<Kept>, String> {
-        self.shared.kept(apex).ok_or_else(|| match self.shared.is_plain(apex) {
+    fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, String> {
+        self.shared.managed(apex).ok_or_else(|| match self.shared.is_plain(apex) {
             true => format!("zone \"{}\" is nothing but a file: it changes when that does", apex.to_buf()),
             false => format!("there is no zone \"{}\"", apex.to_buf()),
         })
@@ -342,51 +346,51 @@ impl Keeper {
 
     /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial, if `whole`.
     pub fn refresh(&self, apex: Name<'_>, whole: bool) -> Result<(), String> {
-        let kept = self.find(apex)?;
-        if !kept.is_secondary() {
-            return Err(format!("zone \"{}\" comes from no other server", kept.apex));
+        let managed = self.find(apex)?;
+        if !managed.is_secondary() {
+            return Err(format!("zone \"{}\" comes from no other server", managed.apex));
         }
-        if lock(&kept.current).is_frozen {
-            return Err(format!("zone \"{}\" is frozen", kept.apex));
+        if lock(&managed.current).is_frozen {
+            return Err(format!("zone \"{}\" is frozen", managed.apex));
         }
         if whole {
-            kept.wants_whole.store(true, Ordering::Relaxed);
+            managed.wants_whole.store(true, Ordering::Relaxed);
         }
-        kept.poke.notify_one();
+        managed.refresh_now.notify_one();
         Ok(())
     }
 
     /// Lets a zone change no more, or again.
     pub fn freeze(&self, apex: Name<'_>, is_frozen: bool) -> Result<(), String> {
-        let kept = self.find(apex)?;
-        lock(&kept.current).is_frozen = is_frozen;
-        info!(zone = %kept.apex, is_frozen, "by order of the operator");
+        let managed = self.find(apex)?;
+        lock(&managed.current).is_frozen = is_frozen;
+        info!(zone = %managed.apex, is_frozen, "by order of the operator");
         if !is_frozen {
-            kept.poke.notify_one();
+            managed.refresh_now.notify_one();
         }
         Ok(())
     }
 
     /// Returns what changed since the version in the zone's file, or with the last step.
     pub fn difference(&self, apex: Name<'_>) -> Result<Option<Difference>, String> {
-        let kept = self.find(apex)?;
+        let managed = self.find(apex)?;
         // What was signed of it is not what was changed.
-        let current = lock(&kept.current).zone.clone();
-        if let (Some(file), Some(current)) = (&kept.plan().zone, current) {
+        let current = lock(&managed.current).zone.clone();
+        if let (Some(file), Some(current)) = (&managed.plan().zone, current) {
             if Arc::ptr_eq(file, &current) {
                 return Ok(None);
             }
             let difference = Difference::between(file, &current, &self.shared.key);
             return Ok(Some(difference));
         }
-        let last = lock(&kept.history).last().cloned();
+        let last = lock(&managed.history).last().cloned();
         Ok(last.map(|last| Difference::clone(&last)))
     }
 
     /// Returns the version of a zone that is served, whether it is looked after here or just a file of a directory.
     pub fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
         match self.find(apex) {
-            Ok(kept) => lock(&kept.served).clone(),
+            Ok(managed) => lock(&managed.served).clone(),
             Err(_) => {
                 let live = lock(&self.shared.live).clone().or_else(|| lock(&self.shared.common).base.clone());
                 live.and_then(|zones| zones.get(apex).cloned())
@@ -403,14 +407,14 @@ impl Drop for Keeper {
 
 impl Shared {
     /// Returns a zone.
-    pub(crate) fn kept(&self, apex: Name<'_>) -> Option<Arc<Kept>> {
+    pub(crate) fn managed(&self, apex: Name<'_>) -> Option<Arc<ManagedZone>> {
         let folded = apex.to_folded();
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         zones.get(folded.as_bytes()).map(Arc::clone)
     }
 
     /// Returns all zones, in the order of their names.
-    fn all(&self) -> Vec<Arc<Kept>> {
+    fn all(&self) -> Vec<Arc<ManagedZone>> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         zones.values().map(Arc::clone).collect()
     }

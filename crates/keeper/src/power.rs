@@ -16,7 +16,7 @@ use zone::rows::{Row, Rows};
 use self::fragile::{Failure, Fragile, Loss, Trust};
 use crate::disk::Disk;
 use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
-use crate::kept::{Kept, Origin, Taken, lock};
+use crate::managed::{ManagedZone, Origin, Taken, lock};
 use crate::register::Register;
 
 const KEY: HashKey = HashKey::new([1, 2]);
@@ -99,7 +99,7 @@ fn journal_life(disk: &Arc<dyn Disk>, story: &mut Option<u32>) -> std::io::Resul
     }
     // The log was too large.
     octets = journal.rewrite(&version(4), &[step(2), step(3)], (Keeps::Same, 0))?;
-    octets += journal.note_heard(99, octets)?;
+    octets += journal.note_refreshed_at(99, octets)?;
     // Two steps in one transfer.
     journal.append(&[step(4), step(5)], octets)?;
     *story = Some(6);
@@ -155,7 +155,7 @@ fn judge_journal(disk: &Arc<dyn Disk>, story: &Option<u32>) -> Result<(), String
 
 #[test]
 fn a_cut_anywhere_loses_nothing_that_was_acknowledged() {
-    let (wrong, losses) = cut_everywhere((Trust::Kept, 1), journal_life, judge_journal);
+    let (wrong, losses) = cut_everywhere((Trust::ManagedZone, 1), journal_life, judge_journal);
     assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
     assert!(losses > 5000, "too little was written for this to mean something: {losses}");
 }
@@ -236,7 +236,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> 
     for file in [1, 50] {
         story.is_taking = true;
         story.file = file;
-        let kept = Kept::open(&plan((file, how)), Origin::Configured, KEY, disk, 0);
+        let managed = ManagedZone::open(&plan((file, how)), Origin::Configured, KEY, disk, 0);
         story.is_taking = false;
         if how == FileChangeWord::Replace {
             story.done.clear();
@@ -244,7 +244,7 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> 
         for _ in 0..7 {
             number += 1;
             story.asked = Some(number);
-            match updated(&kept, number) {
+            match updated(&managed, number) {
                 (Rcode::NOERROR, true) => story.done.push(number),
                 (Rcode::SERVFAIL, false) => return Err(no_power()),
                 other => panic!("update {number}: {other:?}"),
@@ -252,10 +252,10 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> 
         }
     }
     // The file is changed while the server runs.
-    let kept = Kept::open(&plan((50, how)), Origin::Configured, KEY, disk, 0);
+    let managed = ManagedZone::open(&plan((50, how)), Origin::Configured, KEY, disk, 0);
     story.is_taking = true;
     story.file = 90;
-    let taken = kept.take_file(&mut lock(&kept.current), &plan((90, how)), KEY, 0);
+    let taken = managed.take_file(&mut lock(&managed.current), &plan((90, how)), KEY, 0);
     match how {
         FileChangeWord::Refuse => assert_eq!(taken, Taken::Same),
         // Neither is served before it is on disk: the merge, or the journal that is set aside.
@@ -266,15 +266,15 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> 
     Ok(())
 }
 
-fn updated(kept: &Kept, number: u8) -> (Rcode, bool) {
-    let answered = kept.update(&update(number), &[Arc::new(Scope::default())], KEY, 0);
+fn updated(managed: &ManagedZone, number: u8) -> (Rcode, bool) {
+    let answered = managed.update(&update(number), &[Arc::new(Scope::default())], KEY, 0);
     assert_eq!(answered.trouble.is_some(), answered.rcode == Rcode::SERVFAIL);
     (answered.rcode, answered.is_new)
 }
 
 /// Returns the numbers of the updates that are in what is served.
-fn updates_in(kept: &Kept) -> Option<Vec<u8>> {
-    let zone = lock(&kept.served).clone()?;
+fn updates_in(managed: &ManagedZone) -> Option<Vec<u8>> {
+    let zone = lock(&managed.served).clone()?;
     let mut there = Vec::new();
     zone.for_each_row(|row| {
         if row.rtype == Rtype::A && row.owner.as_bytes().get(1) == Some(&b'u') {
@@ -286,9 +286,9 @@ fn updates_in(kept: &Kept) -> Option<Vec<u8>> {
 }
 
 fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Result<(), String> {
-    let kept = Kept::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
-    let zone = lock(&kept.served).clone().ok_or("nothing is served")?;
-    let there = updates_in(&kept).unwrap_or_default();
+    let managed = ManagedZone::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
+    let zone = lock(&managed.served).clone().ok_or("nothing is served")?;
+    let there = updates_in(&managed).unwrap_or_default();
     let mut possible = vec![story.done.clone()];
     if let Some(asked) = story.asked {
         possible.push([&story.done[..], &[asked]].concat());
@@ -306,13 +306,13 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Res
         return Err(format!("it is not that of file {file}"));
     }
     // Life goes on.
-    let (rcode, is_new) = updated(&kept, 200);
+    let (rcode, is_new) = updated(&managed, 200);
     if (rcode, is_new) != (Rcode::NOERROR, true) {
         return Err(format!("no update any more: {rcode}"));
     }
-    drop(kept);
-    let kept = Kept::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
-    let serial = lock(&kept.served).as_ref().map(|zone| zone.facts().serial);
+    drop(managed);
+    let managed = ManagedZone::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
+    let serial = lock(&managed.served).as_ref().map(|zone| zone.facts().serial);
     let expected = Some(zone.facts().serial + 1);
     if serial == expected { Ok(()) } else { Err(format!("{serial:?} instead of {expected:?}")) }
 }
@@ -324,7 +324,7 @@ fn no_update_is_lost_that_was_acknowledged() {
     for (how, every) in [(Refuse, 11), (Merge, 11), (Replace, 1)] {
         let life = |disk: &Arc<dyn Disk>, story: &mut Updates| zone_life(disk, story, how);
         let judge = |disk: &Arc<dyn Disk>, story: &Updates| judge_zone(disk, story, how);
-        let (wrong, losses) = cut_everywhere((Trust::Kept, every), life, judge);
+        let (wrong, losses) = cut_everywhere((Trust::ManagedZone, every), life, judge);
         assert!(wrong.is_empty(), "{how:?}: {} of {losses}, such as {}", wrong.len(), wrong[0]);
         assert!(losses > 5000 / every, "too little was written for this to mean something: {losses}");
         // Where octets are not on disk, everything but the file itself may be gone: only that life is looked at closely.
@@ -338,14 +338,14 @@ fn no_update_is_lost_that_was_acknowledged() {
 fn life_without_room(disk: &Arc<dyn Disk>) -> Vec<u8> {
     let mut done = Vec::new();
     for range in [1..=9, 10..=18] {
-        let kept = Kept::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, disk, 0);
+        let managed = ManagedZone::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, disk, 0);
         for number in range {
-            match updated(&kept, number) {
+            match updated(&managed, number) {
                 (Rcode::NOERROR, true) => done.push(number),
                 (Rcode::SERVFAIL, false) => {}
                 other => panic!("update {number}: {other:?}"),
             }
-            assert_eq!(updates_in(&kept).as_ref(), Some(&done), "after update {number}");
+            assert_eq!(updates_in(&managed).as_ref(), Some(&done), "after update {number}");
         }
     }
     done
@@ -364,9 +364,10 @@ fn an_update_that_was_refused_for_want_of_room_is_not_there_after_a_restart() {
             let done = life_without_room(&disk);
             let has_failed = fragile.has_failed();
             fragile.mend();
-            let kept = Kept::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, &disk, 0);
-            assert_eq!(updates_in(&kept).as_ref(), Some(&done), "{failure:?}");
-            assert_eq!(updated(&kept, 200), (Rcode::NOERROR, true), "{failure:?}");
+            let managed =
+                ManagedZone::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, &disk, 0);
+            assert_eq!(updates_in(&managed).as_ref(), Some(&done), "{failure:?}");
+            assert_eq!(updated(&managed, 200), (Rcode::NOERROR, true), "{failure:?}");
             refusals += 18 - done.len();
             if !has_failed {
                 break;
@@ -387,29 +388,29 @@ fn with_records(serial: u32, more: &[(&str, [u8; 4])]) -> Zone {
     build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone")
 }
 
-fn kept_with(file: Zone, how: FileChangeWord, disk: &Arc<dyn Disk>) -> (Kept, Zone) {
-    let kept = Kept::open(&plan_of(file, how), Origin::Configured, KEY, disk, 0);
-    let zone = lock(&kept.served).clone().expect("it is served");
+fn kept_with(file: Zone, how: FileChangeWord, disk: &Arc<dyn Disk>) -> (ManagedZone, Zone) {
+    let managed = ManagedZone::open(&plan_of(file, how), Origin::Configured, KEY, disk, 0);
+    let zone = lock(&managed.served).clone().expect("it is served");
     let copy = Difference::between(&zone, &zone, &KEY).apply(&zone, &KEY).expect("a zone");
-    (kept, copy)
+    (managed, copy)
 }
 
 fn new_disk() -> Arc<dyn Disk> {
-    Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept))
+    Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::ManagedZone))
 }
 
 #[test]
 fn a_file_that_says_the_same_changes_nothing_wherever_it_is() {
     let disk = new_disk();
-    let (kept, _) = kept_with(version(1), FileChangeWord::Replace, &disk);
-    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
-    drop(kept);
+    let (managed, _) = kept_with(version(1), FileChangeWord::Replace, &disk);
+    assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
+    drop(managed);
     for _ in 0..3 {
-        let (kept, zone) = kept_with(version(1), FileChangeWord::Replace, &disk);
-        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(vec![7]), 2));
+        let (managed, zone) = kept_with(version(1), FileChangeWord::Replace, &disk);
+        assert_eq!((updates_in(&managed), zone.facts().serial), (Some(vec![7]), 2));
         // Read again while it runs.
-        assert_eq!(kept.replan(&plan((1, FileChangeWord::Replace)), KEY, 0), Taken::Same);
-        assert_eq!(updates_in(&kept), Some(vec![7]));
+        assert_eq!(managed.replan(&plan((1, FileChangeWord::Replace)), KEY, 0), Taken::Same);
+        assert_eq!(updates_in(&managed), Some(vec![7]));
     }
     assert!(disk.read("example.org.base.1").expect("a disk").is_none(), "nothing was set aside");
 }
@@ -419,30 +420,31 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
     use FileChangeWord::{Merge, Refuse, Replace};
     for how in [Merge, Replace] {
         let disk = new_disk();
-        let (kept, _) = kept_with(version(1), Refuse, &disk);
-        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+        let (managed, _) = kept_with(version(1), Refuse, &disk);
+        assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
         let changed = || with_records(1, &[("new.example.org", [192, 0, 2, 99])]);
-        assert_eq!(kept.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
-        drop(kept);
+        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
+        drop(managed);
         // So it stays over a start.
-        let (kept, zone) = kept_with(changed(), Refuse, &disk);
-        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(vec![7]), 2));
-        let why = lock(&kept.current).pending.as_ref().map(|pending| pending.why.clone()).expect("a reason");
+        let (managed, zone) = kept_with(changed(), Refuse, &disk);
+        assert_eq!((updates_in(&managed), zone.facts().serial), (Some(vec![7]), 2));
+        let why =
+            lock(&managed.current).pending.as_ref().map(|pending| pending.why.clone()).expect("a reason");
         assert!(why.contains("1 records") && why.contains("--merge") && why.contains("--replace"), "{why}");
         // Updates go on.
-        assert_eq!(updated(&kept, 8), (Rcode::NOERROR, true));
+        assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
         // The file is as it was, and changes again.
-        assert_eq!(kept.replan(&plan((1, Refuse)), KEY, 0), Taken::Same);
-        assert!(lock(&kept.current).pending.is_none());
-        assert!(kept.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::Same));
-        assert_eq!(kept.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
-        assert!(kept.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::New));
-        drop(kept);
+        assert_eq!(managed.replan(&plan((1, Refuse)), KEY, 0), Taken::Same);
+        assert!(lock(&managed.current).pending.is_none());
+        assert!(managed.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::Same));
+        assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
+        assert!(managed.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::New));
+        drop(managed);
         // The decision holds for what the file says.
-        let (kept, zone) = kept_with(changed(), Refuse, &disk);
-        assert!(lock(&kept.current).pending.is_none());
+        let (managed, zone) = kept_with(changed(), Refuse, &disk);
+        assert!(lock(&managed.current).pending.is_none());
         let expected = if how == Merge { vec![7, 8] } else { Vec::new() };
-        assert_eq!((updates_in(&kept), zone.facts().serial), (Some(expected), 4));
+        assert_eq!((updates_in(&managed), zone.facts().serial), (Some(expected), 4));
         assert!(rows(&zone).iter().any(|(_, _, rdata)| *rdata == [192, 0, 2, 99]), "{how:?}");
         let is_aside = disk.read("example.org.base.1").expect("a disk").is_some();
         assert_eq!(is_aside, how == Replace);
@@ -453,49 +455,49 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
 fn a_change_of_the_file_is_merged_with_what_was_changed_here() {
     let disk = new_disk();
     let old = [("gone.example.org", [192, 0, 2, 50]), ("both.example.org", [192, 0, 2, 51])];
-    let (kept, _) = kept_with(with_records(1, &old), FileChangeWord::Merge, &disk);
-    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    let (managed, _) = kept_with(with_records(1, &old), FileChangeWord::Merge, &disk);
+    assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     // One record goes, one comes, one comes that was added here, too.
     let new = [
         ("both.example.org", [192, 0, 2, 51]),
         ("new.example.org", [192, 0, 2, 52]),
         ("u7.example.org", [192, 0, 2, 7]),
     ];
-    assert_eq!(kept.replan(&plan_of(with_records(9, &new), FileChangeWord::Merge), KEY, 0), Taken::New);
-    drop(kept);
-    let (kept, zone) = kept_with(with_records(9, &new), FileChangeWord::Merge, &disk);
+    assert_eq!(managed.replan(&plan_of(with_records(9, &new), FileChangeWord::Merge), KEY, 0), Taken::New);
+    drop(managed);
+    let (managed, zone) = kept_with(with_records(9, &new), FileChangeWord::Merge, &disk);
     assert_eq!((rows(&zone), zone.facts().serial), (rows(&with_records(9, &new)), 9));
     // What is the file's now goes with it.
-    assert_eq!(updated(&kept, 8), (Rcode::NOERROR, true));
-    assert_eq!(kept.replan(&plan((9, FileChangeWord::Merge)), KEY, 0), Taken::New);
-    assert_eq!(updates_in(&kept), Some(vec![8]));
+    assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
+    assert_eq!(managed.replan(&plan((9, FileChangeWord::Merge)), KEY, 0), Taken::New);
+    assert_eq!(updates_in(&managed), Some(vec![8]));
     // Nothing but a serial: no reason to refuse anything.
-    assert_eq!(kept.replan(&plan((9, FileChangeWord::Refuse)), KEY, 0), Taken::Same);
+    assert_eq!(managed.replan(&plan((9, FileChangeWord::Refuse)), KEY, 0), Taken::Same);
     let mut only_serial = Rows::default();
     version(9).for_each_row(|row| only_serial.push(row));
     let (ttl, soa) = soa(4000);
     let only_serial = build(apex().as_name(), KEY, (ttl, &soa), &only_serial).expect("a zone");
-    assert_eq!(kept.replan(&plan_of(only_serial, FileChangeWord::Refuse), KEY, 0), Taken::New);
-    assert_eq!((updates_in(&kept), kept.serial()), (Some(vec![8]), 4000));
+    assert_eq!(managed.replan(&plan_of(only_serial, FileChangeWord::Refuse), KEY, 0), Taken::New);
+    assert_eq!((updates_in(&managed), managed.serial()), (Some(vec![8]), 4000));
 }
 
 #[test]
 fn what_does_not_fit_together_is_not_merged() {
     let disk = new_disk();
-    let (kept, _) = kept_with(version(1), FileChangeWord::Merge, &disk);
-    assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+    let (managed, _) = kept_with(version(1), FileChangeWord::Merge, &disk);
+    assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     let mut all = Rows::default();
     version(2).for_each_row(|row| all.push(row));
     let (ttl, soa) = soa(2);
     let alias = name("u7.example.org");
     all.push(&Row { owner: alias.as_name(), rtype: Rtype::CNAME, ttl, rdata: b"\x02ns\0" });
     let file = build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone");
-    assert_eq!(kept.replan(&plan_of(file, FileChangeWord::Merge), KEY, 0), Taken::Same);
-    assert_eq!(updates_in(&kept), Some(vec![7]));
-    let why = kept.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit");
+    assert_eq!(managed.replan(&plan_of(file, FileChangeWord::Merge), KEY, 0), Taken::Same);
+    assert_eq!(updates_in(&managed), Some(vec![7]));
+    let why = managed.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit");
     assert!(why.contains("u7.example.org.") && why.contains("--replace"), "{why}");
-    assert!(kept.decide_now(FileChangeWord::Replace, KEY, 0).is_ok());
-    assert_eq!(updates_in(&kept), Some(Vec::new()));
+    assert!(managed.decide_now(FileChangeWord::Replace, KEY, 0).is_ok());
+    assert_eq!(updates_in(&managed), Some(Vec::new()));
 }
 
 #[test]
@@ -512,8 +514,8 @@ fn a_zone_that_came_from_a_primary_and_gets_a_file_is_what_the_file_says() {
 fn so_many_journals_are_set_aside_and_no_more() {
     let disk = new_disk();
     for file in 0..6 {
-        let (kept, _) = kept_with(version(1 + 10 * file), FileChangeWord::Replace, &disk);
-        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
+        let (managed, _) = kept_with(version(1 + 10 * file), FileChangeWord::Replace, &disk);
+        assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     }
     let is_there = |name: &str| disk.read(name).expect("a disk").is_some();
     let found = [1, 2, 3, 4].map(|number| {
@@ -526,17 +528,17 @@ fn so_many_journals_are_set_aside_and_no_more() {
 fn a_journal_of_an_earlier_release_is_known_by_the_stamps_of_the_file() {
     for (stamp, is_known) in [(1_u64, true), (2, false)] {
         let disk = new_disk();
-        let (kept, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
-        assert_eq!(updated(&kept, 7), (Rcode::NOERROR, true));
-        drop(kept);
+        let (managed, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
+        drop(managed);
         // As it was written: stamps in place of the file.
         let base = disk.read("example.org.base").expect("a disk").expect("a base");
         let (kind, said, _) = crate::journal::split(&base).expect("an entry");
         let said = [&said[..8], &stamp.to_be_bytes(), &said[16..]].concat();
         disk.create("example.org.base", &entry(kind, &[&said])).expect("a disk");
-        let (kept, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
-        assert_eq!(updates_in(&kept), Some(vec![7]));
-        assert_eq!(lock(&kept.current).pending.is_none(), is_known);
+        let (managed, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        assert_eq!(updates_in(&managed), Some(vec![7]));
+        assert_eq!(lock(&managed.current).pending.is_none(), is_known);
         if is_known {
             let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
             let found = journal.open(KEY).expect("a disk");
@@ -547,7 +549,7 @@ fn a_journal_of_an_earlier_release_is_known_by_the_stamps_of_the_file() {
 
 #[test]
 fn a_log_with_a_flipped_bit_is_read_up_to_it() {
-    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
+    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::ManagedZone));
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
     let mut octets = journal.rewrite(&version(1), &[], (Keeps::Same, 0)).expect("a disk");
     for from in 1..4 {
@@ -571,7 +573,7 @@ fn a_log_with_a_flipped_bit_is_read_up_to_it() {
 
 #[test]
 fn the_log_of_an_earlier_life_does_not_count() {
-    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
+    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::ManagedZone));
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
     let octets = journal.rewrite(&version(1), &[], (Keeps::Same, 0)).expect("a disk");
     journal.append(&[step(1)], octets).expect("a disk");
@@ -587,7 +589,7 @@ fn the_log_of_an_earlier_life_does_not_count() {
 
 #[test]
 fn a_version_that_brought_its_keys_is_known_for_that_after_a_start() {
-    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::Kept));
+    let disk: Arc<dyn Disk> = Arc::new(Fragile::new(usize::MAX, Loss::Nothing, Trust::ManagedZone));
     let found = || Journal::new(Arc::clone(&disk), apex().as_name()).open(KEY).expect("a disk");
     let says = |found: crate::journal::Found| {
         found.zone.map(|zone| (zone.facts().serial, zone.facts().has_own_keys))
@@ -672,7 +674,7 @@ fn judge_register(disk: &Arc<dyn Disk>, story: &Additions) -> Result<(), String>
 
 #[test]
 fn no_zone_is_lost_whose_addition_was_acknowledged() {
-    let (wrong, losses) = cut_everywhere((Trust::Kept, 1), register_life, judge_register);
+    let (wrong, losses) = cut_everywhere((Trust::ManagedZone, 1), register_life, judge_register);
     assert!(wrong.is_empty(), "{} of {losses}, such as {}", wrong.len(), wrong[0]);
     assert!(losses > 1000, "too little was written for this to mean something: {losses}");
     for trust in [Trust::OctetsBroken, Trust::NamesBroken] {

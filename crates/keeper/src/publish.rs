@@ -6,43 +6,43 @@ use std::sync::atomic::Ordering;
 use engine::authority::Authority;
 use zone::{Change, Zones};
 
-use crate::desk::Desk;
-use crate::kept::{Kept, Origin, lock};
+use crate::managed::{ManagedZone, Origin, lock};
+use crate::requests::Requests;
 use crate::{Order, Shared, catalog, unix_seconds};
 
 impl Shared {
     /// Makes catalogs anew if zones that came or went are listed in them.
-    pub(crate) fn produce_for<'k>(self: &Arc<Self>, mut zones: impl Iterator<Item = &'k Arc<Kept>>) {
-        if zones.any(|kept| kept.plan().member_of.is_some()) {
+    pub(crate) fn produce_for<'k>(self: &Arc<Self>, mut zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
+        if zones.any(|managed| managed.plan().member_of.is_some()) {
             for catalog in catalog::produce_all(&self.all(), self.key, unix_seconds()) {
                 self.publish(&catalog);
-                self.tell(&catalog);
+                self.notify(&catalog);
             }
         }
     }
 
     /// Looks after zones that come from other servers, from now on, and tells the secondaries of all.
-    pub(crate) fn follow(&self, begun: &[Arc<Kept>]) {
-        for kept in begun {
-            if kept.is_secondary() {
+    pub(crate) fn follow(&self, begun: &[Arc<ManagedZone>]) {
+        for managed in begun {
+            if managed.is_secondary() {
                 // Nobody hears it any more when the server ends.
-                let _ = self.orders.send(Order::Follow(Arc::clone(kept)));
+                let _ = self.orders.send(Order::Follow(Arc::clone(managed)));
             }
-            // Whoever has an older version may have missed the word: RFC 1996 §4.8 has all of them told at a start.
-            if lock(&kept.served).is_some() {
-                self.tell(kept);
+            // A secondary may have missed a notification: RFC 1996 §4.8 notifies all of them at a start.
+            if lock(&managed.served).is_some() {
+                self.notify(managed);
             }
         }
     }
 
     /// Makes what is current of a zone what is served, on all workers.
-    pub(crate) fn publish(self: &Arc<Self>, kept: &Kept) {
+    pub(crate) fn publish(self: &Arc<Self>, managed: &ManagedZone) {
         let mut live = lock(&self.live);
         if let Some(zones) = &*live
-            && !kept.is_gone.load(Ordering::Relaxed)
-            && zones.at(kept.apex.as_name()).is_some()
+            && !managed.is_gone.load(Ordering::Relaxed)
+            && zones.at(managed.apex.as_name()).is_some()
         {
-            let with = zones.with_all([kept.change()]);
+            let with = zones.with_all([managed.change()]);
             *live = Some(Arc::new(with));
         }
         self.publish_live(&live);
@@ -50,18 +50,18 @@ impl Shared {
 
     /// Has checked what zones lead to that came while the server runs. Before they are served: what is known to be down then is
     /// left out from the first answer on.
-    pub(crate) fn watch<'k>(&self, zones: impl Iterator<Item = &'k Arc<Kept>>) {
-        for kept in zones.filter(|kept| kept.origin != Origin::Configured) {
-            let plan = kept.plan();
+    pub(crate) fn watch<'k>(&self, zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
+        for managed in zones.filter(|managed| managed.origin != Origin::Configured) {
+            let plan = managed.plan();
             let watched = plan.beside.as_ref().map_or(&[][..], |beside| &beside.checks.watched);
-            self.watcher.watch(kept.apex.as_name(), watched);
+            self.watcher.watch(managed.apex.as_name(), watched);
         }
     }
 
     /// Checks nothing any more of zones that are gone.
-    pub(crate) fn unwatch<'k>(&self, zones: impl Iterator<Item = &'k Arc<Kept>>) {
-        for kept in zones.filter(|kept| kept.origin != Origin::Configured) {
-            self.watcher.watch(kept.apex.as_name(), &[]);
+    pub(crate) fn unwatch<'k>(&self, zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
+        for managed in zones.filter(|managed| managed.origin != Origin::Configured) {
+            self.watcher.watch(managed.apex.as_name(), &[]);
         }
     }
 
@@ -78,22 +78,23 @@ impl Shared {
     }
 
     /// Makes these the zones that are served; `base` has those of the configuration, with what they answer beside records.
-    pub(crate) fn publish_all(self: &Arc<Self>, kept: &[Arc<Kept>], base: Option<&Arc<Zones>>) {
+    pub(crate) fn publish_all(self: &Arc<Self>, managed: &[Arc<ManagedZone>], base: Option<&Arc<Zones>>) {
         let mut live = lock(&self.live);
         *live = base.map(Arc::clone);
-        if live.is_none() && !kept.is_empty() {
+        if live.is_none() && !managed.is_empty() {
             *live = Some(Arc::new(Zones::new(self.key, Vec::new())));
         }
         if let Some(all) = &*live {
-            let differs = |kept: &&Arc<Kept>| {
-                let is_there = all.at(kept.apex.as_name()).map(|there| there.map(Arc::as_ptr));
-                is_there != Some(lock(&kept.served).as_ref().map(Arc::as_ptr))
+            let differs = |managed: &&Arc<ManagedZone>| {
+                let is_there = all.at(managed.apex.as_name()).map(|there| there.map(Arc::as_ptr));
+                is_there != Some(lock(&managed.served).as_ref().map(Arc::as_ptr))
             };
             // The configuration knows what its own zones answer beside their records.
-            let is_special =
-                |kept: &&Arc<Kept>| kept.origin != Origin::Configured && kept.plan().beside.is_some();
-            let changing = kept.iter().filter(|kept| differs(kept) || is_special(kept));
-            let changes: Vec<Change> = changing.flat_map(|kept| kept.changes()).collect();
+            let is_special = |managed: &&Arc<ManagedZone>| {
+                managed.origin != Origin::Configured && managed.plan().beside.is_some()
+            };
+            let changing = managed.iter().filter(|managed| differs(managed) || is_special(managed));
+            let changes: Vec<Change> = changing.flat_map(|managed| managed.changes()).collect();
             if !changes.is_empty() {
                 let with = all.with_all(changes);
                 *live = Some(Arc::new(with));
@@ -108,41 +109,41 @@ impl Shared {
             Arc::new(Authority {
                 zones: Arc::clone(zones),
                 keys: common.keys.clone(),
-                keeper: Arc::new(Desk(Arc::clone(self))),
+                keeper: Arc::new(Requests(Arc::clone(self))),
                 places: Arc::clone(&common.places),
             })
         });
         self.cell.publish_authority(authority);
     }
 
-    /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are told.
-    pub(crate) fn changed(self: &Arc<Self>, kept: &Arc<Kept>) {
-        if self.have_signed(kept) {
+    /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are notified.
+    pub(crate) fn changed(self: &Arc<Self>, managed: &Arc<ManagedZone>) {
+        if self.have_signed(managed) {
             // It is served when it is signed.
             return;
         }
-        if kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer) {
-            self.settle_members(kept);
+        if managed.plan().catalog_role == Some(config::settings::CatalogWord::Consumer) {
+            self.settle_members(managed);
         }
-        self.publish(kept);
-        self.tell(kept);
+        self.publish(managed);
+        self.notify(managed);
     }
 
     /// Has a zone signed, if it is one that is served signed. Returns whether it is.
-    pub(crate) fn have_signed(&self, kept: &Kept) -> bool {
-        if !kept.plan().signed.has_versions() {
+    pub(crate) fn have_signed(&self, managed: &ManagedZone) -> bool {
+        if !managed.plan().signed.has_versions() {
             return false;
         }
-        let current = lock(&kept.current).zone.clone();
+        let current = lock(&managed.current).zone.clone();
         if let Some(current) = current {
-            self.signer.sign(kept.apex.as_name(), &current);
+            self.signer.sign(managed.apex.as_name(), &current);
         }
         true
     }
 
-    pub(crate) fn tell(&self, kept: &Arc<Kept>) {
-        if !kept.plan().notify.is_empty() {
-            let _ = self.orders.send(Order::Tell(Arc::clone(kept)));
+    pub(crate) fn notify(&self, managed: &Arc<ManagedZone>) {
+        if !managed.plan().notify.is_empty() {
+            let _ = self.orders.send(Order::Notify(Arc::clone(managed)));
         }
     }
 }

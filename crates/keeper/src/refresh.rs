@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 use zone::incoming::Received;
 use zone::{Finding, Zone};
 
-use crate::kept::{Kept, lock};
+use crate::managed::{ManagedZone, lock};
 use crate::{Shared, unix_seconds};
 
 /// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be forgotten.
@@ -21,10 +21,10 @@ const FIRST_RETRY_S: u64 = 2;
 const FIRST_RETRY_S_MAX: u64 = 7200;
 
 /// Looks after a zone until it is gone.
-pub(crate) async fn follow(shared: Arc<Shared>, kept: Arc<Kept>) {
+pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
     let mut failures: u64 = 0;
     let mut wait = {
-        let current = lock(&kept.current);
+        let current = lock(&managed.current);
         match &current.zone {
             // What was kept may be old: whoever restarts asks.
             Some(_) => Duration::from_millis(u64::from(rand_below(500))),
@@ -32,13 +32,13 @@ pub(crate) async fn follow(shared: Arc<Shared>, kept: Arc<Kept>) {
         }
     };
     loop {
-        let poked = tokio::time::timeout(wait, kept.poke.notified()).await.is_ok();
-        if kept.is_gone.load(Ordering::Relaxed) || !kept.is_secondary() {
+        let poked = tokio::time::timeout(wait, managed.refresh_now.notified()).await.is_ok();
+        if managed.is_gone.load(Ordering::Relaxed) || !managed.is_secondary() {
             return;
         }
         let (is_frozen, is_expired_soon) = {
-            let current = lock(&kept.current);
-            let expires = kept.expires(&current);
+            let current = lock(&managed.current);
+            let expires = managed.expires(&current);
             (current.is_frozen, expires.is_some_and(|expires| unix_seconds() >= expires))
         };
         if is_frozen {
@@ -46,43 +46,43 @@ pub(crate) async fn follow(shared: Arc<Shared>, kept: Arc<Kept>) {
             continue;
         }
         if is_expired_soon {
-            expire(&shared, &kept).await;
+            expire(&shared, &managed).await;
         }
         let Ok(_place) = Arc::clone(&shared.incoming).acquire_owned().await else { return };
-        let asked = Arc::clone(&kept);
+        let asked = Arc::clone(&managed);
         let (worker, handle) = (Arc::clone(&shared), Handle::current());
         // What comes is made a zone on a thread of its own: that of a million records takes a second.
         let looked = tokio::task::spawn_blocking(move || handle.block_on(look(&worker, &asked))).await;
         let is_fine = looked.unwrap_or(false);
         failures = if is_fine { 0 } else { failures + 1 };
-        wait = next_look(&kept, failures);
-        debug!(zone = %kept.apex, poked, is_fine, wait_s = wait.as_secs(), "looked for a newer version");
+        wait = next_look(&managed, failures);
+        debug!(zone = %managed.apex, poked, is_fine, wait_s = wait.as_secs(), "looked for a newer version");
     }
 }
 
-async fn expire(shared: &Arc<Shared>, kept: &Arc<Kept>) {
+async fn expire(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) {
     let is_news = {
-        let current = lock(&kept.current);
-        kept.show(&current, unix_seconds())
+        let current = lock(&managed.current);
+        managed.show(&current, unix_seconds())
     };
     if is_news {
-        warn!(zone = %kept.apex, "no primary was heard of for too long: questions about the zone get SERVFAIL");
-        let (shared, kept) = (Arc::clone(shared), Arc::clone(kept));
-        drop(tokio::task::spawn_blocking(move || shared.publish(&kept)).await);
+        warn!(zone = %managed.apex, "no primary was heard of for too long: questions about the zone get SERVFAIL");
+        let (shared, managed) = (Arc::clone(shared), Arc::clone(managed));
+        drop(tokio::task::spawn_blocking(move || shared.publish(&managed)).await);
     }
 }
 
 /// Returns how long to wait until the next look.
-fn next_look(kept: &Kept, failures: u64) -> Duration {
+fn next_look(managed: &ManagedZone, failures: u64) -> Duration {
     let now = unix_seconds();
-    let mut current = lock(&kept.current);
+    let mut current = lock(&managed.current);
     let seconds = match &current.zone {
         Some(zone) => {
             let times = zone.soa_times();
             let next = if failures == 0 { times.refresh } else { times.retry };
             let next = u64::from(next).clamp(*LOOK_S.start(), *LOOK_S.end());
             // The moment it expires is not slept over.
-            let left = kept.expires(&current).map_or(u64::MAX, |expires| expires.saturating_sub(now));
+            let left = managed.expires(&current).map_or(u64::MAX, |expires| expires.saturating_sub(now));
             if left > 0 { next.min(left) } else { next }
         }
         None => (FIRST_RETRY_S * failures * failures).clamp(FIRST_RETRY_S, FIRST_RETRY_S_MAX),
@@ -99,39 +99,39 @@ fn rand_below(bound: u32) -> u32 {
 }
 
 /// Asks the primaries in order, the one that has said something first, until one can be used.
-async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
-    let plan = kept.plan();
+async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
+    let plan = managed.plan();
     let mut primaries: Vec<&Remote> = plan.primaries.iter().collect();
-    if let Some(first) = lock(&kept.notified_by).take() {
+    if let Some(first) = lock(&managed.notified_by).take() {
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }
-    let wants_whole = kept.wants_whole.swap(false, Ordering::Relaxed);
+    let wants_whole = managed.wants_whole.swap(false, Ordering::Relaxed);
     let wish = Wish { key: shared.key, octets_max: shared.octets_max(), patience: Patience::default() };
     let mut has_heard = false;
     for primary in primaries {
-        let have = lock(&kept.current).zone.as_ref().map(|zone| {
+        let have = lock(&managed.current).zone.as_ref().map(|zone| {
             let (ttl, soa) = zone.soa();
             Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
         });
         let have = have.filter(|_| !wants_whole);
-        let mut word = transfer::refresh(primary, kept.apex.as_name(), have.as_ref(), &wish).await;
+        let mut word = transfer::refresh(primary, managed.apex.as_name(), have.as_ref(), &wish).await;
         if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s }) = word {
             let count = steps.len();
             let taken = {
-                let mut current = lock(&kept.current);
-                kept.take_steps(&mut current, steps, shared.key, (unix_seconds(), expire_s))
+                let mut current = lock(&managed.current);
+                managed.take_steps(&mut current, steps, shared.key, (unix_seconds(), expire_s))
             };
             match taken {
                 Ok(()) => {
-                    info!(zone = %kept.apex, %primary, serial = kept.serial(), steps = count, "transferred by IXFR");
-                    let zone = lock(&kept.current).zone.clone();
-                    warn_of_flaws(kept, zone.as_deref().map_or(&[], Zone::flaws));
-                    shared.changed(kept);
+                    info!(zone = %managed.apex, %primary, serial = managed.serial(), steps = count, "transferred by IXFR");
+                    let zone = lock(&managed.current).zone.clone();
+                    warn_of_flaws(managed, zone.as_deref().map_or(&[], Zone::flaws));
+                    shared.changed(managed);
                     return true;
                 }
                 Err(misfit) => {
-                    warn!(zone = %kept.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
-                    word = transfer::refresh(primary, kept.apex.as_name(), None, &wish).await;
+                    warn!(zone = %managed.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
+                    word = transfer::refresh(primary, managed.apex.as_name(), None, &wish).await;
                 }
             }
         }
@@ -140,31 +140,31 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
                 let records = zone.facts().records;
                 let flaws = zone.flaws().to_vec();
                 {
-                    let mut current = lock(&kept.current);
-                    kept.take_whole(&mut current, *zone, shared.key, (unix_seconds(), expire_s));
+                    let mut current = lock(&managed.current);
+                    managed.take_whole(&mut current, *zone, shared.key, (unix_seconds(), expire_s));
                 }
-                info!(zone = %kept.apex, %primary, serial = kept.serial(), records, "transferred by AXFR");
-                warn_of_flaws(kept, &flaws);
-                shared.changed(kept);
+                info!(zone = %managed.apex, %primary, serial = managed.serial(), records, "transferred by AXFR");
+                warn_of_flaws(managed, &flaws);
+                shared.changed(managed);
                 return true;
             }
             Ok(Word { expire_s, .. }) => {
                 // Another primary may have more.
                 has_heard = true;
-                let was_served = lock(&kept.served).is_some();
-                let mut current = lock(&kept.current);
-                kept.heard(&mut current, (unix_seconds(), expire_s));
+                let was_served = lock(&managed.served).is_some();
+                let mut current = lock(&managed.current);
+                managed.note_refreshed(&mut current, (unix_seconds(), expire_s));
                 drop(current);
                 if !was_served {
-                    shared.publish(kept);
+                    shared.publish(managed);
                 }
                 if !wants_whole {
                     return true;
                 }
             }
             Err(trouble) => {
-                warn!(zone = %kept.apex, %primary, %trouble, "no transfer");
-                lock(&kept.current).trouble = Some(format!("{primary}: {trouble}"));
+                warn!(zone = %managed.apex, %primary, %trouble, "no transfer");
+                lock(&managed.current).trouble = Some(format!("{primary}: {trouble}"));
             }
         }
     }
@@ -172,8 +172,8 @@ async fn look(shared: &Arc<Shared>, kept: &Arc<Kept>) -> bool {
 }
 
 /// Says what is wrong with a zone that only the operator of its primary can put right.
-fn warn_of_flaws(kept: &Kept, flaws: &[Finding]) {
+fn warn_of_flaws(managed: &ManagedZone, flaws: &[Finding]) {
     let Some(Finding { owner, problem, .. }) = flaws.first() else { return };
     let mistakes = flaws.len();
-    warn!(zone = %kept.apex, mistakes, %owner, %problem, "what came has mistakes; it is served as it came");
+    warn!(zone = %managed.apex, mistakes, %owner, %problem, "what came has mistakes; it is served as it came");
 }

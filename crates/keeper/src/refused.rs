@@ -1,4 +1,5 @@
-//! Updates that are refused for a reason that concerns many: the first is told at once, the others once a minute, by their number.
+//! Updates that are refused for a reason that concerns many: the log has the
+//! first at once, and once a minute the number of the others.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -6,10 +7,10 @@ use std::time::Duration;
 
 use wire::NameBuf;
 
-use crate::kept::lock;
+use crate::managed::lock;
 
-/// How often they are told.
-pub(crate) const TELL_EVERY: Duration = Duration::from_secs(60);
+/// How often the log has their number.
+pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// What is known of them.
 pub(crate) struct Refused {
@@ -20,7 +21,7 @@ pub(crate) struct Refused {
 
 #[derive(Default)]
 struct Untold {
-    /// One was told since the last [`Refused::tell`] that had nothing to say.
+    /// One was reported since the last [`Refused::report`] that had nothing to say.
     is_told: bool,
     count: u64,
     /// Zone and reason of the last one.
@@ -43,8 +44,8 @@ impl Refused {
         untold.last = Some((*apex, error.to_string()));
     }
 
-    /// Tells how many there were. Called once every [`TELL_EVERY`]; returns how many were told.
-    pub(crate) fn tell(&self) -> u64 {
+    /// Logs how many there were. Called once every [`REPORT_EVERY`]; returns how many it logged.
+    pub(crate) fn report(&self) -> u64 {
         let mut untold = lock(&self.untold);
         let count = std::mem::take(&mut untold.count);
         untold.is_told = count > 0;
@@ -63,16 +64,16 @@ mod tests {
     fn the_first_refused_update_is_told_at_once_and_the_others_by_their_number() {
         let apex = NameBuf::from_text("example.org").expect("a name");
         let refused = Refused::new("an update is refused: it cannot be kept");
-        assert_eq!(refused.tell(), 0);
+        assert_eq!(refused.report(), 0);
         for _ in 0..490 {
             refused.note(&apex, &"no space left");
         }
-        assert_eq!(refused.tell(), 489);
-        // The next minute: none is told at once.
+        assert_eq!(refused.report(), 489);
+        // The next minute: none is reported at once.
         refused.note(&apex, &"no space left");
-        assert_eq!((refused.tell(), refused.tell()), (1, 0));
-        // After a minute without any, the first is told at once again.
+        assert_eq!((refused.report(), refused.report()), (1, 0));
+        // After a minute without any, the first is reported at once again.
         refused.note(&apex, &"no space left");
-        assert_eq!(refused.tell(), 0);
+        assert_eq!(refused.report(), 0);
     }
 }

@@ -86,7 +86,7 @@ impl Register {
             }
         }
         self.octets = (octets.len() - rest.len()) as u64;
-        // Half an entry: whoever asked for it was told nothing. The next one writes everything anew.
+        // Half an entry: whoever asked for it has no reply. The next one writes everything anew.
         self.is_sound = rest.is_empty();
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wire::Name;
 use zone::Zone;
 
-use crate::kept::{Kept, Origin, lock};
+use crate::managed::{ManagedZone, Origin, lock};
 use crate::{Shared, folded};
 
 /// What a zone is to this server.
@@ -88,23 +88,23 @@ pub struct Summary {
     pub failing: Vec<String>,
 }
 
-fn report(kept: &Kept, now: u64) -> ZoneReport {
-    let is_secondary = kept.is_secondary();
-    let plan = kept.plan();
-    let served = lock(&kept.served).clone();
-    let history = lock(&kept.history).len();
-    let current = lock(&kept.current);
+fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
+    let is_secondary = managed.is_secondary();
+    let plan = managed.plan();
+    let served = lock(&managed.served).clone();
+    let history = lock(&managed.history).len();
+    let current = lock(&managed.current);
     let of_file = plan.failed.as_ref().map(ToString::to_string);
     let pending = current.pending.as_ref().map(|pending| pending.why.clone());
     ZoneReport {
         role: if is_secondary { Role::Secondary } else { Role::Primary },
         is_frozen: current.is_frozen,
         next_look_in_s: is_secondary.then(|| current.next_look.saturating_sub(now)),
-        expires_in_s: kept.expires(&current).map(|expires| expires.saturating_sub(now)),
+        expires_in_s: managed.expires(&current).map(|expires| expires.saturating_sub(now)),
         history,
-        log_octets: Kept::log_octets(&current),
-        is_added: kept.origin == Origin::Added,
-        catalog: match &kept.origin {
+        log_octets: ManagedZone::log_octets(&current),
+        is_added: managed.origin == Origin::Added,
+        catalog: match &managed.origin {
             Origin::Member { catalog, .. } => Some(catalog.to_string()),
             Origin::Configured | Origin::Added => None,
         },
@@ -113,7 +113,7 @@ fn report(kept: &Kept, now: u64) -> ZoneReport {
             .or_else(|| current.unreadable.clone())
             .or(pending)
             .or_else(|| current.trouble.clone()),
-        ..ZoneReport::plain(kept.apex.to_string(), served.as_ref())
+        ..ZoneReport::plain(managed.apex.to_string(), served.as_ref())
     }
 }
 
@@ -127,12 +127,12 @@ impl Shared {
     }
 
     pub(crate) fn report(&self, only: Option<Name<'_>>, now: u64) -> Vec<ZoneReport> {
-        let kept = match only {
-            Some(apex) => self.kept(apex).into_iter().collect(),
+        let managed = match only {
+            Some(apex) => self.managed(apex).into_iter().collect(),
             None => self.all(),
         };
-        let mut reports: Vec<ZoneReport> = kept.iter().map(|kept| report(kept, now)).collect();
-        let known: BTreeSet<Vec<u8>> = kept.iter().map(|kept| folded(kept.apex.as_name())).collect();
+        let mut reports: Vec<ZoneReport> = managed.iter().map(|managed| report(managed, now)).collect();
+        let known: BTreeSet<Vec<u8>> = managed.iter().map(|managed| folded(managed.apex.as_name())).collect();
         let (base, sets, failing) = {
             let common = lock(&self.common);
             (common.base.clone(), common.sets.clone(), Arc::clone(&common.failing))
@@ -177,23 +177,23 @@ impl Shared {
         let mut summary = Summary::default();
         let all = self.all();
         let mut known = BTreeSet::new();
-        for kept in &all {
-            known.insert(folded(kept.apex.as_name()));
-            let is_served = lock(&kept.served).is_some();
+        for managed in &all {
+            known.insert(folded(managed.apex.as_name()));
+            let is_served = lock(&managed.served).is_some();
             summary.served += usize::from(is_served);
             // A zone that is being changed is looked at the next time: that may take seconds.
-            let is_in_trouble = kept.current.try_lock().is_ok_and(|current| {
+            let is_in_trouble = managed.current.try_lock().is_ok_and(|current| {
                 current.pending.is_some() || current.unreadable.is_some() || current.trouble.is_some()
             });
-            if !is_served || is_in_trouble || kept.plan().failed.is_some() {
-                summary.failing.push(kept.apex.to_string());
+            if !is_served || is_in_trouble || managed.plan().failed.is_some() {
+                summary.failing.push(managed.apex.to_string());
             }
         }
         let common = lock(&self.common);
         let plain =
             common.base.iter().chain(common.sets.values()).map(|zones| zones.all().count()).sum::<usize>();
-        let of_base = |kept: &&Arc<Kept>| {
-            common.base.as_ref().is_some_and(|base| base.get(kept.apex.as_name()).is_some())
+        let of_base = |managed: &&Arc<ManagedZone>| {
+            common.base.as_ref().is_some_and(|base| base.get(managed.apex.as_name()).is_some())
         };
         summary.served += plain - all.iter().filter(of_base).count();
         for fails in common.failing.iter() {

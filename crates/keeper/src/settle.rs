@@ -10,7 +10,7 @@ use wire::Name;
 use zone::{Change, Zones};
 
 use crate::added::Added;
-use crate::kept::{Kept, Origin, Taken, lock};
+use crate::managed::{ManagedZone, Origin, Taken, lock};
 use crate::{ByName, Order, Shared, catalog, folded, unix_seconds};
 
 impl Shared {
@@ -51,8 +51,8 @@ impl Shared {
         };
         let before = self.zones.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut zones = ByName::new();
-        let mut begun: Vec<Arc<Kept>> = Vec::new();
-        let mut changed: Vec<Arc<Kept>> = Vec::new();
+        let mut begun: Vec<Arc<ManagedZone>> = Vec::new();
+        let mut changed: Vec<Arc<ManagedZone>> = Vec::new();
         for plan in &*plans {
             let name = folded(plan.apex.as_name());
             if zones.contains_key(&name) {
@@ -60,8 +60,8 @@ impl Shared {
             }
             let plan = Arc::new(plan.clone());
             let old = before.get(&name).filter(|old| old.origin == Origin::Configured);
-            let kept = self.keep(old, (&plan, Origin::Configured), now, (&mut begun, &mut changed));
-            zones.insert(name, kept);
+            let managed = self.keep(old, (&plan, Origin::Configured), now, (&mut begun, &mut changed));
+            zones.insert(name, managed);
         }
         self.put_added(added, (&before, &mut zones), base.as_deref(), (&mut begun, &mut changed));
         for catalog in consumers(zones.values()) {
@@ -84,14 +84,14 @@ impl Shared {
                 if let Some(old) = old.filter(|old| old.origin.is_member_of(&catalog.apex)) {
                     old.remove_files();
                 }
-                let kept = Arc::new(Kept::open(&plan, origin, self.key, &self.disk, now));
-                info!(zone = %kept.apex, "is a new member of a catalog");
-                begun.push(Arc::clone(&kept));
-                zones.insert(name, kept);
+                let managed = Arc::new(ManagedZone::open(&plan, origin, self.key, &self.disk, now));
+                info!(zone = %managed.apex, "is a new member of a catalog");
+                begun.push(Arc::clone(&managed));
+                zones.insert(name, managed);
             }
         }
         for (name, old) in &before {
-            if !zones.get(name).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
+            if !zones.get(name).is_some_and(|managed| Arc::ptr_eq(managed, old)) {
                 old.end();
                 if !zones.contains_key(name) {
                     self.forget(old);
@@ -99,37 +99,37 @@ impl Shared {
             }
         }
         drop(before);
-        let all: Vec<Arc<Kept>> = zones.values().map(Arc::clone).collect();
+        let all: Vec<Arc<ManagedZone>> = zones.values().map(Arc::clone).collect();
         changed.extend(catalog::produce_all(&all, self.key, now));
         let old = self.change(|current| std::mem::replace(current, zones));
         self.watch(all.iter());
         self.publish_all(&all, base.as_ref());
         self.unwatch(old.values().filter(|old| {
-            self.kept(old.apex.as_name()).is_none_or(|kept| kept.origin == Origin::Configured)
+            self.managed(old.apex.as_name()).is_none_or(|managed| managed.origin == Origin::Configured)
         }));
         drop(old);
         self.follow(&begun);
         // Whoever signs knows what is signed already.
-        for kept in &all {
-            self.have_signed(kept);
+        for managed in &all {
+            self.have_signed(managed);
         }
-        for kept in changed.iter().filter(|kept| !kept.plan().signed.has_versions()) {
-            self.tell(kept);
+        for managed in changed.iter().filter(|managed| !managed.plan().signed.has_versions()) {
+            self.notify(managed);
         }
     }
 
     /// Has a zone go on by a new plan, or begin by it; notes whether it begins to follow others, and whether it has changed.
     pub(crate) fn keep(
         &self,
-        old: Option<&Arc<Kept>>,
+        old: Option<&Arc<ManagedZone>>,
         (plan, origin): (&Arc<ZonePlan>, Origin),
         now: u64,
-        (begun, changed): (&mut Vec<Arc<Kept>>, &mut Vec<Arc<Kept>>),
-    ) -> Arc<Kept> {
+        (begun, changed): (&mut Vec<Arc<ManagedZone>>, &mut Vec<Arc<ManagedZone>>),
+    ) -> Arc<ManagedZone> {
         let Some(old) = old else {
-            let kept = Arc::new(Kept::open(plan, origin, self.key, &self.disk, now));
-            begun.push(Arc::clone(&kept));
-            return kept;
+            let managed = Arc::new(ManagedZone::open(plan, origin, self.key, &self.disk, now));
+            begun.push(Arc::clone(&managed));
+            return managed;
         };
         let was_secondary = old.is_secondary();
         if old.replan(plan, self.key, now) == Taken::New {
@@ -142,7 +142,12 @@ impl Shared {
     }
 
     /// Returns whether a catalog may have a zone of this name; says why not.
-    pub(crate) fn is_free_for(&self, apex: Name<'_>, other: Option<&Kept>, base: Option<&Zones>) -> bool {
+    pub(crate) fn is_free_for(
+        &self,
+        apex: Name<'_>,
+        other: Option<&ManagedZone>,
+        base: Option<&Zones>,
+    ) -> bool {
         match other {
             Some(other) => {
                 match other.origin {
@@ -163,7 +168,7 @@ impl Shared {
     }
 
     /// Forgets what was kept of a zone that is no member of its catalog any more.
-    fn forget(&self, gone: &Kept) {
+    fn forget(&self, gone: &ManagedZone) {
         if matches!(gone.origin, Origin::Member { .. }) {
             info!(zone = %gone.apex, "is no member of its catalog any more and is removed");
             gone.remove_files();
@@ -171,7 +176,7 @@ impl Shared {
     }
 
     /// Brings the members of a catalog to what its new version says; other zones are not touched.
-    pub(crate) fn settle_members(self: &Arc<Self>, catalog: &Arc<Kept>) {
+    pub(crate) fn settle_members(self: &Arc<Self>, catalog: &Arc<ManagedZone>) {
         let mut added = lock(&self.adopting);
         if consumers(self.all().iter()).len() > 1 {
             // A zone that one of them gives up another may have.
@@ -182,26 +187,26 @@ impl Shared {
         let members = catalog::members_of(catalog);
         let wanted: BTreeMap<&[u8], &[u8]> =
             members.iter().map(|member| (member.zone.as_name().as_bytes(), &*member.id)).collect();
-        let is_wanted = |kept: &Kept| {
-            let id = wanted.get(kept.apex.as_name().to_folded().as_bytes());
-            matches!((&kept.origin, id), (Origin::Member { id, .. }, Some(wanted)) if id == wanted)
+        let is_wanted = |managed: &ManagedZone| {
+            let id = wanted.get(managed.apex.as_name().to_folded().as_bytes());
+            matches!((&managed.origin, id), (Origin::Member { id, .. }, Some(wanted)) if id == wanted)
         };
-        let gone: Vec<Arc<Kept>> = self
+        let gone: Vec<Arc<ManagedZone>> = self
             .all()
             .into_iter()
-            .filter(|kept| kept.origin.is_member_of(&catalog.apex) && !is_wanted(kept))
+            .filter(|managed| managed.origin.is_member_of(&catalog.apex) && !is_wanted(managed))
             .collect();
         let mut changes: Vec<Change> = Vec::new();
-        for kept in &gone {
-            self.change(|zones| zones.remove(&folded(kept.apex.as_name())));
-            kept.end();
-            self.forget(kept);
-            changes.push(Change::Remove(kept.apex));
+        for managed in &gone {
+            self.change(|zones| zones.remove(&folded(managed.apex.as_name())));
+            managed.end();
+            self.forget(managed);
+            changes.push(Change::Remove(managed.apex));
         }
         let template = catalog.plan();
         let mut begun = Vec::new();
         for member in members.iter() {
-            let other = self.kept(member.zone.as_name());
+            let other = self.managed(member.zone.as_name());
             if other.as_ref().is_some_and(|other| other.origin.is_member_of(&catalog.apex))
                 || !self.is_free_for(member.zone.as_name(), other.as_deref(), base.as_deref())
             {
@@ -209,24 +214,25 @@ impl Shared {
             }
             let plan = Arc::new(catalog::plan_of(member, &template, None));
             let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
-            let kept = Arc::new(Kept::open(&plan, origin, self.key, &self.disk, now));
-            info!(zone = %kept.apex, "is a new member of a catalog");
-            self.change(|zones| zones.insert(folded(kept.apex.as_name()), Arc::clone(&kept)));
-            changes.extend(kept.changes());
-            begun.push(kept);
+            let managed = Arc::new(ManagedZone::open(&plan, origin, self.key, &self.disk, now));
+            info!(zone = %managed.apex, "is a new member of a catalog");
+            self.change(|zones| zones.insert(folded(managed.apex.as_name()), Arc::clone(&managed)));
+            changes.extend(managed.changes());
+            begun.push(managed);
         }
         self.watch(begun.iter());
         self.publish_changes(changes);
-        self.unwatch(gone.iter().filter(|gone| self.kept(gone.apex.as_name()).is_none()));
+        self.unwatch(gone.iter().filter(|gone| self.managed(gone.apex.as_name()).is_none()));
         self.follow(&begun);
-        for kept in &begun {
-            self.have_signed(kept);
+        for managed in &begun {
+            self.have_signed(managed);
         }
     }
 }
 
-fn consumers<'k>(zones: impl Iterator<Item = &'k Arc<Kept>>) -> Vec<Arc<Kept>> {
-    let consumes =
-        |kept: &&Arc<Kept>| kept.plan().catalog_role == Some(config::settings::CatalogWord::Consumer);
+fn consumers<'k>(zones: impl Iterator<Item = &'k Arc<ManagedZone>>) -> Vec<Arc<ManagedZone>> {
+    let consumes = |managed: &&Arc<ManagedZone>| {
+        managed.plan().catalog_role == Some(config::settings::CatalogWord::Consumer)
+    };
     zones.filter(consumes).map(Arc::clone).collect()
 }

@@ -39,7 +39,7 @@ impl Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// It does.
-    Kept,
+    ManagedZone,
     /// It says that it is sure of octets, and is not.
     OctetsBroken,
     /// It says that it is sure of names, and is not.
@@ -157,7 +157,7 @@ impl Fragile {
 
     /// Makes a disk that keeps its power and fails for a time.
     pub(super) fn failing(failure: Failure) -> Self {
-        let disk = Self::new(usize::MAX, Loss::Nothing, Trust::Kept);
+        let disk = Self::new(usize::MAX, Loss::Nothing, Trust::ManagedZone);
         disk.state().failure = Some(failure);
         disk
     }

@@ -1,18 +1,18 @@
-//! Signatures of zones that brought their keys: who writes such zones hears in time that signatures end.
+//! Signatures of zones that brought their keys: the log warns in time that they end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use wire::calendar::date_at;
 
-use crate::kept::lock;
+use crate::managed::lock;
 use crate::{Shared, folded, unix_seconds};
 
 /// How often is looked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(3600);
 const DAY_S: u64 = 86_400;
 
-/// How near an end is. Each is told once.
+/// How near an end is. Each is logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     Week,
@@ -20,9 +20,9 @@ enum Nearness {
     Over,
 }
 
-/// What was told: of which zone, by its name in lower case, and of which end.
+/// What was logged: by zone, its name in lower case, and end.
 #[derive(Default)]
-pub(crate) struct Told(BTreeMap<(Vec<u8>, u32), Nearness>);
+pub(crate) struct Warned(BTreeMap<(Vec<u8>, u32), Nearness>);
 
 fn nearness(until: u32, now: u64) -> Option<Nearness> {
     match u64::from(until).saturating_sub(now) {
@@ -47,7 +47,7 @@ impl Shared {
         let sets = lock(&self.common).sets.clone();
         let zones = live.iter().chain(sets.values()).flat_map(|zones| zones.all());
         let now = unix_seconds();
-        let mut told = lock(&self.told_ends);
+        let mut told = lock(&self.warned_of_signatures);
         let mut known = BTreeMap::new();
         for zone in zones.filter(|zone| zone.facts().has_own_keys) {
             let Some(until) = zone.signed_until(&self.key) else { continue };
@@ -66,7 +66,7 @@ impl Shared {
             }
             known.insert(key, nearness);
         }
-        // What is not near any more, or is gone, is told again if it comes back.
+        // What is not near any more, or is gone, is logged again if it comes back.
         told.0 = known;
     }
 }

@@ -12,9 +12,9 @@ use tracing::debug;
 use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
 
-use crate::kept::lock;
-use crate::passing::Way;
-use crate::{Order, Shared, ends, refresh, refused, tell, unix_seconds};
+use crate::forwarded::Way;
+use crate::managed::lock;
+use crate::{Order, Shared, notify, refresh, refused, signature_expiry, unix_seconds};
 
 /// How long a primary may take to answer an update that is passed on: a client waits.
 const FORWARD_PATIENCE: Patience = Patience {
@@ -25,29 +25,29 @@ const FORWARD_PATIENCE: Patience = Patience {
 };
 
 /// The keeper as workers see it.
-pub(crate) struct Desk(pub(crate) Arc<Shared>);
+pub(crate) struct Requests(pub(crate) Arc<Shared>);
 
-impl authority::Keeper for Desk {
+impl authority::Keeper for Requests {
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>> {
-        self.0.kept(apex).map(|kept| Arc::clone(&kept.plan().rights))
+        self.0.managed(apex).map(|managed| Arc::clone(&managed.plan().rights))
     }
 
     fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>> {
-        let kept = self.0.kept(apex)?;
-        let history = lock(&kept.history);
+        let managed = self.0.managed(apex)?;
+        let history = lock(&managed.history);
         history.between(from, to)
     }
 
     fn left_s(&self, apex: Name<'_>, unix_seconds: u32) -> Option<u32> {
-        self.0.kept(apex)?.left_s(unix_seconds.into())
+        self.0.managed(apex)?.left_s(unix_seconds.into())
     }
 
     fn notified(&self, apex: Name<'_>, from: IpAddr, serial: Option<u32>) {
-        let Some(kept) = self.0.kept(apex) else { return };
-        let is_known = serial == Some(kept.serial()) && lock(&kept.served).is_some();
+        let Some(managed) = self.0.managed(apex) else { return };
+        let is_known = serial == Some(managed.serial()) && lock(&managed.served).is_some();
         if !is_known {
-            *lock(&kept.notified_by) = Some(from);
-            kept.poke.notify_one();
+            *lock(&managed.notified_by) = Some(from);
+            managed.refresh_now.notify_one();
         }
     }
 
@@ -66,7 +66,7 @@ impl authority::Keeper for Desk {
     fn forward(&self, forward: Forward) -> bool {
         let Ok(place) = Arc::clone(&self.0.forwards).try_acquire_owned() else { return false };
         let Forward { apex, message, from, done } = forward;
-        match self.0.passing.begin(&apex, &message, from, done) {
+        match self.0.forwarded.begin(&apex, &message, from, done) {
             Way::Onward(done) => {
                 let forward = Forward { apex, message, from, done };
                 self.0.orders.send(Order::Forward(Box::new(forward), place)).is_ok()
@@ -91,25 +91,25 @@ fn ticks(every: Duration) -> Interval {
 
 /// The keeper's thread: starts what is ordered.
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
-    let mut looks = ticks(ends::LOOK_EVERY);
-    let mut minutes = ticks(refused::TELL_EVERY);
+    let mut looks = ticks(signature_expiry::LOOK_EVERY);
+    let mut minutes = ticks(refused::REPORT_EVERY);
     loop {
         let order = tokio::select! {
             order = ordered.recv() => order,
             _ = looks.tick() => Some(Order::LookAtSignatures),
             _ = minutes.tick() => {
-                shared.refused.tell();
-                shared.not_forwarded.tell();
+                shared.refused.report();
+                shared.not_forwarded.report();
                 continue;
             }
         };
         let Some(order) = order else { return };
         match order {
-            Order::Follow(kept) => {
-                tokio::spawn(refresh::follow(Arc::clone(shared), kept));
+            Order::Follow(managed) => {
+                tokio::spawn(refresh::follow(Arc::clone(shared), managed));
             }
-            Order::Tell(kept) => {
-                tell::tell(shared, &kept);
+            Order::Notify(managed) => {
+                notify::notify(shared, &managed);
             }
             Order::Update(update) => {
                 let shared = Arc::clone(shared);
@@ -132,15 +132,15 @@ pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedRecei
 
 fn carry_out(shared: &Arc<Shared>, update: Update) {
     let Update { apex, message, scopes, done } = update;
-    let Some(kept) = shared.kept(apex.as_name()) else {
+    let Some(managed) = shared.managed(apex.as_name()) else {
         return done(Done::Rcode(Rcode::NOTAUTH));
     };
-    let answered = kept.update(&message, &scopes, shared.key, unix_seconds());
+    let answered = managed.update(&message, &scopes, shared.key, unix_seconds());
     if let Some(error) = answered.trouble {
-        shared.refused.note(&kept.apex, &error);
+        shared.refused.note(&managed.apex, &error);
     }
     if answered.is_new {
-        shared.changed(&kept);
+        shared.changed(&managed);
     }
     done(Done::Rcode(answered.rcode));
 }
@@ -149,7 +149,7 @@ fn carry_out(shared: &Arc<Shared>, update: Update) {
 async fn pass_on(shared: &Arc<Shared>, forward: Forward) {
     let Forward { apex, message, done, .. } = forward;
     let outcome = ask_primaries(shared, &apex, &message).await;
-    for other in shared.passing.end(&apex, &message) {
+    for other in shared.forwarded.end(&apex, &message) {
         other(match &outcome {
             Done::Rcode(rcode) => Done::Rcode(*rcode),
             Done::Reply(reply) => Done::Reply(reply.clone()),
@@ -160,16 +160,16 @@ async fn pass_on(shared: &Arc<Shared>, forward: Forward) {
 
 /// Passes an update on to one primary after the other, until one decides on it.
 async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> Done {
-    let Some(kept) = shared.kept(apex.as_name()) else {
+    let Some(managed) = shared.managed(apex.as_name()) else {
         return Done::Rcode(Rcode::NOTAUTH);
     };
     let (mut trouble, mut undecided) = (None, None);
-    for primary in &kept.plan().primaries {
+    for primary in &managed.plan().primaries {
         match transfer::pass_on(primary, message, FORWARD_PATIENCE).await {
             Ok(reply) if is_decision(&reply) => {
                 debug!(zone = %apex, %primary, "an update was passed on");
                 // Whoever sent it wants to see it here.
-                kept.poke.notify_one();
+                managed.refresh_now.notify_one();
                 return Done::Reply(reply);
             }
             // Another one may know better.

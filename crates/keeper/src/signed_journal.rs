@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::journal::{file_name, read_steps, replace, step_entry};
 
 /// The file of one zone.
-pub(crate) struct Trail {
+pub(crate) struct SignedJournal {
     disk: Arc<dyn Disk>,
     apex: NameBuf,
     name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Trail {
     is_there: bool,
 }
 
-impl Trail {
+impl SignedJournal {
     pub(crate) fn new(disk: Arc<dyn Disk>, apex: Name<'_>) -> Self {
         Self {
             disk,
@@ -123,23 +123,23 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(Folder::new(directory.path()));
         let apex = NameBuf::from_text("example.org").expect("a name");
         let open = |serial| {
-            let mut trail = Trail::new(Arc::clone(&disk), apex.as_name());
-            let steps = trail.open(serial).expect("a readable file");
-            (trail, steps)
+            let mut signed_journal = SignedJournal::new(Arc::clone(&disk), apex.as_name());
+            let steps = signed_journal.open(serial).expect("a readable file");
+            (signed_journal, steps)
         };
         assert_eq!(serials(&open(1).1), []);
         let mut history = Vec::new();
-        let mut trail = open(1).0;
+        let mut signed_journal = open(1).0;
         for serial in 2..6 {
             history.push(step(serial - 1, serial));
-            trail.follow(&history, 1 << 20).expect("a writable directory");
+            signed_journal.follow(&history, 1 << 20).expect("a writable directory");
         }
         assert_eq!(serials(&open(5).1), [2, 3, 4, 5]);
         // A step whose version was never written does not count, and what follows takes its place.
-        let (mut trail, steps) = open(4);
+        let (mut signed_journal, steps) = open(4);
         assert_eq!(serials(&steps), [2, 3, 4]);
         let next = [steps, vec![step(4, 9)]].concat();
-        trail.follow(&next, 1 << 20).expect("a writable directory");
+        signed_journal.follow(&next, 1 << 20).expect("a writable directory");
         assert_eq!(serials(&open(9).1), [2, 3, 4, 9]);
         // Another version than all of them has no history.
         assert_eq!(serials(&open(77).1), []);
@@ -147,15 +147,15 @@ mod tests {
         let name = directory.path().join("example.org.trail");
         let octets = std::fs::read(&name).expect("a file");
         std::fs::write(&name, &octets[..octets.len() - 3]).expect("a writable directory");
-        let (mut trail, steps) = open(4);
+        let (mut signed_journal, steps) = open(4);
         assert_eq!(serials(&steps), [2, 3, 4]);
         let next = [steps, vec![step(4, 6)]].concat();
-        trail.follow(&next, 1 << 20).expect("a writable directory");
+        signed_journal.follow(&next, 1 << 20).expect("a writable directory");
         assert_eq!(serials(&open(6).1), [2, 3, 4, 6]);
         // No room: only the history there is.
-        trail.follow(&next[2..], 1).expect("a writable directory");
+        signed_journal.follow(&next[2..], 1).expect("a writable directory");
         assert_eq!(serials(&open(6).1), [4, 6]);
-        trail.remove().expect("a writable directory");
+        signed_journal.remove().expect("a writable directory");
         assert_eq!(serials(&open(6).1), []);
     }
 }

@@ -18,7 +18,7 @@ use zone::{Change, Difference, Proof, Zone};
 use crate::disk::Disk;
 use crate::history::History;
 use crate::journal::{FileMark, Found, Journal, Keeps};
-use crate::trail::Trail;
+use crate::signed_journal::SignedJournal;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends the process, so a poisoned lock is never seen.
@@ -28,8 +28,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The end of a zone that has none.
 const NEVER: u64 = u64::MAX;
 
-/// Returns when the origin of a zone was last heard of, if a primary says now for how long it may serve the zone itself.
-fn origin_heard(now: u64, expire_s: Option<u32>, zone: &Zone) -> u64 {
+/// Returns when a zone was last refreshed from its origin: a primary's EXPIRE option (RFC 7314)
+/// says how long it may still serve the zone itself, which moves the moment back.
+fn origin_refreshed_at(now: u64, expire_s: Option<u32>, zone: &Zone) -> u64 {
     let all = zone.soa_times().expire;
     // RFC 7314 §4: never longer than the SOA says.
     let left = expire_s.map_or(all, |left| left.min(all));
@@ -60,7 +61,7 @@ impl Origin {
 }
 
 /// One zone.
-pub(crate) struct Kept {
+pub(crate) struct ManagedZone {
     pub(crate) apex: NameBuf,
     pub(crate) plan: Mutex<Arc<ZonePlan>>,
     /// Held while a new version is made and written: seconds, for a large zone. Workers do not wait for it.
@@ -77,7 +78,7 @@ pub(crate) struct Kept {
     /// end.
     expires: AtomicU64,
     /// Wakes who looks for newer versions.
-    pub(crate) poke: Notify,
+    pub(crate) refresh_now: Notify,
     /// Who said that there is one.
     pub(crate) notified_by: Mutex<Option<IpAddr>>,
     /// Whether the whole zone is to be taken over, whatever its serial.
@@ -93,12 +94,12 @@ pub(crate) struct Current {
     pub(crate) zone: Option<Arc<Zone>>,
     journal: Journal,
     /// Steps between versions that were signed, if the zone is served signed.
-    trail: Trail,
+    signed_journal: SignedJournal,
     has_base: bool,
     log_octets: u64,
-    /// When the zone's origin was last heard of: a primary that has the zone from elsewhere itself says, in its way, how long
-    /// ago that was.
-    pub(crate) heard: u64,
+    /// When the zone was last refreshed from its origin, in seconds since 1970. A primary's EXPIRE
+    /// option moves it back.
+    pub(crate) refreshed_at: u64,
     /// The zone's file when it was last taken, as far as it is in memory.
     file: Option<Arc<Zone>>,
     /// What the journal knows of it.
@@ -151,7 +152,7 @@ fn is_tied_to_file(zone: &Zone) -> bool {
     zone.facts().has_own_keys && zone.facts().proof == Proof::Compact
 }
 
-impl Kept {
+impl ManagedZone {
     /// Opens the zone's files and decides which version is served.
     pub(crate) fn open(
         plan: &Arc<ZonePlan>,
@@ -175,9 +176,9 @@ impl Kept {
         });
         let has_base = found.zone.is_some();
         let mut history = History::default();
-        let mut trail = Trail::new(Arc::clone(disk), apex.as_name());
+        let mut signed_journal = SignedJournal::new(Arc::clone(disk), apex.as_name());
         let mut followed = |last: Option<&Arc<Zone>>| {
-            let steps = last.map_or(Ok(Vec::new()), |last| trail.open(last.facts().serial));
+            let steps = last.map_or(Ok(Vec::new()), |last| signed_journal.open(last.facts().serial));
             steps.unwrap_or_else(|error| {
                 tracing::error!(zone = %apex, %error, "what led to the signed version cannot be read");
                 Vec::new()
@@ -197,15 +198,15 @@ impl Kept {
                 None
             }
         };
-        let kept = Self {
+        let managed = Self {
             apex,
             current: Mutex::new(Current {
                 zone: found.zone,
                 journal,
-                trail,
+                signed_journal,
                 has_base,
                 log_octets: found.log_octets,
-                heard: found.heard,
+                refreshed_at: found.refreshed_at,
                 file: None,
                 mark: found.file,
                 pending: None,
@@ -220,18 +221,18 @@ impl Kept {
             history: Mutex::new(history),
             serial: AtomicU32::new(0),
             expires: AtomicU64::new(NEVER),
-            poke: Notify::new(),
+            refresh_now: Notify::new(),
             notified_by: Mutex::new(None),
             wants_whole: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             origin,
             last_members: Mutex::new(Arc::from([])),
         };
-        let mut current = lock(&kept.current);
-        kept.take_file(&mut current, plan, key, now);
-        kept.show(&current, now);
+        let mut current = lock(&managed.current);
+        managed.take_file(&mut current, plan, key, now);
+        managed.show(&current, now);
         drop(current);
-        kept
+        managed
     }
 
     /// Takes what the configuration says of the zone now, and its file.
@@ -262,7 +263,7 @@ impl Kept {
     /// The zone is not looked after any more.
     pub(crate) fn end(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
-        self.poke.notify_one();
+        self.refresh_now.notify_one();
     }
 
     pub(crate) fn plan(&self) -> Arc<ZonePlan> {
@@ -280,7 +281,7 @@ impl Kept {
     /// Returns until when the zone may be served without news from a primary.
     pub(crate) fn expires(&self, current: &Current) -> Option<u64> {
         let zone = current.zone.as_ref().filter(|_| self.is_secondary())?;
-        Some(current.heard.saturating_add(u64::from(zone.soa_times().expire)))
+        Some(current.refreshed_at.saturating_add(u64::from(zone.soa_times().expire)))
     }
 
     /// Returns for how many seconds the zone may still be served; nothing if it is from here.
@@ -350,9 +351,9 @@ impl Kept {
             return Taken::Same;
         }
         let mut how = plan.on_file_change;
-        if current.mark == FileMark::Unknown && current.heard != 0 {
+        if current.mark == FileMark::Unknown && current.refreshed_at != 0 {
             // It came from a primary and has a file now: nobody has changed anything here.
-            current.heard = 0;
+            current.refreshed_at = 0;
             how = FileChangeWord::Replace;
         }
         match self.decide(current, (&old, new), plan, how, (key, now)) {
@@ -611,7 +612,7 @@ impl Kept {
             let all = plan.signed.is_file().then(|| history.all());
             drop(history);
             if let Some(all) = all {
-                self.keep_trail(current, &all, plan.journal_octets_max);
+                self.keep_signed_steps(current, &all, plan.journal_octets_max);
             }
         }
         current.zone = Some(zone);
@@ -676,7 +677,7 @@ impl Kept {
             (None, FileMark::Stamp(stamp)) => Keeps::Stamp(stamp),
             (None, _) => Keeps::Same,
         };
-        current.log_octets = current.journal.rewrite(zone, &history.all(), (keeps, current.heard))?;
+        current.log_octets = current.journal.rewrite(zone, &history.all(), (keeps, current.refreshed_at))?;
         if let Keeps::File(file) = keeps {
             current.mark = FileMark::Contents(file.contents());
         }
@@ -702,14 +703,14 @@ impl Kept {
             history.all()
         };
         if !is_same {
-            self.keep_trail(&mut current, &all, octets_max);
+            self.keep_signed_steps(&mut current, &all, octets_max);
         }
         self.show(&current, now);
     }
 
     /// Makes a zone that the operator has given the current version; it is on disk when this returns. Returns whether there is
     /// a new version.
-    pub(crate) fn take_given(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, String> {
+    pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, String> {
         let plan = self.plan();
         let mut current = lock(&self.current);
         if current.is_frozen {
@@ -744,12 +745,12 @@ impl Kept {
     }
 
     /// Writes the last step between versions that were signed.
-    fn keep_trail(&self, current: &mut Current, history: &[Arc<Difference>], octets_max: u64) {
-        let kept = match history {
-            [] => current.trail.remove(),
-            history => current.trail.follow(history, octets_max),
+    fn keep_signed_steps(&self, current: &mut Current, history: &[Arc<Difference>], octets_max: u64) {
+        let managed = match history {
+            [] => current.signed_journal.remove(),
+            history => current.signed_journal.follow(history, octets_max),
         };
-        if let Err(error) = kept {
+        if let Err(error) = managed {
             // Secondaries get the whole zone after a restart.
             tracing::warn!(zone = %self.apex, %error, "what led to the signed version cannot be kept");
         }
@@ -786,21 +787,21 @@ impl Kept {
     }
 
     /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it says so.
-    pub(crate) fn heard(&self, current: &mut Current, (now, expire_s): (u64, Option<u32>)) {
-        let heard = current.zone.as_ref().map_or(now, |zone| origin_heard(now, expire_s, zone));
+    pub(crate) fn note_refreshed(&self, current: &mut Current, (now, expire_s): (u64, Option<u32>)) {
+        let refreshed_at = current.zone.as_ref().map_or(now, |zone| origin_refreshed_at(now, expire_s, zone));
         // RFC 7314 §4: the later of both. What lies ahead is from a clock that was wrong.
-        current.heard = heard.max(current.heard.min(now));
+        current.refreshed_at = refreshed_at.max(current.refreshed_at.min(now));
         current.trouble = None;
-        self.keep_heard(current);
+        self.keep_refreshed_at(current);
         self.show(current, now);
     }
 
-    /// Writes down when the zone's origin was heard of.
-    fn keep_heard(&self, current: &mut Current) {
+    /// Writes down when the zone was last refreshed.
+    fn keep_refreshed_at(&self, current: &mut Current) {
         if !current.has_base {
             return;
         }
-        match current.journal.note_heard(current.heard, current.log_octets) {
+        match current.journal.note_refreshed_at(current.refreshed_at, current.log_octets) {
             Ok(octets) => current.log_octets += octets,
             Err(error) => {
                 tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
@@ -825,12 +826,12 @@ impl Kept {
             }
             _ => Vec::new(),
         };
-        current.heard = origin_heard(now, expire_s, &new);
+        current.refreshed_at = origin_refreshed_at(now, expire_s, &new);
         current.trouble = None;
         let is_step = !steps.is_empty();
         self.commit(current, steps, Arc::new(new), &plan, now);
         if is_step {
-            self.keep_heard(current);
+            self.keep_refreshed_at(current);
         }
     }
 
@@ -847,17 +848,17 @@ impl Kept {
         for step in &steps {
             zone = step.apply_from(zone::Origin::Received, &zone, &key)?;
         }
-        current.heard = origin_heard(now, expire_s, &zone);
+        current.refreshed_at = origin_refreshed_at(now, expire_s, &zone);
         current.trouble = None;
         self.commit(current, steps, zone, &plan, now);
-        self.keep_heard(current);
+        self.keep_refreshed_at(current);
         Ok(())
     }
 
     /// Forgets the zone, for sure only when the disk is told to make sure of its names.
     pub(crate) fn unlink_files(&self) {
         let mut current = lock(&self.current);
-        if let Err(error) = current.journal.unlink().and_then(|()| current.trail.unlink()) {
+        if let Err(error) = current.journal.unlink().and_then(|()| current.signed_journal.unlink()) {
             tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
         }
     }
@@ -865,7 +866,7 @@ impl Kept {
     /// Forgets the zone for good.
     pub(crate) fn remove_files(&self) {
         let mut current = lock(&self.current);
-        if let Err(error) = current.journal.remove().and_then(|()| current.trail.remove()) {
+        if let Err(error) = current.journal.remove().and_then(|()| current.signed_journal.remove()) {
             tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
         }
     }

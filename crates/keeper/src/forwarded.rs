@@ -10,14 +10,14 @@ use std::sync::Mutex;
 use engine::authority::Done;
 use wire::NameBuf;
 
-use crate::kept::lock;
+use crate::managed::lock;
 
 /// OnDone what came of an update.
 type OnDone = Box<dyn FnOnce(Done) + Send>;
 
 /// What is on its way; as many as may be at a time, so that looking through all of it is cheap.
 #[derive(Default)]
-pub(crate) struct Passing(Mutex<Vec<OnItsWay>>);
+pub(crate) struct Forwarded(Mutex<Vec<OnItsWay>>);
 
 struct OnItsWay {
     apex: NameBuf,
@@ -37,7 +37,7 @@ pub(crate) enum Way {
     Back,
 }
 
-impl Passing {
+impl Forwarded {
     /// Takes in an update.
     pub(crate) fn begin(&self, apex: &NameBuf, message: &[u8], from: (IpAddr, u16), done: OnDone) -> Way {
         let mut all = lock(&self.0);
@@ -72,19 +72,19 @@ mod tests {
     #[test]
     fn what_comes_from_somebody_else_meanwhile_has_come_round() {
         let apex: NameBuf = "example.org".parse().expect("a name");
-        let passing = Passing::default();
+        let forwarded = Forwarded::default();
         let (hears, heard) = channel();
         let begin = |message: &[u8], port: u16| {
             let hears = hears.clone();
             let done = Box::new(move |_| hears.send(port).expect("it is heard"));
-            passing.begin(&apex, message, ([192, 0, 2, 1].into(), port), done)
+            forwarded.begin(&apex, message, ([192, 0, 2, 1].into(), port), done)
         };
         let Way::Onward(first) = begin(b"update", 1) else { panic!("it is new") };
         assert!(matches!(begin(b"update", 2), Way::Back));
         assert!(matches!(begin(b"another", 2), Way::Onward(_)));
         assert!(matches!(begin(b"update", 1), Way::Again), "a client that lost patience");
         first(Done::Reply(Vec::new()));
-        passing.end(&apex, b"update").into_iter().for_each(|other| other(Done::Reply(Vec::new())));
+        forwarded.end(&apex, b"update").into_iter().for_each(|other| other(Done::Reply(Vec::new())));
         assert_eq!(heard.try_iter().collect::<Vec<_>>(), [1, 1]);
         assert!(matches!(begin(b"update", 2), Way::Onward(_)), "once more, later");
     }
