@@ -6,8 +6,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use keeper::disk::Disk;
-use keeper::journal::{FileMark, Journal, Keeps, file_name};
 use tsig::{Algorithm, Key, Keys};
 use wire::serial::{SerialPolicy, is_newer};
 use wire::{HashKey, Message, NameBuf, Rtype, Ttl};
@@ -16,6 +14,8 @@ use zone::difference::{Difference, build};
 use zone::incoming::{Incoming, Received};
 use zone::rows::{Row, Rows};
 use zone::update::update as carry_out;
+use zones::disk::Disk;
+use zones::journal::{FileMark, Journal, Keeps, file_name};
 
 const KEY: HashKey = HashKey::new([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 /// The serial of the version that there is.
@@ -238,8 +238,8 @@ pub fn journal(bytes: &[u8]) {
         FileMark::Stamp(stamp) => Keeps::Stamp(stamp),
         FileMark::Contents(_) | FileMark::Unknown => Keeps::Same,
     };
-    journal.rewrite(&zone, &found.history, (keeps, found.heard)).expect("memory");
+    journal.rewrite(&zone, &found.history, (keeps, found.refreshed_at)).expect("memory");
     let (_, again) = open();
     assert_eq!(again.zone.map(|zone| rows(&zone)), Some(rows(&zone)));
-    assert_eq!((again.file, again.heard), (found.file, found.heard));
+    assert_eq!((again.file, again.refreshed_at), (found.file, found.refreshed_at));
 }

@@ -23,7 +23,7 @@ pub(crate) const LAYERS: [(&str, u8); 20] = [
     ("config", 6),
     ("control", 7),
     ("jobs", 7),
-    ("keeper", 7),
+    ("zones", 7),
     ("daemon", 8),
 ];
 

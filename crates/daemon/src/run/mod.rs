@@ -205,7 +205,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (refusals, budget) = (opened.sockets.refusals(), opened.sockets.budget());
     let files = Watched::of(&loaded.settings);
     let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
-    let register = keeper::Register::open(&zones_folder);
+    let register = ::zones::Register::open(&zones_folder);
     loaded.settings.has_added_zones = !register.is_empty();
     let plans = config::compile(&loaded, &addresses, None, &progress::logged())
         .map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
@@ -231,7 +231,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let cell = Arc::new(cell);
     let signatory = Arc::new(signatory);
     let checker = Checker::default();
-    let keeper = keeper::Keeper::start(keeper::Parts {
+    let manager = ::zones::ZoneManager::start(::zones::Dependencies {
         cell: Arc::clone(&cell),
         signer: Arc::new(signing::Signatory(Arc::clone(&signatory))),
         watcher: Arc::new(signing::Watch(checker.clone())),
@@ -239,9 +239,9 @@ fn start(started: Started) -> Result<ExitCode, String> {
         folder: &zones_folder,
         register,
     });
-    let keeper = keeper.map_err(|error| format!("a thread cannot be started: {error}"))?;
+    let manager = manager.map_err(|error| format!("a thread cannot be started: {error}"))?;
     operator::begin_checks(&checker, &plans);
-    keeper.adopt(&plans.zones);
+    manager.adopt(&plans.zones);
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let (upstreams, watched) = watch::channel(Upstreams {
         plan: Arc::clone(&plans.fetch),
@@ -321,7 +321,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
         faces,
         cell,
-        keeper,
+        manager,
         tls,
         upstreams,
         knob,
@@ -456,7 +456,7 @@ impl Watch {
         let running = Arc::clone(&self.running);
         let dumps = tokio::task::spawn_blocking(move || {
             running.stop_jobs();
-            running.keeper().stop();
+            running.manager().stop();
             running.keep_sets();
             running.dump(Which::All)
         });

@@ -18,10 +18,10 @@ use zone::Zone;
 
 use crate::progress;
 
-/// Signs what the keeper keeps.
+/// Signs what the manager keeps.
 pub(super) struct Signatory(pub(super) Arc<Signing>);
 
-impl keeper::Signer for Signatory {
+impl ::zones::Signer for Signatory {
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>) {
         self.0.give(apex, version);
     }
@@ -64,7 +64,7 @@ impl Courier for Messenger {
 /// Checks what zones lead to that come while the server runs.
 pub(super) struct Watch(pub(super) Checker);
 
-impl keeper::Watcher for Watch {
+impl ::zones::Watcher for Watch {
     fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]) {
         if let Err(error) = self.0.watch(apex, watched) {
             tracing::error!(%error, "not everything can be checked: no thread for it");

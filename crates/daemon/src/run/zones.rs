@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use ::zones::{Role, ZoneManager};
 use config::settings::FileChangeWord;
 use control::api::{self, FileChange, Response, ZoneOrder, ZoneWhat};
 use jobs::health::CheckState;
-use keeper::{Keeper, Role};
 use wire::{Name, NameBuf};
 use zone::rows::Rows;
 use zone::{Difference, Order, Zone};
@@ -27,9 +27,9 @@ fn named(order: &ZoneOrder) -> Result<NameBuf, String> {
 }
 
 /// Returns the zones of which the files are not in use, and why.
-pub(super) fn refused(keeper: &Keeper) -> Vec<api::ZoneNote> {
+pub(super) fn refused(manager: &ZoneManager) -> Vec<api::ZoneNote> {
     // Those with which something is wrong come first.
-    let failing = keeper.report(None).into_iter().take_while(keeper::ZoneReport::is_failing);
+    let failing = manager.report(None).into_iter().take_while(::zones::ZoneReport::is_failing);
     // What a primary does is not for a reload to say.
     let of_files = failing.filter(|zone| zone.file.is_some());
     of_files.filter_map(|zone| Some(api::ZoneNote { zone: zone.name, text: zone.trouble? })).collect()
@@ -38,7 +38,7 @@ pub(super) fn refused(keeper: &Keeper) -> Vec<api::ZoneNote> {
 /// Has the primaries of a zone asked; of all zones that have any, if none is named. A change of its file that was refused is
 /// decided on; what is refused then is in `reload`.
 pub(super) fn refresh_named(
-    keeper: &Keeper,
+    manager: &ZoneManager,
     order: &ZoneOrder,
     reload: &mut api::Reload,
 ) -> Result<(), String> {
@@ -46,17 +46,17 @@ pub(super) fn refresh_named(
         if order.file_change.is_some() {
             return Err("of which zone is the file to be taken?".to_owned());
         }
-        let zones = keeper.report(None).into_iter().filter(|zone| zone.role == Role::Secondary);
+        let zones = manager.report(None).into_iter().filter(|zone| zone.role == Role::Secondary);
         for zone in zones {
             // One that is frozen stays as it is.
-            let _ = keeper.refresh(parse(&zone.name)?.as_name(), false);
+            let _ = manager.refresh(parse(&zone.name)?.as_name(), false);
         }
         return Ok(());
     };
     let apex = parse(name)?;
-    match keeper.role(apex.as_name()) {
+    match manager.role(apex.as_name()) {
         None => return Err(format!("there is no zone \"{apex}\"")),
-        Some(Role::Secondary) => keeper.refresh(apex.as_name(), false)?,
+        Some(Role::Secondary) => manager.refresh(apex.as_name(), false)?,
         Some(Role::Primary) => {}
     }
     if let Some(how) = order.file_change {
@@ -64,8 +64,8 @@ pub(super) fn refresh_named(
             FileChange::Merge => FileChangeWord::Merge,
             FileChange::Replace => FileChangeWord::Replace,
         };
-        keeper.decide(apex.as_name(), how)?;
-        reload.refused = refused(keeper);
+        manager.decide(apex.as_name(), how)?;
+        reload.refused = refused(manager);
     }
     // Others are not what was asked for.
     reload.refused.retain(|refused| parse(&refused.zone).is_ok_and(|refused| refused == apex));
@@ -73,17 +73,17 @@ pub(super) fn refresh_named(
 }
 
 /// Adds zones.
-pub(super) fn add(keeper: &Keeper, add: &api::ZoneAdd) -> Response {
-    changed(&add.zones, |apexes| keeper.add(apexes, &add.options))
+pub(super) fn add(manager: &ZoneManager, add: &api::ZoneAdd) -> Response {
+    changed(&add.zones, |apexes| manager.add(apexes, &add.options))
 }
 
 /// Takes zones out that were added.
-pub(super) fn remove(keeper: &Keeper, names: &[String]) -> Response {
-    changed(names, |apexes| keeper.remove(apexes))
+pub(super) fn remove(manager: &ZoneManager, names: &[String]) -> Response {
+    changed(names, |apexes| manager.remove(apexes))
 }
 
 /// Does something with those that are names, and says what became of each.
-fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<keeper::Changed>) -> Response {
+fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Changed>) -> Response {
     let mut refused = Vec::new();
     let mut zones = Vec::with_capacity(names.len());
     for name in names {
@@ -108,8 +108,8 @@ fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<keeper::Chan
 }
 
 /// Makes what a file says the next version of a zone.
-pub(super) fn load(keeper: &Keeper, load: &api::ZoneLoad) -> Response {
-    let loaded = parse(&load.zone).and_then(|apex| keeper.load(apex.as_name(), Path::new(&load.file)));
+pub(super) fn load(manager: &ZoneManager, load: &api::ZoneLoad) -> Response {
+    let loaded = parse(&load.zone).and_then(|apex| manager.load(apex.as_name(), Path::new(&load.file)));
     match loaded {
         Ok(message) => Response::ZoneDone(api::ZoneDone { message }),
         Err(why) => Response::error(why),
@@ -117,16 +117,16 @@ pub(super) fn load(keeper: &Keeper, load: &api::ZoneLoad) -> Response {
 }
 
 /// Does what is ordered.
-pub(super) fn carry_out(keeper: &Keeper, order: &ZoneOrder) -> Response {
-    try_carry_out(keeper, order).unwrap_or_else(Response::error)
+pub(super) fn carry_out(manager: &ZoneManager, order: &ZoneOrder) -> Response {
+    try_carry_out(manager, order).unwrap_or_else(Response::error)
 }
 
-fn try_carry_out(keeper: &Keeper, order: &ZoneOrder) -> Result<Response, String> {
+fn try_carry_out(manager: &ZoneManager, order: &ZoneOrder) -> Result<Response, String> {
     let done = |message: &str| Response::ZoneDone(api::ZoneDone { message: message.to_owned() });
     Ok(match order.what {
         ZoneWhat::Status => {
             let only = order.name.as_deref().map(parse).transpose()?;
-            let reports = keeper.report(only.as_ref().map(NameBuf::as_name));
+            let reports = manager.report(only.as_ref().map(NameBuf::as_name));
             if let (Some(only), true) = (only, reports.is_empty()) {
                 return Err(format!("there is no zone \"{only}\""));
             }
@@ -135,30 +135,30 @@ fn try_carry_out(keeper: &Keeper, order: &ZoneOrder) -> Result<Response, String>
         // The whole configuration is looked at for that.
         ZoneWhat::Reload => done("the zones are looked at"),
         ZoneWhat::Retransfer => {
-            keeper.refresh(named(order)?.as_name(), true)?;
+            manager.refresh(named(order)?.as_name(), true)?;
             done("the whole zone is asked for")
         }
         ZoneWhat::Freeze => {
-            keeper.freeze(named(order)?.as_name(), true)?;
+            manager.freeze(named(order)?.as_name(), true)?;
             done("the zone does not change any more")
         }
         ZoneWhat::Thaw => {
-            keeper.freeze(named(order)?.as_name(), false)?;
+            manager.freeze(named(order)?.as_name(), false)?;
             done("the zone may change")
         }
         // It comes in parts: see `print`.
         ZoneWhat::Print => return Err("a zone is printed in parts".to_owned()),
         ZoneWhat::Diff => {
-            let difference = keeper.difference(named(order)?.as_name())?;
+            let difference = manager.difference(named(order)?.as_name())?;
             Response::ZoneDiff(difference.map_or_else(Vec::new, |difference| lines(&difference)))
         }
     })
 }
 
 /// Begins to print the version of a zone that is served.
-pub(super) fn print(keeper: &Keeper, order: &ZoneOrder) -> control::Parts {
+pub(super) fn print(manager: &ZoneManager, order: &ZoneOrder) -> control::Parts {
     let begun = named(order).and_then(|apex| {
-        keeper.zone(apex.as_name()).ok_or_else(|| match keeper.report(Some(apex.as_name())).is_empty() {
+        manager.zone(apex.as_name()).ok_or_else(|| match manager.report(Some(apex.as_name())).is_empty() {
             true => format!("there is no zone \"{apex}\""),
             false => {
                 format!("zone \"{apex}\" is not loaded, or has expired: see \"gannet zone status {apex}\"")
@@ -199,7 +199,7 @@ impl Iterator for Printed {
     }
 }
 
-fn shown(report: keeper::ZoneReport) -> api::Zone {
+fn shown(report: ::zones::ZoneReport) -> api::Zone {
     api::Zone {
         name: report.name,
         role: match report.role {

@@ -16,6 +16,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ::zones::ZoneManager;
 use bans::LiveBans;
 use config::sets::Sets;
 use config::settings::Startup;
@@ -29,7 +30,6 @@ use jobs::Jobs;
 use jobs::alias::Follower;
 use jobs::health::Checker;
 use jobs::signing::Signing;
-use keeper::Keeper;
 use listen::TlsCell;
 use reload::report;
 use tokio::sync::{mpsc, watch};
@@ -63,7 +63,7 @@ pub(crate) struct Running {
     faces: Vec<Face>,
     cell: Arc<SnapshotCell>,
     /// Looks after zones.
-    keeper: Keeper,
+    manager: ZoneManager,
     /// How listeners speak TLS.
     tls: Arc<TlsCell>,
     upstreams: watch::Sender<Upstreams>,
@@ -124,7 +124,7 @@ pub(crate) struct Parts {
     pub(crate) listeners: Vec<api::Listener>,
     pub(crate) faces: Vec<Face>,
     pub(crate) cell: Arc<SnapshotCell>,
-    pub(crate) keeper: Keeper,
+    pub(crate) manager: ZoneManager,
     pub(crate) tls: Arc<TlsCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
     pub(crate) knob: log::LevelKnob,
@@ -170,7 +170,7 @@ impl Running {
             listeners,
             faces,
             cell,
-            keeper,
+            manager,
             tls,
             upstreams,
             knob,
@@ -209,7 +209,7 @@ impl Running {
             listeners,
             faces,
             cell,
-            keeper,
+            manager,
             tls,
             upstreams,
             knob,
@@ -242,8 +242,8 @@ impl Running {
     }
 
     /// Returns what looks after zones.
-    pub(crate) const fn keeper(&self) -> &Keeper {
-        &self.keeper
+    pub(crate) const fn manager(&self) -> &ZoneManager {
+        &self.manager
     }
 
     /// Ends the jobs: what was told is still done.
@@ -255,7 +255,7 @@ impl Running {
     }
 
     fn zone_add(&self, add: &api::ZoneAdd) -> Response {
-        let response = zones::add(&self.keeper, add);
+        let response = zones::add(&self.manager, add);
         if !matches!(&response, Response::ZonesChanged(changed) if changed.done > 0) {
             return response;
         }
@@ -283,12 +283,12 @@ impl Running {
                 Ok(reload) => reload,
                 Err(why) => return Response::error(why),
             };
-            return match zones::refresh_named(&self.keeper, order, &mut reload) {
+            return match zones::refresh_named(&self.manager, order, &mut reload) {
                 Ok(()) => Response::Reload(reload),
                 Err(why) => Response::error(why),
             };
         }
-        let mut response = zones::carry_out(&self.keeper, order);
+        let mut response = zones::carry_out(&self.manager, order);
         if let Response::Zones(zones) = &mut response {
             let only = order.name.as_ref().and_then(|name| wire::NameBuf::from_text(name).ok());
             zones::add_checks(zones, &self.checker.states(only.as_ref().map(wire::NameBuf::as_name)));
@@ -357,7 +357,7 @@ impl Operator for Running {
     fn begin(&self, request: &Request) -> Option<control::Parts> {
         match request {
             Request::Zone(order) if order.what == api::ZoneWhat::Print => {
-                Some(zones::print(&self.keeper, order))
+                Some(zones::print(&self.manager, order))
             }
             _ => None,
         }
@@ -385,8 +385,8 @@ impl Operator for Running {
             Request::Jobs => Response::Jobs(self.jobs()),
             Request::Zone(order) => self.zone(&order),
             Request::ZoneAdd(add) => self.zone_add(&add),
-            Request::ZoneRemove(names) => zones::remove(&self.keeper, &names.zones),
-            Request::ZoneLoad(load) => zones::load(&self.keeper, &load),
+            Request::ZoneRemove(names) => zones::remove(&self.manager, &names.zones),
+            Request::ZoneLoad(load) => zones::load(&self.manager, &load),
             Request::SetReload(set) => {
                 self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
             }

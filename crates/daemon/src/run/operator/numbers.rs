@@ -19,7 +19,7 @@ impl Running {
         let lists = self.lists_summary();
         self.look_at_pace();
         let queries_per_second = lock(&self.pace).per_second();
-        let summary = self.keeper.summary();
+        let summary = self.manager.summary();
         let view = lock(&self.view);
         let now = i64::try_from(super::unix_seconds()).unwrap_or(i64::MAX);
         let certificates = view.certificates.iter().map(|own| api::Certificate {

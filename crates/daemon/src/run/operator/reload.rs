@@ -62,7 +62,7 @@ impl Running {
         };
         let reload = api::Reload {
             generation: view.generation,
-            refused: zones::refused(&self.keeper),
+            refused: zones::refused(&self.manager),
             took_ms: begin.elapsed().as_millis() as u64,
             ..reload
         };
@@ -79,7 +79,7 @@ impl Running {
             if let Some(mistake) = loaded.emptied(&work.loaded) {
                 return Err(vec![mistake]);
             }
-            loaded.settings.has_added_zones = self.keeper.has_added();
+            loaded.settings.has_added_zones = self.manager.has_added();
             let watched = Watched::of(&loaded.settings);
             let plans = config::compile(&loaded, &self.addresses, Some(previous), &progress::logged())?;
             Ok((loaded, watched, plans))
@@ -112,7 +112,7 @@ impl Running {
         // What is known to be down is left out from the first answer on.
         begin_checks(&self.checker, &plans);
         self.cell.publish(Arc::clone(&plans.snapshot));
-        self.keeper.adopt(&plans.zones);
+        self.manager.adopt(&plans.zones);
         if let Err(error) = self.tls.adopt(plans.tls.as_ref()) {
             error!(%error, "the TLS library refuses the certificates: those before stay in use");
         }
@@ -133,7 +133,7 @@ impl Running {
     pub(crate) fn serve_signed(&self, zones: Vec<Arc<Zone>>) {
         // Those that change while the server runs are looked after elsewhere.
         let written: Vec<_> =
-            zones.into_iter().filter_map(|zone| self.keeper.take_signed(zone).err()).collect();
+            zones.into_iter().filter_map(|zone| self.manager.take_signed(zone).err()).collect();
         if written.is_empty() {
             return;
         }
@@ -201,7 +201,7 @@ impl Running {
         Ok(api::Reload {
             is_adopted,
             generation: view.generation,
-            refused: zones::refused(&self.keeper),
+            refused: zones::refused(&self.manager),
             diagnostics,
             took_ms,
             ..api::Reload::default()

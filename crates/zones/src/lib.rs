@@ -60,7 +60,7 @@ const FORWARDS_MAX: usize = 256;
 /// Transfers from primaries at a time, unless the configuration says otherwise.
 const INCOMING_MAX: usize = 10;
 
-/// What the keeper's thread is told to do.
+/// What the thread of the zones is told to do.
 enum Order {
     /// Look after a zone that comes from other servers, from now on.
     Follow(Arc<ManagedZone>),
@@ -126,7 +126,7 @@ struct Common {
 pub type Changed = Result<Option<String>, String>;
 
 /// Looks after all zones of a server.
-pub struct Keeper {
+pub struct ZoneManager {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     stop: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
@@ -134,7 +134,7 @@ pub struct Keeper {
 
 /// Signs zones.
 pub trait Signer: Send + Sync {
-    /// Has a version signed, soon; what comes of it comes by [`Keeper::take_signed`].
+    /// Has a version signed, soon; what comes of it comes by [`ZoneManager::take_signed`].
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>);
 
     /// Signs a zone that the operator added from now on. Returns the version that was signed last, if there is one.
@@ -151,7 +151,7 @@ pub trait Watcher: Send + Sync {
     fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]);
 }
 
-/// What the keeper is given to work with.
+/// What a manager is given to work with.
 pub struct Dependencies<'a> {
     /// Where zones are published.
     pub cell: Arc<SnapshotCell>,
@@ -175,8 +175,8 @@ fn folded(name: Name<'_>) -> Vec<u8> {
     name.to_folded().as_bytes().to_vec()
 }
 
-impl Keeper {
-    /// Starts the thread that looks after zones; zones come with [`Keeper::adopt`].
+impl ZoneManager {
+    /// Starts the thread that looks after zones; zones come with [`ZoneManager::adopt`].
     pub fn start(dependencies: Dependencies<'_>) -> io::Result<Self> {
         let (orders, ordered) = mpsc::unbounded_channel();
         let common = Common {
@@ -215,8 +215,8 @@ impl Keeper {
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || {
-            match tokio::runtime::Builder::new_current_thread().enable_all().thread_name("keeper").build() {
+        let thread = std::thread::Builder::new().name("zones".into()).spawn(move || {
+            match tokio::runtime::Builder::new_current_thread().enable_all().thread_name("zones").build() {
                 Ok(runtime) => {
                     runtime.block_on(async {
                         tokio::select! {
@@ -399,7 +399,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ZoneManager {
     fn drop(&mut self) {
         self.stop();
     }

@@ -1,4 +1,4 @@
-//! What workers ask the keeper for, and the keeper's thread, which starts what takes time.
+//! What workers ask of managed zones, and the thread of the zones, which starts what takes time.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const FORWARD_PATIENCE: Patience = Patience {
     notify_tries: 1,
 };
 
-/// The keeper as workers see it.
+/// Managed zones as workers see them.
 pub(crate) struct Requests(pub(crate) Arc<Shared>);
 
 impl authority::Keeper for Requests {
@@ -89,7 +89,7 @@ fn ticks(every: Duration) -> Interval {
     ticks
 }
 
-/// The keeper's thread: starts what is ordered.
+/// The thread of managed zones: it starts what is ordered.
 pub(crate) async fn work(shared: &Arc<Shared>, mut ordered: mpsc::UnboundedReceiver<Order>) {
     let mut looks = ticks(signature_expiry::LOOK_EVERY);
     let mut minutes = ticks(refused::REPORT_EVERY);

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use config::System;
 use engine::SnapshotCell;
-use keeper::{Keeper, Parts, Register, Signer, Watcher};
 use wire::{Name, NameBuf};
 use zone::Zone;
+use zones::{Dependencies, Register, Signer, Watcher, ZoneManager};
 
 const ZONES: usize = 100_000;
 /// Zones that are added one by one.
@@ -45,7 +45,7 @@ fn name(text: &str) -> NameBuf {
     NameBuf::from_text(text).expect("a name")
 }
 
-fn start(folder: &Path) -> (Keeper, Arc<SnapshotCell>) {
+fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
     let main = folder.join("gannet.yaml");
     let loaded = config::load_text(&main, MAIN, &System).expect("no mistakes");
     let plans = config::compile(&loaded, &[], None, &System).expect("it compiles");
@@ -56,7 +56,7 @@ fn start(folder: &Path) -> (Keeper, Arc<SnapshotCell>) {
     let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).reclaiming_zones(reclaim_zones);
     let cell = Arc::new(cell);
     let state = folder.join("zones");
-    let keeper = Keeper::start(Parts {
+    let manager = ZoneManager::start(Dependencies {
         cell: Arc::clone(&cell),
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
@@ -64,9 +64,9 @@ fn start(folder: &Path) -> (Keeper, Arc<SnapshotCell>) {
         folder: &state,
         register: Register::open(&state),
     });
-    let keeper = keeper.expect("a thread");
-    keeper.adopt(&plans.zones);
-    (keeper, cell)
+    let manager = manager.expect("a thread");
+    manager.adopt(&plans.zones);
+    (manager, cell)
 }
 
 /// Returns how many zones are served.
@@ -90,13 +90,13 @@ fn main() {
 fn measure(like: &str) {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("small"), SMALL).expect("a writable directory");
-    let (keeper, cell) = start(directory.path());
+    let (manager, cell) = start(directory.path());
     let names: Vec<NameBuf> = (0..ZONES).map(|number| name(&format!("z{number}.example"))).collect();
     let begin = Instant::now();
-    assert!(keeper.add(&names, like).iter().all(Result::is_ok));
+    assert!(manager.add(&names, like).iter().all(Result::is_ok));
     println!("{ZONES} zones added at once: {:?}; {}", begin.elapsed(), resident());
     assert_eq!(served(&cell), ZONES + 1);
-    let one_by_one = |what: &str, change: &dyn Fn(&NameBuf) -> Vec<keeper::Changed>| {
+    let one_by_one = |what: &str, change: &dyn Fn(&NameBuf) -> Vec<zones::Changed>| {
         let mut times: Vec<_> = (0..MORE)
             .map(|number| {
                 let apex = name(&format!("more{number}.example"));
@@ -108,15 +108,15 @@ fn measure(like: &str) {
         times.sort_unstable();
         println!("one {what}: {:?} in the middle, {:?} at most", times[MORE / 2], times[MORE - 1]);
     };
-    one_by_one("more added", &|apex| keeper.add(&[*apex], like));
+    one_by_one("more added", &|apex| manager.add(&[*apex], like));
     assert_eq!(served(&cell), ZONES + 1 + MORE);
-    one_by_one("of them removed", &|apex| keeper.remove(&[*apex]));
+    one_by_one("of them removed", &|apex| manager.remove(&[*apex]));
     assert_eq!(served(&cell), ZONES + 1);
-    keeper.stop();
-    drop((keeper, cell));
+    manager.stop();
+    drop((manager, cell));
     let begin = Instant::now();
-    let (keeper, cell) = start(directory.path());
+    let (manager, cell) = start(directory.path());
     println!("{ZONES} zones that were added, after a restart: {:?}", begin.elapsed());
     assert_eq!(served(&cell), ZONES + 1);
-    keeper.stop();
+    manager.stop();
 }
