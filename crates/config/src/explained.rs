@@ -1,5 +1,6 @@
 //! What happened to a query, in the words of the configuration that decided it.
 
+use diagnostic::Span;
 use engine::PoolId;
 use engine::explain::{Did, Event};
 use engine::ops::cache::CacheStep;
@@ -8,7 +9,6 @@ use engine::shortlist::Kind;
 use engine::trace::Note;
 
 use crate::compile::Plans;
-use crate::source::Span;
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

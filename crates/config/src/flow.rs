@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diagnostic::{At, Problem, Span};
 use engine::program::CALLS_MAX;
 
-use crate::diagnostic::Problem;
 use crate::policy::action::Core;
 use crate::policy::action::Meaning;
 use crate::policy::condition::{MARKS, TextOperator, TextSource};
 use crate::policy::{Action, Condition, ENTRY, SPLIT, Test};
 use crate::settings::{Policy, Settings};
-use crate::source::{At, Span};
 
 /// What following all queries brought to light.
 pub(crate) struct Flow {
@@ -598,7 +597,7 @@ mod tests {
         );
         let loaded = load_text(Path::new("x"), &text, &Memory::default()).expect("no mistakes");
         let warnings = super::walk(&loaded.settings).warnings;
-        let found = crate::diagnostic::diagnostics(warnings, &loaded.sources);
+        let found = diagnostic::diagnostics(warnings, &loaded.sources);
         let found: Vec<String> =
             found.iter().map(|found| format!("{}: {}", found.line, found.message)).collect();
         assert_eq!(found, expect, "{rules}");

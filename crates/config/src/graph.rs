@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use diagnostic::{At, Sources, Span};
+
 use crate::load::Loaded;
 use crate::policy::action::Meaning;
 use crate::policy::{Action, ENTRY};
 use crate::settings::Policy;
-use crate::source::{At, Sources, Span};
 
 /// A language for drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

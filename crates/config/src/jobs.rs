@@ -1,12 +1,12 @@
 //! Effects, schedules and their texts as written, with their places; what the jobs run on is [`plan::jobs`].
 
+use diagnostic::At;
+use diagnostic::suggest::{nearest, one_of};
 use plan::jobs::{Effect, EffectKind, Field, Schedule, Task, Template, UnknownField};
 
 use crate::policy::Action;
 use crate::policy::action::Event;
 use crate::settings::Settings;
-use crate::source::At;
-use crate::suggest::{nearest, one_of};
 use crate::values::{Misread, Read};
 
 /// An effect as written.

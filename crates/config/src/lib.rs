@@ -6,7 +6,6 @@
 
 pub mod checks;
 pub mod compile;
-pub mod diagnostic;
 pub mod explained;
 mod flow;
 pub mod graph;
@@ -23,8 +22,6 @@ mod secrets;
 pub mod sets;
 pub mod settings;
 pub mod signing;
-pub mod source;
-mod suggest;
 pub mod values;
 mod yaml;
 pub mod zones;
@@ -33,8 +30,6 @@ pub use compile::{
     CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, files_of_set, listening,
     routes, upstream_descriptors, watched, workers,
 };
-pub use diagnostic::{Diagnostic, Severity};
 pub use import::{Dialect, Imported, NameServer, import, import_name_server};
 pub use load::{Loaded, Surroundings, System, Telling, built_in, load, load_in, load_text};
-pub use secrets::without_secrets;
 pub use settings::{NeedsRestart, Settings, diff};

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::Problem;
 use crate::policy::action::{Core, Noun, Reference};
 use crate::policy::condition::{FIELDS, implies};
 use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, SPLIT, Test};
 use crate::settings::{ClientCertificateWord, Listener, Policy, Settings, TransportWord};
-use crate::source::{At, Span};
-use crate::suggest::nearest;
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Problem, Span};
 use plan::jobs::Task;
 
 /// Names of one kind and where each is defined.
@@ -38,7 +37,7 @@ impl<'s> Defined<'s> {
             None => {
                 let known: Vec<String> = self.names.keys().map(|name| format!("\"{name}\"")).collect();
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                problem.expected(crate::suggest::one_of(&known))
+                problem.expected(diagnostic::suggest::one_of(&known))
             }
         });
         false

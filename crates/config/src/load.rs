@@ -6,14 +6,14 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics};
+
 use crate::link;
 use crate::lower::{Lowering, io_text};
 use crate::schema::{self, Kind};
 use crate::secrets;
 use crate::sets::SetProgress;
 use crate::settings::Settings;
-use crate::source::{FileId, Sources, Span};
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
 
 /// How deep files may include files.
@@ -246,7 +246,7 @@ pub fn load_in(path: &Path, surroundings: &dyn Surroundings) -> Result<Loaded, V
     let file = loader.sources.add(path, String::new());
     match loader.read_text(path) {
         Ok(text) => {
-            loader.sources = Sources::default();
+            loader.sources = Sources::new(&secrets::keys());
             let file = loader.sources.add(path, text);
             loader.finish(file)
         }
@@ -312,7 +312,7 @@ impl<'a> Loader<'a> {
     fn new(surroundings: &'a dyn Surroundings) -> Self {
         Self {
             surroundings,
-            sources: Sources::default(),
+            sources: Sources::new(&secrets::keys()),
             problems: Vec::new(),
             seen: BTreeMap::new(),
             broken: false,

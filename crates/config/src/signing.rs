@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use diagnostic::At;
 use dnssec::rollover::Announce;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, ZonemdHash};
 use wire::serial::SerialPolicy;
@@ -12,7 +13,6 @@ use wire::{Name, NameBuf};
 use zone::{Change, Zone, Zones};
 
 use crate::settings::{RemoteSettings, TokenUri};
-use crate::source::At;
 
 /// Servers of a parent that are sent DS, in the order in which they are tried.
 pub type ParentServers = Arc<[fetch::transfer::Remote]>;

@@ -6,14 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::time::Duration;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{Problem, Span};
 pub use engine::gate::prefixes::Prefix;
 pub use plan::Secret;
 use wire::rtypes::describe;
 use wire::{NameBuf, Rcode, Rtype};
-
-use crate::diagnostic::Problem;
-use crate::source::Span;
-use crate::suggest::{nearest, one_of};
 
 /// Why a text is not the value that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,8 @@
 
 use std::collections::HashMap;
 
+use diagnostic::{FileId, Problem, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
-
-use crate::diagnostic::Problem;
-use crate::source::{FileId, Span};
 
 /// Octets of one file, so that a device or a log given by mistake does not fill the memory.
 pub(crate) const FILE_OCTETS_MAX: usize = 16 << 20;
@@ -616,12 +614,11 @@ fn syntax_problem(kind: &ErrorKind, file: FileId, text: &str, at: u32) -> Proble
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Diagnostic, diagnostics};
-    use crate::source::Sources;
+    use diagnostic::{Diagnostic, Sources, diagnostics};
     use std::path::Path;
 
     fn read(text: &str) -> (Node, Vec<String>) {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let mut problems = Vec::new();
         let variables = |name: &str| (name == "HOME").then(|| "/root".to_owned());

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use diagnostic::{Diagnostic, Problem};
 use files::{Kept, folded, load, wanted};
 use specials::{Guarded, specials};
 use tsig::Keys;
@@ -18,7 +19,6 @@ use wire::{HashKey, NameBuf};
 use zone::{Aliases, Pool, Zone, Zones};
 
 use crate::checks::Checks;
-use crate::diagnostic::{Diagnostic, Problem};
 use crate::load::Surroundings;
 use crate::sets::{Loading, SetProgress, Sets};
 use crate::settings::{Settings, Transfers, ZoneSettings};

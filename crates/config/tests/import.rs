@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{Diagnostic, Dialect, Imported, NameServer, System};
+use config::{Dialect, Imported, NameServer, System};
+use diagnostic::Diagnostic;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name).join("config.yaml")
@@ -97,7 +98,7 @@ fn check_refused(dialect: Dialect, text: &str, expect: &[&str]) {
     let prefix = format!("{}/", directory.path().display());
     let lines: Vec<String> = found
         .iter()
-        .filter(|found| found.severity == config::Severity::Error)
+        .filter(|found| found.severity == diagnostic::Severity::Error)
         .map(|found| found.line().replace(&prefix, ""))
         .collect();
     assert_eq!(lines, expect);
@@ -368,7 +369,7 @@ fn a_key_that_no_file_of_bind_defines_is_an_error_where_it_is_named() {
     let path = directory.path().join("c");
     std::fs::write(&path, text).expect("the file can be written");
     let found = config::import_name_server(NameServer::Bind, &path, &System).expect_err("no such key");
-    let errors: Vec<_> = found.iter().filter(|found| found.severity == config::Severity::Error).collect();
+    let errors: Vec<_> = found.iter().filter(|found| found.severity == diagnostic::Severity::Error).collect();
     assert_eq!((errors.len(), errors[0].line), (1, 2), "{errors:?}");
     assert!(errors[0].message.contains("nobody"), "{errors:?}");
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
 
 /// Follows a query through a configuration that no server runs on, without asking anybody.
 fn follow(origin: &Origin, asked: &api::Explain) -> Result<api::Explained, String> {
-    let mistakes = |found: Vec<config::Diagnostic>| inspect::human(origin, &found).trim_end().to_owned();
+    let mistakes = |found: Vec<diagnostic::Diagnostic>| inspect::human(origin, &found).trim_end().to_owned();
     let loaded = origin.load().map_err(mistakes)?;
     let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine)).map_err(mistakes)?;
     let prepared = Prepared::new(asked, plans.listeners())?;

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use config::Loaded;
 use config::graph::Language;
-use config::{Diagnostic, Loaded, Severity};
 use control::api;
+use diagnostic::{Diagnostic, Severity};
 
 use crate::cli::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs, Purpose, StarterArgs,

@@ -6,8 +6,9 @@ mod sign;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use config::{Severity, System, zones};
+use config::{System, zones};
 use control::api::{self, ZoneWhat};
+use diagnostic::Severity;
 use wire::{HashKey, NameBuf};
 
 use crate::cli::{OutputArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};

@@ -405,7 +405,7 @@ impl Shared {
         waiting: &mut Vec<(Sender<bool>, bool)>,
     ) -> bool {
         let begin = Instant::now();
-        let (set, url) = (&download.set, config::without_secrets(&download.url));
+        let (set, url) = (&download.set, diagnostic::without_secrets(&download.url));
         let outcome = self.fetch(download, meta).and_then(|fetched| match fetched {
             Fetched::Unchanged => Ok(None),
             Fetched::New(octets, meta) => {
@@ -520,7 +520,7 @@ impl Shared {
             }
             if told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
-                info!(set = %download.set, url = %config::without_secrets(&download.url), octets = octets.len(), "fetching the list");
+                info!(set = %download.set, url = %diagnostic::without_secrets(&download.url), octets = octets.len(), "fetching the list");
             }
             if self.stops.load(Ordering::Acquire) {
                 return Err("the server is stopping".to_owned());

@@ -322,7 +322,7 @@ impl ZoneManager {
         let checked = config::zones::check(managed.apex.as_name(), file, self.shared.key, &System)
             .map_err(|why| format!("cannot read \"{}\": {why}", file.display()))?;
         let Some(zone) = checked.zone else {
-            let lines: Vec<String> = checked.diagnostics.iter().map(config::Diagnostic::line).collect();
+            let lines: Vec<String> = checked.diagnostics.iter().map(diagnostic::Diagnostic::line).collect();
             return Err(format!("\"{}\" has mistakes:\n{}", file.display(), lines.join("\n")));
         };
         let is_new = managed.load(zone, self.shared.key, unix_seconds())?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::settings::{ListFormat, ListPlace, SetList};
-use config::source::{At, Span};
+use diagnostic::{At, Span};
 
 /// A list: an octet that says in which format, and its text.
 pub fn lists(bytes: &[u8]) {

@@ -4,7 +4,8 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 20] = [
+pub(crate) const LAYERS: [(&str, u8); 21] = [
+    ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
     ("odoh", 0),

@@ -111,7 +111,7 @@ fn rdata(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{At, Span};
+    use diagnostic::{At, Span};
 
     #[test]
     fn records_say_how_each_listener_is_reached() {

@@ -1,9 +1,9 @@
 //! Interfaces whose packets are taken past the kernel's network stack.
 
+use diagnostic::At;
 use xdp::{BusyPoll, DevicePlan, Existing, Mode, Routes};
 
 use crate::settings::{Startup, XdpExisting, XdpMode};
-use crate::source::At;
 
 /// Returns the interfaces to be taken into use, each as a whole.
 pub fn devices(startup: &Startup) -> Vec<DevicePlan> {

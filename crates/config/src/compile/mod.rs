@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cache::Cache;
+use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
 use engine::Snapshot;
 use engine::chaos::Chaos;
 use engine::gate::Gate;
@@ -33,14 +34,12 @@ use plan::listeners::{
 use plan::tls::TlsPlan;
 use wire::{HashKey, NameBuf, Ttl};
 
-use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
-use crate::source::{Sources, Span};
 use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};

@@ -4,16 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use diagnostic::{Problem, Span};
 use engine::local::{LocalBuilder, LocalData};
 use engine::special;
 use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::Settings;
-use crate::source::Span;
 use crate::values;
 
 /// Names that need nobody else.

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use diagnostic::Problem;
 use engine::matchers::Matcher;
 use engine::program::{Next, Op, Program};
 
-use crate::diagnostic::Problem;
 use crate::settings::Settings;
 use crate::values::Prefix;
 
@@ -192,7 +192,9 @@ mod tests {
         let plans = crate::compile(&loaded, &[], None, &memory)
             .unwrap_or_else(|found| panic!("{text}: {}", found[0].human()));
         let all = loaded.warnings.iter().chain(&plans.warnings);
-        all.filter(|found| found.message.contains("open resolver")).map(crate::Diagnostic::human).collect()
+        all.filter(|found| found.message.contains("open resolver"))
+            .map(diagnostic::Diagnostic::human)
+            .collect()
     }
 
     #[test]

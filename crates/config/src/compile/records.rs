@@ -6,16 +6,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use diagnostic::{At, Problem};
 use engine::records::{Records, RecordsBuilder};
 use wire::{HashKey, NameBuf, Rtype};
 
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};
-use crate::source::At;
 use crate::values;
 
 /// Compiles every set, by name.

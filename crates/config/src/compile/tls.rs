@@ -4,16 +4,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use diagnostic::{At, Problem};
 use plan::tls::{CertificateFacts, Identity, IdentityError, TlsPlan, check_authority};
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
 
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Certificate, Settings, TlsVersionWord};
-use crate::source::At;
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use diagnostic::{At, Problem, Span};
 use engine::PoolId;
 use fetch::plan::{
     Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
@@ -13,14 +14,12 @@ use fetch::plan::{
 use wire::Rcode;
 
 use super::resolv;
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
     TrustedRoots,
 };
-use crate::source::{At, Span};
 
 /// Returns the plan for all groups.
 pub(super) fn plan(

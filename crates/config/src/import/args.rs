@@ -3,11 +3,11 @@
 
 use std::cell::RefCell;
 
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Problem, Span};
+
 use super::Dialect;
 use super::plugins::items;
-use crate::diagnostic::Problem;
-use crate::source::{At, Span};
-use crate::suggest::nearest;
 use crate::yaml::{Entry, Node, Scalar, Value};
 
 /// The settings of one plugin, or of one item in them.
@@ -157,11 +157,11 @@ fn at(node: &Node, scalar: &Scalar) -> At<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Sources;
+    use diagnostic::Sources;
     use std::path::Path;
 
     fn check(dialect: Dialect, text: &str, expect: &[&str]) {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let mut problems = Vec::new();
         let node = crate::yaml::parse(file, text, &|_| None, &mut problems).root;
@@ -169,8 +169,8 @@ mod tests {
         let _ = (args.number("size", &mut problems), args.flag("lazy", &mut problems));
         let _ = args.texts("files", &mut problems);
         args.finish(&mut problems);
-        let found = crate::diagnostic::diagnostics(problems, &sources);
-        assert_eq!(found.iter().map(crate::Diagnostic::line).collect::<Vec<_>>(), expect, "{text}");
+        let found = diagnostic::diagnostics(problems, &sources);
+        assert_eq!(found.iter().map(diagnostic::Diagnostic::line).collect::<Vec<_>>(), expect, "{text}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Executors to actions.
 
+use diagnostic::{At, Span};
+
 use super::plugins::{Plugin, Quick, items};
 use super::policies::{Action, Rule};
 use super::{Args, Dialect, Kind, Translator};
-use crate::source::{At, Span};
 use crate::values;
 use crate::yaml::Value;
 

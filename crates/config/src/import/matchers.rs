@@ -1,8 +1,9 @@
 //! Matchers to conditions.
 
+use diagnostic::At;
+
 use super::plugins::{Plugin, Quick, items, words};
 use super::{Dialect, Kind, Translator};
-use crate::source::At;
 use crate::values;
 use crate::yaml::Value;
 

@@ -22,9 +22,9 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use diagnostic::{At, Diagnostic, Problem, Span, diagnostics};
+
 use crate::load::Surroundings;
-use crate::source::{At, Span};
 
 pub use self::authority::{NameServer, import_name_server};
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diagnostic::{At, Span};
+
 use super::args::Args;
 use super::plugins::Plugin;
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Translator};
-use crate::source::{At, Span};
 use crate::values;
 use crate::yaml::{Node, Value};
 

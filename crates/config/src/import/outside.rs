@@ -1,10 +1,11 @@
 //! What plugins do outside of DNS: sets of the kernel, routers, requests, programs, records of queries, jobs by time.
 
+use diagnostic::{At, Span};
+
 use super::plugins::{Plugin, Quick, rules, words};
 use super::policies::{Action, Rule};
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
-use crate::source::{At, Span};
 use crate::values;
 use crate::yaml::Value;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, FileId, Problem, Sources, Span};
+
 use super::Dialect;
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
-use crate::source::{At, FileId, Sources, Span};
-use crate::suggest::{nearest, one_of};
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Scalar, Value};
 
 /// How deep files may include files, in both programs.
@@ -48,7 +48,6 @@ pub(super) struct Plugin {
 }
 
 /// A whole configuration.
-#[derive(Default)]
 pub(super) struct Declared {
     /// Plugins in the order in which they are made.
     pub(super) plugins: Vec<Plugin>,
@@ -61,6 +60,11 @@ pub(super) struct Declared {
 }
 
 impl Declared {
+    fn new() -> Self {
+        let sources = Sources::new(&crate::secrets::keys());
+        Self { plugins: Vec::new(), others: Vec::new(), sources, problems: Vec::new() }
+    }
+
     /// Returns the plugin of that tag; the last one, as the programs do.
     pub(super) fn find(&self, tag: &str) -> Option<&Plugin> {
         self.plugins.iter().rev().find(|plugin| plugin.tag.value == tag)
@@ -70,7 +74,7 @@ impl Declared {
 /// Reads the file `path` and all that it includes.
 pub(super) fn read(dialect: Dialect, path: &Path, surroundings: &dyn Surroundings) -> Declared {
     let mut reader =
-        Reader { dialect, surroundings, found: Declared::default(), seen: BTreeSet::new(), anonymous: 0 };
+        Reader { dialect, surroundings, found: Declared::new(), seen: BTreeSet::new(), anonymous: 0 };
     reader.file(path, None, 0);
     let mut tags: BTreeMap<&str, Span> = BTreeMap::new();
     for plugin in &reader.found.plugins {
@@ -379,10 +383,10 @@ mod tests {
 
     fn plugins(dialect: Dialect, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let found = read(dialect, Path::new(files[0].0), &Memory::new(files));
-        let problems = crate::diagnostic::diagnostics(found.problems, &found.sources);
+        let problems = diagnostic::diagnostics(found.problems, &found.sources);
         let plugins =
             found.plugins.iter().map(|plugin| format!("{}:{}", plugin.tag.value, plugin.kind.value));
-        (plugins.collect(), problems.iter().map(crate::Diagnostic::line).collect())
+        (plugins.collect(), problems.iter().map(diagnostic::Diagnostic::line).collect())
     }
 
     #[test]

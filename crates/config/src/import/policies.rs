@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use diagnostic::{At, Span};
+
 use super::matchers::all;
 use super::plugins::{Quick, rules};
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Kind, Translator, Wanted};
-use crate::source::{At, Span};
 
 /// One policy.
 #[derive(Clone, Debug, Default)]
@@ -606,7 +607,7 @@ mod tests {
         let texts: Vec<&str> = rules.iter().map(|rule| rule.actions[0].text.as_str()).collect();
         assert_eq!(texts, ["call(r)", "forward(a)", "accept"]);
         // The condition is about the answer; what is between needs it.
-        let place = Some(Span { file: crate::source::FileId(0), start: 7, end: 9 });
+        let place = Some(Span { file: diagnostic::FileId(0), start: 7, end: 9 });
         let looking = Rule { place, ..rule(Some("rcode == nxdomain"), Action::steers("call(r)")) };
         let behind = Rule { place, ..redirect() };
         let ipset = || rule(None, Action::plain("ipset(seen)"));

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use diagnostic::{At, FileId};
+
 use super::plugins::{Plugin, words};
 use super::policies::{Action, Policy, Rule};
 use super::write::{Map, Out};
 use super::{Kind, Translator};
-use crate::source::{At, FileId};
 use crate::values;
 
 /// The TTL that both programs give to names of `hosts`.

@@ -1,10 +1,11 @@
 //! Listeners, and what stands at the top of a file.
 
+use diagnostic::{At, Span};
+
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::policy::ENTRY;
 use crate::settings::TransportWord;
-use crate::source::{At, Span};
 use crate::values;
 
 /// What is said where a sequence takes the word of peers about their clients.
@@ -170,8 +171,8 @@ impl<'a> Translator<'a> {
             }
         }
         if doors.is_empty() {
-            self.problems.push(crate::diagnostic::Problem::of_file(
-                crate::source::FileId(0),
+            self.problems.push(diagnostic::Problem::of_file(
+                diagnostic::FileId(0),
                 "no server takes queries: there is no \"udp_server\" or \"tcp_server\"",
             ));
             return;
@@ -239,8 +240,7 @@ impl<'a> Translator<'a> {
             } else {
                 let message = format!("the header \"{}\" is not read", header.value);
                 self.problems.push(
-                    crate::diagnostic::Problem::error(header.span, message)
-                        .expected("X-Forwarded-For or Forwarded"),
+                    diagnostic::Problem::error(header.span, message).expected("X-Forwarded-For or Forwarded"),
                 );
             }
         }

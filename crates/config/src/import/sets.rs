@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use diagnostic::At;
+
 use super::plugins::{Plugin, words};
 use super::records::Expression;
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Kind, Translator};
 use crate::settings::{ListFormat, ListPlace, SetList};
-use crate::source::At;
 use crate::values;
 
 impl<'a> Translator<'a> {

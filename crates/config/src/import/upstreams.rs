@@ -3,6 +3,8 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use diagnostic::At;
+
 use super::executors::with_end;
 use super::outbound::Profile;
 use super::plugins::{Plugin, Quick};
@@ -10,7 +12,6 @@ use super::policies::Rule;
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::lower::server;
-use crate::source::At;
 use crate::values;
 use crate::yaml::Node;
 
@@ -231,7 +232,7 @@ impl<'a> Translator<'a> {
         let text = format!("{prefix}{host}{path}");
         if let Err(misread) = server(&text) {
             let message = misread.message;
-            self.problems.push(crate::diagnostic::Problem::error(address.span, message));
+            self.problems.push(diagnostic::Problem::error(address.span, message));
             return None;
         }
         let mut map = Map::default();
@@ -341,7 +342,7 @@ impl<'a> Translator<'a> {
             {
                 let text = values::duration_text(Duration::from_secs(kept));
                 let message = format!("\"{key}\" becomes {text}: {seconds} s cannot be said here");
-                problems.push(crate::diagnostic::Problem::warning(place, message));
+                problems.push(diagnostic::Problem::warning(place, message));
             }
             format!("{kept}s")
         };
@@ -382,7 +383,7 @@ impl<'a> Translator<'a> {
                         "answers with a TTL below {} s are kept as long as they may be, not left out",
                         least.value
                     );
-                    problems.push(crate::diagnostic::Problem::warning(place, message));
+                    problems.push(diagnostic::Problem::warning(place, message));
                 }
                 args.ignore(
                     &["negative_ttl_without_soa"],

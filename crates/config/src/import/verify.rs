@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use diagnostic::{FileId, Problem, Severity, Sources, Span};
+
 use super::Diagnostic;
-use crate::diagnostic::{Problem, Severity};
 use crate::load::Surroundings;
-use crate::source::{FileId, Sources, Span};
 
 /// A place in the new file.
 struct Made<'t> {

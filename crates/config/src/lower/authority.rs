@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Problem, Span};
 use tsig::{Algorithm, Key};
 use wire::{NameBuf, Rtype};
 
 use super::{Lowering, Section, notation};
-use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
     AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Scheme, Server,
     UpdateSettings,
 };
-use crate::source::{At, Span};
-use crate::suggest::nearest;
 use crate::values::{self, Misread, Read};
 use crate::yaml::Scalar;
 

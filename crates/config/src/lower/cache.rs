@@ -1,7 +1,8 @@
 //! Caches: the tree to settings.
 
+use diagnostic::Problem;
+
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::settings::CacheSettings;
 use crate::values;
 

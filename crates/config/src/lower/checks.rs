@@ -4,13 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Problem};
 use rustls::pki_types::CertificateDer;
 
 use super::{Lowering, Section, io_text};
-use crate::diagnostic::Problem;
 use crate::settings::{CheckWord, TrustedRoots};
-use crate::source::At;
-use crate::suggest::nearest;
 use crate::values::Misread;
 use plan::checks::{Check, CheckKind};
 

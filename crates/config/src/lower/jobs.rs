@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use diagnostic::suggest::one_of;
+use diagnostic::{At, Problem, Span};
 use plan::jobs::{
     EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder, RouterTls, Script,
     Template, Timeout,
@@ -9,11 +11,8 @@ use plan::jobs::{
 
 use super::read::unreachable_kind;
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::jobs::{self, EffectSettings, ScheduleSettings};
 use crate::schema::{self, Kind, Value};
-use crate::source::{At, Span};
-use crate::suggest::one_of;
 use crate::values::{self, Misread, Read, Secret};
 
 /// Octets of a text in a setting: a body may be a few lines.

@@ -1,7 +1,8 @@
 //! What protects the server: the tree to settings.
 
+use diagnostic::Problem;
+
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::schema;
 use crate::settings::{Handshakes, Limits, Rate, ShedWord, Tcp};
 

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use diagnostic::suggest::one_of;
+use diagnostic::{At, Problem};
+
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::schema::{Kind, Value};
 use crate::settings::{
     Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
     TlsVersionWord, TransportWord,
 };
-use crate::source::At;
-use crate::suggest::one_of;
 use crate::values::{self, Misread};
 
 impl Lowering<'_> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use diagnostic::{At, Problem, Span};
+
 use super::notation::path;
 use super::read::Values as _;
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::settings::{Hosts, LocalName};
-use crate::source::{At, Span};
 use crate::values;
 
 impl Lowering<'_> {

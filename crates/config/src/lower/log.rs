@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use diagnostic::Problem;
+
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::values;
 

@@ -25,12 +25,11 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::diagnostic::Problem;
 use crate::schema::{self, Kind, Value};
 use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
-use crate::source::{At, FileId, Sources, Span};
 use crate::values;
 use crate::yaml::{self, Entry, Node};
+use diagnostic::{At, FileId, Problem, Sources, Span};
 pub(crate) use notation::server;
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
@@ -291,7 +290,7 @@ mod tests {
 
     /// Lowers `text`; returns the rows that were read and how many problems there were.
     fn lower(text: &str) -> (BTreeSet<&'static str>, usize) {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let mut problems = Vec::new();
         let parsed = yaml::parse(file, text, &|_| None, &mut problems);

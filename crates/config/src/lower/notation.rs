@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use diagnostic::suggest::nearest;
+
 use super::{expected_value, stamp};
 use crate::schema::{PREFIX_WORDS, Value};
 use crate::settings::{Host, Pick, PickWord, RcodeTerm, Scheme, Server};
-use crate::suggest::nearest;
 use crate::values::{self, Misread, Prefix, Read};
 use crate::yaml::{self, Node};
 

@@ -3,19 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use diagnostic::{At, Problem, Span};
 use sets::Reach;
 use wire::NameBuf;
 
 use super::notation::split_by_commas;
 use super::read::{Values as _, expected_kind};
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::policy::action::Core;
 use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
 use crate::policy::{Condition, Rule, SPLIT, Test, action, condition};
 use crate::schema::Row;
 use crate::settings::{CacheSettings, NamePattern, NamedCondition, Policy, Split, View};
-use crate::source::{At, Span};
 use crate::yaml::{Entry, Node, in_mapping};
 use crate::{values, yaml};
 

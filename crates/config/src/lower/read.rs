@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, FileId, Problem, Span};
+
 use super::notation::{path, prefixes};
 use super::{Lowering, Section, default_node, io_text};
-use crate::diagnostic::Problem;
 use crate::print::flow;
 use crate::schema::{self, Kind, PREFIX_WORDS, Row, Value};
 use crate::settings::{Hedge, ListFormat};
-use crate::source::{At, FileId, Span};
-use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread, Prefix, Read, Secret};
 use crate::yaml::{self, Entry, Node, Scalar};
 

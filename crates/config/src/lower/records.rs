@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use diagnostic::{At, Problem};
+
 use super::notation::path;
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::records::{Includes, Record, parse_all};
 use crate::settings::{IncludingText, RecordSet};
-use crate::source::At;
 use crate::values::{self, Misread};
 
 impl Lowering<'_> {

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::diagnostic::Problem;
+use diagnostic::{At, Problem};
+
 use crate::schema::{PREFIX_WORDS, Value};
 use crate::sets::name_pattern;
 use crate::settings::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
-use crate::source::At;
 use crate::values::{self, Misread, Prefix, Read};
 
 use super::notation::{path, prefixes};

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, Problem};
 use dnssec::rollover::Announce;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
 
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
     CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, TokenUri, ZonemdWord,
 };
 use crate::signing::SigningPolicy;
-use crate::source::At;
-use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread};
 
 /// Octets that a salt may have.
@@ -259,7 +258,7 @@ mod tests {
                 (Vec::new(), uri.map(ToString::to_string).unwrap_or_default())
             }
             Err(found) => (
-                found.iter().map(crate::Diagnostic::line).collect(),
+                found.iter().map(diagnostic::Diagnostic::line).collect(),
                 found.iter().map(|found| found.human() + &found.json()).collect(),
             ),
         }

@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
+use diagnostic::{At, Problem};
+
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
 use super::read::{Values as _, expected_kind, unreachable_kind};
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::schema::{Kind, Value};
 use crate::settings::{
     Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Scheme, Server, ServerTls, TrustedRoots,
 };
-use crate::source::At;
 use crate::values::{self, Secret};
 
 impl Lowering<'_> {

@@ -1,8 +1,9 @@
 //! Reads the section `xdp`.
 
+use diagnostic::Problem;
+
 use super::notation::interface;
 use super::{Lowering, Section};
-use crate::diagnostic::Problem;
 use crate::settings::{Xdp, XdpExisting, XdpMode};
 
 impl Lowering<'_> {

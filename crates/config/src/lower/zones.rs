@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, Problem, Span};
 use dnssec::Denial;
 use wire::rdata::parse_splitting;
 use wire::rtypes::{self, Kind};
@@ -13,15 +15,12 @@ use wire::{Name, NameBuf, Rtype};
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::diagnostic::Problem;
 use crate::schema::Value;
 use crate::settings::{
     AliasSettings, CatalogWord, DenialWord, FileChangeWord, KeySettings, NAME_MARK, SerialWord,
     ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
-use crate::source::{At, Span};
-use crate::suggest::{nearest, one_of};
 use crate::values::{self, Misread, Prefix};
 use crate::yaml::{self, Entry, Node, Scalar};
 use crate::zones::is_json;

@@ -13,10 +13,10 @@
 
 use std::ops::Range;
 
+use diagnostic::suggest::one_of;
+use diagnostic::{At, Problem, Span};
+
 use super::tokens::{Dialect, Token, TokenKind, tokens};
-use crate::diagnostic::Problem;
-use crate::source::{At, Span};
-use crate::suggest::one_of;
 use crate::values::{self, Misread, Read};
 use crate::yaml::Scalar;
 
@@ -369,7 +369,7 @@ pub fn word<T: Copy>(words: &'static [(&'static str, T)]) -> impl Fn(&str) -> Re
         Some((_, value)) => Ok(*value),
         None => {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let hint = crate::suggest::nearest(text, all.iter().copied());
+            let hint = diagnostic::suggest::nearest(text, all.iter().copied());
             Err(Misread {
                 at: 0..text.len(),
                 message: format!("\"{text}\" cannot stand here"),
@@ -500,8 +500,7 @@ impl<'t> Parser<'_, 't> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Diagnostic, diagnostics};
-    use crate::source::Sources;
+    use diagnostic::{Diagnostic, Sources, diagnostics};
     use std::path::Path;
     use std::time::Duration;
 
@@ -510,7 +509,7 @@ mod tests {
         text: &str,
         f: impl FnOnce(&mut Arguments<'_>) -> Result<T, Reported>,
     ) -> Result<T, Vec<String>> {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let span = Span { file, start: 0, end: text.len() as u32 };
         let scalar = Scalar::straight(text.to_owned(), span);

@@ -8,10 +8,9 @@ pub mod arguments;
 pub mod condition;
 mod tokens;
 
-use crate::source::{At, Span};
-
 pub use action::{Action, TtlChange};
 pub use condition::{AddressTerm, Condition, NameTerm, Test};
+use diagnostic::{At, Span};
 
 /// The policy in which every query begins.
 pub const ENTRY: &str = "main";

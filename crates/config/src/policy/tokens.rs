@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Problem;
+use diagnostic::Problem;
+
 use crate::yaml::Scalar;
 
 /// A piece of the text.

@@ -4,7 +4,8 @@
 //!
 //! It knows shapes, words and numbers, not what names refer to, nor the range of a duration: the checker does.
 
-use crate::diagnostic::json_text;
+use diagnostic::json_text;
+
 use crate::lower::default_node;
 use crate::schema::{self, Kind, Row, Value};
 use crate::values::RCODES;

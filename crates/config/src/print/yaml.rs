@@ -1,14 +1,14 @@
 //! Settings as YAML: all defaults with comments, or what is in force and where it was said.
 
+use diagnostic::{FileId, Sources, Span, json_text};
+
 use super::wrap;
-use crate::diagnostic::json_text;
 use crate::load::Loaded;
 use crate::lower::{default_node, expected_kind};
 use crate::policy::action::{Action, Core};
 use crate::schema::{self, Kind, Row};
 use crate::secrets;
 use crate::settings::Settings;
-use crate::source::{FileId, Sources, Span};
 use crate::yaml::{self, Entry, Node};
 
 /// The setting that is made to fit if nobody says it.
@@ -290,7 +290,7 @@ fn below(node: &Node) -> &[Entry] {
 pub(crate) fn flow(node: &Node) -> String {
     match &node.value {
         yaml::Value::Null => "null".to_owned(),
-        yaml::Value::Scalar(scalar) => quoted(&secrets::sentence(&scalar.text, &[])),
+        yaml::Value::Scalar(scalar) => quoted(&diagnostic::without_secrets(&scalar.text)),
         yaml::Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         yaml::Value::Map(entries) => {
             let entries =
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::load::tests::Memory;
-    use crate::source::FileId;
+    use diagnostic::FileId;
     use proptest::prelude::*;
     use std::path::Path;
 

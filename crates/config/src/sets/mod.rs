@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use diagnostic::Problem;
 use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder};
 use wire::HashKey;
 
@@ -33,7 +34,6 @@ pub(crate) use reading::Mistakes;
 pub(crate) use reading::address_range;
 use reading::{Ear, Reading};
 
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::settings::{ListFormat, NamePattern, Set, SetList, Settings};
 use crate::values::Prefix;
@@ -331,7 +331,7 @@ impl Sets {
             Some(DynamicHandle::Addresses(live)) => addresses.live(Arc::clone(live)),
             None => {}
         }
-        let parts = |names: &[crate::source::At<String>]| -> Vec<Arc<CompiledSet>> {
+        let parts = |names: &[diagnostic::At<String>]| -> Vec<Arc<CompiledSet>> {
             names.iter().filter_map(|part| self.all.get(&part.value).map(Arc::clone)).collect()
         };
         let (include, except) = (parts(&set.include), parts(&set.except));
@@ -504,8 +504,8 @@ mod tests {
         };
         let mut problems = Vec::new();
         let sets = Sets::compile(&loaded.settings, &workshop, &mut problems);
-        let found = crate::diagnostic::diagnostics(problems, &loaded.sources);
-        (sets, found.iter().map(crate::Diagnostic::line).collect())
+        let found = diagnostic::diagnostics(problems, &loaded.sources);
+        (sets, found.iter().map(diagnostic::Diagnostic::line).collect())
     }
 
     fn holds(sets: &Sets, set: &str, name: &str) -> bool {
@@ -651,7 +651,7 @@ mod tests {
     #[test]
     fn a_download_that_is_no_list_is_refused() {
         let list = |format| SetList {
-            span: crate::source::Span::BUILT_IN,
+            span: diagnostic::Span::BUILT_IN,
             format,
             place: ListPlace::Url("https://example.org/".to_owned()),
             select: Vec::new(),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
 use crate::lower::io_text;
-use crate::secrets::without_secrets;
 use crate::settings::{ListFormat, ListPlace, Set, SetList, Settings};
+use diagnostic::without_secrets;
 
 /// A list that comes from a web server.
 #[derive(Clone, Debug, PartialEq)]

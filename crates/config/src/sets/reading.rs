@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use diagnostic::At;
 use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
 use wire::{HashKey, NameBuf};
 
 use crate::load::Surroundings;
 use crate::settings::ListFormat;
-use crate::source::At;
 use crate::values::{self, Prefix, Read};
 
 use super::{Loading, SetProgress, adguard, mmdb, rpz, text, v2ray};

@@ -6,12 +6,12 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use diagnostic::{At, Span};
 use sets::{Asking, Sought, Treatment};
 use wire::{Folded, HashKey, Name, Rcode, Rtype};
 
 use super::Compiler;
 use crate::settings::{ListFormat, ListPlace, Set, SetList};
-use crate::source::{At, Span};
 use crate::values;
 
 const KEY: HashKey = HashKey::new([1, 2]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::source::At;
+use diagnostic::At;
 
 /// A cache.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use diagnostic::At;
 use engine::Transport;
 
 use super::TrustedRoots;
-use crate::source::At;
 use crate::values::Prefix;
 
 words! {

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::At;
 use wire::NameBuf;
-
-use crate::source::At;
 
 /// Hosts files.
 #[derive(Clone, Debug, PartialEq)]

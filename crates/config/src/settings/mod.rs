@@ -50,10 +50,10 @@ use plan::jobs::Recorder;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::signing::SigningPolicy;
-use crate::source::At;
 use crate::values::Prefix;
 
 pub use cache::CacheSettings;
+use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, ShedWord, Tcp};
 pub use listeners::{
     Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,

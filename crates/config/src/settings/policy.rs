@@ -1,8 +1,9 @@
 //! Policies, named conditions, and who begins in which policy.
 
+use diagnostic::{At, Span};
+
 use super::Group;
 use crate::policy::{Condition, Rule};
-use crate::source::{At, Span};
 
 /// A condition with a name.
 #[derive(Clone, Debug, PartialEq)]

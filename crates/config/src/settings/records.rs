@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use diagnostic::At;
 use wire::NameBuf;
 
 use crate::records::Record;
-use crate::source::At;
 
 /// A set of records that actions can name.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::{At, Span};
 use sets::Reach;
 use wire::NameBuf;
 
-use crate::source::{At, Span};
 use crate::values::Prefix;
 
 /// A set of names and addresses.

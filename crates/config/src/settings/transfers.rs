@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use diagnostic::At;
 use wire::{NameBuf, Rtype};
 
-use crate::source::At;
 use crate::values::Prefix;
 
 /// How many transfers there may be at a time.

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::At;
 use wire::{NameBuf, Rcode};
 
-use crate::source::At;
 use crate::values::Secret;
 
 words! {

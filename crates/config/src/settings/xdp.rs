@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::source::At;
+use diagnostic::At;
 
 words! {
     /// In which way packets are taken past the kernel's network stack.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use diagnostic::At;
 use wire::serial::SerialPolicy;
 use wire::{NameBuf, Rtype};
 
 use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
 use crate::signing::SigningPolicy;
-use crate::source::At;
 use crate::values::{self, Misread, Prefix};
 use plan::checks::Check;
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Diagnostic, FileId, Problem, Sources, diagnostics};
 use wire::{HashKey, Name, NameBuf};
 use zone::Pool;
 
@@ -12,14 +14,11 @@ use super::own_keys::OwnKeys;
 use super::plan::{failure, plan, written};
 use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
-use crate::diagnostic::{Diagnostic, Problem, diagnostics};
 use crate::load::{Loaded, Surroundings};
 use crate::lower::{Known, Lowering, check_chosen, named_file};
 use crate::sets::Sets;
 use crate::settings::{CatalogWord, KeySettings, ZoneSettings};
 use crate::signing::SigningPolicy;
-use crate::source::{At, FileId, Sources};
-use crate::suggest::nearest;
 use crate::yaml::{self, Entry, Value};
 use plan::checks::Check;
 

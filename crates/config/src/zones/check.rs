@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use diagnostic::{Diagnostic, Severity};
 use wire::{HashKey, Name, NameBuf};
 use zone::json::{Contexts, KeySet, Remark, concealed, holds_keys};
 use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
-use crate::diagnostic::{Diagnostic, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress};

@@ -4,18 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use diagnostic::{Diagnostic, Problem, Severity, Span};
 use wire::{HashKey, NameBuf};
 use zone::json::Contexts;
 use zone::{Pool, Zone};
 
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
-use crate::diagnostic::{Diagnostic, Problem, Severity};
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;
-use crate::source::Span;
 use crate::values::Prefix;
 
 /// A file, the files that it includes, and the zones that came from them.

@@ -407,8 +407,8 @@ mod tests {
             let lines: Vec<String> = checked
                 .diagnostics
                 .iter()
-                .filter(|found| found.severity == crate::Severity::Error)
-                .map(crate::Diagnostic::line)
+                .filter(|found| found.severity == diagnostic::Severity::Error)
+                .map(diagnostic::Diagnostic::line)
                 .collect();
             (checked.zone.map(|zone| zone.facts().has_own_keys), lines, checked.files.len())
         };
@@ -439,7 +439,7 @@ mod tests {
         let memory = Memory::new(&[("/z/org.json", &text)]);
         let checked =
             check(apex().as_name(), Path::new("/z/org.json"), KEY, &memory).expect("a file that can be read");
-        let shown: String = checked.diagnostics.iter().map(crate::Diagnostic::human).collect();
+        let shown: String = checked.diagnostics.iter().map(diagnostic::Diagnostic::human).collect();
         assert!(checked.zone.is_none() && shown.contains("192.0.2.300"), "{shown}");
         assert!(shown.contains("\"ksk\"") && shown.contains("algorithm 14"), "{shown}");
         assert!(!shown.contains(secret.get(..20).expect("a part")), "{shown}");

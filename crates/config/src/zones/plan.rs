@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use diagnostic::{At, Problem};
 use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::{Prefix, PrefixSet};
 use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
@@ -16,7 +17,6 @@ use super::ZonePlans;
 use super::files::{Kept, folded};
 use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
-use crate::diagnostic::Problem;
 use crate::load::Surroundings;
 use crate::lower::io_text;
 use crate::sets::Sets;
@@ -25,7 +25,6 @@ use crate::settings::{
     ZoneSettings,
 };
 use crate::signing::{ParentServers, SigningPlans, Wanted};
-use crate::source::At;
 
 /// What of a zone the server signs.
 #[derive(Clone)]

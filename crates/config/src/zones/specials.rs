@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use diagnostic::Problem;
 use dnssec::Denial;
 use sets::AddressSet;
 use wire::{HashKey, NameBuf, Rtype, Ttl};
@@ -14,7 +15,6 @@ use plan::checks::Check;
 
 use crate::checks::Checks;
 use crate::compile::ttl;
-use crate::diagnostic::Problem;
 use crate::sets::{Sets, Term};
 use crate::settings::{CatalogWord, Settings, ZoneAlternative, ZoneName, ZoneSettings};
 use crate::values::Prefix;

@@ -56,8 +56,8 @@ pub struct Diagnostic {
     pub text: String,
 }
 
-impl From<&config::Diagnostic> for Diagnostic {
-    fn from(found: &config::Diagnostic) -> Self {
+impl From<&diagnostic::Diagnostic> for Diagnostic {
+    fn from(found: &diagnostic::Diagnostic) -> Self {
         let known = |number: u32| (number > 0).then_some(number);
         Self {
             severity: found.severity.word().to_owned(),

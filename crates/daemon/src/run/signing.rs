@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
-use config::{Diagnostic, Loaded, Plans};
+use config::{Loaded, Plans};
 use control::api::{self, Response};
+use diagnostic::Diagnostic;
 use fetch::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;

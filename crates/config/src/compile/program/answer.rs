@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use diagnostic::Span;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
 use engine::program::Op;
 use wire::EdeCode;
@@ -10,7 +11,6 @@ use wire::EdeCode;
 use super::super::{records, ttl};
 use super::Emitter;
 use crate::policy::action::answer::{self, Answer};
-use crate::source::Span;
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
     let build = match action {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use diagnostic::{At, Problem, Span};
 use engine::PoolId;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
@@ -16,12 +17,10 @@ use sets::{NameSetBuilder, Reach};
 use wire::Rtype;
 
 use super::{Emitter, rules};
-use crate::diagnostic::Problem;
 use crate::lower::io_text;
 use crate::policy::action::Core;
 use crate::policy::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern, prefix64};
 use crate::settings::ClientSubnetUse;
-use crate::source::{At, Span};
 
 /// Seconds for which it is kept that an address does not connect.
 const KEEP_FAILURE_SECONDS: u32 = 60;
@@ -198,7 +197,7 @@ impl<'a> Emitter<'a> {
                     self.problems.push(if known.is_empty() {
                         problem.hint("servers get names with \"{name: …, address: …}\"")
                     } else {
-                        problem.expected(crate::suggest::one_of(&known))
+                        problem.expected(diagnostic::suggest::one_of(&known))
                     });
                 }
             }

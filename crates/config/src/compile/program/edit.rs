@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use diagnostic::Span;
 use engine::edit::SvcKeys;
 use engine::ops::edit as steps;
 use engine::ops::ttl::TtlRule;
@@ -13,7 +14,6 @@ use super::Emitter;
 use crate::policy::TtlChange;
 use crate::policy::action::Addresses;
 use crate::policy::action::edit::{Edit, Rebind, Selection, Sort};
-use crate::source::Span;
 use crate::values;
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Edit, place: Span) {

@@ -1,17 +1,16 @@
 //! Actions that tell somebody about the query: to steps.
 
+use diagnostic::{Problem, Span};
 use engine::events::{LABELS_MAX, LabelId, TellId};
 use engine::ops::event::EventStep;
 use engine::program::Op;
 use plan::jobs::{Effect, Jobs, Learn, Tell};
 
 use super::Emitter;
-use crate::diagnostic::Problem;
 use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::policy::Action;
 use crate::policy::action::Event;
 use crate::settings::Settings;
-use crate::source::Span;
 
 /// Things that can be told about, over all configurations of one process.
 const TELLS_MAX: usize = 4096;

@@ -1,14 +1,13 @@
 //! Conditions as they are tested: named ones put in place, and what is known when the file is loaded worked out.
 
+use diagnostic::{Problem, Span};
 use engine::Transport;
 use wire::{Class, Opcode, Rcode, Rtype};
 
 use super::text_test;
-use crate::diagnostic::Problem;
 use crate::policy::condition::{MARKS, TextSource, TextTest};
 use crate::policy::{Condition, Test};
 use crate::settings::Settings;
-use crate::source::Span;
 
 /// Tests of one rule, named conditions put in place: beyond that the rule is too large.
 const TESTS_MAX: usize = 10_000;
@@ -216,6 +215,6 @@ fn listed<T: std::fmt::Display>(
     if fitting.is_empty() { Condition::Constant(false) } else { condition(fitting) }
 }
 
-fn without_places<T>(values: Vec<T>) -> Vec<crate::source::At<T>> {
-    values.into_iter().map(|value| crate::source::At { value, span: Span::BUILT_IN }).collect()
+fn without_places<T>(values: Vec<T>) -> Vec<diagnostic::At<T>> {
+    values.into_iter().map(|value| diagnostic::At { value, span: Span::BUILT_IN }).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use diagnostic::Span;
 use engine::ops::answer::Build;
 use engine::ops::rewrite::{Rewrite, Style, Targets};
 use engine::ops::split::Rule;
@@ -10,7 +11,6 @@ use engine::program::Op;
 use super::Emitter;
 use super::answer::blocked;
 use crate::policy::action::Listed;
-use crate::source::Span;
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
     // A set that does not exist was reported before.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use diagnostic::{At, Problem, Span};
 use engine::ListenerId;
 use engine::matchers::clock::Hours;
 use engine::matchers::identity::Macs;
@@ -14,11 +15,9 @@ use sets::{AddressSet, NameSet};
 use wire::Rtype;
 
 use super::{Emitter, Parts};
-use crate::diagnostic::Problem;
 use crate::policy::Test;
 use crate::policy::condition::{AddressTerm, CertificatePart, NameTerm, TextOperator, TextSource, TextTest};
 use crate::sets::Term;
-use crate::source::{At, Span};
 
 /// Returns matchers of which one holds when the test does; none: it never does.
 pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Vec<Matcher> {

@@ -13,6 +13,7 @@ mod shortlist;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use diagnostic::{At, Problem, Span};
 use engine::matchers::rate::RateCells;
 use engine::ops::cache::CacheRules;
 use engine::program::{CALLS_MAX, Op, Program, ProgramError, STEPS_MAX};
@@ -25,7 +26,6 @@ use wire::HashKey;
 
 use super::names::Names;
 use super::{CachePlan, ttl};
-use crate::diagnostic::Problem;
 use crate::flow;
 use crate::load::Surroundings;
 use crate::policy::action::answer::Answer;
@@ -33,7 +33,6 @@ use crate::policy::action::{Addresses, Meaning};
 use crate::policy::{Action, Condition, ENTRY, SPLIT, Test};
 use crate::sets::{Sets, Term};
 use crate::settings::{CacheSettings, Policy, Settings};
-use crate::source::{At, Span};
 use fold::Folder;
 use matcher::text_test;
 use plan::jobs::Jobs;

@@ -1,5 +1,6 @@
 //! Actions that change the query that is sent to upstreams: to steps.
 
+use diagnostic::Span;
 use engine::ClientSubnet;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
 use engine::program::Op;
@@ -7,7 +8,6 @@ use engine::program::Op;
 use super::Emitter;
 use crate::policy::action::Addresses;
 use crate::policy::action::outgoing::{EdnsOption, Flags, Outgoing, Subnet};
-use crate::source::Span;
 use crate::values::{self, Prefix};
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Outgoing, place: Span) {

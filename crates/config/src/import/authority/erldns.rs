@@ -1,9 +1,10 @@
 //! erldns's configuration: Erlang terms, as `sys.config` has them.
 
+use diagnostic::{FileId, Span};
+
 use super::super::write::{Map, Noted, Out};
 use super::Files;
 use super::made::Made;
-use crate::source::{FileId, Span};
 
 /// How deep terms may nest: protects the stack.
 const NESTING_MAX: usize = 32;

@@ -1,9 +1,9 @@
 //! Settings of one item as Knot and NSD have them: words with values, some of them several times.
 
+use diagnostic::suggest::nearest;
+use diagnostic::{At, Problem};
+
 use super::Files;
-use crate::diagnostic::Problem;
-use crate::source::At;
-use crate::suggest::nearest;
 
 /// `key: value` or `key: [value, value]`.
 #[derive(Clone, Debug)]

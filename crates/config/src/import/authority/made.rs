@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use diagnostic::{At, Problem, Span};
+
 use super::super::write::{Map, Noted, Out, document};
 use super::templates::fold;
 use super::{Files, NameServer, Peer};
-use crate::diagnostic::Problem;
 use crate::settings::TokenUri;
-use crate::source::{At, Span};
 use crate::values;
 
 /// What of a zone the new file says.

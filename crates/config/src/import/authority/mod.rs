@@ -14,9 +14,9 @@ mod templates;
 
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, Problem, diagnostics};
+use diagnostic::{At, Diagnostic, FileId, Problem, Sources, Span, diagnostics};
+
 use crate::load::{Surroundings, matches};
-use crate::source::{At, FileId, Sources, Span};
 use crate::yaml::FILE_OCTETS_MAX;
 
 use super::Imported;
@@ -62,7 +62,7 @@ pub fn import_name_server(
     let mut files = Files {
         surroundings,
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
-        sources: Sources::default(),
+        sources: Sources::new(&crate::secrets::keys()),
         problems: Vec::new(),
         read: 0,
     };

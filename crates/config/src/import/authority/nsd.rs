@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use diagnostic::{At, FileId, Problem, Span};
+
 use super::fields::{Entry, Fields, Known};
 use super::made::{self, Made, Seen, ZoneMade, is_new, seconds, zone_name};
 use super::{Files, Peer, PeerTls, Who, prefixes};
-use crate::diagnostic::Problem;
-use crate::source::{At, FileId, Span};
 
 use super::super::write::Out;
 

@@ -1,9 +1,10 @@
 //! Addresses that an action compares with: prefixes, words for some, and sets.
 
+use diagnostic::At;
+
 use super::{Noun, Reference};
 use crate::policy::arguments::label;
 use crate::schema::PREFIX_WORDS;
-use crate::source::At;
 use crate::values::{self, Prefix, Read};
 
 /// Some addresses.

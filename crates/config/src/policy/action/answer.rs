@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use diagnostic::At;
 use wire::{EdeCode, Rcode};
 
 use super::edit::ttl_time;
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, label};
 use crate::records::{self, Record, Reply};
-use crate::source::At;
 use crate::values::{self, Misread, Read};
 
 /// One action.

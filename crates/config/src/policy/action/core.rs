@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::At;
 use engine::ops::dns64::Prefix64;
 use engine::ops::quickest::PORTS_MAX;
 use engine::ops::split::BRANCHES_MAX;
@@ -12,7 +13,6 @@ use wire::{NameBuf, Rcode};
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, label, word};
 use crate::policy::condition;
-use crate::source::At;
 use crate::values::{self, Misread, Prefix, Read};
 
 /// One action.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use diagnostic::At;
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Rcode, Rtype};
 
 use super::answer::{reason_code, reason_text};
 use super::{Action, Addresses, Meaning, Reference, Row, addresses};
 use crate::policy::arguments::{Arguments, Reported, word};
-use crate::source::At;
 use crate::values::{self, Misread, Read};
 
 /// One action.

@@ -3,9 +3,10 @@
 //! What they tell is told when the reply is complete, with the answer the client gets; where they stand says only which
 //! queries reach them.
 
+use diagnostic::At;
+
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{self, Arguments, Reported};
-use crate::source::At;
 use crate::values::{self, Misread, Read};
 use plan::jobs::{EffectKind, Family, Ipset, Learned, Nftset, Timeout};
 

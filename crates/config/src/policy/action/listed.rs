@@ -1,8 +1,9 @@
 //! The action that does what a list says: `blocklist(ads)`.
 
+use diagnostic::At;
+
 use super::answer::{Block, block};
 use super::{Action, Meaning, Noun, Reference, Row};
-use crate::source::At;
 
 /// One action.
 #[derive(Clone, Debug, PartialEq)]

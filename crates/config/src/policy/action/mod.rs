@@ -14,10 +14,10 @@ pub mod outgoing;
 
 use std::fmt;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, Problem};
+
 use super::arguments::{Arguments, Reported};
-use crate::diagnostic::Problem;
-use crate::source::At;
-use crate::suggest::{nearest, one_of};
 use crate::values;
 use crate::yaml::Scalar;
 
@@ -251,14 +251,13 @@ pub(crate) fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Acti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Diagnostic, diagnostics};
-    use crate::source::{Sources, Span};
+    use diagnostic::{Diagnostic, Sources, Span, diagnostics};
     use std::path::Path;
     use std::time::Duration;
     use wire::Rcode;
 
     pub(super) fn read(text: &str) -> Result<Action, Vec<String>> {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let span = Span { file, start: 0, end: text.len() as u32 };
         let mut problems = Vec::new();

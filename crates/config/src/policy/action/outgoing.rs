@@ -1,10 +1,10 @@
 //! Actions that change the query that is sent to upstreams.
 
+use diagnostic::At;
 use wire::OptionCode;
 
 use super::{Action, Meaning, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, word};
-use crate::source::At;
 use crate::values::{self, Misread, Prefix, Read};
 
 /// One action.

@@ -1,5 +1,6 @@
 //! What a condition can look at: one row for each field, and how what follows it is read.
 
+use diagnostic::{At, Problem};
 use engine::matchers::rate::Subject;
 use sets::Reach;
 use wire::{Class, Flags, Opcode, OptionCode};
@@ -8,10 +9,8 @@ use super::hours::{self, Hours};
 use super::parser::{Operator, Parser, plain, with_sign};
 use super::values::{self, mark};
 use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, Test, TextOperator, TextSource};
-use crate::diagnostic::Problem;
 use crate::policy::tokens::Token;
 use crate::settings::NamePattern;
-use crate::source::At;
 use crate::values::{self as value, Read};
 
 /// One thing that a condition can look at.

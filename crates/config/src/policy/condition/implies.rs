@@ -3,11 +3,11 @@
 //! Says yes only when it is sure. Only what stays the same while a query runs through its rules is compared: not marks,
 //! the answer, rates and chance.
 
+use diagnostic::At;
 use sets::Reach;
 
 use super::{AddressTerm, Condition, NameTerm, Test};
 use crate::settings::NamePattern;
-use crate::source::At;
 
 /// Returns whether `wide` surely holds for every query for which `narrow` does.
 pub(crate) fn implies(narrow: &Condition, wide: &Condition) -> bool {

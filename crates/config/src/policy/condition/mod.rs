@@ -18,13 +18,13 @@ mod implies;
 mod parser;
 mod values;
 
+use diagnostic::At;
 use engine::Transport;
 use engine::matchers::identity::Mac;
 use engine::matchers::rate::Subject;
 use wire::{Class, Flags, Opcode, OptionCode, Rcode, Rtype};
 
 use crate::settings::NamePattern;
-use crate::source::At;
 use crate::values::Prefix;
 
 pub(crate) use fields::is_taken;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use diagnostic::suggest::{nearest, one_of};
+use diagnostic::{At, Problem};
+
 use super::fields::FIELDS;
 use super::values;
 use super::{Condition, DEPTH_MAX, Test, TextOperator, TextSource, TextTest};
-use crate::diagnostic::Problem;
 use crate::policy::tokens::{Dialect, Token, TokenKind, tokens};
-use crate::source::At;
-use crate::suggest::{nearest, one_of};
 use crate::values::{self as value, Misread, Read};
 use crate::yaml::Scalar;
 
@@ -442,13 +442,12 @@ pub(super) fn plain<T>(values: Vec<At<T>>) -> Vec<T> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::diagnostic::{Diagnostic, diagnostics};
-    use crate::source::{FileId, Sources, Span};
+    use diagnostic::{Diagnostic, FileId, Sources, Span, diagnostics};
     use std::path::Path;
     use wire::Rtype;
 
     pub(in crate::policy::condition) fn read(text: &str) -> Result<Condition, Vec<String>> {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let span = Span { file, start: 0, end: text.len() as u32 };
         let mut problems = Vec::new();

@@ -139,7 +139,7 @@ fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::
         }
         Source::Url(url) => {
             let bare = api::List {
-                source: Some(config::without_secrets(url).into_owned()),
+                source: Some(diagnostic::without_secrets(url).into_owned()),
                 is_fetched: true,
                 ..bare
             };

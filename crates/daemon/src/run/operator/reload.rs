@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use config::{Diagnostic, Severity};
 use control::api;
+use diagnostic::{Diagnostic, Severity};
 use tracing::{error, info, warn};
 use zone::Zone;
 

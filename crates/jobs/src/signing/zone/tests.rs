@@ -245,7 +245,7 @@ fn an_operator_says_that_the_parent_has_a_ds_and_has_keys_replaced() {
 }
 
 /// A server of the parent that takes DS.
-fn taker() -> config::source::At<config::settings::RemoteSettings> {
+fn taker() -> diagnostic::At<config::settings::RemoteSettings> {
     let value = config::settings::RemoteSettings {
         address: "192.0.2.53:53".parse().expect("an address"),
         over_tls: false,
@@ -256,7 +256,7 @@ fn taker() -> config::source::At<config::settings::RemoteSettings> {
         certificate: None,
         private_key: None,
     };
-    config::source::At { value, span: config::source::Span::BUILT_IN }
+    diagnostic::At { value, span: diagnostic::Span::BUILT_IN }
 }
 
 #[test]

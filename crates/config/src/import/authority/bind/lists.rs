@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use diagnostic::{At, Span};
+
 use super::super::{Peer, PeerTls, Who, prefixes};
 use super::Bind;
 use super::text::{Part, Statement};
-use crate::source::{At, Span};
 use crate::values::{self, Prefix};
 
 /// How deep lists may name lists.

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
+use diagnostic::{At, FileId, Problem, Span};
+
 use super::made::{self, Made, Seen, ZoneMade, is_new, zone_name};
 use super::{Files, Peer, Who, prefixes};
-use crate::diagnostic::Problem;
-use crate::source::{At, FileId, Span};
 
 use super::super::write::{Map, Noted, Out};
 

@@ -1,10 +1,11 @@
 //! BIND's `dnssec-policy`.
 
+use diagnostic::At;
+
 use super::super::super::write::{Map, Out};
 use super::super::made::{self, seconds, signing_algorithm};
 use super::Bind;
 use super::text::Statement;
-use crate::source::At;
 
 impl Bind<'_, '_, '_> {
     /// Returns our name of the policy by which a zone is signed; `None` if it is not signed.
@@ -131,8 +132,8 @@ impl Bind<'_, '_, '_> {
     }
 
     fn policy_keys(&mut self, statement: &Statement, map: &mut Map) {
-        let mut algorithms: Vec<(String, crate::source::Span)> = Vec::new();
-        let mut stores: Vec<(Option<&At<String>>, crate::source::Span)> = Vec::new();
+        let mut algorithms: Vec<(String, diagnostic::Span)> = Vec::new();
+        let mut stores: Vec<(Option<&At<String>>, diagnostic::Span)> = Vec::new();
         for item in statement.block().unwrap_or(&[]) {
             let words = item.words();
             let kind = item.key();

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use diagnostic::{At, FileId, Span};
+
 use super::super::Files;
-use crate::source::{At, FileId, Span};
 
 /// How deep blocks may nest: protects the stack.
 const NESTING_MAX: usize = 16;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use diagnostic::At;
+
 use super::super::super::write::{Map, Noted, Out};
 use super::super::fields::{Fields, Known};
 use super::super::made::{ZoneMade, seconds};
 use super::Knot;
-use crate::source::At;
 use crate::yaml::{self, Node, Value};
 
 const GEOIP: Known = Known {
@@ -103,7 +104,7 @@ pub(super) fn choose(
                 let message = format!(
                     "a client that none of these name gets the zone's own {rtype} there and would get nothing here"
                 );
-                let problem = crate::diagnostic::Problem::warning(entry.key_span, message);
+                let problem = diagnostic::Problem::warning(entry.key_span, message);
                 knot.files.problems.push(
                     problem.hint("the last of them is taken for everybody else: change it if that is wrong"),
                 );

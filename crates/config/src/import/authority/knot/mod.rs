@@ -8,10 +8,11 @@ mod text;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use diagnostic::{At, FileId};
+
 use super::fields::{Entry, Fields, Known};
 use super::made::{self, Made, Seen, ZoneMade, is_new, seconds, zone_name};
 use super::{Files, Peer, PeerTls, Who, prefixes};
-use crate::source::{At, FileId};
 
 use super::super::write::Out;
 
@@ -684,7 +685,7 @@ impl<'s> Knot<'_, '_, 's> {
                 "sub" => text += &format!(" below {name}"),
                 "sub-or-equal" => text += &format!(" name {name} below {name}"),
                 other => {
-                    let span = word.map_or(crate::source::Span::BUILT_IN, |word| word.span);
+                    let span = word.map_or(diagnostic::Span::BUILT_IN, |word| word.span);
                     self.files.wrong(span, format!("\"update-owner-match: {other}\" cannot be carried over"));
                 }
             }
@@ -708,7 +709,7 @@ impl<'s> Knot<'_, '_, 's> {
                 continue;
             };
             if let Err(first) = is_new(&mut seen, &domain) {
-                let problem = crate::diagnostic::Problem::error(
+                let problem = diagnostic::Problem::error(
                     domain.span,
                     format!("zone \"{}\" is there twice", domain.value),
                 );

@@ -1,11 +1,12 @@
 //! Knot's modules.
 
+use diagnostic::At;
+
 use super::super::super::write::{Map, Noted, Out};
 use super::super::fields::{Entry, Fields, Known};
 use super::super::made::{ZoneMade, seconds};
 use super::super::prefixes;
 use super::{Knot, geo};
-use crate::source::At;
 
 const SYNTHRECORD: Known = Known {
     used: &["id", "type", "prefix", "origin", "ttl", "network"],

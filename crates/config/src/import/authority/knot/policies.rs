@@ -85,7 +85,7 @@ impl Knot<'_, '_, '_> {
         let policy = named.map_or("default", |at| at.value.as_str()).to_owned();
         let entries = self.item("policy", &policy);
         if entries.is_none() && policy != "default" {
-            let span = named.map_or(crate::source::Span::BUILT_IN, |at| at.span);
+            let span = named.map_or(diagnostic::Span::BUILT_IN, |at| at.span);
             self.files.wrong(span, format!("there is no policy \"{policy}\""));
             return;
         }
@@ -229,7 +229,7 @@ impl Knot<'_, '_, '_> {
     }
 
     /// Returns the token of a key store; `None` if its keys are files.
-    fn token(&mut self, id: &crate::source::At<String>) -> Option<String> {
+    fn token(&mut self, id: &diagnostic::At<String>) -> Option<String> {
         const KEYSTORE: Known = Known {
             used: &["id", "backend", "config"],
             left_out: &[("key-label", "keys have labels")],
@@ -259,7 +259,7 @@ impl Knot<'_, '_, '_> {
         made::token(self.files, config.span, uri, module)
     }
 
-    fn submission(&mut self, id: &crate::source::At<String>, map: &mut Map) {
+    fn submission(&mut self, id: &diagnostic::At<String>, map: &mut Map) {
         let Some(entries) = self.item("submission", &id.value) else {
             self.files.wrong(id.span, format!("there is no submission \"{}\"", id.value));
             return;

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use diagnostic::{At, FileId, Span};
+
 use super::super::Files;
 use super::super::fields::Entry;
-use crate::source::{At, FileId, Span};
 
 /// One item of a section, or all there is of a section without items.
 pub(super) struct Item {

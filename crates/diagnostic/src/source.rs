@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::secrets::{self, Secret};
+use crate::redact::{self, Known, Secret};
 
 /// Which file, by its place in [`Sources`]: files are numbered in the order in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,13 +99,23 @@ impl Source {
 }
 
 /// Every file read, in the order in which they were read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sources {
     files: Vec<Arc<Source>>,
-    secrets: Arc<Vec<Secret>>,
+    known: Known,
 }
 
 impl Sources {
+    /// Returns an empty list of files in which the values of these keys are secrets: whoever reads files must say which.
+    pub fn new(secret_keys: &[&'static str]) -> Self {
+        Self { files: Vec::new(), known: Known { keys: secret_keys.into(), secrets: Arc::new([]) } }
+    }
+
+    /// Returns the keys whose values are secrets.
+    pub fn secret_keys(&self) -> &[&'static str] {
+        &self.known.keys
+    }
+
     /// Adds a file. More files than a number fits share the last one; the include limit is far below.
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
         self.files.push(Arc::new(Source::new(path.to_owned(), text)));
@@ -124,8 +134,8 @@ impl Sources {
     }
 
     /// Keeps these out of lines and messages.
-    pub(crate) fn hide(&mut self, secrets: Vec<Secret>) {
-        self.secrets = Arc::new(secrets);
+    pub fn hide(&mut self, secrets: Vec<Secret>) {
+        self.known.secrets = secrets.into();
     }
 
     /// Returns a line of a file as it may be shown.
@@ -133,12 +143,12 @@ impl Sources {
         let Some(source) = self.file(file) else { return String::new() };
         let at = source.line_starts.get(line as usize - 1).map_or(source.text.len(), |&at| at as usize);
         let before = source.text.get(..at).unwrap_or_default();
-        secrets::line(before, source.line(line), &self.secrets, file)
+        redact::line(before, source.line(line), &self.known, file)
     }
 
     /// Returns a sentence as it may be shown.
     pub(crate) fn shown_sentence(&self, text: String) -> String {
-        match secrets::sentence(&text, &self.secrets) {
+        match redact::sentence(&text, &self.known.secrets) {
             Cow::Borrowed(_) => text,
             Cow::Owned(shown) => shown,
         }
@@ -166,7 +176,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, offset: u32, line: u32, column: u32, whole: &str) {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let source = sources.file(file).expect("just added");
         assert_eq!(source.place(offset), Place { line, column });

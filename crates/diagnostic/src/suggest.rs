@@ -3,7 +3,7 @@
 /// Returns the candidate that `found` is most likely a slip of the finger away from.
 ///
 /// Letter case, `_` and `-` do not count; otherwise at most a third of the letters may differ.
-pub(crate) fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
     let found = plain(found);
     if found.chars().count() > WORD_CHARACTERS_MAX {
@@ -44,7 +44,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Lists words as a person would: `a, b or c`.
-pub(crate) fn one_of(words: &[&str]) -> String {
+pub fn one_of(words: &[&str]) -> String {
     match words {
         [] => String::new(),
         [only] => (*only).to_owned(),

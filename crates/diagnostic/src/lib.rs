@@ -1,0 +1,16 @@
+//! What somebody got wrong in a text, where, and what to write instead.
+//!
+//! Never reads a file, and never shows a secret: whoever reads a text says which keys have secrets for values.
+
+#![forbid(unsafe_code)]
+
+mod problem;
+pub mod redact;
+mod report;
+mod source;
+pub mod suggest;
+
+pub use problem::{Problem, diagnostics};
+pub use redact::without_secrets;
+pub use report::{Diagnostic, Severity, json_text};
+pub use source::{At, FileId, Place, Source, Sources, Span};
