@@ -59,7 +59,7 @@ fn leads_to_journal() -> bool {
 }
 
 /// Changes the level of a running log.
-pub(crate) struct LevelKnob(reload::Handle<LevelFilter, Registry>);
+pub(crate) struct LogLevelHandle(reload::Handle<LevelFilter, Registry>);
 
 /// Returns the level of a word, as the setting `log.level` and `gannet log-level` have them.
 pub(crate) fn level(word: &str) -> Option<LevelFilter> {
@@ -77,9 +77,9 @@ pub(crate) const fn filter(wanted: LogLevel) -> LevelFilter {
     }
 }
 
-impl LevelKnob {
+impl LogLevelHandle {
     /// Lets through what is at least as important as `level`.
-    pub(crate) fn turn(&self, level: LevelFilter) {
+    pub(crate) fn set(&self, level: LevelFilter) {
         // Fails only when the subscriber is gone, which lives as long as the process.
         let _ = self.0.reload(level);
     }
@@ -91,7 +91,7 @@ impl LevelKnob {
 }
 
 /// Starts logging to standard error. Called once.
-pub(crate) fn start(format: Format, level: LevelFilter) -> LevelKnob {
+pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
     let (filter, handle) = reload::Layer::new(level);
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
     let layer = match format {
@@ -108,7 +108,7 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LevelKnob {
         (*metadata.level() > Level::INFO || !is_library(target)) && !shows_requests(target)
     });
     let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
-    LevelKnob(handle)
+    LogLevelHandle(handle)
 }
 
 /// Returns whether an event is a library's. Those tell of what single strangers send, for which an operator can do nothing and
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn what_the_log_leaves_out_is_decided_before_anything_is_asked() {
-        let knob = start(Format::Text, LevelFilter::WARN);
+        let log_level = start(Format::Text, LevelFilter::WARN);
         assert_eq!(LevelFilter::current(), LevelFilter::WARN);
-        knob.turn(LevelFilter::INFO);
+        log_level.set(LevelFilter::INFO);
         assert_eq!(LevelFilter::current(), LevelFilter::INFO);
     }
 

@@ -18,12 +18,12 @@ pub(crate) struct Obstacle {
     /// The error's own words.
     pub(crate) message: String,
     /// Who has the port, if that can be seen.
-    pub(crate) holder: Option<Holder>,
+    pub(crate) port_owner: Option<PortOwner>,
 }
 
 /// A process that has the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct PortOwner {
     /// Its number.
     pub(crate) pid: u32,
     /// Its program, as in `/proc/PID/comm`.
@@ -33,9 +33,9 @@ pub(crate) struct Holder {
 impl Obstacle {
     /// Returns the reason in a few words, for a sentence such as "port 53 …".
     pub(crate) fn reason(&self) -> String {
-        match (self.kind, &self.holder) {
-            (io::ErrorKind::AddrInUse, Some(holder)) => {
-                format!("is taken by {} (process {})", holder.program, holder.pid)
+        match (self.kind, &self.port_owner) {
+            (io::ErrorKind::AddrInUse, Some(port_owner)) => {
+                format!("is taken by {} (process {})", port_owner.program, port_owner.pid)
             }
             (io::ErrorKind::AddrInUse, None) => "is taken".into(),
             (io::ErrorKind::PermissionDenied, _) => "needs root or CAP_NET_BIND_SERVICE".into(),
@@ -63,9 +63,9 @@ impl Obstacle {
             format!("or listen elsewhere, in the configuration: listen: [\"{}\"]", other_port(self.at));
         match self.kind {
             io::ErrorKind::AddrInUse => {
-                let program = self.holder.as_ref().map_or("", |holder| holder.program.as_str());
+                let program = self.port_owner.as_ref().map_or("", |port_owner| port_owner.program.as_str());
                 let mut hints = hints_for(program);
-                if self.holder.is_none() {
+                if self.port_owner.is_none() {
                     hints.push(format!("see who has it: sudo ss -lnup 'sport = :{}'", self.at.port()));
                 }
                 hints.push(elsewhere);
@@ -136,9 +136,9 @@ mod tests {
     use super::*;
 
     fn obstacle(kind: io::ErrorKind, program: Option<&str>) -> Obstacle {
-        let holder = program.map(|program| Holder { pid: 812, program: program.to_owned() });
+        let port_owner = program.map(|program| PortOwner { pid: 812, program: program.to_owned() });
         let at = "127.0.0.1:53".parse().unwrap();
-        Obstacle { at, transport: "udp", kind, lacks_family: false, message: String::new(), holder }
+        Obstacle { at, transport: "udp", kind, lacks_family: false, message: String::new(), port_owner }
     }
 
     #[test]

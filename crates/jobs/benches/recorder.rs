@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use engine::Transport;
 use engine::events::{Addresses, Doorbell, Event, Mark, Path as Way, TellId, Tells, ring};
 use jobs::recorder::{Reader, Wanted};
-use jobs::{Chores, Clock, Download, Jobs, Librarian, Parts, StepNames};
+use jobs::{Clock, Download, Jobs, ListStore, Parts, StepNames, TaskRunner};
 use plan::jobs::{Jobs as Plan, Recorder, Task, Tell};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
@@ -21,13 +21,13 @@ const RING_OCTETS: usize = 256 << 10;
 /// Nothing is scheduled or fetched here.
 struct Nobody;
 
-impl Chores for Nobody {
+impl TaskRunner for Nobody {
     fn carry_out(&self, _: &Task) -> Result<String, String> {
         Ok(String::new())
     }
 }
 
-impl Librarian for Nobody {
+impl ListStore for Nobody {
     fn check(&self, _: &Download, _: &[u8]) -> Result<(), String> {
         Ok(())
     }
@@ -59,9 +59,9 @@ fn main() {
         readers: vec![reader],
         doorbell,
         clock: Clock::new(workers),
-        chores: Arc::new(Nobody),
-        librarian: Arc::new(Nobody),
-        learner: None,
+        task_runner: Arc::new(Nobody),
+        list_store: Arc::new(Nobody),
+        set_learner: None,
         lower_priority: || (),
     })
     .expect("threads");

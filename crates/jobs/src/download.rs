@@ -61,7 +61,7 @@ pub struct Download {
 }
 
 /// Knows what lists mean.
-pub trait Librarian: Send + Sync {
+pub trait ListStore: Send + Sync {
     /// Returns what is wrong with a list, if it cannot take the place of the last.
     fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String>;
 
@@ -255,7 +255,7 @@ struct Shared {
     entries: Mutex<Vec<Entry>>,
     changed: Condvar,
     stops: AtomicBool,
-    librarian: Arc<dyn Librarian>,
+    list_store: Arc<dyn ListStore>,
     resolvers: Resolvers,
     counts: Counts,
 }
@@ -266,12 +266,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Downloads {
     /// Starts the thread; nothing is fetched yet.
-    pub(crate) fn start(librarian: Arc<dyn Librarian>, resolvers: Resolvers) -> io::Result<Self> {
+    pub(crate) fn start(list_store: Arc<dyn ListStore>, resolvers: Resolvers) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             entries: Mutex::new(Vec::new()),
             changed: Condvar::new(),
             stops: AtomicBool::new(false),
-            librarian,
+            list_store,
             resolvers,
             counts: Counts::default(),
         });
@@ -386,7 +386,7 @@ impl Shared {
                 None => {
                     let sets: Vec<String> = std::mem::take(&mut news).into_iter().collect();
                     if !sets.is_empty() {
-                        self.librarian.adopt(&sets);
+                        self.list_store.adopt(&sets);
                     }
                     for (sender, is_fine) in waiting.drain(..) {
                         // Nobody may wait any more.
@@ -409,7 +409,7 @@ impl Shared {
         let outcome = self.fetch(download, meta).and_then(|fetched| match fetched {
             Fetched::Unchanged => Ok(None),
             Fetched::New(octets, meta) => {
-                self.librarian.check(download, &octets)?;
+                self.list_store.check(download, &octets)?;
                 keep(&download.file, &octets, &meta).map_err(|error| format!("cannot be kept: {error}"))?;
                 Ok(Some(meta))
             }
@@ -582,7 +582,7 @@ mod tests {
     /// Believes lists that begin with "good"; says which sets are new.
     struct Careful(Mutex<Sender<Vec<String>>>);
 
-    impl Librarian for Careful {
+    impl ListStore for Careful {
         fn check(&self, _: &Download, octets: &[u8]) -> Result<(), String> {
             if octets.starts_with(b"good") { Ok(()) } else { Err("it makes no sense".to_owned()) }
         }

@@ -30,7 +30,7 @@ const LOG_PER_SECOND: f64 = 20.0;
 const LOG_BURST: f64 = 50.0;
 
 /// Takes what is learned.
-pub trait Learner: Send + Sync {
+pub trait SetLearner: Send + Sync {
     /// Puts what `learn` says of a query into its set.
     fn learn(&self, learn: &Learn, occurrence: &Occurrence);
 }
@@ -50,7 +50,7 @@ pub(crate) enum Route {
 pub(crate) struct Routes {
     pub(crate) routes: Vec<Route>,
     pub(crate) recorder: Option<Arc<Recorder>>,
-    pub(crate) learner: Option<Arc<dyn Learner>>,
+    pub(crate) set_learner: Option<Arc<dyn SetLearner>>,
 }
 
 /// What the events thread counts.
@@ -248,8 +248,8 @@ impl Reading {
                 }
                 Some(Route::Learn(learn)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
-                    if let Some(learner) = &routes.learner {
-                        learner.learn(learn, made);
+                    if let Some(set_learner) = &routes.set_learner {
+                        set_learner.learn(learn, made);
                     }
                 }
                 Some(Route::Nobody) | None => self.shared.counts.lost.add(1),

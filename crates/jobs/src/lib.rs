@@ -31,10 +31,10 @@ use plan::jobs::{Task, Tell};
 use tracing::{error, info};
 
 pub use clock::Clock;
-pub use download::{Download, Librarian, ListState};
-pub use drain::Learner;
+pub use download::{Download, ListState, ListStore};
+pub use drain::SetLearner;
 pub use effects::Occurrence;
-pub use schedule::{Chores, State};
+pub use schedule::{State, TaskRunner};
 
 use download::Downloads;
 use drain::{Drain, Route, Routes};
@@ -55,11 +55,11 @@ pub struct Parts {
     /// The workers' clock.
     pub clock: Clock,
     /// Does what schedules ask for and is not an effect.
-    pub chores: Arc<dyn Chores>,
+    pub task_runner: Arc<dyn TaskRunner>,
     /// Checks lists that were fetched and takes them into use.
-    pub librarian: Arc<dyn Librarian>,
+    pub list_store: Arc<dyn ListStore>,
     /// Takes what is learned.
-    pub learner: Option<Arc<dyn Learner>>,
+    pub set_learner: Option<Arc<dyn SetLearner>>,
     /// Makes the calling thread less important than those that answer queries.
     pub lower_priority: fn(),
 }
@@ -71,7 +71,7 @@ pub struct Jobs {
     downloads: Arc<Downloads>,
     counts: Vec<EventCounts>,
     clock: Clock,
-    learner: Option<Arc<dyn Learner>>,
+    set_learner: Option<Arc<dyn SetLearner>>,
     resolvers: Resolvers,
     lower_priority: fn(),
     steps: Steps,
@@ -102,13 +102,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Does what schedules ask for: effects here, the rest elsewhere.
-struct Butler {
+struct OwnTasks {
     running: Arc<Mutex<Running>>,
     downloads: Arc<Downloads>,
-    others: Arc<dyn Chores>,
+    others: Arc<dyn TaskRunner>,
 }
 
-impl Chores for Butler {
+impl TaskRunner for OwnTasks {
     fn carry_out(&self, task: &Task) -> Result<String, String> {
         let name = match task {
             Task::Effect(name) => name,
@@ -148,20 +148,23 @@ impl Chores for Butler {
 impl Jobs {
     /// Starts the threads that are always there; effects and the recorder come with [`Jobs::adopt`].
     pub fn start(parts: Parts) -> io::Result<Self> {
-        let Parts { readers, doorbell, clock, chores, librarian, learner, lower_priority } = parts;
+        let Parts { readers, doorbell, clock, task_runner, list_store, set_learner, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
         let resolvers = Resolvers::default();
-        let downloads = Arc::new(Downloads::start(librarian, resolvers.clone())?);
-        let butler =
-            Butler { running: Arc::clone(&running), downloads: Arc::clone(&downloads), others: chores };
+        let downloads = Arc::new(Downloads::start(list_store, resolvers.clone())?);
+        let own_tasks = OwnTasks {
+            running: Arc::clone(&running),
+            downloads: Arc::clone(&downloads),
+            others: task_runner,
+        };
         let counts = readers.iter().map(EventReader::counts).collect();
         Ok(Self {
             drain: Drain::start(readers, doorbell, clock)?,
-            schedules: Schedules::start(Arc::new(butler))?,
+            schedules: Schedules::start(Arc::new(own_tasks))?,
             downloads,
             counts,
             clock,
-            learner,
+            set_learner,
             resolvers,
             lower_priority,
             steps: Steps::default(),
@@ -210,7 +213,7 @@ impl Jobs {
         self.drain.redirect(Arc::new(Routes {
             routes: plan.tells.iter().map(route).collect(),
             recorder: recorder.clone(),
-            learner: self.learner.clone(),
+            set_learner: self.set_learner.clone(),
         }));
         let old = std::mem::replace(&mut running.effects, effects);
         for effect in old.iter().filter(|old| !running.effects.iter().any(|new| Arc::ptr_eq(old, new))) {

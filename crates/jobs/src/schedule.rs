@@ -22,7 +22,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 const LATE_MAX: Duration = Duration::from_secs(120);
 
 /// Does what a task says; returns what came of it, for the log.
-pub trait Chores: Send + Sync {
+pub trait TaskRunner: Send + Sync {
     /// Does it, however long that takes.
     fn carry_out(&self, task: &Task) -> Result<String, String>;
 }
@@ -132,22 +132,22 @@ impl Entry {
     }
 
     /// Begins it on a thread of its own, unless it is at work.
-    fn begin(self: &Arc<Self>, chores: &Arc<dyn Chores>) -> Result<(), String> {
+    fn begin(self: &Arc<Self>, task_runner: &Arc<dyn TaskRunner>) -> Result<(), String> {
         if self.is_running.swap(true, Ordering::AcqRel) {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             warn!(schedule = %self.schedule.name, "still at work; not begun again");
             return Err(format!("\"{}\" is still at work", self.schedule.name));
         }
-        let (entry, chores) = (Arc::clone(self), Arc::clone(chores));
+        let (entry, task_runner) = (Arc::clone(self), Arc::clone(task_runner));
         let started =
-            std::thread::Builder::new().name("schedule".to_owned()).spawn(move || entry.run(&*chores));
+            std::thread::Builder::new().name("schedule".to_owned()).spawn(move || entry.run(&*task_runner));
         started.map(drop).map_err(|error| {
             self.is_running.store(false, Ordering::Release);
             format!("no thread for it: {error}")
         })
     }
 
-    fn run(&self, chores: &dyn Chores) {
+    fn run(&self, task_runner: &dyn TaskRunner) {
         let begin = Instant::now();
         *lock(&self.record) =
             Record { last: Some(Timestamp::now().to_zoned(self.zone.clone())), outcome: None };
@@ -155,7 +155,7 @@ impl Entry {
         let mut failed = Vec::new();
         // One that fails does not keep the others from being done.
         for task in &self.schedule.tasks {
-            match chores.carry_out(task) {
+            match task_runner.carry_out(task) {
                 Ok(what) => said.push(what),
                 Err(why) => failed.push(format!("{task}: {why}")),
             }
@@ -182,17 +182,17 @@ struct Shared {
     entries: Mutex<Vec<Arc<Entry>>>,
     changed: Condvar,
     stops: AtomicBool,
-    chores: Arc<dyn Chores>,
+    task_runner: Arc<dyn TaskRunner>,
 }
 
 impl Schedules {
     /// Starts the thread; there is nothing to do yet.
-    pub(crate) fn start(chores: Arc<dyn Chores>) -> io::Result<Self> {
+    pub(crate) fn start(task_runner: Arc<dyn TaskRunner>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             entries: Mutex::new(Vec::new()),
             changed: Condvar::new(),
             stops: AtomicBool::new(false),
-            chores,
+            task_runner,
         });
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("schedules".to_owned()).spawn(move || own.watch())?;
@@ -222,7 +222,7 @@ impl Schedules {
     pub(crate) fn run_now(&self, name: &str) -> Result<(), String> {
         let found = lock(&self.shared.entries).iter().find(|entry| entry.schedule.name == name).cloned();
         match found {
-            Some(entry) => entry.begin(&self.shared.chores),
+            Some(entry) => entry.begin(&self.shared.task_runner),
             None => Err(format!("there is no schedule \"{name}\"")),
         }
     }
@@ -244,7 +244,7 @@ impl Shared {
             let now = Timestamp::now();
             for entry in entries.iter().filter(|entry| entry.is_due(now)) {
                 // It was logged.
-                let _ = entry.begin(&self.chores);
+                let _ = entry.begin(&self.task_runner);
             }
             let next =
                 entries.iter().filter_map(|entry| lock(&entry.next).as_ref().map(Zoned::timestamp)).min();
@@ -313,7 +313,7 @@ mod tests {
         done: AtomicU64,
     }
 
-    impl Chores for Slow {
+    impl TaskRunner for Slow {
         fn carry_out(&self, _: &Task) -> Result<String, String> {
             drop(lock(&self.gate));
             self.done.fetch_add(1, Ordering::AcqRel);

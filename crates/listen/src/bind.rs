@@ -12,9 +12,9 @@ use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::budget::Budget;
-use crate::holder::{self, Holder};
 use crate::local::{self, LocalFile, LocalSocket};
 use crate::oblivious::ObliviousKeys;
+use crate::port_owner::{self, PortOwner};
 use crate::refusals::Refusals;
 use crate::steering::{Seated, Steering};
 use crate::sys::{self, Activated, Kind};
@@ -56,8 +56,8 @@ pub struct WorkerSockets {
     pub(crate) udp: Vec<Opened<OwnedFd>>,
     pub(crate) tcp: Vec<Opened<TcpListener>>,
     pub(crate) quic: Vec<Opened<OwnedFd>>,
-    pub(crate) local: Vec<(UnixListener, Arc<Entrance>)>,
-    pub(crate) local_datagrams: Vec<(UnixDatagram, Arc<Entrance>)>,
+    pub(crate) local: Vec<(UnixListener, Arc<ListenerInfo>)>,
+    pub(crate) local_datagrams: Vec<(UnixDatagram, Arc<ListenerInfo>)>,
     /// With the same keys for all workers.
     pub(crate) quic_config: quinn::EndpointConfig,
     pub(crate) places: Arc<Places>,
@@ -80,14 +80,14 @@ pub struct WorkerSockets {
 pub(crate) struct Opened<T> {
     pub(crate) socket: T,
     pub(crate) address: SocketAddr,
-    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) listener_info: Arc<ListenerInfo>,
     /// Whether the kernel chooses among the workers' sockets of this address.
     pub(crate) is_shared: bool,
 }
 
 /// What is known about every client that comes through one listener.
 #[derive(Debug)]
-pub(crate) struct Entrance {
+pub(crate) struct ListenerInfo {
     /// Its place in the plan.
     pub(crate) listener: ListenerId,
     /// Peers that begin with a PROXY header.
@@ -129,7 +129,7 @@ impl Sockets {
     pub fn open_local(&mut self, plan: &LocalPlan, number: u16) -> io::Result<LocalFile> {
         let backlog = self.workers.first().map_or(0, |worker| worker.tcp_plan.backlog);
         let (socket, file) = local::open(plan, backlog)?;
-        let entrance = Arc::new(Entrance {
+        let listener_info = Arc::new(ListenerInfo {
             listener: ListenerId(LOCAL_LISTENERS_FROM + number),
             proxies: Box::default(),
             connections: Connections::Local,
@@ -140,11 +140,13 @@ impl Sockets {
             client_certificates: ClientCertificates::Never,
         });
         for worker in &mut self.workers {
-            let entrance = Arc::clone(&entrance);
+            let listener_info = Arc::clone(&listener_info);
             match &socket {
-                LocalSocket::Connections(listener) => worker.local.push((listener.try_clone()?, entrance)),
+                LocalSocket::Connections(listener) => {
+                    worker.local.push((listener.try_clone()?, listener_info))
+                }
                 LocalSocket::Datagrams(socket) => {
-                    worker.local_datagrams.push((socket.try_clone()?, entrance));
+                    worker.local_datagrams.push((socket.try_clone()?, listener_info));
                 }
             }
         }
@@ -177,7 +179,7 @@ pub struct BindError {
     /// What the system said.
     pub source: io::Error,
     /// Who has the port, if that is the reason and could be found out.
-    pub holder: Option<Holder>,
+    pub port_owner: Option<PortOwner>,
 }
 
 impl fmt::Display for BindError {
@@ -188,9 +190,9 @@ impl fmt::Display for BindError {
         };
         write!(f, "cannot listen on {} over {transport}: ", self.address)?;
         match self.source.kind() {
-            io::ErrorKind::AddrInUse => match &self.holder {
-                Some(holder) => {
-                    write!(f, "the port is taken by {} (process {})", holder.program, holder.process)
+            io::ErrorKind::AddrInUse => match &self.port_owner {
+                Some(port_owner) => {
+                    write!(f, "the port is taken by {} (process {})", port_owner.program, port_owner.process)
                 }
                 None => f.write_str("the port is taken by another program"),
             },
@@ -214,11 +216,11 @@ impl std::error::Error for BindError {
 
 impl BindError {
     fn new(address: SocketAddr, kind: Kind, source: io::Error) -> Self {
-        let holder = match source.kind() {
-            io::ErrorKind::AddrInUse => holder::find(address, kind),
+        let port_owner = match source.kind() {
+            io::ErrorKind::AddrInUse => port_owner::find(address, kind),
             _ => None,
         };
-        Self { address, kind, source, holder }
+        Self { address, kind, source, port_owner }
     }
 }
 
@@ -263,7 +265,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let mut bound = Vec::with_capacity(listeners.len());
     for (number, (listener, opened)) in listeners.iter().zip(opened).enumerate() {
         bound.push(Bound { address: opened.address, transports: listener.transports });
-        let entrance = Entrance {
+        let listener_info = ListenerInfo {
             listener: ListenerId(u16::try_from(number).unwrap_or(u16::MAX)),
             proxies: listener.proxies.as_slice().into(),
             connections: listener.transports.connections.unwrap_or(Connections::Dns),
@@ -273,7 +275,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             forwarders: listener.forwarders.as_slice().into(),
             client_certificates: listener.client_certificates,
         };
-        opened.hand_out(listener, &Arc::new(entrance), plan, &mut sockets);
+        opened.hand_out(listener, &Arc::new(listener_info), plan, &mut sockets);
     }
     Ok(Sockets { workers: sockets, bound, unused: activated, refusals, budget })
 }
@@ -418,13 +420,13 @@ impl AllOpened {
     fn hand_out(
         self,
         listener: &ListenerPlan,
-        entrance: &Arc<Entrance>,
+        listener_info: &Arc<ListenerInfo>,
         plan: &Plan,
         workers: &mut [WorkerSockets],
     ) {
         let Self { address, udp, tcp, is_activated } = self;
         let is_shared = BALANCES && !is_activated;
-        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance), is_shared };
+        let opened = |socket| Opened { socket, address, listener_info: Arc::clone(listener_info), is_shared };
         for (socket, worker) in udp.into_iter().zip(&mut *workers) {
             sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
             match listener.transports.datagrams {
@@ -432,7 +434,7 @@ impl AllOpened {
                 Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
             }
         }
-        let opened = |socket| Opened { socket, address, entrance: Arc::clone(entrance), is_shared };
+        let opened = |socket| Opened { socket, address, listener_info: Arc::clone(listener_info), is_shared };
         for (socket, worker) in tcp.into_iter().zip(workers) {
             worker.tcp.push(opened(TcpListener::from(socket)));
         }
@@ -604,9 +606,12 @@ mod tests {
         assert_eq!(refused().source.kind(), io::ErrorKind::AddrInUse);
         if cfg!(target_os = "linux") {
             // The kernel's table may leave a socket out while others come and go.
-            let error = (0..50).map(|_| refused()).find(|error| error.holder.is_some());
+            let error = (0..50).map(|_| refused()).find(|error| error.port_owner.is_some());
             let error = error.expect("we may look into our own process");
-            assert_eq!(error.holder.as_ref().map(|holder| holder.process), Some(std::process::id()));
+            assert_eq!(
+                error.port_owner.as_ref().map(|port_owner| port_owner.process),
+                Some(std::process::id())
+            );
             assert!(error.to_string().ends_with(&format!("(process {})", std::process::id())), "{error}");
         }
     }

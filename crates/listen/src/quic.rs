@@ -29,10 +29,10 @@ use tokio::time::timeout;
 use wire::{Message, OptionCode};
 
 use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::http::{self, Handle};
 use crate::service::Service;
-use crate::tcp::{Ending, Guest, Shared};
+use crate::tcp::{AnyConnection, Ending, Shared};
 use crate::tls::ShownCertificate;
 use plan::listeners::{Datagrams, TcpPlan};
 use unproven::{Bounded, BoundedSocket, Bounds};
@@ -99,7 +99,7 @@ pub(crate) async fn accept<S: Service + 'static>(
     shared: Rc<Shared<S>>,
     socket: OwnedFd,
     endpoint: EndpointConfig,
-    entrance: Arc<Entrance>,
+    listener_info: Arc<ListenerInfo>,
 ) -> io::Result<()> {
     let socket = UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
@@ -110,7 +110,7 @@ pub(crate) async fn accept<S: Service + 'static>(
     let unproven = Rc::new(Cell::new(0));
     let mut changes = shared.tls_changes();
     loop {
-        endpoint.set_server_config(config(&shared, &entrance));
+        endpoint.set_server_config(config(&shared, &listener_info));
         loop {
             tokio::select! {
                 biased;
@@ -120,7 +120,7 @@ pub(crate) async fn accept<S: Service + 'static>(
                     Err(_) => std::future::pending().await,
                 },
                 incoming = endpoint.accept() => match incoming {
-                    Some(incoming) => open(&shared, incoming, &entrance, (&unproven, &bounds)),
+                    Some(incoming) => open(&shared, incoming, &listener_info, (&unproven, &bounds)),
                     None => return Ok(()),
                 },
             }
@@ -128,9 +128,9 @@ pub(crate) async fn accept<S: Service + 'static>(
     }
 }
 
-/// Returns how QUIC is spoken at an entrance; `None` when there is no certificate.
-fn config<S: Service + 'static>(shared: &Shared<S>, entrance: &Entrance) -> Option<ServerConfig> {
-    let Some(Datagrams::Quic { doq, h3 }) = entrance.datagrams else { return None };
+/// Returns how QUIC is spoken at a listener; `None` when there is no certificate.
+fn config<S: Service + 'static>(shared: &Shared<S>, listener_info: &ListenerInfo) -> Option<ServerConfig> {
+    let Some(Datagrams::Quic { doq, h3 }) = listener_info.datagrams else { return None };
     let mut protocols = Vec::new();
     if doq {
         protocols.push(ALPN_DOQ);
@@ -138,14 +138,14 @@ fn config<S: Service + 'static>(shared: &Shared<S>, entrance: &Entrance) -> Opti
     if h3 {
         protocols.push(ALPN_H3);
     }
-    server_config(shared.quic_config(entrance, &protocols)?, shared.plan())
+    server_config(shared.quic_config(listener_info, &protocols)?, shared.plan())
 }
 
 /// Takes a new connection in, if there is a place.
 fn open<S: Service + 'static>(
     shared: &Rc<Shared<S>>,
     incoming: Incoming,
-    entrance: &Arc<Entrance>,
+    listener_info: &Arc<ListenerInfo>,
     (unproven, bounds): (&Rc<Cell<u32>>, &Bounds),
 ) {
     let peer = incoming.remote_address();
@@ -181,10 +181,10 @@ fn open<S: Service + 'static>(
     };
     shared.counters().quic_accepted.bump();
     let handle = Handle::new(place, shared.account());
-    let key = shared.insert(Rc::clone(&handle) as Rc<dyn Guest>);
+    let key = shared.insert(Rc::clone(&handle) as Rc<dyn AnyConnection>);
     let unproven = Unproven::new(unproven);
-    let entrance = Arc::clone(entrance);
-    let accepted = Accepted { connecting, unproven, bounded, peer, entrance, handle, key };
+    let listener_info = Arc::clone(listener_info);
+    let accepted = Accepted { connecting, unproven, bounded, peer, listener_info, handle, key };
     shared.spawn(run(Rc::clone(shared), accepted));
 }
 
@@ -209,14 +209,14 @@ struct Accepted {
     unproven: Unproven,
     bounded: Bounded,
     peer: (IpAddr, u16),
-    entrance: Arc<Entrance>,
+    listener_info: Arc<ListenerInfo>,
     handle: Rc<Handle>,
     key: usize,
 }
 
 /// Serves one connection until it ends.
 async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
-    let Accepted { connecting, unproven, mut bounded, peer, entrance, handle, key } = accepted;
+    let Accepted { connecting, unproven, mut bounded, peer, listener_info, handle, key } = accepted;
     // However this ends, also by being dropped, the worker forgets the connection.
     let _entry = shared.entry(key);
     let handshake = timeout(shared.plan().handshake_timeout, connecting);
@@ -235,7 +235,7 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
             if protocol.as_deref() == Some(ALPN_H3) {
                 let server_name = server_name.as_deref();
                 let visit =
-                    http::Visit::new(Rc::clone(&shared), (handle, key), entrance, peer, Transport::H3);
+                    http::Visit::new(Rc::clone(&shared), (handle, key), listener_info, peer, Transport::H3);
                 http::talk_h3(&shared, visit.named(server_name).shown(certificate), connection, key).await
             } else {
                 let client = Client {
@@ -245,7 +245,7 @@ async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: Accepted) {
                     verified: true,
                     reply_octets_max: u16::MAX,
                     keepalive: None,
-                    listener: entrance.listener,
+                    listener: listener_info.listener,
                     connection: 0,
                     certificate: None,
                 };

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::bind::WorkerSockets;
 use crate::busy_poll;
 use crate::counters::Counters;
-use crate::local::datagrams::{self, Post};
+use crate::local::datagrams::{self, UnixDatagramSocket};
 use crate::quic;
 use crate::service::Service;
 use crate::sys;
@@ -76,7 +76,7 @@ pub async fn serve<S: Service + 'static>(
             opened.socket,
             opened.address,
             &sockets.udp_plan,
-            opened.entrance,
+            opened.listener_info,
             Arc::clone(&counters),
             seat.clone().filter(|_| opened.is_shared),
         )?;
@@ -96,24 +96,28 @@ pub async fn serve<S: Service + 'static>(
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;
-        tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.entrance));
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, opened.listener_info));
     }
 
-    for (listener, entrance) in sockets.local {
+    for (listener, listener_info) in sockets.local {
         let listener = sys::watch(listener, Interest::READABLE)?;
-        tasks.spawn_local(Rc::clone(&connections).accept(listener, entrance));
+        tasks.spawn_local(Rc::clone(&connections).accept(listener, listener_info));
     }
 
-    let mut posts = Vec::with_capacity(sockets.local_datagrams.len());
-    for (socket, entrance) in sockets.local_datagrams {
-        let post = Post::new(sys::watch(socket, Interest::READABLE)?, entrance, Arc::clone(&counters));
-        tasks.spawn_local(datagrams::serve(Rc::clone(&service), Rc::clone(&post)));
-        posts.push(post);
+    let mut unix_sockets = Vec::with_capacity(sockets.local_datagrams.len());
+    for (socket, listener_info) in sockets.local_datagrams {
+        let unix_socket = UnixDatagramSocket::new(
+            sys::watch(socket, Interest::READABLE)?,
+            listener_info,
+            Arc::clone(&counters),
+        );
+        tasks.spawn_local(datagrams::serve(Rc::clone(&service), Rc::clone(&unix_socket)));
+        unix_sockets.push(unix_socket);
     }
 
     for opened in sockets.quic {
         let config = sockets.quic_config.clone();
-        tasks.spawn_local(quic::accept(Rc::clone(&connections), opened.socket, config, opened.entrance));
+        tasks.spawn_local(quic::accept(Rc::clone(&connections), opened.socket, config, opened.listener_info));
     }
 
     let deadline = tokio::select! {
@@ -131,7 +135,8 @@ pub async fn serve<S: Service + 'static>(
     connections.stop();
     let rest = async {
         connections.ended().await;
-        while readers.iter().any(|reader| reader.borrow().is_waiting()) || posts.iter().any(Post::is_waiting)
+        while readers.iter().any(|reader| reader.borrow().is_waiting())
+            || unix_sockets.iter().any(UnixDatagramSocket::is_waiting)
         {
             sleep(WAITING_CHECK_INTERVAL).await;
         }
@@ -143,9 +148,9 @@ pub async fn serve<S: Service + 'static>(
 
 /// Answers datagrams until it is dropped.
 async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
-    let port = reader.borrow().port();
+    let outlet = reader.borrow().outlet();
     loop {
-        let mut ready = port.socket.readable().await?;
+        let mut ready = outlet.socket.readable().await?;
         if let Some(pause) = reader.borrow().pause() {
             // tidy: allow(sleep): for 50 µs, where the timers of the runtime count milliseconds
             std::thread::sleep(pause);

@@ -14,7 +14,7 @@ use engine::{Address, Client, Outlet, ReplyTo, Transport};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::counters::Counters;
 use crate::proxy::{self, Source};
 use crate::service::{self, Answer, Answered, Service};
@@ -46,14 +46,14 @@ const LOST_INTERVAL_MS: u64 = 1000;
 const DEFERRED_MAX: usize = 64;
 
 /// One worker's socket for one address. What replies go out through, now or later.
-pub(crate) struct Port {
+pub(crate) struct UdpOutlet {
     pub(crate) socket: AsyncFd<OwnedFd>,
     outbox: RefCell<Outbox>,
     counters: Arc<Counters>,
     reply_octets_max: u16,
 }
 
-impl Port {
+impl UdpOutlet {
     /// Sends what is queued.
     fn send(&self, outbox: &mut Outbox) {
         if outbox.is_empty() {
@@ -70,7 +70,7 @@ impl Port {
     }
 }
 
-impl Outlet for Port {
+impl Outlet for UdpOutlet {
     fn deliver(&self, address: &Address, reply: &[u8]) {
         // Only a batch in progress holds the outbox, and it does not call anybody who delivers.
         let Ok(mut outbox) = self.outbox.try_borrow_mut() else {
@@ -110,9 +110,9 @@ struct Late<D> {
 /// Reads one socket.
 pub(crate) struct Reader<S: Service> {
     service: Rc<S>,
-    port: Rc<Port>,
+    outlet: Rc<UdpOutlet>,
     inbox: Inbox,
-    entrance: Arc<Entrance>,
+    listener_info: Arc<ListenerInfo>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
@@ -146,7 +146,7 @@ impl<S: Service> Reader<S> {
         socket: OwnedFd,
         address: SocketAddr,
         plan: &UdpPlan,
-        entrance: Arc<Entrance>,
+        listener_info: Arc<ListenerInfo>,
         counters: Arc<Counters>,
         seat: Option<Rc<Seated>>,
     ) -> io::Result<Self> {
@@ -171,7 +171,7 @@ impl<S: Service> Reader<S> {
         };
         let incoming =
             Shape { messages: if coalesced { COALESCED_MESSAGES } else { BATCH_MESSAGES }, ..outgoing };
-        let port = Port {
+        let outlet = UdpOutlet {
             socket: sys::watch(socket, Interest::READABLE)?,
             outbox: RefCell::new(Outbox::new(&outgoing)),
             counters,
@@ -179,9 +179,9 @@ impl<S: Service> Reader<S> {
         };
         Ok(Self {
             service,
-            port: Rc::new(port),
+            outlet: Rc::new(outlet),
             inbox: Inbox::new(&incoming),
-            entrance,
+            listener_info,
             late: Vec::with_capacity(DEFERRED_MAX),
             lost: 0,
             lost_asked_ms: 0,
@@ -191,14 +191,14 @@ impl<S: Service> Reader<S> {
     }
 
     /// Returns the socket.
-    pub(crate) fn port(&self) -> Rc<Port> {
-        Rc::clone(&self.port)
+    pub(crate) fn outlet(&self) -> Rc<UdpOutlet> {
+        Rc::clone(&self.outlet)
     }
 
     /// Returns whether queries of this socket still wait for their replies.
     pub(crate) fn is_waiting(&self) -> bool {
         // Each of them holds the port as its outlet.
-        Rc::strong_count(&self.port) > 1
+        Rc::strong_count(&self.outlet) > 1
     }
 
     /// Returns how long to let queries gather first, if at all.
@@ -210,7 +210,7 @@ impl<S: Service> Reader<S> {
     /// Answers what is there, up to a bound; returns whether that was all.
     pub(crate) fn drain(&mut self) -> bool {
         for _ in 0..BATCHES_MAX {
-            match self.inbox.receive(self.port.socket.get_ref().as_fd()) {
+            match self.inbox.receive(self.outlet.socket.get_ref().as_fd()) {
                 Ok(count) => {
                     self.batch(count);
                     if count < AGAIN_MESSAGES_MIN.min(self.inbox.capacity()) {
@@ -219,10 +219,10 @@ impl<S: Service> Reader<S> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 // A pending error of the socket (an ICMP message, a lack of memory): reported once, then gone.
-                Err(_) => self.port.counters.udp_errors.bump(),
+                Err(_) => self.outlet.counters.udp_errors.bump(),
             }
         }
-        self.port.counters.udp_backlogs.bump();
+        self.outlet.counters.udp_backlogs.bump();
         false
     }
 
@@ -231,13 +231,13 @@ impl<S: Service> Reader<S> {
         let service = Rc::clone(&self.service);
         let now = service.now();
         let mut cursor = Cursor::default();
-        let port = Rc::clone(&self.port);
-        port.counters.udp_batches.bump();
+        let outlet = Rc::clone(&self.outlet);
+        outlet.counters.udp_batches.bump();
         let mut is_first = true;
         loop {
             let is_over = {
                 let mut engine = service.engine();
-                let mut outbox = port.outbox.borrow_mut();
+                let mut outbox = outlet.outbox.borrow_mut();
                 if is_first {
                     engine.begin(now);
                     // One alone would wait no less for having been announced.
@@ -247,19 +247,19 @@ impl<S: Service> Reader<S> {
                     is_first = false;
                 }
                 let is_over = self.answer(&mut *engine, &mut outbox, &mut cursor);
-                port.send(&mut outbox);
+                outlet.send(&mut outbox);
                 is_over
             };
             for late in self.late.drain(..) {
                 let address = Address { peer: late.peer, local: late.local, stream: 0 };
-                service.take(late.deferred, ReplyTo { outlet: Rc::clone(&port) as _, address });
+                service.take(late.deferred, ReplyTo { outlet: Rc::clone(&outlet) as _, address });
             }
             if is_over {
                 break;
             }
         }
         service::finish(&*service, messages);
-        port.flush();
+        outlet.flush();
         if now.monotonic_ms >= self.lost_asked_ms + LOST_INTERVAL_MS {
             self.lost_asked_ms = now.monotonic_ms;
             self.count_lost();
@@ -275,15 +275,15 @@ impl<S: Service> Reader<S> {
         self.steered_ms = now_ms + steering::WINDOW_MS;
         let Some(steered) = &mut self.steered else { return };
         if steered.seat.decide(now_ms, self.service.is_crowded()) != steered.active {
-            steered.active = steered.seat.apply(self.port.socket.get_ref().as_fd(), steered.is_v6);
+            steered.active = steered.seat.apply(self.outlet.socket.get_ref().as_fd(), steered.is_v6);
         }
     }
 
     /// Counts what the kernel dropped since it was last asked.
     #[cold]
     fn count_lost(&mut self) {
-        if let Some(lost) = sys::lost(self.port.socket.get_ref().as_fd()) {
-            self.port.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
+        if let Some(lost) = sys::lost(self.outlet.socket.get_ref().as_fd()) {
+            self.outlet.counters.udp_lost.add(u64::from(lost.wrapping_sub(self.lost)));
             self.lost = lost;
         }
     }
@@ -300,7 +300,7 @@ impl<S: Service> Reader<S> {
 
     /// Answers from `cursor` on until the batch is over (true) or there is no room for another reply or deferred query.
     fn answer(&mut self, engine: &mut S::Engine, outbox: &mut Outbox, cursor: &mut Cursor) -> bool {
-        let counters = &self.port.counters;
+        let counters = &self.outlet.counters;
         let mut datagrams = 0;
         let is_over = loop {
             let Some(received) = self.inbox.message(cursor.message) else { break true };
@@ -331,7 +331,7 @@ impl<S: Service> Reader<S> {
     fn client<'a>(&self, message: &Message<'_>, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
         if message.peer.port() == 0 {
             // Nothing can be sent there.
-            self.port.counters.udp_unusable.bump();
+            self.outlet.counters.udp_unusable.bump();
             return None;
         }
         let client = Client {
@@ -339,13 +339,13 @@ impl<S: Service> Reader<S> {
             port: message.peer.port(),
             transport: Transport::Udp,
             verified: false,
-            reply_octets_max: self.port.reply_octets_max,
+            reply_octets_max: self.outlet.reply_octets_max,
             keepalive: None,
-            listener: self.entrance.listener,
+            listener: self.listener_info.listener,
             connection: 0,
             certificate: None,
         };
-        if self.entrance.proxies.is_empty() {
+        if self.listener_info.proxies.is_empty() {
             Some((client, datagram))
         } else {
             self.proxied(client, datagram)
@@ -355,7 +355,7 @@ impl<S: Service> Reader<S> {
     /// Reads the PROXY header if the peer is one that must send it.
     #[cold]
     fn proxied<'a>(&self, peer: Client, datagram: &'a [u8]) -> Option<(Client, &'a [u8])> {
-        if !is_proxy(&self.entrance.proxies, peer.address) {
+        if !is_proxy(&self.listener_info.proxies, peer.address) {
             return Some((peer, datagram));
         }
         match proxy::parse(datagram) {
@@ -364,7 +364,7 @@ impl<S: Service> Reader<S> {
                 Some((Client { address, port, ..peer }, query))
             }
             Err(_) => {
-                self.port.counters.proxy_malformed.bump();
+                self.outlet.counters.proxy_malformed.bump();
                 None
             }
         }

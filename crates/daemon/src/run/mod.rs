@@ -2,11 +2,10 @@
 //!
 //! The main thread is the control plane: signals, the control socket, systemd. Workers answer queries.
 
-mod beat;
 mod caches;
-mod chores;
 mod descriptors;
 mod devices;
+mod for_jobs;
 mod greeting;
 mod operator;
 mod polling;
@@ -15,6 +14,7 @@ mod signals;
 mod signing;
 mod sockets;
 mod state;
+mod watchdog;
 mod worker;
 mod zones;
 
@@ -46,10 +46,10 @@ use crate::inspect::Origin;
 use crate::privileges::{self, Become};
 use crate::sys::Kept;
 use crate::{inspect, log, out, progress, remote, sys, systemd};
-use beat::Doctor;
 use operator::{Parts, Running, Watched, Which};
 use signals::{Order, Signals};
-use worker::{Face, Upstreams};
+use watchdog::Watchdog;
+use worker::{Upstreams, WorkerHandle};
 
 /// The user whom a server started as root becomes if the configuration names nobody.
 const USUAL_USER: &str = "gannet";
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let origin = Origin::find(&args.config);
     let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
-    let knob =
+    let log_level =
         log::start(log_format(loaded.settings.startup.log_format), log::filter(loaded.settings.log_level));
     abort_on_panic();
     sys::return_large_blocks();
@@ -147,7 +147,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     start(Started {
         origin,
         loaded,
-        knob,
+        log_level,
         runtime,
         signals,
         cores,
@@ -186,7 +186,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let Started {
         origin,
         mut loaded,
-        knob,
+        log_level,
         runtime,
         signals,
         cores,
@@ -257,14 +257,15 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
     let mut explanations = Some(explanations);
     let mut threads = Vec::with_capacity(workers);
-    let mut faces = Vec::with_capacity(workers);
+    let mut worker_handles = Vec::with_capacity(workers);
     let notices = Arc::<fetch::Notices>::default();
     let doorbell = Arc::<Doorbell>::default();
     let mut readers = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
         let queues = queues.get_mut(index).map(std::mem::take).unwrap_or_default();
-        let face = Face { board: Arc::new(fetch::Board::sharing(&notices)), ..Face::default() };
-        faces.push(face.clone());
+        let worker_handle =
+            WorkerHandle { board: Arc::new(fetch::Board::sharing(&notices)), ..WorkerHandle::default() };
+        worker_handles.push(worker_handle.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
         let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
@@ -280,7 +281,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
             sockets: sockets.secured_by(&tls),
             queues,
             busy_poll: BusyPoll::new(polling),
-            face,
+            worker_handle,
             explaining,
             stop,
             events,
@@ -290,18 +291,18 @@ fn start(started: Started) -> Result<ExitCode, String> {
     }
     drop(ended);
 
-    let steward = chores::Steward::default();
+    let server_link = for_jobs::ServerLink::default();
     let jobs = jobs::Jobs::start(jobs::Parts {
         readers,
         doorbell,
         clock: jobs::Clock::new(clock),
-        chores: Arc::clone(&steward.0) as _,
-        librarian: Arc::clone(&steward.0) as _,
-        learner: Some(Arc::clone(&steward.0) as _),
+        task_runner: Arc::clone(&server_link.0) as _,
+        list_store: Arc::clone(&server_link.0) as _,
+        set_learner: Some(Arc::clone(&server_link.0) as _),
         lower_priority: sys::lower_priority,
     });
     let jobs = jobs.map_err(|error| format!("the jobs cannot be started: {error}"))?;
-    steward.0.adopt(&jobs, &plans);
+    server_link.0.adopt(&jobs, &plans);
     operator::report_sets(&plans.sets);
     let seen = Arc::clone(&cell);
     let served = Box::new(move |generation| seen.zones(generation));
@@ -309,7 +310,8 @@ fn start(started: Started) -> Result<ExitCode, String> {
         plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
     let follower = Follower::start(memory, served, signing::alias_plan(&loaded.settings), clock)
         .map_err(|error| format!("a thread cannot be started: {error}"))?;
-    let doctor = Doctor::new(faces.iter().map(|face| face.heart.clone()).collect());
+    let watchdog =
+        Watchdog::new(worker_handles.iter().map(|worker_handle| worker_handle.heartbeat.clone()).collect());
     let here = addresses.clone();
     let shutdown_timeout = loaded.settings.startup.shutdown_timeout;
     let is_built_in = origin == Origin::BuiltIn;
@@ -319,12 +321,12 @@ fn start(started: Started) -> Result<ExitCode, String> {
         startup: loaded.settings.startup.clone(),
         clock,
         listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
-        faces,
+        worker_handles,
         cell,
         manager,
         tls,
         upstreams,
-        knob,
+        log_level,
         explaining,
         addresses,
         plans,
@@ -336,9 +338,9 @@ fn start(started: Started) -> Result<ExitCode, String> {
         loaded,
         watched: files,
         devices,
-        orders: Arc::clone(&steward.0),
+        orders: Arc::clone(&server_link.0),
     }));
-    steward.serves(&running);
+    server_link.serves(&running);
     running.start_signing();
     if is_built_in {
         out::print(&greeting::greeting(&here, opened.why_not_53.as_deref(), &asks));
@@ -357,7 +359,7 @@ fn start(started: Started) -> Result<ExitCode, String> {
         socket,
         metrics,
         all_ended,
-        doctor,
+        watchdog,
         stopper,
         refusals: RefusalLog { refusals, told: None },
         held: HeldMemory { budget, peak: 0 },
@@ -378,7 +380,7 @@ struct Watch {
     /// Where metrics are fetched, until they are served.
     metrics: Vec<std::net::TcpListener>,
     all_ended: mpsc::Receiver<()>,
-    doctor: Doctor,
+    watchdog: Watchdog,
     stopper: Stopper,
     refusals: RefusalLog,
     held: HeldMemory,
@@ -496,11 +498,12 @@ impl Watch {
             std::future::pending::<()>().await;
         };
         tokio::pin!(control);
-        let mut dump_looks = beat::ticks(DUMP_LOOK_EVERY);
+        let mut dump_looks = watchdog::ticks(DUMP_LOOK_EVERY);
         let mut next_look = tokio::time::Instant::now() + LOOK_EVERY;
         let mut has_settled = false;
         // systemd(1) recommends to be heard twice in its time.
-        let mut alive = systemd::watchdog().map(|time| beat::ticks((time / 2).max(Duration::from_millis(1))));
+        let mut alive =
+            systemd::watchdog().map(|time| watchdog::ticks((time / 2).max(Duration::from_millis(1))));
         // What takes time is done on another thread, in order: the work is behind one lock.
         let spawn = |work: fn(&Running)| {
             let running = Arc::clone(&self.running);
@@ -536,7 +539,7 @@ impl Watch {
                     spawn(|running| drop(running.dump(Which::Due)));
                 }
                 () = tick(alive.as_mut()) => {
-                    if self.doctor.are_all_alive() {
+                    if self.watchdog.are_all_alive() {
                         systemd::alive();
                     } else {
                         error!("a worker is stuck");
@@ -658,7 +661,7 @@ fn upstream_names(plan: &fetch::Plan) -> Vec<String> {
 struct Started {
     origin: Origin,
     loaded: Loaded,
-    knob: log::LevelKnob,
+    log_level: log::LogLevelHandle,
     runtime: tokio::runtime::Runtime,
     signals: Signals,
     cores: Vec<usize>,

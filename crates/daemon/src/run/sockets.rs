@@ -8,7 +8,7 @@ use config::settings::{LocalSocket, LocalSocketWord};
 use listen::{BindError, Kind, LocalFile, Sockets};
 use plan::listeners::{LocalKind, LocalPlan, Plan};
 
-use crate::port_taken::{Holder, Obstacle};
+use crate::port_taken::{Obstacle, PortOwner};
 use crate::sys;
 
 /// The open sockets, and why they are not on port 53 if that was wanted.
@@ -104,9 +104,9 @@ fn obstacle(error: &BindError) -> Obstacle {
         kind: error.source.kind(),
         lacks_family: error.source.raw_os_error() == Some(libc::EAFNOSUPPORT),
         message: error.source.to_string(),
-        holder: error
-            .holder
+        port_owner: error
+            .port_owner
             .as_ref()
-            .map(|holder| Holder { pid: holder.process, program: holder.program.clone() }),
+            .map(|port_owner| PortOwner { pid: port_owner.process, program: port_owner.program.clone() }),
     }
 }

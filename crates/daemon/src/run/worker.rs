@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
-use super::beat::Heart;
+use super::watchdog::Heartbeat;
 use crate::explain::REPLY_OCTETS_MAX;
 use crate::sys;
 
@@ -41,7 +41,7 @@ pub(crate) struct Parts {
     /// Queues of interfaces that it serves besides.
     pub(crate) queues: Vec<XdpQueue>,
     pub(crate) busy_poll: BusyPoll,
-    pub(crate) face: Face,
+    pub(crate) worker_handle: WorkerHandle,
     pub(crate) explaining: mpsc::Receiver<Explaining>,
     pub(crate) stop: Stop,
     /// Where it tells jobs about queries.
@@ -108,11 +108,11 @@ pub(crate) struct Upstreams {
 
 /// What others may see of a worker.
 #[derive(Clone, Default)]
-pub(crate) struct Face {
+pub(crate) struct WorkerHandle {
     pub(crate) engine: Arc<engine::Counters>,
     pub(crate) listen: Arc<listen::Counters>,
     pub(crate) board: Arc<fetch::Board>,
-    pub(crate) heart: Heart,
+    pub(crate) heartbeat: Heartbeat,
 }
 
 /// Starts a worker's thread. `ended` is dropped when it ends.
@@ -145,16 +145,16 @@ async fn serve(parts: Parts) -> io::Result<()> {
         sockets,
         queues,
         busy_poll,
-        face,
+        worker_handle,
         mut explaining,
         stop,
         events,
         ..
     } = parts;
-    let engine = RefCell::new(Engine::new(cell, Arc::clone(&face.engine)).telling(events));
+    let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).telling(events));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
-    let desk = fetch::Desk::new(Rc::clone(&worker), &plan, face.board);
+    let desk = fetch::Desk::new(Rc::clone(&worker), &plan, worker_handle.board);
     let relay = fetch::Relay::new(Arc::clone(&upstreams.borrow().relay));
     let courier: Rc<dyn Courier> = Rc::new(fetch::RelayCourier(Rc::clone(&relay)));
     let local =
@@ -183,13 +183,14 @@ async fn serve(parts: Parts) -> io::Result<()> {
         desk.stop();
         std::future::pending::<()>().await;
     };
-    let queues = listen::serve_queues(Rc::clone(&local), queues, Arc::clone(&face.listen), stop.clone());
-    let sockets = listen::serve(local, sockets, face.listen, stop.clone());
+    let queues =
+        listen::serve_queues(Rc::clone(&local), queues, Arc::clone(&worker_handle.listen), stop.clone());
+    let sockets = listen::serve(local, sockets, worker_handle.listen, stop.clone());
     tokio::select! {
         served = async { tokio::try_join!(sockets, queues) } => served.map(|_| ()),
         () = adoption => Ok(()),
         () = explanations => Ok(()),
         () = last_words => Ok(()),
-        () = face.heart.beat() => Ok(()),
+        () = worker_handle.heartbeat.beat() => Ok(()),
     }
 }

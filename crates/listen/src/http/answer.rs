@@ -23,7 +23,7 @@ use wire::{Flags, Header, Message, Rcode, Rtype};
 use super::request::{self, Asked, Head, JSON, MESSAGE, Refusal};
 use super::{Handle, Working, forwarded, json};
 use crate::ask::{Asker, Late, MESSAGE_OCTETS_MAX, Outcome, TooMany};
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::oblivious::ObliviousKeys;
 use crate::service::{Answer as _, Service};
 use crate::tcp::Shared;
@@ -37,7 +37,7 @@ pub(crate) struct Visit<S: Service> {
     handle: Rc<Handle>,
     /// The connection's place in the worker's table.
     key: usize,
-    entrance: Arc<Entrance>,
+    listener_info: Arc<ListenerInfo>,
     client: Client,
     /// The name of the server that the client wants to speak with.
     server_name: Option<Box<str>>,
@@ -49,7 +49,7 @@ impl<S: Service + 'static> Visit<S> {
     pub(crate) fn new(
         shared: Rc<Shared<S>>,
         (handle, key): (Rc<Handle>, usize),
-        entrance: Arc<Entrance>,
+        listener_info: Arc<ListenerInfo>,
         (address, port): (IpAddr, u16),
         transport: Transport,
     ) -> Self {
@@ -60,7 +60,7 @@ impl<S: Service + 'static> Visit<S> {
             verified: true,
             reply_octets_max: u16::MAX,
             keepalive: None,
-            listener: entrance.listener,
+            listener: listener_info.listener,
             connection: 0,
             certificate: None,
         };
@@ -68,7 +68,7 @@ impl<S: Service + 'static> Visit<S> {
             asker: Asker::new(shared, Arc::clone(handle.account())),
             handle,
             key,
-            entrance,
+            listener_info,
             client,
             server_name: None,
             certificate: None,
@@ -215,7 +215,7 @@ async fn try_respond<S: Service + 'static>(
 ) -> Result<Response<Once>, Refusal> {
     let shared = visit.asker.shared();
     let target = shared.oblivious();
-    let what = (&*visit.entrance.paths, target.is_some());
+    let what = (&*visit.listener_info.paths, target.is_some());
     let asked = match request::read(head, what) {
         Ok(Asked::Options) => return Ok(options()),
         Ok(Asked::Head) => request::read_get(head)?,
@@ -390,7 +390,7 @@ async fn read_body(body: Incoming) -> Result<Vec<u8>, Refusal> {
 impl<S: Service + 'static> Visit<S> {
     /// Returns who asks: the peer, or the one that a trusted proxy says it asks for.
     fn client(&self, head: &impl Head) -> Client {
-        let trusted = &self.entrance.forwarders;
+        let trusted = &self.listener_info.forwarders;
         if !is_proxy(trusted, self.client.address) {
             return self.client.clone();
         }
@@ -446,7 +446,7 @@ impl<S: Service + 'static> Visit<S> {
         reply: impl FnOnce(&[u8], u32),
     ) -> Result<AtOnce, Refusal> {
         let shared = self.asker.shared();
-        let query = match request::read(head, (&*self.entrance.paths, shared.oblivious().is_some())) {
+        let query = match request::read(head, (&*self.listener_info.paths, shared.oblivious().is_some())) {
             Ok(Asked::Message(text)) => {
                 query.clear();
                 request::decode(text, query).map(|()| &**query)
@@ -499,7 +499,7 @@ impl<S: Service + 'static> Visit<S> {
 
     /// Returns where the same is spoken over HTTP/3, if clients are told.
     pub(super) fn alt_svc(&self) -> Option<&HeaderValue> {
-        self.entrance.alt_svc.as_ref().filter(|_| self.client.transport == Transport::Https)
+        self.listener_info.alt_svc.as_ref().filter(|_| self.client.transport == Transport::Https)
     }
 
     /// Returns the response with a reply.

@@ -35,11 +35,11 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) use self::answer::Visit;
 use self::corked::{Acknowledge, Carrier, Corked};
 pub(crate) use self::h3::talk_h3;
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::budget::Account;
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
 use crate::service::Service;
-use crate::tcp::{Ending, Guest, Place, Shared};
+use crate::tcp::{AnyConnection, Ending, Place, Shared};
 use crate::tls::ShownCertificate;
 use plan::listeners::{Connections, TcpPlan};
 
@@ -82,7 +82,7 @@ pub(crate) struct Handle {
     requests: Cell<u64>,
 }
 
-impl Guest for Handle {
+impl AnyConnection for Handle {
     fn evict(&self) {
         drop(self.place.take());
         self.evicted.set(true);
@@ -222,7 +222,7 @@ impl Drop for Working {
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: (IpAddr, u16),
-    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) listener_info: Arc<ListenerInfo>,
     pub(crate) handle: Rc<Handle>,
     /// Its place in the worker's table.
     pub(crate) key: usize,
@@ -245,7 +245,7 @@ pub(crate) async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: A
 }
 
 async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted) -> Result<(), Ending> {
-    let Accepted { stream, mut peer, entrance, handle, key, has_header } = accepted;
+    let Accepted { stream, mut peer, listener_info, handle, key, has_header } = accepted;
     let plan = *shared.plan();
     let mut stream = tokio::net::TcpStream::from_std(stream).map_err(|_| Ending::Error)?;
     let mut verified = true;
@@ -266,18 +266,18 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     let visit = Visit::new(
         Rc::clone(shared),
         (Rc::clone(&handle), key),
-        Arc::clone(&entrance),
+        Arc::clone(&listener_info),
         peer,
         Transport::Https,
     );
     let visit = if verified { visit } else { visit.unproven() };
-    if entrance.connections == Connections::Http {
+    if listener_info.connections == Connections::Http {
         return talk(shared, Rc::new(visit), (stream, Carrier::Plain), None).await;
     }
     if has_header && !shared.admits_handshake(peer.0) {
         return Err(Ending::HandshakesFull);
     }
-    let config = shared.https_config(&entrance).ok_or(Ending::HandshakesFull)?;
+    let config = shared.https_config(&listener_info).ok_or(Ending::HandshakesFull)?;
     let handshake = timeout(plan.handshake_timeout, TlsAcceptor::from(config).accept(Corked::new(stream)));
     let stream = handle.unless_evicted(handshake).await?.map_err(|_| Ending::SlowHandshake)?;
     let stream = stream.map_err(|_| Ending::Tls)?;

@@ -12,7 +12,7 @@ use tokio::task;
 use wire::Query;
 
 use crate::ask::MESSAGE_OCTETS_MAX;
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::counters::Counters;
 use crate::service::{self, Answer as _, Answered, Service};
 
@@ -29,19 +29,19 @@ const REPLY_OCTETS_UNTOLD: u16 = 512;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// One worker's share of a socket.
-pub(crate) struct Post {
+pub(crate) struct UnixDatagramSocket {
     socket: AsyncFd<UnixDatagram>,
-    entrance: Arc<Entrance>,
+    listener_info: Arc<ListenerInfo>,
     counters: Arc<Counters>,
 }
 
-impl Post {
+impl UnixDatagramSocket {
     pub(crate) fn new(
         socket: AsyncFd<UnixDatagram>,
-        entrance: Arc<Entrance>,
+        listener_info: Arc<ListenerInfo>,
         counters: Arc<Counters>,
     ) -> Rc<Self> {
-        Rc::new(Self { socket, entrance, counters })
+        Rc::new(Self { socket, listener_info, counters })
     }
 
     /// Returns whether replies are still to come.
@@ -60,13 +60,13 @@ impl Post {
 
 /// Where the late reply to one query goes.
 struct Ticket {
-    post: Rc<Post>,
+    unix_socket: Rc<UnixDatagramSocket>,
     to: SocketAddr,
 }
 
 impl Outlet for Ticket {
     fn deliver(&self, _: &Address, reply: &[u8]) {
-        self.post.send(reply, &self.to);
+        self.unix_socket.send(reply, &self.to);
     }
 
     fn flush(&self) {}
@@ -84,38 +84,38 @@ fn reply_octets_max(query: &[u8]) -> u16 {
 }
 
 /// Answers datagrams until it is dropped.
-pub(crate) async fn serve<S: Service>(service: Rc<S>, post: Rc<Post>) -> io::Result<()> {
+pub(crate) async fn serve<S: Service>(service: Rc<S>, unix_socket: Rc<UnixDatagramSocket>) -> io::Result<()> {
     // One octet more, to tell what is too long.
     let mut input = vec![0; QUERY_OCTETS_MAX + 1];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let mut late = Vec::new();
     loop {
-        let mut ready = post.socket.readable().await?;
+        let mut ready = unix_socket.socket.readable().await?;
         let mut queries = 0;
         {
             let now = service.now();
             let mut engine = service.engine();
             engine.begin(now);
             while queries < BATCH_MESSAGES {
-                let (octets, from) = match post.socket.get_ref().recv_from(&mut input) {
+                let (octets, from) = match unix_socket.socket.get_ref().recv_from(&mut input) {
                     Ok(received) => received,
                     Err(error) => {
                         if error.kind() != io::ErrorKind::WouldBlock {
-                            post.counters.udp_errors.bump();
+                            unix_socket.counters.udp_errors.bump();
                         }
                         ready.clear_ready();
                         break;
                     }
                 };
                 queries += 1;
-                post.counters.udp_datagrams.bump();
+                unix_socket.counters.udp_datagrams.bump();
                 let Some(query) = input.get(..octets).filter(|query| query.len() <= QUERY_OCTETS_MAX) else {
-                    post.counters.udp_unusable.bump();
+                    unix_socket.counters.udp_unusable.bump();
                     continue;
                 };
                 if from.is_unnamed() {
                     // There is nobody to answer.
-                    post.counters.udp_unusable.bump();
+                    unix_socket.counters.udp_unusable.bump();
                     continue;
                 }
                 let client = Client {
@@ -125,19 +125,19 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, post: Rc<Post>) -> io::Res
                     verified: true,
                     reply_octets_max: reply_octets_max(query),
                     keepalive: None,
-                    listener: post.entrance.listener,
+                    listener: unix_socket.listener_info.listener,
                     connection: 0,
                     certificate: None,
                 };
                 match engine.answer(query, &client, &mut room) {
-                    Answered::Reply(len) => post.send(room.get(..len).unwrap_or(&[]), &from),
+                    Answered::Reply(len) => unix_socket.send(room.get(..len).unwrap_or(&[]), &from),
                     Answered::Nothing => {}
                     Answered::Deferred(deferred) => late.push((deferred, from)),
                 }
             }
         }
         for (deferred, to) in late.drain(..) {
-            let outlet = Rc::new(Ticket { post: Rc::clone(&post), to });
+            let outlet = Rc::new(Ticket { unix_socket: Rc::clone(&unix_socket), to });
             let address = Address { peer: (HERE, 0).into(), local: None, stream: 0 };
             service.take(deferred, ReplyTo { outlet, address });
         }

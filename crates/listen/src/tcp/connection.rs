@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use engine::{Address, Outlet};
 use tokio::time::Instant;
 
-use super::Guest;
+use super::AnyConnection;
 use super::buffer::{Buffer, Pool};
 use super::places::Place;
 use crate::counters::Counters;
@@ -116,7 +116,7 @@ pub(crate) struct Connection {
     pub(super) counters: Arc<Counters>,
 }
 
-impl Guest for Connection {
+impl AnyConnection for Connection {
     fn evict(&self) {
         drop(self.place.take());
         self.end(Ending::Evicted);

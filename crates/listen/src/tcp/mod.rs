@@ -38,14 +38,14 @@ pub(crate) use self::conversation::OUTPUT_OCTETS;
 use self::conversation::{Conversation, Deferred, Opening, Scratch};
 pub(crate) use self::places::{Place, Places};
 use self::table::Table;
-use crate::bind::Entrance;
+use crate::bind::ListenerInfo;
 use crate::budget::{Account, Budget};
 use crate::counters::Counters;
 use crate::http;
 use crate::oblivious::ObliviousKeys;
 use crate::service::Service;
 use crate::sys::{self, Stream};
-use crate::tls::{Doorman, Handshakes, Tls, TlsCell};
+use crate::tls::{Handshakes, Tls, TlsAcceptor, TlsCell};
 use crate::udp::is_proxy;
 use plan::listeners::{Connections, TcpPlan};
 
@@ -85,7 +85,7 @@ impl Door for UnixListener {
 }
 
 /// An open connection, whatever it speaks.
-pub(crate) trait Guest {
+pub(crate) trait AnyConnection {
     /// Ends it and gives its place to another at once.
     fn evict(&self);
 
@@ -110,13 +110,13 @@ pub(crate) struct Shared<S: Service> {
     counters: Arc<Counters>,
     places: Arc<Places>,
     handshakes: Arc<Handshakes>,
-    doorman: RefCell<Doorman>,
+    tls_acceptor: RefCell<TlsAcceptor>,
     oblivious: Option<Arc<ObliviousKeys>>,
     pool: Rc<Pool>,
     budget: Arc<Budget>,
     scratch: RefCell<Scratch<Deferred<S>>>,
     http: http::Builder,
-    table: RefCell<Table<Rc<dyn Guest>>>,
+    table: RefCell<Table<Rc<dyn AnyConnection>>>,
     tasks: RefCell<JoinSet<()>>,
 }
 
@@ -135,7 +135,7 @@ impl<S: Service + 'static> Shared<S> {
             counters,
             places,
             handshakes,
-            doorman: RefCell::new(Doorman::new(tls)),
+            tls_acceptor: RefCell::new(TlsAcceptor::new(tls)),
             oblivious,
             pool: Pool::new(buffered_octets_max),
             budget,
@@ -150,14 +150,14 @@ impl<S: Service + 'static> Shared<S> {
     pub(crate) async fn accept<D: Door>(
         self: Rc<Self>,
         listener: AsyncFd<D>,
-        entrance: Arc<Entrance>,
+        listener_info: Arc<ListenerInfo>,
     ) -> io::Result<()> {
         loop {
             let mut ready = listener.readable().await?;
             let mut accepts = 0..ACCEPTS_MAX;
             while accepts.next().is_some() {
                 match Door::accept(listener.get_ref()) {
-                    Ok((stream, peer)) => self.open(stream, peer, &entrance),
+                    Ok((stream, peer)) => self.open(stream, peer, &listener_info),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         ready.clear_ready();
                         break;
@@ -178,8 +178,9 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Takes a new connection in, if there is a place.
-    fn open(self: &Rc<Self>, stream: Socket, peer: (IpAddr, u16), entrance: &Arc<Entrance>) {
-        let opening = if is_proxy(&entrance.proxies, peer.0) { Opening::Header } else { Opening::Queries };
+    fn open(self: &Rc<Self>, stream: Socket, peer: (IpAddr, u16), listener_info: &Arc<ListenerInfo>) {
+        let opening =
+            if is_proxy(&listener_info.proxies, peer.0) { Opening::Header } else { Opening::Queries };
         let Some(mut place) = self.find_place() else {
             self.counters.tcp_refused_full.bump();
             return;
@@ -189,21 +190,21 @@ impl<S: Service + 'static> Shared<S> {
             self.counters.tcp_refused_client.bump();
             return;
         }
-        let secure = match entrance.connections {
+        let secure = match listener_info.connections {
             Connections::Https | Connections::Http => {
-                self.open_http((stream, peer), entrance, place, opening);
+                self.open_http((stream, peer), listener_info, place, opening);
                 return;
             }
             Connections::Dns | Connections::Local => None,
             Connections::Tls => {
-                let Some(secure) = self.secure(peer.0, opening, entrance) else {
+                let Some(secure) = self.secure(peer.0, opening, listener_info) else {
                     self.counters.tls_refused.bump();
                     return;
                 };
                 Some(secure)
             }
         };
-        let transport = match entrance.connections {
+        let transport = match listener_info.connections {
             Connections::Tls => Transport::Tls,
             Connections::Local => Transport::Unix,
             Connections::Dns | Connections::Https | Connections::Http => Transport::Tcp,
@@ -223,13 +224,13 @@ impl<S: Service + 'static> Shared<S> {
             place,
             Arc::clone(&self.counters),
         ));
-        let key = self.table.borrow_mut().insert(Rc::clone(&connection) as Rc<dyn Guest>);
+        let key = self.table.borrow_mut().insert(Rc::clone(&connection) as Rc<dyn AnyConnection>);
         let conversation = Conversation::new(
             Rc::clone(self),
             connection,
             key,
             peer,
-            (entrance.listener, transport),
+            (listener_info.listener, transport),
             opening,
         );
         self.spawn(run(conversation));
@@ -239,12 +240,12 @@ impl<S: Service + 'static> Shared<S> {
     fn open_http(
         self: &Rc<Self>,
         (stream, peer): (Socket, (IpAddr, u16)),
-        entrance: &Arc<Entrance>,
+        listener_info: &Arc<ListenerInfo>,
         place: Place,
         opening: Opening,
     ) {
         let has_header = opening == Opening::Header;
-        if entrance.connections == Connections::Https && !has_header && !self.admits_handshake(peer.0) {
+        if listener_info.connections == Connections::Https && !has_header && !self.admits_handshake(peer.0) {
             self.counters.tls_refused.bump();
             return;
         }
@@ -254,9 +255,9 @@ impl<S: Service + 'static> Shared<S> {
         }
         self.counters.tcp_accepted.bump();
         let handle = http::Handle::new(place, self.account());
-        let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn Guest>);
-        let entrance = Arc::clone(entrance);
-        let accepted = http::Accepted { stream: stream.into(), peer, entrance, handle, key, has_header };
+        let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn AnyConnection>);
+        let listener_info = Arc::clone(listener_info);
+        let accepted = http::Accepted { stream: stream.into(), peer, listener_info, handle, key, has_header };
         self.spawn(http::run(Rc::clone(self), accepted));
     }
 
@@ -293,23 +294,27 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Returns how to speak TLS with clients that speak HTTP; `None` when there is no certificate.
-    pub(crate) fn https_config(&self, entrance: &Entrance) -> Option<Arc<ServerConfig>> {
-        self.doorman.borrow_mut().https(entrance.client_certificates)
+    pub(crate) fn https_config(&self, listener_info: &ListenerInfo) -> Option<Arc<ServerConfig>> {
+        self.tls_acceptor.borrow_mut().https(listener_info.client_certificates)
     }
 
     /// Returns how to speak TLS in QUIC; `None` when there is no certificate.
-    pub(crate) fn quic_config(&self, entrance: &Entrance, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
-        self.doorman.borrow().quic(entrance.client_certificates, protocols)
+    pub(crate) fn quic_config(
+        &self,
+        listener_info: &ListenerInfo,
+        protocols: &[&[u8]],
+    ) -> Option<Arc<ServerConfig>> {
+        self.tls_acceptor.borrow().quic(listener_info.client_certificates, protocols)
     }
 
     /// Returns what tells that TLS is spoken in another way.
     pub(crate) fn tls_changes(&self) -> watch::Receiver<Option<Arc<Tls>>> {
-        self.doorman.borrow().changes()
+        self.tls_acceptor.borrow().changes()
     }
 
     /// Takes a connection into the table; returns its key.
-    pub(crate) fn insert(&self, guest: Rc<dyn Guest>) -> usize {
-        self.table.borrow_mut().insert(guest)
+    pub(crate) fn insert(&self, connection: Rc<dyn AnyConnection>) -> usize {
+        self.table.borrow_mut().insert(connection)
     }
 
     /// Returns how many connections are open, of all workers together.
@@ -355,11 +360,11 @@ impl<S: Service + 'static> Shared<S> {
     }
 
     /// Begins a TLS session; `None` when there may be none now.
-    fn secure(&self, client: IpAddr, opening: Opening, entrance: &Entrance) -> Option<Box<Secure>> {
+    fn secure(&self, client: IpAddr, opening: Opening, listener_info: &ListenerInfo) -> Option<Box<Secure>> {
         if opening == Opening::Queries && !self.admits_handshake(client) {
             return None;
         }
-        let session = self.doorman.borrow_mut().begin(entrance.client_certificates)?;
+        let session = self.tls_acceptor.borrow_mut().begin(listener_info.client_certificates)?;
         let mut scratch = self.scratch.borrow_mut();
         scratch.prepare_tls();
         Some(Secure::new(session, Rc::clone(&self.pool), Rc::clone(&scratch.sealed)))
@@ -400,7 +405,7 @@ impl<S: Service + 'static> Shared<S> {
     fn shed(&self) -> bool {
         let share = self.budget.held() / self.taken().max(1);
         let table = self.table.borrow();
-        let Some(hoarder) = table.iter().max_by_key(|guest| guest.held()) else { return false };
+        let Some(hoarder) = table.iter().max_by_key(|connection| connection.held()) else { return false };
         let is_over = hoarder.held() > share;
         if is_over {
             hoarder.shed();

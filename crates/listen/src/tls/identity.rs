@@ -43,12 +43,12 @@ impl ResolvesServerCert for Identities {
 /// Keeps the server name of the handshake step that a worker has just made: sessions without buffers of their own do not
 /// tell it afterwards. One per worker, so nobody ever waits for the lock.
 #[derive(Debug, Default)]
-pub(super) struct Hearing(Mutex<Option<Box<str>>>);
+pub(super) struct AskedName(Mutex<Option<Box<str>>>);
 
-impl Hearing {
+impl AskedName {
     /// Returns what chooses among `identities` and keeps the name asked for.
-    pub(super) fn listening(self: &Arc<Self>, identities: Arc<Identities>) -> Arc<dyn ResolvesServerCert> {
-        Arc::new(Listening { identities, hearing: Arc::clone(self) })
+    pub(super) fn noting(self: &Arc<Self>, identities: Arc<Identities>) -> Arc<dyn ResolvesServerCert> {
+        Arc::new(NotingResolver { identities, asked_name: Arc::clone(self) })
     }
 
     /// Takes the name that was heard last.
@@ -58,15 +58,15 @@ impl Hearing {
 }
 
 #[derive(Debug)]
-struct Listening {
+struct NotingResolver {
     identities: Arc<Identities>,
-    hearing: Arc<Hearing>,
+    asked_name: Arc<AskedName>,
 }
 
-impl ResolvesServerCert for Listening {
+impl ResolvesServerCert for NotingResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name();
-        *self.hearing.0.lock().unwrap_or_else(PoisonError::into_inner) = name.map(Into::into);
+        *self.asked_name.0.lock().unwrap_or_else(PoisonError::into_inner) = name.map(Into::into);
         self.identities.choose(name)
     }
 }

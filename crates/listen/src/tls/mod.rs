@@ -28,7 +28,7 @@ use plan::listeners::ClientCertificates;
 use plan::tls::TlsPlan;
 
 pub(crate) use handshakes::Handshakes;
-use identity::{Hearing, Identities};
+use identity::{AskedName, Identities};
 pub(crate) use session::{SEALED_OCTETS_MAX, Session, Trust};
 pub(crate) use shown::ShownCertificate;
 
@@ -152,7 +152,7 @@ fn verifier(
         return Ok(Some(Arc::new(NoClientAuth)));
     }
     if demand == Demand::Any {
-        return Ok(Some(Arc::new(Whoever(provider.signature_verification_algorithms))));
+        return Ok(Some(Arc::new(AnyCertificate(provider.signature_verification_algorithms))));
     }
     if roots.is_empty() {
         return Ok(None);
@@ -173,9 +173,9 @@ fn verifier(
 /// Asks clients for certificates and takes what they show: that they have its key is all that it proves, so nothing but the key
 /// may be looked at.
 #[derive(Debug)]
-struct Whoever(WebPkiSupportedAlgorithms);
+struct AnyCertificate(WebPkiSupportedAlgorithms);
 
-impl ClientCertVerifier for Whoever {
+impl ClientCertVerifier for AnyCertificate {
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -263,7 +263,7 @@ impl TlsCell {
 }
 
 /// How a listener's clients are spoken with, made when the first of them comes.
-struct Manner {
+struct AcceptConfigs {
     certificates: ClientCertificates,
     dot: Option<Arc<ServerConfig>>,
     https: Option<Arc<ServerConfig>>,
@@ -278,39 +278,40 @@ const fn vouched(certificates: ClientCertificates) -> ClientCertificates {
 }
 
 /// Begins one worker's sessions.
-pub(crate) struct Doorman {
+pub(crate) struct TlsAcceptor {
     cell: Arc<TlsCell>,
     changes: watch::Receiver<Option<Arc<Tls>>>,
     /// At most one for each way to ask for certificates.
-    manners: Vec<Manner>,
-    hearing: Arc<Hearing>,
+    all_configs: Vec<AcceptConfigs>,
+    asked_name: Arc<AskedName>,
 }
 
-impl Doorman {
+impl TlsAcceptor {
     pub(crate) fn new(cell: Arc<TlsCell>) -> Self {
         let mut changes = cell.0.subscribe();
         changes.mark_changed();
-        Self { cell, changes, manners: Vec::new(), hearing: Arc::default() }
+        Self { cell, changes, all_configs: Vec::new(), asked_name: Arc::default() }
     }
 
     /// Returns how to speak as the cell says now.
-    fn manner(&mut self, certificates: ClientCertificates) -> Option<&Manner> {
+    fn accept_configs(&mut self, certificates: ClientCertificates) -> Option<&AcceptConfigs> {
         if self.changes.has_changed().unwrap_or(false) {
             self.changes.mark_unchanged();
-            self.manners.clear();
+            self.all_configs.clear();
         }
-        let known = self.manners.iter().position(|manner| manner.certificates == certificates);
+        let known =
+            self.all_configs.iter().position(|accept_configs| accept_configs.certificates == certificates);
         let at = known.unwrap_or_else(|| {
             let tls = self.cell.load();
             let https = tls.as_ref().and_then(|tls| tls.config(vouched(certificates), &ALPN_HTTP, None));
             let dot = tls.and_then(|tls| {
-                let resolver = self.hearing.listening(Arc::clone(&tls.identities));
+                let resolver = self.asked_name.noting(Arc::clone(&tls.identities));
                 tls.config(certificates, &[ALPN_DOT], Some(resolver))
             });
-            self.manners.push(Manner { certificates, dot, https });
-            self.manners.len() - 1
+            self.all_configs.push(AcceptConfigs { certificates, dot, https });
+            self.all_configs.len() - 1
         });
-        self.manners.get(at)
+        self.all_configs.get(at)
     }
 
     /// Returns how to speak with clients over QUIC; `None` when there is no certificate.
@@ -329,16 +330,16 @@ impl Doorman {
 
     /// Returns how to speak with clients that speak HTTP; `None` when there is no certificate.
     pub(crate) fn https(&mut self, certificates: ClientCertificates) -> Option<Arc<ServerConfig>> {
-        self.manner(certificates)?.https.clone()
+        self.accept_configs(certificates)?.https.clone()
     }
 
     /// Begins a session with a client that speaks DNS over TLS; `None` when there is no certificate.
     pub(crate) fn begin(&mut self, certificates: ClientCertificates) -> Option<Session> {
-        let config = Arc::clone(self.manner(certificates)?.dot.as_ref()?);
+        let config = Arc::clone(self.accept_configs(certificates)?.dot.as_ref()?);
         let trust = match certificates {
             ClientCertificates::Any => Trust::Nothing,
             _ => Trust::Vouched,
         };
-        Session::new(config, Arc::clone(&self.hearing), trust).ok()
+        Session::new(config, Arc::clone(&self.asked_name), trust).ok()
     }
 }

@@ -13,7 +13,7 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
 use plan::tls::CertificateFacts;
 
-use super::identity::Hearing;
+use super::identity::AskedName;
 use super::shown::ShownCertificate;
 
 /// The most octets of plain text in a record (RFC 8446 §5.1).
@@ -68,7 +68,7 @@ pub(crate) struct Advance {
 /// A session.
 pub(crate) struct Session {
     tls: UnbufferedServerConnection,
-    hearing: Arc<Hearing>,
+    asked_name: Arc<AskedName>,
     server_name: Option<Box<str>>,
     /// Whether somebody we believe has signed the client's certificate.
     trust: Trust,
@@ -88,11 +88,11 @@ pub(crate) enum Trust {
 impl Session {
     pub(super) fn new(
         config: Arc<ServerConfig>,
-        hearing: Arc<Hearing>,
+        asked_name: Arc<AskedName>,
         trust: Trust,
     ) -> Result<Self, rustls::Error> {
         let tls = UnbufferedServerConnection::new(config)?;
-        Ok(Self { tls, hearing, server_name: None, trust, is_established: false, is_broken: false })
+        Ok(Self { tls, asked_name, server_name: None, trust, is_established: false, is_broken: false })
     }
 
     /// Returns whether the handshake is done.
@@ -188,7 +188,7 @@ impl Session {
             }
         }
         self.is_broken |= done.is_broken;
-        if !was_established && let Some(name) = self.hearing.take() {
+        if !was_established && let Some(name) = self.asked_name.take() {
             self.server_name = Some(name);
         }
         done

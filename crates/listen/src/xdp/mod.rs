@@ -81,18 +81,18 @@ async fn tell<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
 
 /// Answers packets until it is dropped.
 async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
-    let port = reader.borrow().port();
+    let outlet = reader.borrow().outlet();
     loop {
-        let is_stuck = port.has_unsent();
+        let is_stuck = outlet.has_unsent();
         let mut ready = tokio::select! {
             biased;
             // Whoever is stuck goes on receiving: each batch asks the interface again, and it has had time meanwhile.
-            ready = port.watch().readable() => ready?,
+            ready = outlet.watch().readable() => ready?,
             () = sleep(UNSENT_INTERVAL), if is_stuck => {
-                port.flush();
+                outlet.flush();
                 continue;
             }
-            () = port.stuck(), if !is_stuck => continue,
+            () = outlet.stuck(), if !is_stuck => continue,
         };
         if reader.borrow_mut().drain() {
             // The ring was empty at the end, so whatever comes after that wakes us again.

@@ -54,7 +54,7 @@ impl XdpQueue {
 }
 
 /// One worker's socket on one queue. What replies go out through, now or later.
-pub(super) struct Port {
+pub(super) struct XdpOutlet {
     socket: RefCell<::xdp::Socket>,
     /// A second descriptor of the same socket, for the runtime.
     watch: AsyncFd<OwnedFd>,
@@ -69,7 +69,7 @@ pub(super) struct Port {
     stuck: Notify,
 }
 
-impl Port {
+impl XdpOutlet {
     /// Returns what the runtime watches.
     pub(super) const fn watch(&self) -> &AsyncFd<OwnedFd> {
         &self.watch
@@ -94,7 +94,7 @@ impl Port {
     }
 }
 
-impl Outlet for Port {
+impl Outlet for XdpOutlet {
     fn deliver(&self, address: &Address, reply: &[u8]) {
         // Only a batch in progress holds the socket, and it does not call anybody who delivers.
         let sent = self.socket.try_borrow_mut().is_ok_and(|mut socket| {
@@ -171,7 +171,7 @@ struct Late<D> {
 /// Reads one queue.
 pub(super) struct Reader<S: Service> {
     service: Rc<S>,
-    port: Rc<Port>,
+    outlet: Rc<XdpOutlet>,
     destinations: Arc<[(SocketAddr, ListenerId)]>,
     batch: Vec<Received>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
@@ -185,7 +185,7 @@ impl<S: Service> Reader<S> {
     // Once per worker.
     pub(super) fn new(service: Rc<S>, queue: XdpQueue, counters: Arc<Counters>) -> io::Result<Self> {
         let descriptor = queue.socket.as_fd().try_clone_to_owned()?;
-        let port = Port {
+        let outlet = XdpOutlet {
             reply_octets_max: queue.reply_octets_max(),
             watch: sys::watch(descriptor, Interest::READABLE)?,
             socket: RefCell::new(queue.socket),
@@ -197,7 +197,7 @@ impl<S: Service> Reader<S> {
         };
         Ok(Self {
             service,
-            port: Rc::new(port),
+            outlet: Rc::new(outlet),
             destinations: queue.destinations,
             batch: Vec::with_capacity(BATCH_PACKETS),
             late: Vec::with_capacity(BATCH_PACKETS),
@@ -207,14 +207,14 @@ impl<S: Service> Reader<S> {
     }
 
     /// Returns the socket.
-    pub(super) fn port(&self) -> Rc<Port> {
-        Rc::clone(&self.port)
+    pub(super) fn outlet(&self) -> Rc<XdpOutlet> {
+        Rc::clone(&self.outlet)
     }
 
     /// Returns whether queries of this queue still wait for their replies.
     pub(super) fn is_waiting(&self) -> bool {
         // Each of them holds the port as its outlet.
-        Rc::strong_count(&self.port) > 1
+        Rc::strong_count(&self.outlet) > 1
     }
 
     /// Answers what is there, up to a bound; returns whether that was all.
@@ -226,15 +226,15 @@ impl<S: Service> Reader<S> {
             }
             self.answer();
         }
-        let port = Rc::clone(&self.port);
-        let has_more = port.socket.borrow_mut().has_more();
+        let outlet = Rc::clone(&self.outlet);
+        let has_more = outlet.socket.borrow_mut().has_more();
         !has_more
     }
 
     /// Fills the batch; returns how many packets were looked at.
     fn receive(&mut self) -> usize {
-        let mut socket = self.port.socket.borrow_mut();
-        let counters = &self.port.counters;
+        let mut socket = self.outlet.socket.borrow_mut();
+        let counters = &self.outlet.counters;
         let mut looked_at = 0;
         while looked_at < BATCH_PACKETS {
             let Some(packet) = socket.receive() else { break };
@@ -253,7 +253,7 @@ impl<S: Service> Reader<S> {
         }
         if looked_at != 0 && self.batch.is_empty() {
             // Nothing to answer, but frames to give back.
-            self.port.note(socket.finish());
+            self.outlet.note(socket.finish());
         }
         looked_at
     }
@@ -274,13 +274,13 @@ impl<S: Service> Reader<S> {
             return;
         }
         let service = Rc::clone(&self.service);
-        let port = Rc::clone(&self.port);
+        let outlet = Rc::clone(&self.outlet);
         let now = service.now();
         let packets = self.batch.len();
-        port.counters.xdp_batches.bump();
+        outlet.counters.xdp_batches.bump();
         {
             let mut engine = service.engine();
-            let mut socket = port.socket.borrow_mut();
+            let mut socket = outlet.socket.borrow_mut();
             engine.begin(now);
             engine.foresee(
                 self.batch
@@ -288,27 +288,27 @@ impl<S: Service> Reader<S> {
                     .filter_map(|received| received.datagram.payload_in(socket.read(&received.packet))),
             );
             for received in self.batch.drain(..) {
-                let late = answer_one(&mut *engine, &mut socket, &port, received);
+                let late = answer_one(&mut *engine, &mut socket, &outlet, received);
                 self.late.extend(late);
             }
-            port.note(socket.finish());
+            outlet.note(socket.finish());
         }
         for late in self.late.drain(..) {
             let local = Some((late.flow.destination.ip(), u32::from(late.flow.destination.port())));
             let stream = late.flow.neighbour().to_bits();
             let address = Address { peer: late.flow.source, local, stream };
-            service.take(late.deferred, ReplyTo { outlet: Rc::clone(&port) as _, address });
+            service.take(late.deferred, ReplyTo { outlet: Rc::clone(&outlet) as _, address });
         }
         service::finish(&*service, packets);
-        port.flush();
+        outlet.flush();
     }
 
     /// Tells the socket's numbers, and counts what the kernel dropped since it was last asked.
     #[cold]
     pub(super) fn tell(&mut self) {
-        if let Ok(found) = self.port.socket.borrow().tell() {
+        if let Ok(found) = self.outlet.socket.borrow().tell() {
             let lost = found.receive_dropped + found.receive_ring_full + found.fill_ring_empty;
-            self.port.counters.xdp_lost.add(lost.saturating_sub(self.lost));
+            self.outlet.counters.xdp_lost.add(lost.saturating_sub(self.lost));
             self.lost = lost;
         }
     }
@@ -318,11 +318,11 @@ impl<S: Service> Reader<S> {
 fn answer_one<E: Answer>(
     engine: &mut E,
     socket: &mut ::xdp::Socket,
-    port: &Port,
+    outlet: &XdpOutlet,
     received: Received,
 ) -> Option<Late<E::Deferred>> {
     let Received { packet, datagram, listener } = received;
-    let counters = &port.counters;
+    let counters = &outlet.counters;
     counters.xdp_datagrams.bump();
     let Some(spare) = socket.spare() else {
         // All frames are on their way out: the interface is slower than we are.
@@ -336,7 +336,7 @@ fn answer_one<E: Answer>(
         port: flow.source.port(),
         transport: Transport::Udp,
         verified: false,
-        reply_octets_max: port.reply_octets_max,
+        reply_octets_max: outlet.reply_octets_max,
         keepalive: None,
         listener,
         connection: 0,

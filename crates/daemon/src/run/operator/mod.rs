@@ -39,9 +39,9 @@ use crate::explain::Prepared;
 use crate::inspect::Origin;
 use crate::log;
 use crate::run::caches::{Caches, Kept, by_name};
-use crate::run::chores::Orders;
 use crate::run::devices::Devices;
-use crate::run::worker::{Explaining, Face, Upstreams};
+use crate::run::for_jobs::Orders;
+use crate::run::worker::{Explaining, Upstreams, WorkerHandle};
 use crate::run::{signing, zones};
 
 pub(crate) use caches::Which;
@@ -60,14 +60,14 @@ pub(crate) struct Running {
     /// Where it listens: never asked for answers.
     addresses: Vec<SocketAddr>,
     listeners: Vec<api::Listener>,
-    faces: Vec<Face>,
+    worker_handles: Vec<WorkerHandle>,
     cell: Arc<SnapshotCell>,
     /// Looks after zones.
     manager: ZoneManager,
     /// How listeners speak TLS.
     tls: Arc<TlsCell>,
     upstreams: watch::Sender<Upstreams>,
-    knob: log::LevelKnob,
+    log_level: log::LogLevelHandle,
     jobs: Jobs,
     /// Signs zones.
     signing: Arc<Signing>,
@@ -122,12 +122,12 @@ pub(crate) struct Parts {
     pub(crate) startup: Startup,
     pub(crate) clock: Clock,
     pub(crate) listeners: Vec<api::Listener>,
-    pub(crate) faces: Vec<Face>,
+    pub(crate) worker_handles: Vec<WorkerHandle>,
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) manager: ZoneManager,
     pub(crate) tls: Arc<TlsCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
-    pub(crate) knob: log::LevelKnob,
+    pub(crate) log_level: log::LogLevelHandle,
     pub(crate) explaining: mpsc::Sender<Explaining>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) plans: config::Plans,
@@ -168,12 +168,12 @@ impl Running {
             startup,
             clock,
             listeners,
-            faces,
+            worker_handles,
             cell,
             manager,
             tls,
             upstreams,
-            knob,
+            log_level,
             explaining,
             addresses,
             plans,
@@ -207,12 +207,12 @@ impl Running {
             clock,
             addresses,
             listeners,
-            faces,
+            worker_handles,
             cell,
             manager,
             tls,
             upstreams,
-            knob,
+            log_level,
             jobs,
             signing,
             follower,
@@ -304,14 +304,14 @@ impl Running {
                 format!("unknown log level \"{word}\" (expected error, warn, info, debug or trace)")
             })?;
             // First what it was, then what it is: one of the two lets this line through.
-            let was = self.knob.level();
+            let was = self.log_level.level();
             if level > was {
-                self.knob.turn(level);
+                self.log_level.set(level);
             }
             info!(%level, %was, "log level changed, until the next reload");
-            self.knob.turn(level);
+            self.log_level.set(level);
         }
-        Ok(api::LogLevelIs { level: self.knob.level().to_string(), configured: configured.to_string() })
+        Ok(api::LogLevelIs { level: self.log_level.level().to_string(), configured: configured.to_string() })
     }
 
     fn jobs(&self) -> Vec<api::Job> {

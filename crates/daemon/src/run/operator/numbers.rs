@@ -15,7 +15,8 @@ const FAILING_SHOWN_MAX: usize = 5;
 
 impl Running {
     pub(super) fn status(&self) -> api::Status {
-        let boards: Vec<fetch::Status> = self.faces.iter().map(|face| face.board.status()).collect();
+        let boards: Vec<fetch::Status> =
+            self.worker_handles.iter().map(|worker_handle| worker_handle.board.status()).collect();
         let lists = self.lists_summary();
         self.look_at_pace();
         let queries_per_second = lock(&self.pace).per_second();
@@ -32,7 +33,7 @@ impl Running {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: self.clock.since_start().as_secs(),
-            workers: self.faces.len(),
+            workers: self.worker_handles.len(),
             waiting: boards.iter().map(|board| u64::from(board.waiting)).sum(),
             listeners: self.listeners.clone(),
             upstreams: upstreams(&boards),
@@ -61,7 +62,7 @@ impl Running {
     }
 
     fn queries(&self) -> u64 {
-        self.faces.iter().map(|face| queries(&face.engine)).sum()
+        self.worker_handles.iter().map(|worker_handle| queries(&worker_handle.engine)).sum()
     }
 
     /// Returns whether there is nothing to look after every second: nobody has asked since the last look, and nothing changes by
@@ -76,14 +77,14 @@ impl Running {
 
     pub(super) fn stats(&self) -> api::Stats {
         let mut stats = api::Stats::new();
-        for face in &self.faces {
+        for worker_handle in &self.worker_handles {
             let mut add = |group: &str, name: &'static str, value| {
                 let counters = stats.entry(group.to_owned()).or_default();
                 *counters.entry(name.to_owned()).or_default() += value;
             };
-            face.engine.read(|name, value| add("engine", name, value));
-            face.listen.read(|name, value| add("listen", name, value));
-            face.board.counters.read(|name, value| add("fetch", name, value));
+            worker_handle.engine.read(|name, value| add("engine", name, value));
+            worker_handle.listen.read(|name, value| add("listen", name, value));
+            worker_handle.board.counters.read(|name, value| add("fetch", name, value));
         }
         self.devices.read(|group, name, value| {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);

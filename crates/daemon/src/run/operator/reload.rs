@@ -88,7 +88,7 @@ impl Running {
         self.put(work, plans);
         self.start_signing();
         self.follower.adopt(signing::alias_plan(&loaded.settings));
-        self.knob.turn(log::filter(loaded.settings.log_level));
+        self.log_level.set(log::filter(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
         self.devices.check_routes(config::routes(&loaded.settings.startup));
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);
@@ -210,10 +210,10 @@ impl Running {
 
     /// Gives the workers a plan and waits until they have it.
     fn adopt(&self, plan: Arc<fetch::Plan>, relay: &Arc<fetch::RelayPlan>) {
-        let (adopted, heard) = sync_channel(self.faces.len());
+        let (adopted, heard) = sync_channel(self.worker_handles.len());
         self.upstreams.send_replace(Upstreams { plan, relay: Arc::clone(relay), adopted });
         let deadline = Instant::now() + ADOPTION_PATIENCE;
-        for _ in &self.faces {
+        for _ in &self.worker_handles {
             let left = deadline.saturating_duration_since(Instant::now());
             if heard.recv_timeout(left).is_err() {
                 warn!("a worker is slow to adopt the new upstreams");

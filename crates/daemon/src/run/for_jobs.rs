@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use config::Plans;
 use config::sets::{Sets, UrlList};
 use jobs::signing::Publisher;
-use jobs::{Chores, Download, Jobs, Learner, Librarian, Occurrence, StepNames};
+use jobs::{Download, Jobs, ListStore, Occurrence, SetLearner, StepNames, TaskRunner};
 use plan::jobs::{Learn, Learned, Task};
 use zone::Zone;
 
@@ -13,7 +13,7 @@ use super::operator::{Running, Which};
 
 /// Carries schedules' orders to the server, once it runs.
 #[derive(Default)]
-pub(crate) struct Steward(pub(crate) Arc<Orders>);
+pub(crate) struct ServerLink(pub(crate) Arc<Orders>);
 
 /// Whom the orders go to, and what lists and learned names mean.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Orders {
     }
 }
 
-impl Learner for Orders {
+impl SetLearner for Orders {
     fn learn(&self, learn: &Learn, occurrence: &Occurrence) {
         let dynamic = self.known().sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
         let Some(dynamic) = dynamic else { return };
@@ -70,14 +70,14 @@ impl Learner for Orders {
     }
 }
 
-impl Steward {
+impl ServerLink {
     /// Says who carries the orders out.
     pub(crate) fn serves(&self, running: &Arc<Running>) {
         drop(self.0.running.set(Arc::downgrade(running)));
     }
 }
 
-impl Chores for Orders {
+impl TaskRunner for Orders {
     fn carry_out(&self, task: &Task) -> Result<String, String> {
         let Some(running) = self.running.get().and_then(Weak::upgrade) else {
             return Err("the server does not run yet".to_owned());
@@ -103,7 +103,7 @@ impl Chores for Orders {
     }
 }
 
-impl Librarian for Orders {
+impl ListStore for Orders {
     fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String> {
         let list = self.known().lists.iter().find(|list| list.file == download.file).cloned();
         // A set that is gone since needs no list.

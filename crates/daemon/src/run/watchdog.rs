@@ -1,4 +1,4 @@
-//! Shows that the workers still turn, for systemd's watchdog.
+//! The watchdog of systemd: it is notified while all workers run.
 
 use crate::systemd;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub(super) fn ticks(every: Duration) -> Interval {
     ticks
 }
 
-/// One worker's heart. It beats on the worker's own runtime and stops when that is stuck.
+/// The heartbeat of one worker. It beats on the worker's own runtime and stops when that is stuck.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heart(Arc<AtomicU64>);
+pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
-impl Heart {
+impl Heartbeat {
     /// Beats until dropped, if somebody listens: an idle worker is not woken for nothing.
     pub(crate) async fn beat(self) {
         let Some(time) = systemd::watchdog() else { return std::future::pending().await };
@@ -39,23 +39,23 @@ impl Heart {
     }
 }
 
-/// Looks after the hearts of all workers.
+/// Watches the heartbeats of all workers.
 #[derive(Debug)]
-pub(crate) struct Doctor {
-    hearts: Vec<(Heart, u64)>,
+pub(crate) struct Watchdog {
+    heartbeats: Vec<(Heartbeat, u64)>,
 }
 
-impl Doctor {
-    /// Returns a doctor for `hearts`.
-    pub(crate) fn new(hearts: Vec<Heart>) -> Self {
-        Self { hearts: hearts.into_iter().map(|heart| (heart, 0)).collect() }
+impl Watchdog {
+    /// Returns a watchdog over `heartbeats`.
+    pub(crate) fn new(heartbeats: Vec<Heartbeat>) -> Self {
+        Self { heartbeats: heartbeats.into_iter().map(|heartbeat| (heartbeat, 0)).collect() }
     }
 
-    /// Returns whether every heart has beaten since the last visit.
+    /// Returns whether every worker has beaten since the last call.
     pub(crate) fn are_all_alive(&mut self) -> bool {
         let mut are_alive = true;
-        for (heart, seen) in &mut self.hearts {
-            let beats = heart.0.load(Ordering::Relaxed);
+        for (heartbeat, seen) in &mut self.heartbeats {
+            let beats = heartbeat.0.load(Ordering::Relaxed);
             are_alive &= beats != *seen;
             *seen = beats;
         }
@@ -71,9 +71,9 @@ mod tests {
     fn a_jump_of_a_month_is_one_beat() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
-            let heart = Heart::default();
-            let beats = || heart.0.load(Ordering::Relaxed);
-            let beating = heart.clone().beat_every(Duration::from_secs(1));
+            let heartbeat = Heartbeat::default();
+            let beats = || heartbeat.0.load(Ordering::Relaxed);
+            let beating = heartbeat.clone().beat_every(Duration::from_secs(1));
             tokio::pin!(beating);
             let mut pass = async |time| {
                 tokio::time::advance(time).await;
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     fn one_silent_heart_is_noticed() {
-        let hearts = [Heart::default(), Heart::default()];
-        let mut doctor = Doctor::new(hearts.to_vec());
-        let beat = |index: usize| hearts[index].0.fetch_add(1, Ordering::Relaxed);
+        let heartbeats = [Heartbeat::default(), Heartbeat::default()];
+        let mut watchdog = Watchdog::new(heartbeats.to_vec());
+        let beat = |index: usize| heartbeats[index].0.fetch_add(1, Ordering::Relaxed);
         beat(0);
         beat(1);
-        assert!(doctor.are_all_alive());
+        assert!(watchdog.are_all_alive());
         beat(0);
-        assert!(!doctor.are_all_alive());
+        assert!(!watchdog.are_all_alive());
     }
 }

@@ -7,7 +7,7 @@ use crate::sys::Kind;
 
 /// A program that has a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct PortOwner {
     /// Its process ID.
     pub process: u32,
     /// Its name.
@@ -15,7 +15,7 @@ pub struct Holder {
 }
 
 /// Finds who has a socket that is in the way of `address`; `None` if it cannot be told.
-pub(crate) fn find(address: SocketAddr, kind: Kind) -> Option<Holder> {
+pub(crate) fn find(address: SocketAddr, kind: Kind) -> Option<PortOwner> {
     let tables = match kind {
         Kind::Datagrams => ["/proc/net/udp", "/proc/net/udp6"],
         Kind::Connections => ["/proc/net/tcp", "/proc/net/tcp6"],
@@ -40,7 +40,7 @@ pub(crate) fn find(address: SocketAddr, kind: Kind) -> Option<Holder> {
             return None;
         }
         let program = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-        Some(Holder { process, program: program.trim_end().to_owned() })
+        Some(PortOwner { process, program: program.trim_end().to_owned() })
     })
 }
 
