@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use config::System;
 use control::api;
-use fetch::plan::{ServerPlan, Target, Way};
-use fetch::probe::Watched;
+use exchange::plan::{ServerPlan, Target, Way};
+use exchange::probe::Watched;
 use tokio::net::UdpSocket;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
@@ -392,7 +392,7 @@ fn text(report: &api::Probe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fetch::plan::Protocol;
+    use exchange::plan::Protocol;
 
     #[test]
     fn servers_are_read_as_in_the_configuration() {

@@ -417,7 +417,7 @@ impl Buffers {
         let Ok(normal) = normalise_relevant(message, &mut self.message, &mut self.ttl_offsets) else {
             return Brought::answer(failed(Failure::BadReply(rcode)));
         };
-        // Same name, same length, same place: `fetch` compared the questions.
+        // Same name, same length, same place: `exchange` compared the questions.
         if normal.body_at != body_at {
             return Brought::answer(failed(Failure::BadReply(rcode)));
         }

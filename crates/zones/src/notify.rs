@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use fetch::transfer::{self, Patience, Remote, Trouble};
+use exchange::transfer::{self, Patience, Remote, Trouble};
 use tokio::sync::Notify;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{debug, info, warn};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fetch::transfer::{self, Have, Heard, Patience, Remote, Wish, Word};
+use exchange::transfer::{self, Have, Heard, Patience, Remote, Wish, Word};
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
 use zone::incoming::Received;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::authority::{self, Done, Forward, Rights, Update};
-use fetch::transfer::{self, Patience};
+use exchange::transfer::{self, Patience};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::debug;

@@ -10,7 +10,7 @@ pub(crate) const UNSAFE_MAY: [(&str, &str); 7] = [
     ("cache", "slots"),
     ("sets", "memory"),
     ("listen", "sys"),
-    ("fetch", "sys"),
+    ("exchange", "sys"),
     ("daemon", "sys"),
     ("daemon", "privileges"),
 ];

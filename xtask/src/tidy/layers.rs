@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 21] = [
+pub(crate) const LAYERS: [(&str, u8); 23] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -20,12 +20,14 @@ pub(crate) const LAYERS: [(&str, u8); 21] = [
     ("resolver", 3),
     ("plan", 4),
     ("listen", 5),
-    ("fetch", 5),
+    ("exchange", 5),
+    ("forward", 6),
     ("config", 6),
-    ("control", 7),
-    ("jobs", 7),
-    ("zones", 7),
-    ("daemon", 8),
+    ("driver", 7),
+    ("control", 8),
+    ("jobs", 8),
+    ("zones", 8),
+    ("daemon", 9),
 ];
 
 /// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it is its purpose.
@@ -33,12 +35,12 @@ const PURE_LAYER_MAX: u8 = 3;
 
 /// Third parties that the pure layers leave alone, and why.
 const IMPURE: [(&str, &str); 10] = [
-    ("tokio", "waiting is for `listen` and `fetch`"),
-    ("libc", "system calls are for `listen`, `fetch` and `daemon`"),
-    ("nix", "system calls are for `listen`, `fetch` and `daemon`"),
-    ("rustix", "system calls are for `listen`, `fetch` and `daemon`"),
-    ("socket2", "sockets are for `listen` and `fetch`"),
-    ("mio", "sockets are for `listen` and `fetch`"),
+    ("tokio", "waiting is for `listen`, `exchange` and `driver`"),
+    ("libc", "system calls are for `listen`, `exchange` and `daemon`"),
+    ("nix", "system calls are for `listen`, `exchange` and `daemon`"),
+    ("rustix", "system calls are for `listen`, `exchange` and `daemon`"),
+    ("socket2", "sockets are for `listen` and `exchange`"),
+    ("mio", "sockets are for `listen` and `exchange`"),
     ("tracing", "logging is for `daemon` and `control`; the pure layers count"),
     ("log", "logging is for `daemon` and `control`; the pure layers count"),
     ("serde", "types that become text live in `control::api`"),
@@ -53,9 +55,9 @@ const IMPURE_MAY: [(&str, &str, &str); 2] = [
 
 /// Code that the pure layers leave alone: what is looked for, and what to do instead.
 const IMPURE_CODE: [(&str, &str); 9] = [
-    ("std::net::UdpSocket", "sockets are for `listen` and `fetch`"),
-    ("std::net::TcpStream", "sockets are for `listen` and `fetch`"),
-    ("std::net::TcpListener", "sockets are for `listen` and `fetch`"),
+    ("std::net::UdpSocket", "sockets are for `listen` and `exchange`"),
+    ("std::net::TcpStream", "sockets are for `listen` and `exchange`"),
+    ("std::net::TcpListener", "sockets are for `listen` and `exchange`"),
     ("std::fs", "files are read by `config` and `daemon`"),
     ("SystemTime::now", "time comes in as an argument"),
     (".elapsed()", "time comes in as an argument"),
@@ -168,7 +170,7 @@ pub(crate) fn source(source: &Source<'_>, findings: &mut Vec<Finding>) {
                 && before.rsplit(';').next().unwrap_or("").contains("std::net::{")
             {
                 let message = format!(
-                    "`{word}` in `{name}`, one of the pure layers: sockets are for `listen` and `fetch`"
+                    "`{word}` in `{name}`, one of the pure layers: sockets are for `listen` and `exchange`"
                 );
                 findings.push(Finding::error(source.path, source.line(at), message));
             }
@@ -207,8 +209,8 @@ mod tests {
         );
         check_manifest(
             "crates/listen/Cargo.toml",
-            "[dependencies]\n\n[dependencies.fetch]\nworkspace = true\n",
-            &[(3, "`listen` (layer 4) must not use `fetch` (layer 4)")],
+            "[dependencies]\n\n[dependencies.exchange]\nworkspace = true\n",
+            &[(3, "`listen` (layer 5) must not use `exchange` (layer 5)")],
         );
     }
 
@@ -248,9 +250,9 @@ mod tests {
     #[test]
     fn the_test_kit_is_not_shipped() {
         check_manifest(
-            "crates/fetch/Cargo.toml",
+            "crates/exchange/Cargo.toml",
             "[dependencies]\ntestkit.workspace = true\n",
-            &[(2, "`fetch` must not ship")],
+            &[(2, "`exchange` must not ship")],
         );
     }
 

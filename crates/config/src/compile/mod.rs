@@ -59,9 +59,9 @@ pub struct Plans {
     /// For the engine.
     pub snapshot: Arc<Snapshot>,
     /// For fetchers.
-    pub fetch: Arc<fetch::Plan>,
+    pub fetch: Arc<exchange::Plan>,
     /// Where oblivious messages are carried to.
-    pub relay: Arc<fetch::RelayPlan>,
+    pub relay: Arc<exchange::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<TlsPlan>>,
     /// The caches, in the order of the file.
@@ -693,9 +693,9 @@ mod tests {
         let plans = plans("", None);
         let tcp = listening(&loaded.settings.startup).plan.tcp;
         assert_eq!(format!("{tcp:?}"), format!("{:?}", TcpPlan::default()));
-        assert_eq!(plans.fetch.limits, fetch::plan::Limits::default());
+        assert_eq!(plans.fetch.limits, exchange::plan::Limits::default());
         let pool = &plans.fetch.pools[0];
-        let usual = fetch::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
+        let usual = exchange::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
         assert!(*pool == usual);
         let rules = program::rules(&loaded.settings.caches[0]);
         assert_eq!(rules, engine::ops::cache::CacheRules::default());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem, Span};
 use engine::PoolId;
-use fetch::plan::{
+use exchange::plan::{
     Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
     PoolPlan, Proof, Protocol, Proxy, RcodeSet, Roots, Secure, SecurePlan, ServerPlan, Shed, Target, Way,
 };
@@ -29,7 +29,7 @@ pub(super) fn plan(
     workers: usize,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> fetch::Plan {
+) -> exchange::Plan {
     let limits = limits(&settings.limits, workers);
     let mut machine = Machine { own, surroundings, resolv_conf: None };
     let pools = settings.upstreams.iter().filter_map(|group| {
@@ -40,7 +40,7 @@ pub(super) fn plan(
             ..pool(id, group, &mut machine, problems)
         })
     });
-    fetch::Plan { pools: pools.collect(), limits }
+    exchange::Plan { pools: pools.collect(), limits }
 }
 
 /// Returns the most descriptors that one of so many workers uses for upstreams.
@@ -48,7 +48,14 @@ pub(super) fn descriptors_max(settings: &Settings, workers: usize, surroundings:
     let numbers =
         settings.upstreams.iter().zip(0..).map(|(group, number)| (group.name.value.clone(), number));
     // What is wrong with them is said when the configuration is compiled.
-    fetch::descriptors_max(&plan(settings, &numbers.collect(), &[], workers, surroundings, &mut Vec::new()))
+    exchange::descriptors_max(&plan(
+        settings,
+        &numbers.collect(),
+        &[],
+        workers,
+        surroundings,
+        &mut Vec::new(),
+    ))
 }
 
 /// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
@@ -308,7 +315,7 @@ fn secure(
         (None, None, Host::Address(address)) => address.ip().to_string(),
         (None, None, Host::Name { name, .. }) => name.to_string(),
     };
-    let Some(name) = fetch::plan::tls_name(&text) else {
+    let Some(name) = exchange::plan::tls_name(&text) else {
         let message = format!("\"{text}\" is not a name that a certificate can be for");
         let hint = "set \"tls-name\" to the name that the server's certificate has";
         problems.push(Problem::error(entry.server.span, message).hint(hint));
@@ -340,7 +347,7 @@ fn roots(
         TrustedRoots::File(path) => path,
     };
     let read = surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
-    let found = read.map(|octets| fetch::plan::certificates(&octets)).and_then(|certificates| {
+    let found = read.map(|octets| exchange::plan::certificates(&octets)).and_then(|certificates| {
         if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
     });
     match found {
@@ -358,10 +365,10 @@ pub(super) fn relay(
     settings: &Settings,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> fetch::RelayPlan {
+) -> exchange::RelayPlan {
     let mut targets = Vec::new();
     for target in &settings.relay_to {
-        let Some(name) = fetch::plan::tls_name(&target.host.value) else {
+        let Some(name) = exchange::plan::tls_name(&target.host.value) else {
             let message = format!("\"{}\" is not a name that a certificate can be for", target.host.value);
             problems.push(Problem::error(target.host.span, message));
             continue;
@@ -376,7 +383,7 @@ pub(super) fn relay(
             port => format!("{host}:{port}"),
         };
         match Secure::new(plan) {
-            Ok(secure) => targets.push(fetch::RelayTarget {
+            Ok(secure) => targets.push(exchange::RelayTarget {
                 authority,
                 host,
                 port: target.port,
@@ -386,7 +393,7 @@ pub(super) fn relay(
             Err(unusable) => problems.push(Problem::error(target.roots.span, unusable.to_string())),
         }
     }
-    fetch::RelayPlan { targets }
+    exchange::RelayPlan { targets }
 }
 
 /// What groups need to know about this machine.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use diagnostic::{At, Problem};
 use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::{Prefix, PrefixSet};
-use fetch::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
-use fetch::transfer::Remote;
+use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
+use exchange::transfer::Remote;
 use tsig::Keys;
 use wire::{HashKey, Name, NameBuf};
 use zone::{Zone, Zones};
@@ -378,7 +378,7 @@ fn remote(
             _ if !pins.is_empty() => Proof::Keys(pins.clone()),
             None => Proof::Authorities(Roots::Mozilla),
             Some(path) => {
-                let found = fetch::plan::certificates(&read(path, "certificates of authorities")?);
+                let found = exchange::plan::certificates(&read(path, "certificates of authorities")?);
                 Proof::Authorities(Roots::Own(found.into()))
             }
         };

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fetch::plan::Way;
-use fetch::probe::Watched;
+use exchange::plan::Way;
+use exchange::probe::Watched;
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -179,7 +179,7 @@ pub(super) fn ask(
 }
 
 pub(super) fn word(line: &Line) -> &'static str {
-    use fetch::plan::Protocol;
+    use exchange::plan::Protocol;
     match line {
         Line::Udp => "udp",
         Line::Tcp => "tcp",

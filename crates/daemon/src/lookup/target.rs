@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
-use fetch::plan::{self, Way};
+use exchange::plan::{self, Way};
 use std::sync::Arc;
 
 use super::words::{Carrier, Proof, Words};

@@ -16,7 +16,9 @@ use crate::out;
 const DESCRIPTIONS: Descriptions<'_> = &[
     ("engine", engine::Counters::DESCRIPTIONS),
     ("listen", listen::Counters::DESCRIPTIONS),
-    ("fetch", fetch::Counters::DESCRIPTIONS),
+    ("fetch", driver::Counts::DESCRIPTIONS[0]),
+    ("fetch", driver::Counts::DESCRIPTIONS[1]),
+    ("fetch", driver::Counts::DESCRIPTIONS[2]),
 ];
 
 /// What the groups are about; those of effects and interfaces have a name behind a dot.

@@ -31,7 +31,7 @@ use config::{Loaded, System};
 use control::{Operator, Socket, api};
 use engine::events::{Doorbell, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
-use fetch::plan::Target;
+use exchange::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
 use listen::{RefusalReport, Refusals, Stopper, TlsCell};
@@ -258,13 +258,13 @@ fn start(started: Started) -> Result<ExitCode, String> {
     let mut explanations = Some(explanations);
     let mut threads = Vec::with_capacity(workers);
     let mut worker_handles = Vec::with_capacity(workers);
-    let notices = Arc::<fetch::Notices>::default();
+    let notices = Arc::<driver::Notices>::default();
     let doorbell = Arc::<Doorbell>::default();
     let mut readers = Vec::with_capacity(workers);
     for (index, sockets) in opened.sockets.into_workers().into_iter().enumerate() {
         let queues = queues.get_mut(index).map(std::mem::take).unwrap_or_default();
         let worker_handle =
-            WorkerHandle { board: Arc::new(fetch::Board::sharing(&notices)), ..WorkerHandle::default() };
+            WorkerHandle { board: Arc::new(driver::Board::sharing(&notices)), ..WorkerHandle::default() };
         worker_handles.push(worker_handle.clone());
         let core = cores.get(index % cores.len().max(1)).copied().unwrap_or(0);
         let (cell, upstreams, stop) = (Arc::clone(&cell), watched.clone(), stop.clone());
@@ -644,7 +644,7 @@ fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listene
 }
 
 /// Returns the servers that will be asked, without the port that everybody expects.
-fn upstream_names(plan: &fetch::Plan) -> Vec<String> {
+fn upstream_names(plan: &exchange::Plan) -> Vec<String> {
     let servers = plan.pools.iter().flat_map(|pool| &pool.servers);
     let mut names: Vec<String> = servers
         .map(|server| match &server.target {

@@ -9,7 +9,7 @@ use config::signing::{ParentServers, SigningPolicy};
 use config::{Loaded, Plans};
 use control::api::{self, Response};
 use diagnostic::Diagnostic;
-use fetch::transfer::{Delegation, Patience, push_ds};
+use exchange::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};

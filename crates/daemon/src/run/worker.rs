@@ -74,7 +74,7 @@ impl Outlet for Ear {
 }
 
 /// Takes a query as it would come from a client, watched.
-fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
+fn explain(worker: &Worker, desk: &driver::Driver, job: Explaining) {
     let Explaining { query, client, mut recorder, reply: to } = job;
     let mut buffer = vec![0; REPLY_OCTETS_MAX];
     let mut reply = Reply::new(&mut buffer);
@@ -99,9 +99,9 @@ fn explain(worker: &Worker, desk: &fetch::Desk, job: Explaining) {
 /// Whom the workers ask; a change is adopted at once.
 #[derive(Clone)]
 pub(crate) struct Upstreams {
-    pub(crate) plan: Arc<fetch::Plan>,
+    pub(crate) plan: Arc<exchange::Plan>,
     /// Where oblivious messages are carried to.
-    pub(crate) relay: Arc<fetch::RelayPlan>,
+    pub(crate) relay: Arc<exchange::RelayPlan>,
     /// Hears one word of every worker that has adopted the plan.
     pub(crate) adopted: SyncSender<()>,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Upstreams {
 pub(crate) struct WorkerHandle {
     pub(crate) engine: Arc<engine::Counters>,
     pub(crate) listen: Arc<listen::Counters>,
-    pub(crate) board: Arc<fetch::Board>,
+    pub(crate) board: Arc<driver::Board>,
     pub(crate) heartbeat: Heartbeat,
 }
 
@@ -154,9 +154,9 @@ async fn serve(parts: Parts) -> io::Result<()> {
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).telling(events));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
-    let desk = fetch::Desk::new(Rc::clone(&worker), &plan, worker_handle.board);
-    let relay = fetch::Relay::new(Arc::clone(&upstreams.borrow().relay));
-    let courier: Rc<dyn Courier> = Rc::new(fetch::RelayCourier(Rc::clone(&relay)));
+    let desk = driver::Driver::new(Rc::clone(&worker), &plan, worker_handle.board);
+    let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay));
+    let courier: Rc<dyn Courier> = Rc::new(exchange::RelayCourier(Rc::clone(&relay)));
     let local =
         Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone(), courier: Some(courier) });
     let adoption = async {

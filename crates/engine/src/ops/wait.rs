@@ -9,7 +9,7 @@ use crate::answer::failure::Failure;
 use crate::answer::report::BranchReport;
 use crate::query::subnet::ClientSubnet;
 
-/// The number of an upstream group in the plan that `fetch` runs on.
+/// The number of an upstream group in the plan that `forward` runs on.
 ///
 /// A group keeps its number over reloads for as long as it keeps its name, and no number is
 /// used again: a query deferred under the old configuration still finds its group, or learns

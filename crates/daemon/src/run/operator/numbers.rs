@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use control::api;
 use control::metrics::{CheckedRecord, Checks, Numbers, text};
-use fetch::status::UpstreamState;
+use driver::status::UpstreamState;
 
 use super::{Running, lock};
 use crate::sys;
@@ -15,7 +15,7 @@ const FAILING_SHOWN_MAX: usize = 5;
 
 impl Running {
     pub(super) fn status(&self) -> api::Status {
-        let boards: Vec<fetch::Status> =
+        let boards: Vec<driver::Status> =
             self.worker_handles.iter().map(|worker_handle| worker_handle.board.status()).collect();
         let lists = self.lists_summary();
         self.look_at_pace();
@@ -84,7 +84,7 @@ impl Running {
             };
             worker_handle.engine.read(|name, value| add("engine", name, value));
             worker_handle.listen.read(|name, value| add("listen", name, value));
-            worker_handle.board.counters.read(|name, value| add("fetch", name, value));
+            worker_handle.board.counts.read(|name, value| add("fetch", name, value));
         }
         self.devices.read(|group, name, value| {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
@@ -102,10 +102,13 @@ impl Running {
 
     /// Returns all numbers as Prometheus reads them.
     pub(super) fn metrics(&self) -> String {
+        let [queries, fetches, messages] = driver::Counts::DESCRIPTIONS;
         let descriptions = [
             ("engine", engine::Counters::DESCRIPTIONS),
             ("listen", listen::Counters::DESCRIPTIONS),
-            ("fetch", fetch::Counters::DESCRIPTIONS),
+            ("fetch", queries),
+            ("fetch", fetches),
+            ("fetch", messages),
         ];
         text(&Numbers {
             stats: &self.stats(),
@@ -186,7 +189,7 @@ pub(super) fn kebab(stats: api::Stats) -> api::Stats {
 }
 
 /// Adds up what the workers say about each upstream.
-fn upstreams(boards: &[fetch::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
+fn upstreams(boards: &[driver::Status]) -> BTreeMap<String, Vec<api::Upstream>> {
     let mut pools: BTreeMap<String, Vec<(api::Upstream, u32)>> = BTreeMap::new();
     for seen in boards.iter().flat_map(|board| &board.upstreams) {
         let server = format!("{}{}", seen.protocol.prefix(), seen.address);

@@ -209,7 +209,7 @@ impl Running {
     }
 
     /// Gives the workers a plan and waits until they have it.
-    fn adopt(&self, plan: Arc<fetch::Plan>, relay: &Arc<fetch::RelayPlan>) {
+    fn adopt(&self, plan: Arc<exchange::Plan>, relay: &Arc<exchange::RelayPlan>) {
         let (adopted, heard) = sync_channel(self.worker_handles.len());
         self.upstreams.send_replace(Upstreams { plan, relay: Arc::clone(relay), adopted });
         let deadline = Instant::now() + ADOPTION_PATIENCE;
@@ -246,7 +246,7 @@ pub(super) fn report(found: &[Diagnostic]) {
 }
 
 /// Returns a plan with the groups of `new` and those of `old` that are gone.
-fn both(new: &fetch::Plan, old: &fetch::Plan) -> fetch::Plan {
+fn both(new: &exchange::Plan, old: &exchange::Plan) -> exchange::Plan {
     let mut both = new.clone();
     both.pools.extend(old.pools.iter().filter(|old| new.pools.iter().all(|new| new.id != old.id)).cloned());
     both

@@ -1,0 +1,690 @@
+//! Brings clients' queries, upstreams' replies and the engine together, on one worker.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::ops::quickest::Probe;
+use engine::ops::split::{BranchReport, Next, Progress, Worth};
+use engine::{
+    Continuation, EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport,
+    Verdict, Want, Won, Worker,
+};
+use exchange::net::link::Ear;
+use exchange::net::{Net, Received, SocketEvents};
+use exchange::network::{LinkKey, SocketKey};
+use exchange::plan::{Plan, Shed};
+use exchange::server::Meters;
+use exchange::sys::Inbox;
+use exchange::time::{Moment, Span};
+use forward::notices::Notices;
+use forward::status::Status;
+use rand::rngs::StdRng;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use wire::{Header, Message, Rcode};
+
+use crate::counters::Counts;
+use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
+use crate::survey::Survey;
+
+/// Batches read from one socket before others get their turn.
+const ROUNDS_MAX: usize = 4;
+/// Replies of upstreams after which clients get theirs without waiting for the end of the batch: they read these, and ask
+/// again, while we write more.
+const BITE: usize = 32;
+/// Times one query may be deferred: a program that forwards, looks, and forwards again is finite, and this says how finite.
+const DEFERRALS_MAX: u8 = 16;
+/// Octets of the largest reply.
+const REPLY_OCTETS_MAX: usize = 65_535;
+/// Outlets looked through for whether they are to be flushed already; one flushed twice does no harm.
+const TOUCHED_SEEN_MAX: usize = 8;
+/// The status that others read is at most this old while anything happens.
+const PUBLISH_EVERY: Span = Span::from_ms(1000);
+
+/// Where one worker shows how its queries that wait are doing; read from other threads.
+#[derive(Debug, Default)]
+pub struct Board {
+    /// What it counts.
+    pub counts: Counts,
+    notices: Arc<Notices>,
+    published: Mutex<Published>,
+    /// Queries that wait right now, and the fetches they wait for.
+    waiting: AtomicU32,
+    fetching: AtomicU32,
+}
+
+/// What is written down once a second, and where the numbers stand that change with each query.
+#[derive(Debug, Default)]
+struct Published {
+    status: Status,
+    meters: Vec<Arc<Meters>>,
+}
+
+impl Board {
+    /// Returns the board of a worker of those that write to the log together.
+    pub fn sharing(notices: &Arc<Notices>) -> Self {
+        Self { notices: Arc::clone(notices), ..Self::default() }
+    }
+
+    /// Returns the upstreams and their state. Counts are those of this moment, round-trip times at most about a second old.
+    pub fn status(&self) -> Status {
+        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = published.status.clone();
+        for (upstream, meters) in status.upstreams.iter_mut().zip(&published.meters) {
+            upstream.tally = meters.tally();
+            upstream.outstanding = meters.outstanding.read() as u32;
+        }
+        status.waiting = self.waiting.load(Ordering::Relaxed);
+        status.fetching = self.fetching.load(Ordering::Relaxed);
+        status
+    }
+}
+
+/// One worker's queries that wait: takes them, drives what they wait for, resumes and delivers.
+///
+/// Everything runs on the worker's own thread. A query costs no task, timer or channel of its own.
+pub struct Driver {
+    worker: Rc<Worker>,
+    machine: RefCell<Machine<Net, Asker>>,
+    inbox: RefCell<Inbox>,
+    reply: RefCell<Box<[u8]>>,
+    /// How the queries went on that have been resumed with one outcome; empty between outcomes.
+    resumed: Cell<Vec<Continuation>>,
+    /// Outlets with replies queued.
+    touched: RefCell<Vec<Rc<dyn Outlet>>>,
+    /// The time of the batch that listeners are feeding us.
+    batch: Cell<Option<Moment>>,
+    survey: Survey,
+    me: Weak<Driver>,
+    alarm: Rc<Alarm>,
+    alarm_task: Cell<Option<AbortHandle>>,
+    board: Arc<Board>,
+    published: Cell<Moment>,
+    publish_at: Cell<Moment>,
+    /// Age of a query after which an answer is not sent to an address that may be forged.
+    discard_after: Cell<Span>,
+    /// What a query over UDP gets that is shed.
+    shed: Cell<Shed>,
+}
+
+/// When to wake for the next deadline.
+struct Alarm {
+    at: Cell<Moment>,
+    changed: Notify,
+}
+
+/// A query that waits.
+struct Asker {
+    suspended: Box<Suspended>,
+    to: To,
+    deferrals: u8,
+    /// When it came.
+    since: Moment,
+}
+
+/// Who gets what a query brings.
+enum To {
+    Client(ReplyTo),
+    /// The query that was split, as the answer of this branch.
+    Split(SplitKey, u8),
+    /// Nobody: it only fills a cache.
+    Nobody,
+}
+
+impl Waiter for Asker {
+    fn want(&self) -> &Want {
+        self.suspended.want()
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        match self.to {
+            To::Client(_) | To::Split(..) => Some(self.suspended.client().address),
+            To::Nobody => None,
+        }
+    }
+
+    fn cause(&self) -> Option<IpAddr> {
+        Some(self.suspended.client().address)
+    }
+
+    fn is_unproven(&self) -> bool {
+        matches!(self.to, To::Client(_)) && !self.suspended.is_proven()
+    }
+
+    fn next(&self, progress: &Progress) -> Next {
+        self.suspended.next(progress)
+    }
+
+    fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
+        self.suspended.take_ended(branch)
+    }
+}
+
+impl Driver {
+    /// Returns the driver of `worker`. Must be called where `spawn_local` works; never waits, even
+    /// if the names of upstreams are not resolved yet.
+    pub fn new(worker: Rc<Worker>, plan: &Plan, board: Arc<Board>) -> Rc<Self> {
+        let alarm = Rc::new(Alarm { at: Cell::new(Moment::NEVER), changed: Notify::new() });
+        let driver = Rc::new_cyclic(|driver: &Weak<Self>| {
+            let now = moment(&worker);
+            let rng: StdRng = rand::make_rng();
+            let owner: Weak<dyn SocketEvents> = Weak::<Self>::clone(driver);
+            let machine = Machine::new(Net::new(owner), rng, &board.counts, now);
+            Self {
+                worker,
+                machine: RefCell::new(machine),
+                inbox: RefCell::new(Inbox::new()),
+                reply: RefCell::new(vec![0; REPLY_OCTETS_MAX].into_boxed_slice()),
+                resumed: Cell::default(),
+                touched: RefCell::new(Vec::new()),
+                batch: Cell::new(None),
+                survey: Survey::default(),
+                me: driver.clone(),
+                alarm: Rc::clone(&alarm),
+                alarm_task: Cell::new(None),
+                board,
+                published: Cell::new(Moment(0)),
+                publish_at: Cell::new(Moment::NEVER),
+                discard_after: Cell::new(Span(u64::MAX)),
+                shed: Cell::new(Shed::Servfail),
+            }
+        });
+        let task = tokio::task::spawn_local(watch(Rc::downgrade(&driver), alarm));
+        driver.alarm_task.set(Some(task.abort_handle()));
+        driver.adopt(plan);
+        driver
+    }
+
+    /// Runs on `plan` from now on; fetches under way end as they began.
+    pub fn adopt(&self, plan: &Plan) {
+        let now = self.now();
+        self.discard_after.set(Span::from_ms(u64::from(plan.limits.discard_after_ms)));
+        self.shed.set(plan.limits.shed);
+        self.machine.borrow_mut().adopt(plan, now);
+        self.settle(now);
+        self.publish(now);
+    }
+
+    /// Ends all fetches with [`Failure::Stopping`] and takes no more.
+    pub fn stop(&self) {
+        let now = self.begin();
+        self.machine.borrow_mut().stop(now);
+        self.settle(now);
+    }
+
+    /// Returns how the upstreams are doing right now.
+    pub fn status(&self) -> Status {
+        self.machine.borrow().status(self.now())
+    }
+
+    /// Returns how many queries wait.
+    pub fn waiting(&self) -> usize {
+        self.machine.borrow().waiting()
+    }
+
+    fn now(&self) -> Moment {
+        moment(&self.worker)
+    }
+
+    /// Begins a batch that no listener began: tells the engine the time.
+    fn begin(&self) -> Moment {
+        let (now, since_start) = self.worker.clock.read();
+        self.worker.engine.borrow_mut().begin(now);
+        to_moment(since_start)
+    }
+
+    /// Resumes everybody who waited for a fetch.
+    fn conclude(&self, finished: Finished<'_>, now: Moment) {
+        let Finished { mut waiters, ending, from } = finished;
+        let held;
+        let parse = |octets| Message::parse(octets).map_err(|_| Failure::BadReply(Rcode::SERVFAIL));
+        let outcome = match &ending {
+            Ending::Reply(message) => Outcome::Reply(message),
+            Ending::Held(octets) => match parse(octets) {
+                Ok(message) => {
+                    held = message;
+                    Outcome::Reply(&held)
+                }
+                Err(failure) => Outcome::Failed(failure),
+            },
+            Ending::Failed(failure) => Outcome::Failed(*failure),
+            Ending::Branch { branch, report, progress, octets } => match parse(octets) {
+                Ok(message) => {
+                    held = message;
+                    let (branch, report, progress) = (*branch, *report, *progress);
+                    Outcome::Branch(Won { branch, report, progress, message: &held })
+                }
+                Err(failure) => Outcome::Failed(failure),
+            },
+            Ending::NoBranch => Outcome::NoBranch,
+        };
+        // That we had no room says nothing about the name: others must not be told from memory.
+        let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
+        // Each way of going on has a cache of its own to fill, or none; the first that goes this way does it.
+        let mut resumed = self.resumed.take();
+        loop {
+            let next = self.machine.borrow_mut().next_waiter(&mut waiters);
+            let Some(asker) = next else { break };
+            if let (Some(recorder), Some((server, took))) = (asker.suspended.recorder(), from) {
+                recorder.won(server, Duration::from_micros(took.0));
+            }
+            let continuation = asker.suspended.continuation();
+            let is_first = !is_ours && !resumed.contains(&continuation);
+            if is_first {
+                resumed.push(continuation);
+            }
+            self.resume(asker, outcome, if is_first { Share::First } else { Share::Other }, now);
+        }
+        resumed.clear();
+        self.resumed.replace(resumed);
+    }
+
+    /// Goes on with one query.
+    fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
+        let Asker { suspended, mut to, deferrals, since } = asker;
+        let is_late = now.since(since) > self.discard_after.get() && !suspended.is_proven();
+        let is_dropped = matches!(outcome, Outcome::Failed(Failure::Overloaded))
+            && self.shed.get() == Shed::Drop
+            && suspended.client().transport == Transport::Udp;
+        let mut buffer = self.reply.borrow_mut();
+        let mut reply = Reply::new(room(&mut buffer, &to));
+        let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
+        if is_dropped && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && is_failure(&reply) {
+            self.board.counts.driver.shed_silently.bump();
+            to = To::Nobody;
+        }
+        if is_late && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && !is_failure(&reply) {
+            self.board.counts.driver.discarded.bump();
+            to = To::Nobody;
+        }
+        self.went_on(verdict, &reply, to, (deferrals, since), now);
+    }
+
+    /// Starts a branch for those who wait for it.
+    fn begin_branch(&self, key: SplitKey, branch: u8, now: Moment) {
+        let mut machine = self.machine.borrow_mut();
+        let Some(parent) = machine.split_waiter(key) else { return };
+        let (to, deferrals, since) = (To::Split(key, branch), parent.deferrals, parent.since);
+        if let Some(suspended) = parent.suspended.take_begun(branch) {
+            return machine.take(Asker { suspended, to, deferrals: deferrals + 1, since }, now);
+        }
+        let mut buffer = self.reply.borrow_mut();
+        let mut reply = Reply::new(room(&mut buffer, &to));
+        let verdict = self.worker.engine.borrow_mut().branch(&parent.suspended, branch, &mut reply);
+        drop(machine);
+        self.went_on(verdict, &reply, to, (deferrals, since), now);
+    }
+
+    /// Hands on what the engine said about a query.
+    fn went_on(
+        &self,
+        verdict: Verdict,
+        reply: &Reply<'_>,
+        to: To,
+        (deferrals, since): (u8, Moment),
+        now: Moment,
+    ) {
+        match (verdict, to) {
+            (Verdict::Answered, To::Client(to)) => self.deliver(&to, reply.bytes()),
+            (Verdict::Answered | Verdict::Drop, To::Split(key, branch)) => {
+                let report = reply.report().unwrap_or(BranchReport::empty(Worth::Nothing));
+                self.machine.borrow_mut().branch_ended(key, branch, report, reply.bytes(), now);
+            }
+            (Verdict::Answered, To::Nobody) | (Verdict::Drop, To::Client(_) | To::Nobody) => (),
+            // Only a message of a client's own is handed over.
+            (Verdict::Hand(_), _) => (),
+            (Verdict::Defer(suspended), to) if deferrals < DEFERRALS_MAX => {
+                let asker = Asker { suspended, to, deferrals: deferrals + 1, since };
+                self.machine.borrow_mut().take(asker, now);
+            }
+            (Verdict::Defer(_), To::Split(key, branch)) => {
+                let report = BranchReport::empty(Worth::Nothing);
+                self.machine.borrow_mut().branch_ended(key, branch, report, &[], now);
+            }
+            (Verdict::Defer(_), To::Client(_) | To::Nobody) => (),
+        }
+    }
+
+    /// Begins the measurements that answers asked for.
+    fn explore(&self) {
+        while let Some(probe) = self.worker.engine.borrow_mut().next_probe() {
+            if self.survey.has_room() {
+                self.board.counts.driver.distances.bump();
+                self.survey.begin(probe, self.me.clone());
+            }
+        }
+    }
+
+    /// Takes a measurement.
+    pub(crate) fn measured(&self, probe: &Probe, micros: Option<u32>) {
+        self.begin();
+        self.worker.engine.borrow_mut().measured(probe, micros);
+    }
+
+    fn deliver(&self, to: &ReplyTo, reply: &[u8]) {
+        to.outlet.deliver(&to.address, reply);
+        let mut touched = self.touched.borrow_mut();
+        if !touched.iter().rev().take(TOUCHED_SEEN_MAX).any(|seen| Rc::ptr_eq(seen, &to.outlet)) {
+            touched.push(Rc::clone(&to.outlet));
+        }
+    }
+
+    /// Gives a client that waited long enough the stale answer at hand; its query goes on as an errand.
+    fn give_stale(&self, waiter: u32) {
+        let mut machine = self.machine.borrow_mut();
+        let Some(asker) = machine.waiter(waiter) else { return };
+        if !matches!(asker.to, To::Client(_)) {
+            return;
+        }
+        let mut buffer = self.reply.borrow_mut();
+        let mut reply = Reply::new(room(&mut buffer, &asker.to));
+        // If there is nothing stale after all, it goes on waiting.
+        if let Verdict::Answered =
+            self.worker.engine.borrow_mut().answer_stale(&mut asker.suspended, &mut reply)
+            && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
+        {
+            machine.replied(waiter);
+            drop(machine);
+            self.deliver(&to, reply.bytes());
+        }
+    }
+
+    /// Ends a batch: handles what it caused, sends what is queued, sets the alarm.
+    fn settle(&self, now: Moment) {
+        // Ends: a query is deferred at most DEFERRALS_MAX times, and nothing else makes new events here.
+        loop {
+            loop {
+                let event = self.machine.borrow_mut().next_event();
+                match event {
+                    None => break,
+                    Some(Event::Finished(finished)) => self.conclude(finished, now),
+                    Some(Event::Rejected(asker, failure)) => {
+                        // A refresh that is not taken is not made; its data is asked for again soon enough.
+                        if !matches!(asker.to, To::Nobody) {
+                            self.resume(asker, Outcome::Failed(failure), Share::Other, now);
+                        }
+                    }
+                    Some(Event::Down(asker)) => {
+                        // As good as a fetch that failed: the next client is answered from memory.
+                        self.resume(asker, Outcome::Failed(Failure::Down), Share::First, now);
+                    }
+                    Some(Event::Recovered(pool)) => self.worker.engine.borrow().group_recovered(pool),
+                    Some(Event::Impatient(waiter)) => self.give_stale(waiter),
+                    Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
+                    Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
+                    Some(Event::News(news)) => {
+                        self.publish_at.set(now);
+                        self.board.notices.write(&news, Instant::now());
+                    }
+                }
+            }
+            loop {
+                let errand = self.worker.engine.borrow_mut().next_errand();
+                let Some(suspended) = errand else { break };
+                let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
+                self.machine.borrow_mut().take(asker, now);
+            }
+            let mut machine = self.machine.borrow_mut();
+            machine.flush(now);
+            if !machine.has_events() {
+                break;
+            }
+        }
+        self.explore();
+        self.show_load();
+        self.hand_out();
+        if self.publish_at.get() == Moment::NEVER {
+            self.publish_at.set(self.published.get() + PUBLISH_EVERY);
+        }
+        let next = self.next_alarm();
+        if next < self.alarm.at.get() {
+            self.alarm.at.set(next);
+            self.alarm.changed.notify_one();
+        }
+    }
+
+    /// Shows how much waits, before clients have the replies that say that they do not.
+    fn show_load(&self) {
+        let machine = self.machine.borrow();
+        self.board.waiting.store(machine.waiting() as u32, Ordering::Relaxed);
+        self.board.fetching.store(machine.active() as u32, Ordering::Relaxed);
+    }
+
+    /// Sends clients the replies that were delivered to their outlets.
+    fn hand_out(&self) {
+        let mut touched = self.touched.take();
+        for outlet in &touched {
+            outlet.flush();
+        }
+        touched.clear();
+        // Keeps its room for the next batch, unless flushing has filled a new one.
+        if self.touched.borrow().is_empty() {
+            self.touched.replace(touched);
+        }
+    }
+
+    fn next_alarm(&self) -> Moment {
+        let due = self.machine.borrow().next_due().unwrap_or(Moment::NEVER);
+        due.min(self.publish_at.get())
+    }
+
+    /// Does what is due.
+    fn tick(&self) {
+        let now = self.begin();
+        // Whatever settling finds to be next is later than this.
+        self.alarm.at.set(Moment(0));
+        if now >= self.publish_at.get() {
+            self.publish(now);
+        }
+        let is_due = self.machine.borrow().next_due().is_some_and(|due| due <= now);
+        if is_due {
+            self.machine.borrow_mut().due(now);
+            self.settle(now);
+        }
+        self.alarm.at.set(self.next_alarm());
+    }
+
+    fn publish(&self, now: Moment) {
+        let machine = self.machine.borrow();
+        let published = Published { status: machine.status(now), meters: machine.meters() };
+        drop(machine);
+        *self.board.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
+        self.published.set(now);
+        self.publish_at.set(Moment::NEVER);
+    }
+}
+
+impl SocketEvents for Driver {
+    fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
+        if !self.machine.borrow().network().is_current(key, socket) {
+            return Received::Closed;
+        }
+        let now = self.begin();
+        let mut inbox = self.inbox.borrow_mut();
+        let mut received = Received::Some;
+        let mut datagrams = 0;
+        for _ in 0..ROUNDS_MAX {
+            inbox.clear();
+            let read = socket.try_io(interest, || {
+                let has_more = inbox.receive(socket.as_fd())?;
+                // A short batch means that the queue is empty; saying so saves the call that would find that out.
+                if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            for (bytes, is_cut) in inbox.iter() {
+                datagrams += 1;
+                let finished = self.machine.borrow_mut().datagram(key, bytes, is_cut, now);
+                if let Some(finished) = finished {
+                    self.conclude(finished, now);
+                }
+                if datagrams % BITE == 0 {
+                    self.show_load();
+                    self.hand_out();
+                }
+            }
+            match read {
+                Ok(()) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    received = Received::All;
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) => {
+                    self.machine.borrow_mut().socket_failed(key, error.kind(), now);
+                    received = Received::Closed;
+                    break;
+                }
+            }
+        }
+        drop(inbox);
+        self.settle(now);
+        self.worker.busy_poll.worked(datagrams);
+        received
+    }
+}
+
+impl Ear for Driver {
+    fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize {
+        let now = self.begin();
+        let mut rest = bytes;
+        let mut messages = 0;
+        while let Some((&length, after)) = rest.split_first_chunk::<2>()
+            && let Some((message, after)) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))
+        {
+            rest = after;
+            messages += 1;
+            let finished = self.machine.borrow_mut().message(key, message, now);
+            if let Some(finished) = finished {
+                self.conclude(finished, now);
+            }
+        }
+        self.settle(now);
+        self.worker.busy_poll.worked(messages);
+        bytes.len() - rest.len()
+    }
+
+    fn opened(&self, key: LinkKey) {
+        let now = self.now();
+        self.machine.borrow_mut().link_opened(key, now);
+    }
+
+    fn lacked(&self, key: LinkKey) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_lacked(key, now);
+        self.settle(now);
+    }
+
+    fn stalled(&self, key: LinkKey) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_stalled(key, now);
+        self.settle(now);
+    }
+
+    fn closed(&self, key: LinkKey, trouble: Option<String>) {
+        let now = self.begin();
+        self.machine.borrow_mut().link_closed(key, trouble, now);
+        self.settle(now);
+    }
+}
+
+impl engine::Desk for Driver {
+    fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
+        let now = self.batch_now();
+        let asker = Asker { suspended, to: To::Client(to), deferrals: 0, since: now };
+        self.machine.borrow_mut().take(asker, now);
+    }
+
+    fn errand(&self, suspended: Box<Suspended>) {
+        let now = self.batch_now();
+        let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
+        self.machine.borrow_mut().take(asker, now);
+    }
+
+    fn flush(&self) {
+        // Nothing was taken: nothing is to be sent.
+        if let Some(now) = self.batch.take() {
+            self.settle(now);
+        }
+        self.explore();
+    }
+
+    fn fetching(&self) -> usize {
+        self.machine.borrow().active()
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.machine.borrow().is_crowded()
+    }
+}
+
+impl Driver {
+    /// Returns the time of this batch; the clock is read once for all its queries.
+    fn batch_now(&self) -> Moment {
+        match self.batch.get() {
+            Some(now) => now,
+            None => {
+                let now = self.now();
+                self.batch.set(Some(now));
+                now
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(task) = self.alarm_task.take() {
+            task.abort();
+        }
+    }
+}
+
+/// Returns the part of the reply buffer that `to` has use for.
+fn room<'b>(buffer: &'b mut [u8], to: &To) -> &'b mut [u8] {
+    let size = match to {
+        To::Client(to) => to.outlet.reply_octets_max().min(buffer.len()),
+        To::Split(..) | To::Nobody => buffer.len(),
+    };
+    buffer.get_mut(..size).unwrap_or(&mut [])
+}
+
+/// Returns whether a reply says that there is no answer: as small as a query, and worth knowing even late.
+fn is_failure(reply: &Reply<'_>) -> bool {
+    Header::parse(reply.bytes()).is_some_and(|header| header.flags.rcode() == Rcode::SERVFAIL)
+}
+
+fn moment(worker: &Worker) -> Moment {
+    to_moment(worker.clock.since_start())
+}
+
+fn to_moment(since_start: Duration) -> Moment {
+    Moment(u64::try_from(since_start.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Wakes the driver at its deadlines: one timer for all of a worker's fetches.
+async fn watch(driver: Weak<Driver>, alarm: Rc<Alarm>) {
+    loop {
+        let Some(now) = driver.upgrade().map(|driver| driver.now()) else { return };
+        let at = alarm.at.get();
+        if at == Moment::NEVER {
+            alarm.changed.notified().await;
+            continue;
+        }
+        // The runtime's clock may stand still while the machine sleeps, so what is left is what counts.
+        let left = Duration::from_micros(at.since(now).0);
+        tokio::select! {
+            () = tokio::time::sleep(left) => match driver.upgrade() {
+                Some(driver) => driver.tick(),
+                None => return,
+            },
+            () = alarm.changed.notified() => (),
+        }
+    }
+}

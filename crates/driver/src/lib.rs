@@ -1,0 +1,16 @@
+//! Queries that wait: whom they wait for, who shares what, for how long, and who gives way.
+//!
+//! Never decides what a client is told, and never blocks: one [`Driver`] per worker, on the worker's thread.
+
+#![forbid(unsafe_code)]
+
+mod clients;
+mod counters;
+mod driver;
+mod machine;
+mod survey;
+
+pub use counters::{Counters, Counts};
+pub use driver::{Board, Driver};
+pub use forward::notices::Notices;
+pub use forward::status::{self, Status};

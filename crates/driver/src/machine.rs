@@ -1,0 +1,748 @@
+//! Every query of one worker that waits, as one state machine without I/O: what it waits for, with whom, and for how long.
+//!
+//! Never waits, reads no clock, and calls nobody back: what has ended is taken out as [`Event`]s.
+
+mod splits;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use engine::ops::split::{BranchReport, Next, Progress};
+use engine::{EndedBranch, Failure, PoolId, Want};
+use exchange::Exchange;
+use exchange::network::{LinkKey, Network, SocketKey};
+use exchange::plan::{Limits, Plan};
+use exchange::server::Meters;
+use exchange::time::{Moment, Span};
+use exchange::wheel::{TimerKey, Wheel};
+use forward::notices::News;
+use forward::status::Status;
+use forward::{FetchKey, Forward, PoolKey};
+use hashbrown::HashTable;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use slab::Slab;
+use wire::{HashKey, Message};
+
+use crate::clients::{ClientCell, Clients};
+use crate::counters::{Counters, Counts};
+
+use splits::Split;
+pub(crate) use splits::SplitKey;
+
+/// Time that a query has had its chance after, and may give its place to a newer one of its client.
+const JOSTLE_AFTER: Span = Span::from_ms(200);
+/// Queries that are ended, or passed over, to make room for one.
+const SHED_MAX: usize = 16;
+
+const NIL: u32 = u32::MAX;
+
+/// A query that waits, as far as the machine must know it.
+pub(crate) trait Waiter {
+    /// Returns what it waits for.
+    fn want(&self) -> &Want;
+    /// Returns whose query it is; `None` for work that no client waits for.
+    fn client(&self) -> Option<IpAddr>;
+    /// Returns who caused it, clients of refreshes included.
+    fn cause(&self) -> Option<IpAddr> {
+        self.client()
+    }
+    /// Returns whether it holds a reply to an address that may be forged.
+    fn is_unproven(&self) -> bool {
+        false
+    }
+    /// Returns what to do about the branches it waits for when they are so far.
+    fn next(&self, progress: &Progress) -> Next;
+    /// Takes the answer of a branch that ended before it was taken.
+    fn take_ended(&mut self, branch: u8) -> Option<EndedBranch>;
+}
+
+/// Something for the owner of the machine to do.
+pub(crate) enum Event<W> {
+    /// A fetch ended.
+    Finished(Finished<'static>),
+    /// A query was not taken.
+    Rejected(W, Failure),
+    /// A query with a stale answer at hand was not taken: every server of its group is down.
+    Down(W),
+    /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch goes on.
+    Impatient(u32),
+    /// This branch is to start, for whoever waits there (see [`Machine::split_waiter`]); its end is told with
+    /// [`Machine::branch_ended`].
+    Branch(SplitKey, u8),
+    /// A query has slept enough.
+    Slept(W),
+    /// An upstream went down or came back.
+    News(Box<News>),
+    /// A server of this group answers again after having been down.
+    Recovered(PoolId),
+}
+
+/// A fetch that ended, and who waited for it (see [`Machine::next_waiter`]).
+pub(crate) struct Finished<'b> {
+    pub(crate) waiters: WaiterList,
+    pub(crate) ending: Ending<'b>,
+    /// Who sent the reply, and how long after it was asked.
+    pub(crate) from: Option<(SocketAddr, Span)>,
+}
+
+/// The waiters of a fetch that ended.
+pub(crate) struct WaiterList(u32);
+
+/// How a fetch ended.
+pub(crate) enum Ending<'b> {
+    /// With the reply that is at hand.
+    Reply(Message<'b>),
+    /// With an unusable reply that came earlier.
+    Held(Box<[u8]>),
+    /// With nothing.
+    Failed(Failure),
+    /// With the answer of a branch.
+    Branch {
+        /// Which branch.
+        branch: u8,
+        /// What is known about it.
+        report: BranchReport,
+        /// How far the branches were.
+        progress: Progress,
+        /// The answer.
+        octets: Box<[u8]>,
+    },
+    /// Without an answer from any branch.
+    NoBranch,
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    /// The patience of a client that could have a stale answer.
+    Waiter(u32),
+    /// The time that a split gives its branches.
+    Split(u32),
+    /// The end of a sleep.
+    Sleep(u32),
+}
+
+/// One fetch, and who waits for it.
+struct Shared {
+    fetch: FetchKey,
+    pool: PoolKey,
+    /// The hash of its query.
+    hash: u64,
+    waiters: Waiters,
+}
+
+/// Those who wait for the same: the first, the last, and how many.
+#[derive(Clone, Copy)]
+struct Waiters {
+    first: u32,
+    last: u32,
+    count: u32,
+}
+
+impl Waiters {
+    const NOBODY: Self = Self { first: NIL, last: NIL, count: 0 };
+}
+
+struct WaiterEntry<W> {
+    who: W,
+    /// Those beside it that wait for the same.
+    previous: u32,
+    next: u32,
+    home: Home,
+    /// The end of its patience, or of its sleep.
+    timer: TimerKey,
+    cell: Option<ClientCell>,
+    is_unproven: bool,
+    /// Its client's queries that came just before and just after it.
+    older: u32,
+    newer: u32,
+    since: Moment,
+}
+
+/// What a query waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Fetch(u32),
+    Split(u32),
+    Sleep,
+    /// Nothing any more: it is about to be told.
+    Ending,
+}
+
+/// How much is waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    /// There is room for all.
+    Light,
+    /// Half of what there may be: each client gets its share.
+    Half,
+    /// No room for another fetch.
+    NoFetch,
+    /// No room for another query.
+    NoQuery,
+}
+
+/// All queries of one worker that wait, and what they wait for.
+pub(crate) struct Machine<N, W> {
+    forward: Forward<N>,
+    limits: Limits,
+    counters: Arc<Counters>,
+    /// Fetches that queries wait for.
+    fetches: Slab<Shared>,
+    /// The same, by query: what is asked already is joined.
+    index: HashTable<u32>,
+    waiters: Slab<WaiterEntry<W>>,
+    splits: Slab<Split>,
+    split_index: HashTable<u32>,
+    split_serial: u32,
+    clients: Clients,
+    wheel: Wheel<Token>,
+    events: VecDeque<Event<W>>,
+    is_stopping: bool,
+}
+
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Returns a machine without pools (see [`Machine::adopt`]) that stands at `now`.
+    pub(crate) fn new(network: N, mut rng: StdRng, counts: &Counts, now: Moment) -> Self {
+        let exchange = Exchange::new(network, StdRng::from_rng(&mut rng), Arc::clone(&counts.exchange), now);
+        let forward = Forward::new(exchange, StdRng::from_rng(&mut rng), Arc::clone(&counts.forward), now);
+        Self {
+            forward,
+            limits: Limits::default(),
+            counters: Arc::clone(&counts.driver),
+            fetches: Slab::new(),
+            index: HashTable::new(),
+            waiters: Slab::new(),
+            splits: Slab::new(),
+            split_index: HashTable::new(),
+            split_serial: 0,
+            clients: Clients::new(HashKey::new([rng.next_u64(), rng.next_u64()])),
+            wheel: Wheel::new(now),
+            events: VecDeque::new(),
+            is_stopping: false,
+        }
+    }
+
+    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
+    pub(crate) fn adopt(&mut self, plan: &Plan, now: Moment) {
+        self.limits = plan.limits;
+        self.forward.adopt(plan, now);
+        self.drain();
+    }
+
+    #[cfg(test)]
+    fn forward(&self) -> &Forward<N> {
+        &self.forward
+    }
+
+    /// Returns the network.
+    pub(crate) fn network(&self) -> &N {
+        self.forward.exchange().network()
+    }
+
+    #[cfg(test)]
+    fn network_mut(&mut self) -> &mut N {
+        self.forward.exchange_mut().network_mut()
+    }
+
+    /// Returns how many fetches clients wait for.
+    pub(crate) fn active(&self) -> usize {
+        self.forward.active() as usize
+    }
+
+    /// Returns how many queries wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Returns the next thing to do.
+    pub(crate) fn next_event(&mut self) -> Option<Event<W>> {
+        self.events.pop_front()
+    }
+
+    /// Returns whether there is something to do.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Takes the next waiter of a fetch that ended; `None` when there are no more.
+    pub(crate) fn next_waiter(&mut self, list: &mut WaiterList) -> Option<W> {
+        let entry = self.waiters.try_remove(list.0 as usize)?;
+        list.0 = entry.next;
+        self.wheel.cancel(entry.timer);
+        self.leave_client(&entry);
+        Some(entry.who)
+    }
+
+    /// Takes a query off the list of its client.
+    fn leave_client(&mut self, entry: &WaiterEntry<W>) {
+        let Some(cell) = entry.cell else { return };
+        self.clients.leave(cell, (entry.older, entry.newer), entry.is_unproven);
+        if let Some(older) = self.waiters.get_mut(entry.older as usize) {
+            older.newer = entry.newer;
+        }
+        if let Some(newer) = self.waiters.get_mut(entry.newer as usize) {
+            newer.older = entry.older;
+        }
+    }
+
+    /// Notes that a waiter's client has got its reply; what waits goes on without it.
+    pub(crate) fn replied(&mut self, key: u32) {
+        let Some(entry) = self.waiters.get_mut(key as usize) else { return };
+        if std::mem::replace(&mut entry.is_unproven, false)
+            && let Some(cell) = entry.cell
+        {
+            self.clients.replied(cell);
+        }
+    }
+
+    /// Returns a waiter whose patience ended.
+    pub(crate) fn waiter(&mut self, key: u32) -> Option<&mut W> {
+        self.waiters.get_mut(key as usize).map(|entry| &mut entry.who)
+    }
+
+    /// Takes a query: joins what it waits for, or begins it.
+    pub(crate) fn take(&mut self, who: W, now: Moment) {
+        match who.want() {
+            Want::Fetch(_) => self.take_fetch(who, now),
+            Want::Split(_) => self.take_split(who, now),
+            Want::Sleep(_) => self.take_sleeper(who, now),
+        }
+    }
+
+    fn take_fetch(&mut self, who: W, now: Moment) {
+        let Want::Fetch(want) = who.want() else { return };
+        let is_errand = who.client().is_none();
+        let pool = self.forward.pool(want.pool);
+        let is_silent = pool.is_some_and(|pool| self.forward.is_silent(pool));
+        let is_served_at_once = want.stale_after_ms.is_some() && is_silent;
+        if is_served_at_once && !pool.is_some_and(|pool| self.forward.may_try(pool, now)) {
+            return self.events.push_back(Event::Down(who));
+        }
+        let query = &want.query;
+        let is_equal = |&key: &u32| {
+            let other = self.fetches.get(key as usize);
+            other.is_some_and(|it| Some(it.pool) == pool && self.forward.query(it.fetch) == Some(query))
+        };
+        if let Some(&key) = self.index.find(query.hash, is_equal) {
+            // What an errand would bring is on its way already.
+            if !is_errand {
+                self.counters.coalesced.bump();
+                match self.admit(self.waiting_for(key), None, &who, now) {
+                    Ok(cell) if self.fetches.contains(key as usize) => self.attach(key, who, cell, now),
+                    // The query that made room was the only one that waited there.
+                    Ok(_) => self.take_fetch(who, now),
+                    Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+                }
+            }
+            return;
+        }
+        let query = query.clone();
+        let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
+        let Some(pool) = pool.filter(|_| !self.is_stopping) else {
+            return self.events.push_back(Event::Rejected(who, refused));
+        };
+        match self.admit(0, Some(pool), &who, now) {
+            Ok(cell) => {
+                let (hash, key) = (query.hash, self.fetches.vacant_key() as u32);
+                let fetch = self.forward.begin(pool, query, key, now);
+                self.fetches.insert(Shared { fetch, pool, hash, waiters: Waiters::NOBODY });
+                let fetches = &self.fetches;
+                self.index.insert_unique(hash, key, |&other| {
+                    fetches.get(other as usize).map_or(0, |other| other.hash)
+                });
+                self.attach(key, who, cell, now);
+                if is_served_at_once {
+                    self.hurry(key);
+                }
+                self.drain();
+            }
+            Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+        }
+    }
+
+    /// Ends the patience of those who wait for a fetch and could have a stale answer.
+    fn hurry(&mut self, key: u32) {
+        let mut next = self.fetches.get(key as usize).map_or(NIL, |fetch| fetch.waiters.first);
+        while let Some(entry) = self.waiters.get_mut(next as usize) {
+            if entry.timer != TimerKey::NONE {
+                self.wheel.cancel(std::mem::replace(&mut entry.timer, TimerKey::NONE));
+                self.counters.impatient.bump();
+                self.events.push_back(Event::Impatient(next));
+            }
+            next = entry.next;
+        }
+    }
+
+    /// Ends the patience of those who wait for a group all of whose servers are silent.
+    #[cold]
+    fn hurry_silent(&mut self, pool: PoolKey) {
+        let is_waited_for = |(key, fetch): (usize, &Shared)| (fetch.pool == pool).then_some(key as u32);
+        let fetches: Vec<u32> = self.fetches.iter().filter_map(is_waited_for).collect();
+        for fetch in fetches {
+            self.hurry(fetch);
+        }
+    }
+
+    /// Acts on what the fetches tell of.
+    fn drain(&mut self) {
+        while let Some(event) = self.forward.next_event() {
+            match event {
+                forward::Event::Ended(ended) => {
+                    if let Some(finished) = self.ended(ended) {
+                        self.events.push_back(Event::Finished(finished));
+                    }
+                }
+                forward::Event::Silent(pool) => self.hurry_silent(pool),
+                forward::Event::Recovered(pool) => self.events.push_back(Event::Recovered(pool)),
+                forward::Event::News(news) => self.events.push_back(Event::News(news)),
+            }
+        }
+    }
+
+    /// Takes the end of a fetch; returns who waited for it.
+    fn ended<'b>(&mut self, ended: forward::Ended<'b>) -> Option<Finished<'b>> {
+        let forward::Ended { tag, ending, from } = ended;
+        let shared = self.forget_fetch(tag)?;
+        self.end_waiting(shared.waiters.first);
+        let ending = match ending {
+            forward::Ending::Reply(message) => Ending::Reply(message),
+            forward::Ending::Held(octets) => Ending::Held(octets),
+            forward::Ending::Failed(failure) => Ending::Failed(failure),
+        };
+        Some(Finished { waiters: WaiterList(shared.waiters.first), ending, from })
+    }
+
+    /// Takes a fetch off the books.
+    fn forget_fetch(&mut self, key: u32) -> Option<Shared> {
+        let shared = self.fetches.try_remove(key as usize)?;
+        if let Ok(entry) = self.index.find_entry(shared.hash, |&other| other == key) {
+            entry.remove();
+        }
+        Some(shared)
+    }
+
+    /// Ends all fetches, and takes no more.
+    pub(crate) fn stop(&mut self, now: Moment) {
+        self.is_stopping = true;
+        self.wake_all();
+        self.forward.stop(now);
+        self.drain();
+    }
+
+    /// Returns when to call [`Machine::due`] next.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        match (self.forward.next_due(), self.wheel.next()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Does what is due by `now`.
+    pub(crate) fn due(&mut self, now: Moment) {
+        self.forward.due(now);
+        self.drain();
+        while let Some(token) = self.wheel.pop(now) {
+            match token {
+                Token::Waiter(waiter) => {
+                    if let Some(entry) = self.waiters.get_mut(waiter as usize) {
+                        entry.timer = TimerKey::NONE;
+                        self.counters.impatient.bump();
+                        self.events.push_back(Event::Impatient(waiter));
+                    }
+                }
+                Token::Split(split) => self.split_due(split, now),
+                Token::Sleep(waiter) => self.wake(waiter),
+            }
+        }
+    }
+
+    fn waiting_for(&self, fetch: u32) -> u32 {
+        self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.count)
+    }
+
+    /// Returns how much is waiting; `pool` is where a fetch would begin, if one would.
+    fn load(&self, pool: Option<PoolKey>) -> Load {
+        let waiting = self.waiters.len() as u32;
+        let Limits { waiting_max, fetching_max, .. } = self.limits;
+        let active = self.forward.active();
+        let (fetching, room) = pool.map_or((0, u32::MAX), |pool| self.forward.load(pool));
+        let begins = pool.is_some();
+        if waiting >= waiting_max {
+            Load::NoQuery
+        } else if begins && (active >= fetching_max || fetching >= room) {
+            Load::NoFetch
+        } else if waiting >= waiting_max / 2 || begins && (active >= fetching_max / 2 || fetching >= room / 2)
+        {
+            Load::Half
+        } else {
+            Load::Light
+        }
+    }
+
+    /// Returns whether half of what may wait is waiting.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.load(None) >= Load::Half || self.forward.active() >= self.limits.fetching_max / 2
+    }
+
+    /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would begin for it, if one would.
+    ///
+    /// While there is room for all, nobody is limited, except to a number of replies that are held for one address. When half
+    /// of the room is in use, a client with more than its share loses its oldest query for each new one. When all is in use,
+    /// the client with the most queries does, whoever asks: its queries are what fills the table, and the oldest have had
+    /// the most time.
+    fn admit(
+        &mut self,
+        beside: u32,
+        pool: Option<PoolKey>,
+        who: &W,
+        now: Moment,
+    ) -> Result<Option<ClientCell>, Failure> {
+        if beside >= self.limits.waiting_per_fetch_max {
+            self.counters.shed_waiting.bump();
+            return Err(Failure::Overloaded);
+        }
+        let cell = who.cause().map(|address| self.clients.cell(address));
+        let load = self.load(pool);
+        if let Some(cell) = cell {
+            let holds_too_many =
+                who.is_unproven() && self.clients.unproven(cell) >= self.limits.unproven_per_client_max;
+            let has_its_share =
+                load >= Load::Half && self.clients.waiting(cell) >= self.limits.waiting_per_client_max;
+            // A refresh takes the place of nobody.
+            let may_jostle = who.client().is_some();
+            if (holds_too_many || has_its_share) && !(may_jostle && self.jostle(cell, now)) {
+                self.counters.shed_client.bump();
+                return Err(Failure::Overloaded);
+            }
+        }
+        if load >= Load::NoFetch && (who.client().is_none() || !self.make_room(cell, pool, now)) {
+            match load {
+                Load::NoQuery => self.counters.shed_waiting.bump(),
+                _ => self.counters.shed_fetching.bump(),
+            }
+            return Err(Failure::Overloaded);
+        }
+        Ok(cell)
+    }
+
+    /// Makes room for one more query at the cost of the client with the most; returns whether there is room now.
+    #[cold]
+    fn make_room(&mut self, asking: Option<ClientCell>, pool: Option<PoolKey>, now: Moment) -> bool {
+        for _ in 0..SHED_MAX {
+            if self.load(pool) < Load::NoFetch {
+                return true;
+            }
+            let greediest = self.clients.greediest();
+            let own = asking.map_or(0, |cell| self.clients.waiting(cell));
+            let is_greedier = self.clients.waiting(greediest) > own + 1;
+            let is_shed = match asking {
+                _ if is_greedier => self.shed_oldest(greediest, Span(0), now),
+                Some(cell) => self.jostle(cell, now),
+                None => false,
+            };
+            if !is_shed {
+                return false;
+            }
+        }
+        self.load(pool) < Load::NoFetch
+    }
+
+    /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have had its chance.
+    #[cold]
+    fn jostle(&mut self, cell: ClientCell, now: Moment) -> bool {
+        self.shed_oldest(cell, JOSTLE_AFTER, now)
+    }
+
+    /// Ends the oldest query of a client, if it has waited so long; returns whether it did.
+    fn shed_oldest(&mut self, cell: ClientCell, waited_min: Span, now: Moment) -> bool {
+        let mut next = self.clients.oldest(cell);
+        for _ in 0..SHED_MAX {
+            let Some(key) = next else { return false };
+            let Some(entry) = self.waiters.get(key as usize) else { return false };
+            if now.since(entry.since) < waited_min {
+                return false;
+            }
+            if entry.home != Home::Ending {
+                self.counters.shed_oldest.bump();
+                self.shed(key);
+                return true;
+            }
+            next = Some(entry.newer);
+        }
+        false
+    }
+
+    /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for it.
+    fn shed(&mut self, key: u32) {
+        let Some(entry) = self.waiters.try_remove(key as usize) else { return };
+        self.wheel.cancel(entry.timer);
+        self.leave_client(&entry);
+        if let Some(previous) = self.waiters.get_mut(entry.previous as usize) {
+            previous.next = entry.next;
+        }
+        if let Some(next) = self.waiters.get_mut(entry.next as usize) {
+            next.previous = entry.previous;
+        }
+        let list = match entry.home {
+            Home::Fetch(fetch) => self.fetches.get_mut(fetch as usize).map(|fetch| &mut fetch.waiters),
+            Home::Split(split) => self.splits.get_mut(split as usize).map(|split| &mut split.waiters),
+            Home::Sleep | Home::Ending => None,
+        };
+        let is_last = list.is_some_and(|list| {
+            if list.first == key {
+                list.first = entry.next;
+            }
+            if list.last == key {
+                list.last = entry.previous;
+            }
+            list.count -= 1;
+            list.count == 0
+        });
+        match entry.home {
+            Home::Fetch(fetch) if is_last => {
+                if let Some(shared) = self.forget_fetch(fetch) {
+                    self.forward.cancel(shared.fetch);
+                }
+            }
+            Home::Split(split) if is_last => drop(self.forget_split(split)),
+            Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Ending => {}
+        }
+        self.events.push_back(Event::Rejected(entry.who, Failure::Overloaded));
+    }
+
+    /// Lets a query wait; says where.
+    fn enqueue(&mut self, who: W, cell: Option<ClientCell>, now: Moment) -> u32 {
+        let stale_after_ms = who.want().stale_after_ms();
+        let is_unproven = cell.is_some() && who.is_unproven();
+        let is_client = who.client().is_some();
+        let key = self.waiters.insert(WaiterEntry {
+            who,
+            previous: NIL,
+            next: NIL,
+            home: Home::Sleep,
+            timer: TimerKey::NONE,
+            cell,
+            is_unproven,
+            older: NIL,
+            newer: NIL,
+            since: now,
+        }) as u32;
+        let older = cell.map_or(NIL, |cell| self.clients.enter(cell, key, is_unproven));
+        if let Some(older) = self.waiters.get_mut(older as usize) {
+            older.newer = key;
+        }
+        let timer = stale_after_ms
+            .filter(|_| is_client)
+            .map(|ms| self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Waiter(key)));
+        if let Some(entry) = self.waiters.get_mut(key as usize) {
+            entry.older = older;
+            entry.timer = timer.unwrap_or(TimerKey::NONE);
+        }
+        key
+    }
+
+    fn attach(&mut self, fetch: u32, who: W, cell: Option<ClientCell>, now: Moment) {
+        let key = self.enqueue(who, cell, now);
+        if let Some(at) = self.fetches.get_mut(fetch as usize) {
+            chain(&mut self.waiters, &mut at.waiters, key, Home::Fetch(fetch));
+        }
+    }
+
+    /// Marks the waiters of what has ended: they are no longer shed.
+    fn end_waiting(&mut self, first: u32) {
+        let mut next = first;
+        while let Some(entry) = self.waiters.get_mut(next as usize) {
+            entry.home = Home::Ending;
+            next = entry.next;
+        }
+    }
+}
+
+/// What the network brings.
+impl<N: Network, W: Waiter> Machine<N, W> {
+    /// Takes one datagram; `is_cut` says that it was longer than our buffer.
+    pub(crate) fn datagram<'b>(
+        &mut self,
+        key: SocketKey,
+        bytes: &'b [u8],
+        is_cut: bool,
+        now: Moment,
+    ) -> Option<Finished<'b>> {
+        let ended = self.forward.datagram(key, bytes, is_cut, now);
+        self.drain();
+        self.ended(ended?)
+    }
+
+    /// Takes one message from a connection.
+    pub(crate) fn message<'b>(&mut self, key: LinkKey, bytes: &'b [u8], now: Moment) -> Option<Finished<'b>> {
+        let ended = self.forward.message(key, bytes, now);
+        self.drain();
+        self.ended(ended?)
+    }
+
+    /// Takes the news that the network refused what a socket sent.
+    pub(crate) fn socket_failed(&mut self, key: SocketKey, why: ErrorKind, now: Moment) {
+        self.forward.socket_failed(key, why, now);
+        self.drain();
+    }
+
+    /// Takes the news that a connection is open.
+    pub(crate) fn link_opened(&mut self, key: LinkKey, now: Moment) {
+        self.forward.link_opened(key, now);
+        self.drain();
+    }
+
+    /// Takes the news that a connection could not be made, or that it ended, and why.
+    pub(crate) fn link_closed(&mut self, key: LinkKey, trouble: Option<String>, now: Moment) {
+        self.forward.link_closed(key, trouble, now);
+        self.drain();
+    }
+
+    /// Takes the news that a connection could not even be tried.
+    pub(crate) fn link_lacked(&mut self, key: LinkKey, now: Moment) {
+        self.forward.link_lacked(key, now);
+        self.drain();
+    }
+
+    /// Takes the news that a message on a connection does not end.
+    pub(crate) fn link_stalled(&mut self, key: LinkKey, now: Moment) {
+        self.forward.link_stalled(key, now);
+        self.drain();
+    }
+
+    /// Sends what was queued, once per batch; forgets what is no longer used.
+    pub(crate) fn flush(&mut self, now: Moment) {
+        self.forward.flush(now);
+        self.drain();
+    }
+
+    /// Describes the pools and how their upstreams are doing.
+    pub(crate) fn status(&self, now: Moment) -> Status {
+        Status { waiting: self.waiters.len() as u32, ..self.forward.status(now) }
+    }
+
+    /// Returns where the upstreams' numbers stand, in the order of [`Machine::status`].
+    pub(crate) fn meters(&self) -> Vec<Arc<Meters>> {
+        self.forward.meters()
+    }
+}
+
+/// Appends a waiter to a list.
+fn chain<W>(waiters: &mut Slab<WaiterEntry<W>>, list: &mut Waiters, key: u32, home: Home) {
+    list.count += 1;
+    let before = std::mem::replace(&mut list.last, key);
+    if let Some(entry) = waiters.get_mut(key as usize) {
+        entry.previous = before;
+        entry.home = home;
+    }
+    match waiters.get_mut(before as usize) {
+        Some(before) => before.next = key,
+        None => list.first = key,
+    }
+}

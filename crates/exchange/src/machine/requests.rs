@@ -1,0 +1,542 @@
+//! One question and the times that it was sent.
+
+use engine::{Failure, OutQuery};
+use rand::Rng as _;
+use wire::{Class, NameBuf, Rtype};
+
+use crate::health::Why;
+use crate::machine::{Alternatives, Event, Exchange, Hindrance, How, RequestKey, ServerKey, Terms, Token};
+use crate::network::{LinkKey, Network, SocketKey};
+use crate::packet::{self, CaseSeed, Dress, QUERY_OCTETS_MAX};
+use crate::questions::QUESTION_QUERIES_MAX;
+use crate::rtt::RETRY_MAX;
+use crate::time::{Moment, Span};
+use crate::transactions::Transaction;
+use crate::wheel::TimerKey;
+
+/// Sends one request may cause, so that a lossy or lying network costs a bounded number of packets.
+pub const ATTEMPTS_MAX: usize = 8;
+/// Wrong replies to one request after which it goes on over TCP: somebody may be guessing.
+pub(crate) const WRONG_MAX: u8 = 4;
+/// Time for an answer over a connection that is open, at least; the kernel retransmits there.
+pub(super) const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
+/// Time to connect, besides that for the answer, before the same server counts as silent.
+const CONNECT_PATIENCE: Span = Span::from_ms(700);
+/// The same where there is another server.
+const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
+/// Time to connect before another address of the same server is tried, too (the Connection Attempt Delay of RFC 8305 §5).
+/// Once a connection is open, its answer has the usual time.
+const ATTEMPT_DELAY: Span = Span::from_ms(250);
+/// Time for the answer to a health check.
+const PROBE_TIMEOUT: Span = Span::from_ms(900);
+
+const NIL: u32 = u32::MAX;
+
+/// One question under way.
+pub(super) struct Request {
+    serial: u32,
+    tag: u32,
+    pub(super) query: OutQuery,
+    terms: Terms,
+    pub(super) question: u32,
+    attempts: [Attempt; ATTEMPTS_MAX],
+    attempt_count: u8,
+    /// Wrong replies to it.
+    pub(super) wrong: u8,
+    /// Whether only TCP is to be trusted.
+    pub(super) is_stream_only: bool,
+    /// Whether a dying connection has cost it a second attempt already.
+    pub(super) is_relinked: bool,
+    purpose: Purpose,
+    /// The end of a request that nobody waits for.
+    timer: TimerKey,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// An answer.
+    Answer,
+    /// To see whether a server is back: any reply will do.
+    Probe,
+    /// To measure the servers that have not answered yet; somebody else's answer was good enough.
+    Timing,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) server: u32,
+    pub(super) via: Via,
+    pub(super) id: u16,
+    pub(super) state: AttemptState,
+    pub(super) has_edns: bool,
+    pub(super) case: Option<CaseSeed>,
+    pub(super) sent: Moment,
+    /// When it counts as unanswered.
+    pub(super) due: Moment,
+    /// Who else could be asked when it left.
+    pub(super) alternatives: Alternatives,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    Socket(SocketKey),
+    Link(LinkKey),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttemptState {
+    /// On the wire.
+    Waiting,
+    /// Still on the wire, but given up on.
+    Overdue,
+    /// Answered, and the answer did not end the request; or taken back.
+    Done,
+    /// The network refused.
+    Failed,
+}
+
+impl Attempt {
+    const UNUSED: Self = Self {
+        server: NIL,
+        via: Via::Socket(SocketKey(NIL)),
+        id: 0,
+        state: AttemptState::Done,
+        has_edns: false,
+        case: None,
+        sent: Moment(0),
+        due: Moment(0),
+        alternatives: Alternatives { has_others: false, has_siblings: false, resends: 0 },
+    };
+
+    /// Returns whether a reply to it would be taken.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, AttemptState::Waiting | AttemptState::Overdue)
+    }
+}
+
+impl Request {
+    pub(super) fn attempts(&self) -> &[Attempt] {
+        self.attempts.get(..usize::from(self.attempt_count)).unwrap_or(&[])
+    }
+
+    pub(super) fn attempts_mut(&mut self) -> &mut [Attempt] {
+        self.attempts.get_mut(..usize::from(self.attempt_count)).unwrap_or(&mut [])
+    }
+
+    fn any(&self, state: AttemptState) -> bool {
+        self.attempts().iter().any(|attempt| attempt.state == state)
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts().iter().filter(|attempt| attempt.state == AttemptState::Waiting)
+    }
+
+    /// Returns whether nobody waits for an answer to it any more.
+    pub(super) fn is_measured_only(&self) -> bool {
+        self.purpose == Purpose::Timing
+    }
+
+    /// Returns whether it is a health check.
+    pub(super) fn is_probe(&self) -> bool {
+        self.purpose == Purpose::Probe
+    }
+}
+
+/// What the owner of a request may know about how it stands.
+impl<N: Network> Exchange<N> {
+    fn request(&self, key: RequestKey) -> Option<&Request> {
+        self.requests.get(key.slot as usize).filter(|request| request.serial == key.serial)
+    }
+
+    /// Returns what a request asks.
+    pub fn query(&self, key: RequestKey) -> Option<&OutQuery> {
+        self.request(key).map(|request| &request.query)
+    }
+
+    /// Returns whether an answer may come in time.
+    pub fn is_waiting(&self, key: RequestKey) -> bool {
+        self.request(key).is_some_and(|request| request.any(AttemptState::Waiting))
+    }
+
+    /// Returns whether an answer may come late.
+    pub fn is_overdue(&self, key: RequestKey) -> bool {
+        self.request(key).is_some_and(|request| request.any(AttemptState::Overdue))
+    }
+
+    /// Returns when the next attempt that still waits counts as unanswered.
+    pub fn next_overdue(&self, key: RequestKey) -> Option<Moment> {
+        self.request(key)?.waiting().map(|attempt| attempt.due).min()
+    }
+
+    /// Returns the servers that were tried, in this order.
+    pub fn tried(&self, key: RequestKey) -> [Option<ServerKey>; ATTEMPTS_MAX] {
+        let attempts = self.request(key).map_or(&[][..], Request::attempts);
+        std::array::from_fn(|i| attempts.get(i).map(|attempt| ServerKey(attempt.server)))
+    }
+
+    /// Returns whether a server may be asked again for want of an answer: over TCP the kernel does that.
+    pub fn may_be_lost(&self, key: RequestKey, server: ServerKey) -> bool {
+        let attempts = self.request(key).map_or(&[][..], Request::attempts);
+        let last = attempts.iter().rev().find(|attempt| attempt.server == server.0);
+        last.is_none_or(|last| last.is_open() && matches!(last.via, Via::Socket(_)))
+    }
+
+    pub(super) fn key_of(&self, slot: u32) -> Option<(u32, RequestKey)> {
+        let request = self.requests.get(slot as usize)?;
+        Some((request.tag, RequestKey { slot, serial: request.serial }))
+    }
+}
+
+/// The life of a request.
+impl<N: Network> Exchange<N> {
+    /// Takes a question, which [`Exchange::send`] sends. Events about it carry `tag`.
+    pub fn open(&mut self, query: OutQuery, terms: Terms, tag: u32) -> RequestKey {
+        let question = self.question_key.hash(query.qname.as_name(), u64::from(query.qtype.0)) as u32;
+        self.request_serial = self.request_serial.wrapping_add(1);
+        let serial = self.request_serial;
+        let slot = self.requests.insert(Request {
+            serial,
+            tag,
+            query,
+            terms,
+            question,
+            attempts: [Attempt::UNUSED; ATTEMPTS_MAX],
+            attempt_count: 0,
+            wrong: 0,
+            is_stream_only: false,
+            is_relinked: false,
+            purpose: Purpose::Answer,
+            timer: TimerKey::NONE,
+        }) as u32;
+        RequestKey { slot, serial }
+    }
+
+    /// Sends a request to one server; returns when that counts as unanswered. On failure the attempt is noted as such.
+    pub fn send(
+        &mut self,
+        key: RequestKey,
+        to: ServerKey,
+        how: How,
+        alternatives: Alternatives,
+        now: Moment,
+    ) -> Result<Moment, Hindrance> {
+        if self.request(key).is_none() {
+            return Err(Hindrance::Attempts);
+        }
+        self.send_to(key.slot, to.0, how, alternatives, now)
+    }
+
+    pub(super) fn send_to(
+        &mut self,
+        slot: u32,
+        to: u32,
+        how: How,
+        alternatives: Alternatives,
+        now: Moment,
+    ) -> Result<Moment, Hindrance> {
+        if self.requests.get(slot as usize).is_some_and(|request| request.attempt_count > 1) {
+            self.supersede(slot, to);
+        }
+        let Some(request) = self.requests.get(slot as usize) else { return Err(Hindrance::Attempts) };
+        let Some(server) = self.servers.get(to as usize) else { return Err(Hindrance::Attempts) };
+        let attempt = request.attempt_count;
+        if usize::from(attempt) >= ATTEMPTS_MAX {
+            return Err(Hindrance::Attempts);
+        }
+        let question = request.question;
+        // Somebody may be after this very question: where there is nothing to guess, more may ask it.
+        let over_stream = how.stream
+            || request.is_stream_only
+            || server.is_connected
+            || self.questions.outstanding(question) >= QUESTION_QUERIES_MAX;
+        let Terms { recursion_desired, udp_size, case_randomisation } = request.terms;
+        let dress = Dress {
+            recursion_desired: !request.query.no_recursion && recursion_desired,
+            edns: (!how.plain && now >= server.plain_until).then_some(udp_size),
+            // To hide its length is of use only where its content is hidden.
+            pads: server.is_secured,
+            // Over TCP there is nothing to guess, but it shows whether the server keeps letter case.
+            case: (case_randomisation && !server.is_secured && now >= server.caseless_until)
+                .then(|| CaseSeed(self.rng.next_u32())),
+        };
+        let Alternatives { has_others, has_siblings, resends } = alternatives;
+        let base = if has_others { server.rtt.fallback_after() } else { server.rtt.retry_after() };
+        let (via, patience) = if over_stream {
+            let (link, is_open) = match self.link_for(to, how.force, now) {
+                Ok(link) => link,
+                Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
+            };
+            let answering = base.max(STREAM_PATIENCE_MIN);
+            let patience = match (is_open, has_siblings, has_others) {
+                (true, ..) => answering,
+                (false, true, _) => ATTEMPT_DELAY,
+                (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
+                (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
+            };
+            (Via::Link(link), patience)
+        } else {
+            let socket = match self.socket_for(to, now) {
+                Ok(socket) => socket,
+                Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
+            };
+            (Via::Socket(socket), base)
+        };
+        let transactions = match via {
+            Via::Socket(socket) => {
+                self.sockets.get_mut(socket.0 as usize).map(|socket| &mut socket.transactions)
+            }
+            Via::Link(link) => self.links.get_mut(link.0 as usize).map(|link| &mut link.transactions),
+        };
+        // The request is registered before the packet leaves: no reply can be too early.
+        let id = transactions.and_then(|table| table.begin(&mut self.rng, slot, attempt, question));
+        let (Some(id), Some(request)) = (id, self.requests.get_mut(slot as usize)) else {
+            return Err(self.note_failed_attempt(slot, to, Hindrance::Shortage, now));
+        };
+        let due = now + Span(patience.0 << resends.min(3)).min(Span(RETRY_MAX.0.max(patience.0)));
+        if let Some(room) = request.attempts.get_mut(usize::from(attempt)) {
+            *room = Attempt {
+                server: to,
+                via,
+                id,
+                state: AttemptState::Waiting,
+                has_edns: dress.edns.is_some(),
+                case: dress.case,
+                sent: now,
+                due,
+                alternatives,
+            };
+        }
+        request.attempt_count += 1;
+        let mut packet = [0; QUERY_OCTETS_MAX];
+        let len = packet::write(&mut packet, id, &request.query, dress);
+        let packet = packet.get(..len).unwrap_or(&[]);
+        match via {
+            Via::Socket(socket) => {
+                if let Some(socket) = self.sockets.get_mut(socket.0 as usize) {
+                    socket.sent += 1;
+                }
+                self.questions.enter(question);
+                self.network.queue(socket, packet);
+                self.counters.sent_udp.bump();
+            }
+            Via::Link(link) => {
+                self.network.write(link, packet);
+                self.counters.sent_tcp.bump();
+            }
+        }
+        if let Some(server) = self.servers.get_mut(to as usize) {
+            server.meters.outstanding.bump();
+            server.meters.queries.bump();
+        }
+        Ok(due)
+    }
+
+    /// Asks the same server once more in another way: older deadlines are void.
+    pub(super) fn again(&mut self, slot: u32, from: Attempt, how: How, now: Moment) {
+        match self.send_to(slot, from.server, how, from.alternatives, now) {
+            Ok(due) => self.resent(slot, due, true),
+            Err(hindrance) => self.lost(slot, hindrance.failure(), true),
+        }
+    }
+
+    /// Tells the owner of a request that it was sent once more.
+    pub(super) fn resent(&mut self, slot: u32, due: Moment, is_anew: bool) {
+        if self.requests.get(slot as usize).is_some_and(|request| request.purpose == Purpose::Answer)
+            && let Some((tag, request)) = self.key_of(slot)
+        {
+            self.events.push_back(Event::Resent { tag, request, due, is_anew });
+        }
+    }
+
+    /// Tells the owner of a request that it has one hope less; one that nobody waits for ends with the last hope.
+    pub(super) fn lost(&mut self, slot: u32, failure: Option<Failure>, is_anew: bool) {
+        let Some(request) = self.requests.get(slot as usize) else { return };
+        if request.purpose == Purpose::Answer {
+            if let Some((tag, request)) = self.key_of(slot) {
+                self.events.push_back(Event::Lost { tag, request, failure, is_anew });
+            }
+        } else if !request.any(AttemptState::Waiting) {
+            self.remove(slot);
+        }
+    }
+
+    /// Ends the part of a reply in a request that nobody waits for.
+    pub(super) fn measured(&mut self, slot: u32) {
+        if self.requests.get(slot as usize).is_some_and(|request| !request.any(AttemptState::Waiting)) {
+            self.remove(slot);
+        }
+    }
+
+    /// Gives up the older attempts at a server when it is asked once more. The last one before stays, for its reply may only
+    /// be late; so a name whose servers are silent holds two IDs, not one for each time that it was asked.
+    fn supersede(&mut self, slot: u32, to: u32) {
+        let Some(request) = self.requests.get_mut(slot as usize) else { return };
+        let mut older = [None; ATTEMPTS_MAX];
+        let open = request.attempts_mut().iter_mut().rev().filter(|attempt| {
+            attempt.server == to && attempt.is_open() && matches!(attempt.via, Via::Socket(_))
+        });
+        for (attempt, room) in open.skip(1).zip(&mut older) {
+            attempt.state = AttemptState::Done;
+            *room = Some(*attempt);
+        }
+        for attempt in older.into_iter().flatten() {
+            self.end_transaction(&attempt, false);
+        }
+    }
+
+    /// Notes that `to` could not be asked, so that it is not tried again.
+    #[cold]
+    fn note_failed_attempt(&mut self, slot: u32, to: u32, hindrance: Hindrance, now: Moment) -> Hindrance {
+        match hindrance {
+            Hindrance::Network => self.counters.network_errors.bump(),
+            Hindrance::Shortage => self.counters.shortages.bump(),
+            Hindrance::Attempts => (),
+        }
+        if let Some(request) = self.requests.get_mut(slot as usize) {
+            let count = usize::from(request.attempt_count);
+            if let Some(room) = request.attempts.get_mut(count) {
+                *room = Attempt { server: to, state: AttemptState::Failed, sent: now, ..Attempt::UNUSED };
+                request.attempt_count += 1;
+            }
+        }
+        hindrance
+    }
+
+    /// Counts the attempts of a request that are due as unanswered; all of them, once `deadline` has come.
+    pub fn expire(&mut self, key: RequestKey, deadline: Moment, now: Moment) {
+        if self.request(key).is_some() {
+            self.expire_in(key.slot, deadline, now);
+        }
+    }
+
+    fn expire_in(&mut self, slot: u32, deadline: Moment, now: Moment) {
+        // Ends: one round per attempt.
+        for i in 0..ATTEMPTS_MAX {
+            let Some(request) = self.requests.get_mut(slot as usize) else { return };
+            let Some(attempt) = request.attempts_mut().get_mut(i) else { return };
+            if attempt.state != AttemptState::Waiting || now < attempt.due.min(deadline) {
+                continue;
+            }
+            attempt.state = AttemptState::Overdue;
+            let (to, sent) = (attempt.server, attempt.sent);
+            if let Some(server) = self.servers.get_mut(to as usize) {
+                let change = server.silent(sent, now);
+                self.changed(to, change, Why::Silence);
+            }
+        }
+    }
+
+    /// Ends a request whose answer has come, but keeps it while servers that were asked may still show how fast they are.
+    pub fn linger(&mut self, key: RequestKey) {
+        let has_room = self.requests.len() < 2 * self.limits.fetching_max as usize;
+        let Some(request) = self.requests.get_mut(key.slot as usize) else { return };
+        if request.serial != key.serial {
+            return;
+        }
+        match request.waiting().map(|attempt| attempt.due).max() {
+            Some(last) if has_room && !self.is_stopping => {
+                request.purpose = Purpose::Timing;
+                request.timer = self.wheel.set(last, Token::Request(key.slot));
+            }
+            _ => self.remove(key.slot),
+        }
+    }
+
+    /// Forgets a request and everything of it that is still on the wire.
+    pub fn close(&mut self, key: RequestKey) {
+        if self.request(key).is_some() {
+            self.remove(key.slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Some(request) = self.requests.try_remove(slot as usize) else { return };
+        self.wheel.cancel(request.timer);
+        for attempt in request.attempts().iter().filter(|attempt| attempt.is_open()) {
+            self.end_transaction(attempt, false);
+        }
+    }
+
+    /// Ends a request that nobody waits for.
+    pub(super) fn request_due(&mut self, slot: u32, now: Moment) {
+        if let Some(request) = self.requests.get_mut(slot as usize) {
+            request.timer = TimerKey::NONE;
+            self.expire_in(slot, now, now);
+            self.remove(slot);
+        }
+    }
+
+    /// Asks a server whether it is there; its state tells of the reply.
+    pub fn probe(&mut self, server: ServerKey, now: Moment) {
+        // Through a new socket: the old ones may be bound to an address or a route that is gone.
+        self.retire_sockets(server.0);
+        let terms = Terms { recursion_desired: true, udp_size: 1232, case_randomisation: false };
+        let key = self.open(question(NameBuf::root(), Rtype::NS), terms, NIL);
+        if let Some(request) = self.requests.get_mut(key.slot as usize) {
+            request.purpose = Purpose::Probe;
+            request.timer = self.wheel.set(now + PROBE_TIMEOUT, Token::Request(key.slot));
+        }
+        let how = How { force: true, ..How::default() };
+        if self.send_to(key.slot, server.0, how, Alternatives::default(), now).is_err() {
+            self.remove(key.slot);
+        }
+    }
+
+    /// Takes one attempt off the wire with the given end; says whether it was on it.
+    pub(super) fn close_attempt(&mut self, transaction: Transaction, end: AttemptState) -> bool {
+        let Some(request) = self.requests.get_mut(transaction.request as usize) else { return false };
+        let Some(attempt) = request.attempts_mut().get_mut(usize::from(transaction.attempt)) else {
+            return false;
+        };
+        if !attempt.is_open() || attempt.id != transaction.id {
+            return false;
+        }
+        attempt.state = end;
+        let attempt = *attempt;
+        self.end_transaction(&attempt, end == AttemptState::Done);
+        true
+    }
+
+    /// Takes an attempt off the wire, answered or not.
+    pub(super) fn end_transaction(&mut self, attempt: &Attempt, is_answered: bool) {
+        match attempt.via {
+            Via::Socket(key) => {
+                if let Some(socket) = self.sockets.get_mut(key.0 as usize) {
+                    if let Some(transaction) = socket.transactions.end(attempt.id) {
+                        self.questions.leave(transaction.question);
+                    }
+                    socket.unanswered += u32::from(!is_answered);
+                    if socket.is_retiring && socket.transactions.is_empty() {
+                        self.closing.push(key);
+                    }
+                }
+            }
+            Via::Link(key) => {
+                if let Some(link) = self.links.get_mut(key.0 as usize) {
+                    link.transactions.end(attempt.id);
+                }
+            }
+        }
+        if let Some(server) = self.servers.get_mut(attempt.server as usize) {
+            server.meters.outstanding.take_back();
+            self.has_garbage |= server.users == 0;
+        }
+    }
+}
+
+/// Returns a question of our own, for which nothing is said but name and type.
+pub fn question(qname: NameBuf, qtype: Rtype) -> OutQuery {
+    OutQuery {
+        qname,
+        qtype,
+        qclass: Class::IN,
+        checking_disabled: false,
+        wants_dnssec: false,
+        no_recursion: false,
+        client_subnet: None,
+        options: Box::default(),
+        members: 0,
+        hash: 0,
+    }
+}

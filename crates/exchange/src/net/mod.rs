@@ -1,0 +1,265 @@
+//! The operating system's sockets and connections, one set per worker.
+//!
+//! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
+
+mod dnscrypt;
+mod exchange;
+mod https;
+mod https3;
+pub mod link;
+mod lookup;
+mod oblivious;
+mod post;
+mod quic;
+mod relayed;
+mod socks;
+mod stream;
+mod tunnel;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::rc::{Rc, Weak};
+
+use socket2::{Domain, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::task::AbortHandle;
+
+use crate::network::{LinkKey, Network, Remote, SocketKey};
+use crate::plan::Bind;
+use crate::sys;
+use link::{Ear, Outbox};
+
+/// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
+/// we write more.
+const QUEUE_MAX: usize = 32;
+/// Room the kernel keeps for replies on each UDP socket.
+const RECEIVE_BUFFER: usize = 1 << 20;
+
+/// A worker's sockets.
+pub struct Net {
+    owner: Weak<dyn SocketEvents>,
+    sockets: Vec<Option<UdpEntry>>,
+    links: Vec<Option<LinkEntry>>,
+    /// Sockets with queued datagrams.
+    dirty: Vec<SocketKey>,
+    failed: Vec<(SocketKey, io::ErrorKind)>,
+}
+
+struct UdpEntry {
+    socket: Rc<UdpSocket>,
+    reader: AbortHandle,
+    /// Queued datagrams one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+struct LinkEntry {
+    outbox: Rc<Outbox>,
+    task: AbortHandle,
+}
+
+impl Drop for UdpEntry {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Drop for LinkEntry {
+    fn drop(&mut self) {
+        self.outbox.close();
+        self.task.abort();
+    }
+}
+
+impl Net {
+    /// Returns a network without sockets that tells `owner` what they bring.
+    pub fn new(owner: Weak<dyn SocketEvents>) -> Self {
+        Self { owner, sockets: Vec::new(), links: Vec::new(), dirty: Vec::new(), failed: Vec::new() }
+    }
+}
+
+/// What wakes a socket's reader. Errors do, too: an ICMP message makes a socket fail, not readable.
+const READING: Interest = Interest::READABLE.add(Interest::ERROR);
+
+/// What one round of reading came to.
+pub enum Received {
+    /// Everything that had come.
+    All,
+    /// A fair share; others want to run, too.
+    Some,
+    /// The socket is no longer in use.
+    Closed,
+}
+
+/// Whoever drives the exchange that the sockets belong to.
+pub trait SocketEvents: Ear {
+    /// Reads and handles what has come on one socket.
+    fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received;
+}
+
+impl Net {
+    /// Returns whether `socket` is the one that `key` names now.
+    pub fn is_current(&self, key: SocketKey, socket: &Rc<UdpSocket>) -> bool {
+        let entry = self.sockets.get(key.0 as usize).and_then(Option::as_ref);
+        entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
+    }
+}
+
+impl Network for Net {
+    fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
+        let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
+        apply(&socket, &remote.way.bind)?;
+        // A larger buffer only helps against bursts; the default does, too.
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+        // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the kernel,
+        // which draws it at random.
+        socket.bind(&source(&remote.way.bind, remote.address).into())?;
+        socket.connect(&remote.address.into())?;
+        let socket = Rc::new(UdpSocket::from_std(socket.into())?);
+        let reader = tokio::task::spawn_local(read_socket(self.owner.clone(), key, Rc::clone(&socket)));
+        let entry = UdpEntry { socket, reader: reader.abort_handle(), bytes: Vec::new(), ends: Vec::new() };
+        put(&mut self.sockets, key.0, entry);
+        Ok(())
+    }
+
+    fn close(&mut self, key: SocketKey) {
+        if let Some(entry) = self.sockets.get_mut(key.0 as usize) {
+            *entry = None;
+        }
+    }
+
+    fn queue(&mut self, key: SocketKey, packet: &[u8]) {
+        let Some(Some(entry)) = self.sockets.get_mut(key.0 as usize) else { return };
+        if entry.ends.is_empty() {
+            self.dirty.push(key);
+        }
+        entry.bytes.extend_from_slice(packet);
+        entry.ends.push(entry.bytes.len() as u32);
+        if entry.ends.len() >= QUEUE_MAX
+            && let Err(why) = entry.send()
+        {
+            self.failed.push((key, why));
+        }
+    }
+
+    fn flush(&mut self, failed: &mut Vec<(SocketKey, io::ErrorKind)>) {
+        for key in self.dirty.drain(..) {
+            if let Some(Some(entry)) = self.sockets.get_mut(key.0 as usize)
+                && let Err(why) = entry.send()
+            {
+                failed.push((key, why));
+            }
+        }
+        failed.append(&mut self.failed);
+    }
+
+    fn reaches(&self, address: IpAddr) -> bool {
+        // A socket that is connected has sent nothing yet; the kernel only looks for a route and an address of ours.
+        let address = SocketAddr::new(address, 53);
+        Socket::new(Domain::for_address(address), Type::DGRAM, None)
+            .and_then(|socket| socket.connect(&address.into()))
+            .is_ok()
+    }
+
+    fn connect(&mut self, key: LinkKey, remote: &Remote) {
+        let outbox = Rc::new(Outbox::default());
+        let ear: Weak<dyn Ear> = self.owner.clone();
+        let run = link::run(ear, key, remote.clone(), Rc::clone(&outbox));
+        let task = tokio::task::spawn_local(run).abort_handle();
+        put(&mut self.links, key.0, LinkEntry { outbox, task });
+    }
+
+    fn write(&mut self, key: LinkKey, packet: &[u8]) {
+        let Some(Some(entry)) = self.links.get_mut(key.0 as usize) else { return };
+        entry.outbox.push(packet);
+    }
+
+    fn disconnect(&mut self, key: LinkKey) {
+        if let Some(entry) = self.links.get_mut(key.0 as usize) {
+            *entry = None;
+        }
+    }
+}
+
+impl UdpEntry {
+    /// Sends what is queued; an error says that the network did not take it.
+    ///
+    /// What does not fit into the kernel's buffer is dropped: the retransmission timer sends it again.
+    fn send(&mut self) -> Result<(), io::ErrorKind> {
+        let mut bytes = self.bytes.as_slice();
+        let mut ends = self.ends.as_mut_slice();
+        let mut outcome = Ok(());
+        // Ends: every round sends at least one datagram or breaks.
+        while !ends.is_empty() {
+            match sys::send(self.socket.as_fd(), bytes, ends) {
+                Ok(count) if count > 0 => {
+                    let Some((sent, rest)) = ends.split_at_mut_checked(count) else { break };
+                    let end = sent.last().copied().unwrap_or(0);
+                    bytes = bytes.get(end as usize..).unwrap_or(&[]);
+                    for later in rest.iter_mut() {
+                        *later -= end;
+                    }
+                    ends = rest;
+                }
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) => {
+                    let is_full = error.kind() == io::ErrorKind::WouldBlock
+                        || error.raw_os_error() == Some(libc::ENOBUFS);
+                    if !is_full {
+                        outcome = Err(error.kind());
+                    }
+                    break;
+                }
+            }
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        outcome
+    }
+}
+
+fn put<T>(list: &mut Vec<Option<T>>, key: u32, entry: T) {
+    let key = key as usize;
+    if list.len() <= key {
+        list.resize_with(key + 1, || None);
+    }
+    if let Some(room) = list.get_mut(key) {
+        *room = Some(entry);
+    }
+}
+
+/// Returns the address to bind to: the configured one or any, the port for the kernel to choose.
+fn source(bind: &Bind, remote: SocketAddr) -> SocketAddr {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(bind.source.unwrap_or(any), 0)
+}
+
+fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
+    if let Some(mark) = bind.mark {
+        socket.set_mark(mark)?;
+    }
+    if let Some(device) = &bind.device {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Wakes the owner whenever datagrams have come on one socket.
+async fn read_socket(owner: Weak<dyn SocketEvents>, key: SocketKey, socket: Rc<UdpSocket>) {
+    while let Ok(ready) = socket.ready(READING).await {
+        // Tokio tests and clears one kind of readiness at a time.
+        let interest = if ready.is_readable() { Interest::READABLE } else { Interest::ERROR };
+        let Some(owner) = owner.upgrade() else { return };
+        match owner.receive(key, &socket, interest) {
+            Received::All => (),
+            Received::Some => tokio::task::yield_now().await,
+            Received::Closed => return,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! How many datagrams of ours ask the same question at this moment, in a fixed amount of memory.
+
+/// Datagrams that may ask one question (name, type) at once; what asks besides goes over TCP.
+///
+/// Queries that differ in client subnet or EDNS options cannot share a fetch. Each one on the wire is another ID that a
+/// forged reply may hit: the birthday attack that CVE-2002-2211 and CVE-2025-5994 are about. With 50 a guess hits one of
+/// 65,536 / 50 IDs, and after [`WRONG_MAX`](crate::machine::requests::WRONG_MAX) wrong guesses each query goes on over TCP.
+pub(crate) const QUESTION_QUERIES_MAX: u16 = 50;
+/// Cells; questions that share one are counted together. Far more than questions are outstanding, so that few do, and
+/// nobody knows which.
+const CELLS: usize = 65_536;
+
+/// Counts outstanding datagrams by question. 128 KiB.
+pub(crate) struct Questions(Box<[u16; CELLS]>);
+
+impl Questions {
+    pub(crate) fn new() -> Self {
+        Self(Box::new([0; CELLS]))
+    }
+
+    /// Returns how many datagrams ask a question, given by its keyed hash.
+    pub(crate) fn outstanding(&self, question: u32) -> u16 {
+        self.0.get(question as usize % CELLS).copied().unwrap_or(0)
+    }
+
+    /// Counts one more.
+    pub(crate) fn enter(&mut self, question: u32) {
+        if let Some(count) = self.0.get_mut(question as usize % CELLS) {
+            *count += 1;
+        }
+    }
+
+    /// Counts one less.
+    pub(crate) fn leave(&mut self, question: u32) {
+        if let Some(count) = self.0.get_mut(question as usize % CELLS) {
+            *count -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_counted_apart() {
+        let mut questions = Questions::new();
+        for _ in 0..3 {
+            questions.enter(7);
+        }
+        questions.enter(8);
+        questions.leave(7);
+        assert_eq!((questions.outstanding(7), questions.outstanding(8), questions.outstanding(9)), (2, 1, 0));
+    }
+}
