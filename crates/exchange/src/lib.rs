@@ -26,8 +26,8 @@ pub mod wheel;
 
 pub use counters::Counters;
 pub use machine::{
-    ATTEMPTS_MAX, Alternatives, Event, Exchange, Heard, Hindrance, How, RequestKey, ServerKey, Terms,
-    question,
+    ATTEMPTS_MAX, Alternatives, Ask, Event, Exchange, Heard, Hindrance, How, RequestKey, SERVERS_MAX,
+    ServerKey, Terms, question,
 };
 pub use plan::{Plan, PoolPlan, ServerPlan, descriptors_max};
 pub use relay::{Relay, RelayCourier, RelayPlan, RelayTarget};

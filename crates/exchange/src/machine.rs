@@ -6,13 +6,16 @@
 mod links;
 mod replies;
 mod requests;
+mod servers;
 mod sockets;
 
 use std::collections::VecDeque;
+use std::hash::RandomState;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use engine::Failure;
+use hashbrown::HashTable;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use slab::Slab;
@@ -20,7 +23,7 @@ use wire::{HashKey, Message};
 
 use crate::counters::Counters;
 use crate::health::{Change, Why};
-use crate::network::{LinkKey, Network, Remote, SocketKey};
+use crate::network::{LinkKey, Network, SocketKey};
 use crate::plan::Limits;
 use crate::questions::Questions;
 use crate::server::Server;
@@ -31,7 +34,8 @@ use links::Link;
 use requests::Request;
 use sockets::Socket;
 
-pub use requests::{ATTEMPTS_MAX, question};
+pub use requests::{ATTEMPTS_MAX, Ask, question};
+pub use servers::SERVERS_MAX;
 
 /// Names a server from [`Exchange::hold`] to [`Exchange::release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -146,6 +150,15 @@ pub enum Event {
         /// Whether older deadlines are void.
         is_anew: bool,
     },
+    /// One server was asked ([`Exchange::ask`]) and no reply will be taken any more.
+    Unanswered {
+        /// Whom the request belongs to.
+        tag: u32,
+        /// The request, which has ended.
+        request: RequestKey,
+        /// Why.
+        failure: Failure,
+    },
     /// A connection took its time: the request counts as unanswered later.
     Later {
         /// Whom the request belongs to.
@@ -166,7 +179,7 @@ enum Token {
     Link(u32),
     /// The opening of connections to a server that are to be kept.
     Fill(u32),
-    /// The end of a request that is only measured.
+    /// The end of a request that has no owner to time it.
     Request(u32),
 }
 
@@ -178,6 +191,11 @@ pub struct Exchange<N> {
     limits: Limits,
     counters: Arc<Counters>,
     servers: Slab<Server>,
+    /// The same, by address.
+    by_address: HashTable<u32>,
+    address_key: RandomState,
+    /// Where the search for a server to evict goes on.
+    hand: usize,
     sockets: Slab<Socket>,
     links: Slab<Link>,
     /// Datagrams outstanding, by question.
@@ -204,6 +222,9 @@ impl<N: Network> Exchange<N> {
             limits: Limits::default(),
             counters,
             servers: Slab::new(),
+            by_address: HashTable::new(),
+            address_key: RandomState::new(),
+            hand: 0,
             sockets: Slab::new(),
             links: Slab::new(),
             questions: Questions::new(),
@@ -306,34 +327,6 @@ impl<N: Network> Exchange<N> {
         has_failed
     }
 
-    /// Returns the server at `remote`, new or known, which stays until it is released as often.
-    pub fn hold(&mut self, remote: Remote, now: Moment) -> ServerKey {
-        let known = self.servers.iter().find(|(_, server)| server.remote == remote).map(|(key, _)| key);
-        if let Some(key) = known {
-            return self.hold_again(ServerKey(key as u32));
-        }
-        let key = self.servers.insert(Server::new(remote)) as u32;
-        self.hold_again(ServerKey(key));
-        self.fill(key, now);
-        ServerKey(key)
-    }
-
-    /// Holds a server once more.
-    pub fn hold_again(&mut self, key: ServerKey) -> ServerKey {
-        if let Some(server) = self.servers.get_mut(key.0 as usize) {
-            server.users += 1;
-        }
-        key
-    }
-
-    /// Lets go of a server; it is forgotten when nobody holds it and nothing is outstanding.
-    pub fn release(&mut self, key: ServerKey) {
-        if let Some(server) = self.servers.get_mut(key.0 as usize) {
-            server.users -= 1;
-            self.has_garbage |= server.users == 0;
-        }
-    }
-
     /// Returns what is known about a server.
     pub fn server(&self, key: ServerKey) -> Option<&Server> {
         self.servers.get(key.0 as usize)
@@ -353,28 +346,6 @@ impl<N: Network> Exchange<N> {
     pub fn next_probe(&mut self, key: ServerKey, now: Moment) -> Option<Moment> {
         let jitter = self.rng.next_u32();
         self.server(key)?.health.next_probe(now, jitter)
-    }
-
-    /// Forgets servers that nobody holds.
-    pub fn collect_garbage(&mut self) {
-        self.has_garbage = false;
-        let idle: Vec<usize> = self
-            .servers
-            .iter()
-            .filter(|(_, server)| server.users == 0 && server.meters.outstanding.read() == 0)
-            .map(|(key, _)| key)
-            .collect();
-        for key in idle {
-            self.retire_sockets(key as u32);
-            let Some(server) = self.servers.get(key) else { continue };
-            for link in server.links.into_iter().flatten() {
-                self.drop_link(link);
-            }
-            if let Some(server) = self.servers.try_remove(key) {
-                self.wheel.cancel(server.filling);
-            }
-        }
-        self.close_drained();
     }
 
     /// Acts on a server's change of state.

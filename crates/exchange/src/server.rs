@@ -75,6 +75,10 @@ pub struct Server {
     pub(crate) caseless_until: Moment,
     /// Those who hold it.
     pub users: u32,
+    /// Whether it was asked by one who does not hold it: it stays until it is evicted.
+    pub(crate) is_remembered: bool,
+    /// Whether that happened since the last search for one to evict.
+    pub(crate) was_asked: bool,
     /// What is counted about it, for others to read.
     pub meters: Arc<Meters>,
 }
@@ -143,6 +147,8 @@ impl Server {
             plain_until: Moment(0),
             caseless_until: Moment(0),
             users: 0,
+            is_remembered: false,
+            was_asked: false,
             meters: Arc::default(),
         }
     }
@@ -182,6 +188,11 @@ impl Server {
         self.link_backoff = LINK_BACKOFF_FIRST;
         self.link_not_before = Moment(0);
         self.trouble = None;
+    }
+
+    /// Returns whether nothing is outstanding.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.meters.outstanding.read() == 0
     }
 
     /// Returns how many connections are kept open.

@@ -456,6 +456,8 @@ impl<N: Network> Forward<N> {
         while let Some(event) = self.exchange.next_event() {
             match event {
                 exchange::Event::Changed(server, change, why) => self.changed(server, change, why, now),
+                // Only who asks one server by itself gets it; no group does.
+                exchange::Event::Unanswered { .. } => (),
                 exchange::Event::Connected(server) => self.worked(server, now),
                 exchange::Event::Lost { tag, request, failure, is_anew } => {
                     let Some(fetch) = self.fetch_of(tag, request) else { continue };

@@ -177,11 +177,7 @@ impl<N: Network> Exchange<N> {
         if request.is_measured_only() || request.is_probe() {
             return;
         }
-        if let Some((tag, request)) = self.key_of(transaction.request)
-            && let Some(due) = self.next_overdue(request)
-        {
-            self.events.push_back(Event::Later { tag, request, due });
-        }
+        self.later(transaction.request);
     }
 
     /// Takes the news that a connection could not be made, or that it ended, and why.

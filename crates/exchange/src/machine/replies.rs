@@ -133,11 +133,13 @@ impl<N: Network> Exchange<N> {
         }
         let (tag, request) = self.key_of(slot)?;
         let server = self.servers.get(attempt.server as usize)?;
+        let address = server.remote.address;
+        self.answered_alone(slot);
         Some(Heard {
             tag,
             request,
             server: ServerKey(attempt.server),
-            address: server.remote.address,
+            address,
             took: now.since(attempt.sent),
             had_edns: attempt.has_edns,
             message,

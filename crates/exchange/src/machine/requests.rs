@@ -6,7 +6,7 @@ use wire::{Class, NameBuf, Rtype};
 
 use crate::health::Why;
 use crate::machine::{Alternatives, Event, Exchange, Hindrance, How, RequestKey, ServerKey, Terms, Token};
-use crate::network::{LinkKey, Network, SocketKey};
+use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::packet::{self, CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::questions::QUESTION_QUERIES_MAX;
 use crate::rtt::RETRY_MAX;
@@ -31,6 +31,19 @@ const ATTEMPT_DELAY: Span = Span::from_ms(250);
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
 
 const NIL: u32 = u32::MAX;
+
+/// One question for one server.
+#[derive(Clone)]
+pub struct Ask {
+    /// Where the server is, and how it is asked.
+    pub remote: Remote,
+    /// What it is asked.
+    pub query: OutQuery,
+    /// How the message looks.
+    pub terms: Terms,
+    /// Whom the request belongs to.
+    pub tag: u32,
+}
 
 /// One question under way.
 pub(super) struct Request {
@@ -57,6 +70,8 @@ pub(super) struct Request {
 enum Purpose {
     /// An answer.
     Answer,
+    /// An answer from one server: the request is over when that has failed.
+    OneServer,
     /// To see whether a server is back: any reply will do.
     Probe,
     /// To measure the servers that have not answered yet; somebody else's answer was good enough.
@@ -212,6 +227,28 @@ impl<N: Network> Exchange<N> {
         RequestKey { slot, serial }
     }
 
+    /// Asks one server once; over TCP or without EDNS, too, if its reply calls for it.
+    ///
+    /// The reply comes with the call that takes its message, and ends the request; anything else is
+    /// [`Event::Unanswered`], after the time that the server is known to need at most. Nobody needs to hold the server;
+    /// at most [`SERVERS_MAX`](crate::SERVERS_MAX) of those are remembered.
+    pub fn ask(&mut self, ask: Ask, now: Moment) -> Result<RequestKey, Hindrance> {
+        let server = self.remember(ask.remote)?;
+        let key = self.open(ask.query, ask.terms, ask.tag);
+        let sent = self.send_to(key.slot, server.0, How::default(), Alternatives::default(), now);
+        match (sent, self.requests.get_mut(key.slot as usize)) {
+            (Ok(due), Some(request)) => {
+                request.purpose = Purpose::OneServer;
+                request.timer = self.wheel.set(due, Token::Request(key.slot));
+                Ok(key)
+            }
+            (sent, _) => {
+                self.remove(key.slot);
+                Err(sent.err().unwrap_or(Hindrance::Attempts))
+            }
+        }
+    }
+
     /// Sends a request to one server; returns when that counts as unanswered. On failure the attempt is noted as such.
     pub fn send(
         &mut self,
@@ -342,22 +379,46 @@ impl<N: Network> Exchange<N> {
 
     /// Tells the owner of a request that it was sent once more.
     pub(super) fn resent(&mut self, slot: u32, due: Moment, is_anew: bool) {
-        if self.requests.get(slot as usize).is_some_and(|request| request.purpose == Purpose::Answer)
-            && let Some((tag, request)) = self.key_of(slot)
-        {
-            self.events.push_back(Event::Resent { tag, request, due, is_anew });
+        let Some((tag, key)) = self.key_of(slot) else { return };
+        let Some(request) = self.requests.get_mut(slot as usize) else { return };
+        match request.purpose {
+            Purpose::Answer => self.events.push_back(Event::Resent { tag, request: key, due, is_anew }),
+            Purpose::OneServer => {
+                self.wheel.cancel(request.timer);
+                request.timer = self.wheel.set(due, Token::Request(slot));
+            }
+            Purpose::Probe | Purpose::Timing => (),
+        }
+    }
+
+    /// Tells the owner of a request that a deadline has moved.
+    pub(super) fn later(&mut self, slot: u32) {
+        let Some((tag, key)) = self.key_of(slot) else { return };
+        let Some(due) = self.next_overdue(key) else { return };
+        let Some(request) = self.requests.get_mut(slot as usize) else { return };
+        match request.purpose {
+            Purpose::Answer => self.events.push_back(Event::Later { tag, request: key, due }),
+            Purpose::OneServer => {
+                self.wheel.cancel(request.timer);
+                request.timer = self.wheel.set(due, Token::Request(slot));
+            }
+            Purpose::Probe | Purpose::Timing => (),
         }
     }
 
     /// Tells the owner of a request that it has one hope less; one that nobody waits for ends with the last hope.
     pub(super) fn lost(&mut self, slot: u32, failure: Option<Failure>, is_anew: bool) {
+        let Some((tag, key)) = self.key_of(slot) else { return };
         let Some(request) = self.requests.get(slot as usize) else { return };
-        if request.purpose == Purpose::Answer {
-            if let Some((tag, request)) = self.key_of(slot) {
-                self.events.push_back(Event::Lost { tag, request, failure, is_anew });
+        match request.purpose {
+            Purpose::Answer => self.events.push_back(Event::Lost { tag, request: key, failure, is_anew }),
+            _ if request.any(AttemptState::Waiting) => (),
+            Purpose::OneServer => {
+                self.remove(slot);
+                let failure = failure.unwrap_or(Failure::Timeout);
+                self.events.push_back(Event::Unanswered { tag, request: key, failure });
             }
-        } else if !request.any(AttemptState::Waiting) {
-            self.remove(slot);
+            Purpose::Probe | Purpose::Timing => self.remove(slot),
         }
     }
 
@@ -458,12 +519,24 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Ends a request that nobody waits for.
+    /// Ends a request with the reply that has come, if nothing more than one is wanted.
+    pub(super) fn answered_alone(&mut self, slot: u32) {
+        if self.requests.get(slot as usize).is_some_and(|request| request.purpose == Purpose::OneServer) {
+            self.remove(slot);
+        }
+    }
+
+    /// Ends a request that has no owner to time it.
     pub(super) fn request_due(&mut self, slot: u32, now: Moment) {
         if let Some(request) = self.requests.get_mut(slot as usize) {
             request.timer = TimerKey::NONE;
+            let is_waited_for = request.purpose == Purpose::OneServer;
             self.expire_in(slot, now, now);
+            let key = self.key_of(slot).filter(|_| is_waited_for);
             self.remove(slot);
+            if let Some((tag, request)) = key {
+                self.events.push_back(Event::Unanswered { tag, request, failure: Failure::Timeout });
+            }
         }
     }
 

@@ -180,6 +180,10 @@ impl<N: Network> Forward<N> {
 
     /// Acts on a server's change of state.
     pub(super) fn changed(&mut self, server: ServerKey, change: Change, why: Why, now: Moment) {
+        // Servers that were asked by themselves are nobody's upstream.
+        if self.exchange.server(server).is_none_or(|server| server.users == 0) {
+            return;
+        }
         match change {
             Change::None => (),
             Change::FellSilent => self.tell_silent(server),
