@@ -43,9 +43,9 @@ pub(crate) use zones::{
     args_conflicts_with_subcommands = true,
     after_help = EXAMPLES,
     long_about = "A DNS server: forwards and caches by policy, over plain and encrypted transports, and serves zones with authority. \
-        It does not resolve from the root by itself yet: what it does not know it asks of the servers that it is given.\n\n\
+        It does not resolve from the root servers yet: it forwards to the servers of its configuration.\n\n\
         Without a command it runs. Without a configuration it answers this machine on 127.0.0.1 and ::1, \
-        port 53 if it may and 5300 otherwise, and asks the resolvers of the system."
+        port 53 if it may and 5300 otherwise, and forwards to the resolvers of the system."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -60,8 +60,8 @@ Examples:
   gannet query example.org AAAA          ask the running server
   gannet config starter home             print a configuration to begin with
   gannet check -c gannet.yaml            see whether it is right
-  gannet explain ads.example.org         see what the policy does with a query, and why
-  gannet reload                          make the running server read it again
+  gannet explain ads.example.org         trace a query through the policy
+  gannet reload                          apply the changed configuration
 
 Exit codes: 0 fine, 1 negative (a mistake found, no answer, not running), 2 wrong usage.";
 
@@ -72,32 +72,33 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Check a configuration and print every mistake at once.
     Check(CheckArgs),
-    /// Make the running server read its configuration again.
+    /// Apply the changed configuration to the running server.
     ///
-    /// No socket is closed, no cache emptied and no waiting query dropped. A file with mistakes
-    /// leaves the running configuration in place; the mistakes are printed.
+    /// Closes no socket, empties no cache and drops no waiting query. If the file has mistakes, the
+    /// running configuration stays, and the command prints the mistakes.
     Reload(ReloadArgs),
-    /// Show how the running server is: load, memory, configuration, listeners, lists, certificates, upstreams.
+    /// Show the state of the running server: load, memory, configuration, listeners, lists,
+    /// certificates, upstreams.
     Status(RemoteArgs),
     /// Print the running server's counters, by group, each with a sentence.
     Stats(StatsArgs),
-    /// Look after the running server's caches.
+    /// Show, flush or save the caches of the running server.
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// Show the sets of the running server and the lists they are made of: rules, age, failures, when they are fetched next.
+    /// Show the sets of the running server and their lists: rules, age, failures, next fetch.
     Lists(ListsArgs),
-    /// Look into dynamic sets of the running server, and change them.
+    /// Show and change dynamic sets of the running server.
     #[command(subcommand)]
     Set(SetCommand),
     /// Show recorded queries, the newest first.
     ///
     /// Reads the database of the running server; without one, that of the configuration (setting recorder.file).
     Log(LogArgs),
-    /// Show what the running server logs, or change it until the next reload or restart.
+    /// Show the log level of the running server, or change it until the next reload or restart.
     ///
     /// The setting log.level counts again after a reload, which needs no change of the file.
     LogLevel(LogLevelArgs),
-    /// Show what the running server does at certain times, or begin one of it now.
+    /// Show the schedules of the running server, or start one now.
     Jobs(JobsArgs),
     /// Ask a DNS server and print its reply.
     ///
@@ -110,29 +111,30 @@ pub(crate) enum Command {
     /// The server is written as in the configuration, under upstreams. Takes a while: it waits to see when an idle
     /// connection is closed.
     Probe(ProbeArgs),
-    /// Show the way of a query through the policy: each rule it meets, what matched and why, who was asked.
+    /// Trace a query through the policy: each rule, what matched and why, the upstream.
     ///
-    /// The running server takes the query as it takes any other, and asks upstreams. With `--config`, the file's policy
-    /// is followed without a server, up to the first upstream that would be asked.
+    /// The running server handles the query like any other, and forwards it. With `--config`, the
+    /// command follows the policy of the file without a server, up to the first upstream.
     #[command(override_usage = "gannet explain [OPTIONS] NAME [TYPE]")]
     Explain(ExplainArgs),
     /// Print configurations: the one in force, a starter, the defaults, or all settings.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look at zones in files, and after those of the running server.
+    /// Check, print and sign zone files; manage the zones of the running server.
     #[command(subcommand)]
     Zone(ZoneCommand),
-    /// Turn another program's configuration into one of gannet's.
+    /// Convert another program's configuration.
     ///
-    /// Prints the new file; what behaves otherwise has a comment beside it. What cannot be expressed is an error at
-    /// its line, and then nothing is printed.
+    /// Prints the new file, with a comment at each part that behaves differently. A part without an
+    /// equivalent is an error at its line; then the command prints no file.
     Import(ImportArgs),
-    /// Look into what this machine can do with AF_XDP.
+    /// Examine AF_XDP on this machine.
     #[command(subcommand)]
     Xdp(XdpCommand),
-    /// Make a key and a certificate that nobody else has signed, to try TLS with.
+    /// Make a key and a self-signed certificate, to try TLS with.
     ///
-    /// Writes certificate.pem and key.pem and prints the settings that use them. Clients have to be told to trust it.
+    /// Writes certificate.pem and key.pem and prints the settings that use them. Clients must be
+    /// configured to trust it.
     Certificate(CertificateArgs),
     /// Print a profile that makes Apple devices use DNS over HTTPS or TLS.
     Mobileconfig(MobileconfigArgs),

@@ -41,9 +41,9 @@ and keeps the old value.
 
 YAML is read strictly: one document in a file, no anchors, aliases or tags, no key twice. Every
 value may contain `${VARIABLE}` or `${VARIABLE:-otherwise}` from the environment; `$${` stands for
-`${`. Inside `[ ]` and `{ }` such a value needs quotation marks, because YAML gives braces and commas
-there a meaning of their own. Secrets may come from a file, with `file:/run/secrets/x`; no command
-prints them.
+`${`. Inside `[ ]` and `{ }` such a value needs quotation marks, because YAML gives braces and
+commas there a meaning of their own. Secrets may come from a file, with `file:/run/secrets/x`; no
+command prints them.
 ";
 
 /// Returns the page in Markdown.

@@ -8,9 +8,10 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[loopback, private]",
         "a resolver that answers everybody is used to attack others",
-        "Clients that may ask for anything: what is forwarded, cached or answered from local names. Others get answers from the zones \
-         that are served (see `zones[].allow-query`), and are refused everything else. Prefixes, or `loopback`, `private` (RFC 1918, RFC 4193, RFC 6598, \
-         link-local), `lan` (both) and `any`.",
+        "Clients that may use forwarding, caches and local names. All other clients get answers \
+         from authoritative zones only (see `zones[].allow-query`), and REFUSED for everything \
+         else. Prefixes, or `loopback`, `private` (RFC 1918, RFC 4193, RFC 6598, link-local), \
+         `lan` (both) and `any`.",
     )
     .unbound(&["access-control"]),
     row(
@@ -18,22 +19,24 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[]",
         "nobody is suspected",
-        "Clients that hear nothing, whatever they ask and by whatever transport; `allow` does not help them. Meant for the \
-         sources of a flood: on the interfaces of `xdp` their queries are dropped by the program, before they cost anything, \
-         and counted for each prefix.",
+        "Clients that get no reply over any transport; `deny` takes precedence over `allow`. Meant \
+         for the sources of a flood: on the interfaces of `xdp` the kernel program drops their \
+         queries and counts them for each prefix.",
     ),
     unset(
         "deny-set",
         Kind::One(Value::Label),
-        "A dynamic set of addresses whose clients hear nothing either: what `gannet set add` puts there, or an action such as \
-         `learn(SET, client)`, is banned at once, and for as long as the set keeps it.",
+        "A dynamic set of addresses whose clients get no reply either. `gannet set add`, or an \
+         action such as `learn(SET, client)`, bans a client at once, for as long as the set keeps \
+         it.",
     ),
     row(
         "trusted-peers",
         Kind::List(Value::Prefix),
         "[]",
         "a client could claim to be anybody",
-        "Forwarders in front of this server that are believed when they say for whom they ask: the single address in the \
-         EDNS client subnet is the client's for `client` and `rate`, and `client-mac` and `client-id` are read.",
+        "Forwarders in front of this server whose EDNS options name the client: a client subnet of \
+         a single address sets `client` and `rate`, and other options set `client-mac` and \
+         `client-id`.",
     ),
 ];

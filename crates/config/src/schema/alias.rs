@@ -3,10 +3,7 @@
 use super::{DAY, Kind, Row, Value, duration, row, section, whole};
 
 pub(super) const ROWS: &[Row] = &[
-    section(
-        "alias",
-        "What ALIAS records in zones lead to: names elsewhere whose addresses are answered as the owner's own.",
-    ),
+    section("alias", "Targets of ALIAS records in zones: other names whose addresses answer for the owner."),
     row(
         "alias.resolvers",
         Kind::List(Value::Socket { port: 53, word: None }),
@@ -27,6 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         whole(1, 1_000_000),
         "10000",
         "a few questions a second, if TTLs are an hour",
-        "How many different names are asked for; those over it get SERVFAIL, and a warning says so.",
+        "How many different targets the server resolves; further ones get SERVFAIL, with a warning \
+         in the log.",
     ),
 ];

@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
         duration(0, 7 * DAY),
         "1h",
         "RFC 2308 §5 suggests one to three hours",
-        "Answers that say that there is nothing are kept at most this long.",
+        "The longest TTL of negative answers.",
     )
     .unbound(&["cache-max-negative-ttl"]),
     row(

@@ -12,9 +12,9 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nothing is checked",
         apply: Apply::Reload,
-        text: "How it is checked whether what records lead to works: checks that `zones[].choose` names. They are made by the server \
-               itself, at most 16 at a time, and never while a client waits. An address that many records lead to, of whatever zones, is \
-               tried once for all that are checked alike.",
+        text: "Health checks of addresses, which `zones[].choose` names. The server itself runs \
+               them, at most 16 at a time, and never while a client waits. It checks an address \
+               once for all records and zones that check it in the same way.",
         unbound: &[],
     },
     row(
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
         word(CheckWord::WORDS),
         "tcp",
         "whatever listens can be connected to",
-        "What is tried: `tcp` connects, `http` and `https` get a page.",
+        "The kind of check: `tcp` connects, `http` and `https` request a page.",
     ),
     row(
         "checks.*.port",
@@ -35,21 +35,21 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "checks.*.host",
         text(),
-        "The name of the host that the page is asked from, which the certificate must be for. Without it, the owner of the record.",
+        "The host name of the request and of the certificate. Without it, the owner of the record.",
     ),
     row(
         "checks.*.status",
         Kind::List(Value::Text { word: None }),
         "[200-399]",
         "pages and redirections",
-        "What the status of the response may be: numbers and ranges.",
+        "The statuses of a response that pass: numbers and ranges.",
     ),
     row(
         "checks.*.verify",
         Kind::One(Value::Bool),
         "true",
         "clients do so",
-        "Whether the certificate must be right for `https`.",
+        "Whether `https` verifies the certificate.",
     ),
     row(
         "checks.*.roots",

@@ -9,15 +9,17 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nothing outside is to be touched",
         apply: Apply::Reload,
-        text: "What happens outside because of a query, by name: the action `effect(NAME)` asks for it. It happens when the \
-               reply is complete and never holds it up.",
+        text: "Effects outside the server, by name. The action `effect(NAME)` requests one for a \
+               query. The server carries it out when the reply is complete, and never delays the \
+               reply.",
         unbound: &["ipset"],
     },
     unset(
         "effects.*.type",
         word(&["nftset", "ipset", "mikrotik-list", "mikrotik-route", "http", "script"]),
-        "What it does: puts the reply's addresses into sets of `nftset` or `ipset`, or into the lists or routes of a MikroTik \
-         router; sends an `http` request; runs a `script`.",
+        "The kind of effect: `nftset` and `ipset` put the addresses of the reply into sets, \
+         `mikrotik-list` and `mikrotik-route` into lists or routes of a MikroTik router; `http` \
+         sends a request; `script` runs a program.",
     ),
     row(
         "effects.*.queue",
@@ -109,7 +111,8 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "effects.*.comment",
         text(),
-        "MikroTik: what marks our entries; others are never touched. `gannet:` and the effect's name if not set.",
+        "MikroTik: the comment that marks entries of this effect; the server never changes others. \
+         `gannet:` and the effect's name if not set.",
     ),
     unset(
         "effects.*.url",
@@ -226,30 +229,32 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "nothing has to be done",
         apply: Apply::Reload,
-        text: "What is done at certain times. What is still at work is not begun again; a time that passed while the server \
-               did not run is not made up for.",
+        text: "Tasks at certain times. A task that is still running does not start again; a time \
+               that passes while the server does not run is not made up for.",
         unbound: &[],
     },
     unset(
         "schedules[].at",
         text(),
-        "When, as cron says it: minute, hour, day of the month, month, day of the week, such as `0 4 * * *`.",
+        "The time in the syntax of cron: minute, hour, day of the month, month, day of the week, \
+         such as `0 4 * * *`.",
     ),
     row(
         "schedules[].time-zone",
         text(),
         "local",
         "what the clock on the wall says",
-        "The time zone that is meant, such as `Europe/Berlin`; `local` is the machine's.",
+        "The time zone, such as `Europe/Berlin`; `local` is that of the machine.",
     ),
     unset(
         "schedules[].do",
         Kind::List(Value::Text { word: None }),
-        "What: `refresh(sets)` or `refresh(NAME)`, `dump(caches)` or `dump(NAME)`, `effect(NAME)`; one or a list, in order.",
+        "The task: `refresh(sets)` or `refresh(NAME)`, `dump(caches)` or `dump(NAME)`, \
+         `effect(NAME)`; one or a list, in order.",
     ),
     unset(
         "schedules[].name",
         Kind::One(Value::Label),
-        "What to call it; the first thing it does if not set.",
+        "The name of the schedule; by default its first task.",
     ),
 ];

@@ -7,7 +7,7 @@ use super::{
 use crate::settings::ShedWord;
 
 pub(super) const ROWS: &[Row] = &[
-    section("limits", "What protects the server from too much."),
+    section("limits", "Limits that protect the server from overload."),
     section("limits.rate", "Queries a client may send when nothing proves its address (UDP without a cookie)."),
     row(
         "limits.rate.per-second",
@@ -128,10 +128,11 @@ pub(super) const ROWS: &[Row] = &[
         duration_or(SECOND, 7 * DAY, "off"),
         "off",
         "a connection that is used may stay",
-        "How old a connection may become, however busy it is, over whatever transport. It ends when what waits then is answered.",
+        "The largest age of a connection, over any transport, even if it is busy. The server \
+         closes it when its waiting queries are answered.",
     )
     .restart(),
-    section("limits.tls", "Handshakes of TLS: what costs most of all that a stranger can ask for."),
+    section("limits.tls", "TLS handshakes, the most expensive requests that strangers can make."),
     row(
         "limits.tls.handshakes-per-second",
         whole(1, 16_000),

@@ -69,7 +69,8 @@ pub(super) const ROWS: &[Row] = &[
          whatever is shown: it is worth no more than its key, which `tls-pin` in `zones[].transfer` looks at.",
     )
     .restart(),
-    unset("listen[].name", Kind::One(Value::Label), "What to call the listener in conditions: `listener == guests`.")
+    unset("listen[].name", Kind::One(Value::Label), "The name of the listener in conditions: \
+                                                     `listener == guests`.")
         .restart(),
     unset(
         "local-sockets",
@@ -106,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "local-sockets[].name",
         Kind::One(Value::Label),
-        "What to call the socket in conditions: `listener == programs`.",
+        "The name of the socket in conditions: `listener == programs`.",
     )
     .restart(),
     section(
@@ -167,8 +168,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Bool),
         "false",
         "of use only to who has relays ask here",
-        "Whether listeners for `https`, `h3` and `http` answer oblivious messages at their paths, and tell of their key at \
-         `/.well-known/odohconfigs`. To policy, the relay is the client.",
+        "Whether listeners for `https`, `h3` and `http` answer oblivious messages at their paths, \
+         and publish their key at `/.well-known/odohconfigs`. To policy, the relay is the client.",
     )
     .restart(),
     row(

@@ -23,8 +23,9 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "all names are asked for in the same way",
         apply: Apply::Reload,
-        text: "Names that are asked for elsewhere, each with everything below it: `corp.example: 10.0.0.53`. Before any other policy, \
-               in every view; what lies further down comes first. `docs/manual/policy.md` tells more.",
+        text: "Servers for a name and everything below it: `corp.example: 10.0.0.53`. They apply \
+               before any other policy, in every view; the longest matching name applies (see \
+               `docs/manual/policy.md`).",
         unbound: &[],
     },
     unset(
@@ -38,8 +39,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{main: [{do: [hosts, local, \"cache(main)\", \"forward(default)\"]}]}"),
         reason: "own names first, then memory, then the upstreams",
         apply: Apply::Reload,
-        text: "What happens to a query: rules that run from top to bottom until one ends it. `main` is where every query \
-               begins; `call(name)` runs another policy.",
+        text: "How the server answers a query: rules that apply from top to bottom until one ends \
+               the query. Every query begins in `main`; `call(name)` runs another policy.",
         unbound: &[],
     },
     Row {
@@ -51,9 +52,9 @@ pub(super) const ROWS: &[Row] = &[
         text: "The rules. An action alone stands for a rule without a condition.",
         unbound: &[],
     },
-    unset("policy.*[].do", Kind::List(Value::Action), "What to do: one action or a list of them, in order."),
+    unset("policy.*[].do", Kind::List(Value::Action), "One action or a list of actions, in order."),
     unset("policy.*[].if", Kind::One(Value::Condition), "When to do it; without it, always."),
-    unset("policy.*[].name", Kind::One(Value::Label), "What to call the rule."),
+    unset("policy.*[].name", Kind::One(Value::Label), "The name of the rule."),
     Row {
         path: "views",
         kind: Kind::Items,

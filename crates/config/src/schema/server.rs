@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Path),
         "/var/lib/gannet",
         "where packages put the state of services",
-        "Where the server keeps what should outlive it. Files named elsewhere without a directory are here.",
+        "The directory of the server's state: zones, keys, lists, caches, recorded queries (see \
+         `docs/manual/state.md`). It also has the files that settings name without a directory.",
     )
     .restart()
     .unbound(&["directory"]),
@@ -87,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
         "server.version",
         text_or("hidden"),
         "hidden",
-        "tells a stranger nothing",
+        "reveals nothing to strangers",
         "The answer to `version.bind` and `version.server` in class CHAOS; `hidden` refuses.",
     )
     .unbound(&["version", "hide-version"]),
@@ -95,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
         "server.hostname",
         text_or("hidden"),
         "hidden",
-        "tells a stranger nothing",
+        "reveals nothing to strangers",
         "The answer to `hostname.bind` in class CHAOS; `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),
@@ -103,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
         "server.identity",
         text_or("hidden"),
         "hidden",
-        "tells a stranger nothing",
+        "reveals nothing to strangers",
         "The answer to `id.server` in class CHAOS, and the NSID (RFC 5001); `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),

@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Label),
         "[]",
         "nothing is taken out",
-        "Sets whose content this one does not hold, whatever else says so.",
+        "Sets whose entries this one does not contain; takes precedence over all other entries.",
     ),
     Row {
         path: "sets.*.tags",
@@ -113,7 +113,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "no client has a name",
         apply: Apply::Reload,
-        text: "What `$client` and `$ctag` in AdGuard lists mean: names of clients and tags, and the prefixes they stand for.",
+        text: "Names for `$client` and `$ctag` in AdGuard lists, and the prefixes that they stand \
+               for.",
         unbound: &[],
     },
     unset("sets.*.tags.*", Kind::List(Value::Prefix), "Where such clients are, as in `allow`."),
@@ -139,7 +140,7 @@ pub(super) const ROWS: &[Row] = &[
         "sets.*.dynamic.persist",
         Kind::One(Value::Bool),
         "true",
-        "what was learned is learned slowly",
+        "learning takes long",
         "Whether it is kept over restarts, in `server.state-directory`.",
     ),
     row(

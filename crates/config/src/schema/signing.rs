@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         "signing.*.propagation-delay",
         duration(0, 30 * DAY),
         "1h",
-        "secondaries hear of a change within the hour",
+        "secondaries get a change within the hour",
         "How long a change takes to reach all servers of the zone.",
     ),
     row(
@@ -172,7 +172,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Bool),
         "false",
         "few parents look at it",
-        "Whether CSYNC tells the parent to copy NS and addresses (RFC 7477).",
+        "Whether the zone has a CSYNC record, which requests that the parent copies NS and \
+         addresses (RFC 7477).",
     ),
     row(
         "signing.*.zonemd",

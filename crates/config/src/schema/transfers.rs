@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "none is known",
         apply: Apply::Reload,
-        text: "Keys that servers share to sign what they say about zones (TSIG, RFC 8945).",
+        text: "TSIG keys (RFC 8945), with which servers sign transfers, notifications and updates.",
         unbound: &[],
     },
     unset(
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         word(AlgorithmWord::WORDS),
         "hmac-sha256",
         "every server knows it",
-        "What signatures are made with.",
+        "The algorithm of signatures.",
     ),
     unset(
         "keys[].secret",

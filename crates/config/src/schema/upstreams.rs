@@ -34,7 +34,8 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "upstreams.*.servers[].name",
         Kind::One(Value::Label),
-        "What policies call the server, to ask only some of a group: `forward(group, members a|b)`.",
+        "The name of the server in policies, for queries to some servers of a group: \
+         `forward(group, members a|b)`.",
     ),
     row(
         "upstreams.*.servers[].weight",
@@ -77,7 +78,7 @@ pub(super) const ROWS: &[Row] = &[
         "A SOCKS5 proxy (RFC 1928) through which the server is asked. A proxy that relays datagrams (UDP ASSOCIATE) does so \
          for UDP, DNSCrypt, `quic://` and `h3://`; through another, UDP and DNSCrypt become TCP, and QUIC cannot pass.",
     ),
-    unset("upstreams.*.servers[].proxy-user", text(), "The user that the proxy is told (RFC 1929)."),
+    unset("upstreams.*.servers[].proxy-user", text(), "The user name for the proxy (RFC 1929)."),
     unset(
         "upstreams.*.servers[].proxy-password",
         Kind::One(Value::Password),
@@ -193,7 +194,7 @@ pub(super) const ROWS: &[Row] = &[
         word(ClientSubnetUse::WORDS),
         "strip",
         "RFC 7871 §11.1: where the client lives is its own affair",
-        "What to do with the EDNS client subnet in a query: `strip` it or `forward` it.",
+        "Whether to `strip` or `forward` the EDNS client subnet of a query.",
     )
     .unbound(&["send-client-subnet"]),
     row(

@@ -14,7 +14,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Text { word: None }),
         "[]",
         "needs rights and locked memory, and not every card is good at it",
-        "Interfaces to take queries from. `gannet xdp check INTERFACE` says what each can do.",
+        "Interfaces to take queries from. `gannet xdp check INTERFACE` reports the abilities of \
+         one.",
     )
     .restart(),
     row(

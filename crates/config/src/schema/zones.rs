@@ -10,8 +10,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "none is known",
         apply: Apply::Reload,
-        text: "Zones that are served with authority. What belongs to one of them is answered from it before any policy. A \
-               zone whose file has mistakes is not taken: the one that is being served stays, and all others are served.",
+        text: "Authoritative zones. They answer queries for their names before any policy. If a \
+               zone file has mistakes, the version in use stays, and all other zones are served.",
         unbound: &[],
     },
     unset(
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].like",
         Kind::One(Value::Label),
-        "A template of `zone-templates`: what it says holds where the zone says nothing itself.",
+        "A template of `zone-templates`. The zone's own settings take precedence.",
     ),
     unset(
         "zones[].file",
@@ -34,37 +34,40 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].set",
         Kind::One(Value::Label),
-        "A set of zones that the action `zones(NAME)` answers from. Without it, the zone answers before any policy, or where \
-         the action `zones` stands. So clients can have different versions of a zone. Other servers do not hear of zones \
-         of a set.",
+        "A set of zones, for the action `zones(NAME)`, so that clients can get different versions \
+         of a zone. Without it, the zone answers before any policy, or where the action `zones` \
+         stands. Zones of a set cannot be transferred to other servers.",
     ),
     row(
         "zones[].allow-query",
         Kind::List(Value::Prefix),
         "[any]",
         "what is in a zone is published",
-        "Clients that may query the zone, written like `allow`; others are refused. It does not matter whether `allow` has them. What \
-         other servers ask for a transfer counts as well: their SOA queries. At a catalog with `catalog-role: consumer` it holds for its \
-         members, too.",
+        "Clients that may query the zone, written like `allow` but independent of it; others get \
+         REFUSED. It also applies to SOA queries of secondaries. At a catalog with `catalog-role: \
+         consumer` it applies to the members.",
     ),
     unset(
         "zones[].make",
         Kind::Items,
-        "Names that are made from addresses if they do not exist: `host-192-0-2-1` directly below the zone, or in a reverse zone \
-         the names of addresses. What is made is not signed.",
+        "Synthesised names from addresses, unless the name exists: `host-192-0-2-1` directly below \
+         the zone, or in a reverse zone the PTR records of addresses. They are signed only with \
+         `denial: compact`.",
     ),
     row(
         "zones[].make[].prefix",
         Kind::One(Value::Text { word: None }),
         "\"\"",
-        "the address says enough",
-        "What stands before the address in the first label, such as `host-`. Dots and colons of the address become dashes.",
+        "the address suffices",
+        "The text before the address in the first label, such as `host-`. Dots and colons of the \
+         address become dashes.",
     ),
     unset("zones[].make[].networks", Kind::List(Value::Prefix), "The addresses that have such names."),
     unset(
         "zones[].make[].origin",
         Kind::One(Value::Text { word: None }),
-        "In a reverse zone, what the names of its addresses are below; `{name}` in it stands for the zone's name.",
+        "In a reverse zone, the parent of the synthesised names; `{name}` in it stands for the \
+         zone's name.",
     ),
     row(
         "zones[].make[].ttl",
@@ -100,14 +103,15 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].choose[].check",
         Kind::One(Value::Label),
-        "The check of `checks` that each address must pass. One that does not is left out, as long as there is another: of the same \
-         item, else of the others. When nothing passes, everything is answered. Only for types A and AAAA.",
+        "The health check of `checks` for each address. The server leaves out an address that \
+         fails, as long as another one passes, of the same item or else of the others. If all \
+         fail, it answers with all. Only for types A and AAAA.",
     ),
     unset(
         "zones[].choose[].from",
         Kind::Items,
-        "What there is to choose from. A client whose network one of them names gets that one; all others get one that names none. \
-         Among those, each comes up as often as its weight says.",
+        "The items to choose from. A client gets the items that name its network, or else those \
+         that name none. Among several, each is chosen as often as its weight says.",
     ),
     unset(
         "zones[].choose[].from[].data",
@@ -126,14 +130,15 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Label),
         "[]",
         "whoever has nothing closer",
-        "Sets of addresses, by name: their clients too get these records. A set may hold a country (see sets.md).",
+        "Sets of addresses whose clients also get these records. A set may hold a country (see \
+         sets.md).",
     ),
     row(
         "zones[].choose[].from[].weight",
         whole(0, 65_535),
         "1",
         "all are equal",
-        "How often they come up, beside the weights of the others. With 0 never, as long as there are others.",
+        "How often the item is chosen, relative to the others. 0: only if no other is left.",
     ),
     unset(
         "zones[].sign",
@@ -151,69 +156,74 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].key-sets-denial",
         Kind::One(Value::Word(DenialWord::WORDS)),
-        "How absence is proved in a zone that is signed with key sets: as in `signing`. Unless it is said, `compact` as long as the keys are quick (not RSA, not Ed448) and no other server gets the zone, else `nsec`.",
+        "The denial of existence in a zone with key sets, as in `signing`. By default `compact`, \
+         if the keys sign quickly (not RSA, not Ed448) and no other server transfers the zone, \
+         else `nsec`.",
     ),
     row(
         "zones[].primaries",
         Kind::List(Value::Text { word: None }),
         "[]",
         "most zones are files here",
-        "Servers that the zone comes from, in the order in which they are asked: an address and perhaps a port, `tls://` in front of it \
-         for transfers over TLS (RFC 9103) with `#NAME` for the name in the certificate, then `key NAME`, and over TLS `pin HASH` or \
-         `roots FILE` (what the server proves itself with), `certificate FILE` and `private-key FILE` (what it is shown).",
+        "Primaries of the zone, in the order of queries: an address and optionally a port, with \
+         `tls://` in front for transfers over TLS (RFC 9103) and `#NAME` for the name in the \
+         certificate, then `key NAME`, and over TLS `pin HASH` or `roots FILE` (to authenticate \
+         the server), `certificate FILE` and `private-key FILE` (to authenticate to it).",
     ),
     row(
         "zones[].transfer",
         Kind::List(Value::Text { word: None }),
         "[]",
-        "a zone is not given away unless somebody says so",
-        "Who may take the zone over by AXFR and IXFR. Each item is made of conditions that must all hold: an address or prefix, \
-         `any`, `key NAME`, `tls`, and `tls-name NAME` or `tls-pin HASH` for whoever shows a certificate for that host, or with that key \
-         (see `listen[].client-certificates`).",
+        "a zone can be transferred only if somebody allows it",
+        "Who may transfer the zone by AXFR and IXFR. All conditions of an item must hold: an \
+         address or prefix, `any`, `key NAME`, `tls`, and `tls-name NAME` or `tls-pin HASH` for \
+         clients with a certificate for that host, or with that key (see \
+         `listen[].client-certificates`).",
     ),
     row(
         "zones[].notify",
         Kind::List(Value::Text { word: None }),
         "[]",
         "nobody is known",
-        "Servers that are told of each new version (NOTIFY), written like `primaries`.",
+        "Servers that get a NOTIFY for each new version, written like `primaries`.",
     ),
     row(
         "zones[].notify-from",
         Kind::List(Value::Text { word: None }),
         "[]",
         "the primaries are believed anyway",
-        "Who else may say that there is a newer version, written like `transfer`.",
+        "Further senders of NOTIFY that the server accepts, written like `transfer`.",
     ),
     row(
         "zones[].update",
         Kind::List(Value::Text { word: None }),
         "[]",
         "a zone is not changed by strangers",
-        "Who may change the zone by dynamic update (RFC 2136), written like `transfer`; besides, `name NAME` and `below NAME` say \
-         at which names, and `types A,AAAA` records of which types. The zone's file is not written; what has changed is kept in \
-         `server.state-directory`.",
+        "Who may change the zone by dynamic update (RFC 2136), written like `transfer`; in \
+         addition, `name NAME` and `below NAME` limit the names, and `types A,AAAA` the types. The \
+         server does not write the zone file; it keeps the changes in `server.state-directory`.",
     ),
     row(
         "zones[].forward-updates",
         Kind::List(Value::Text { word: None }),
         "[]",
         "updates are sent to the primary, as a rule",
-        "Whose updates of a zone that comes from `primaries` are passed on to those, written like `transfer`: `any` for everybody's. \
-         A signature (TSIG) is passed on as it is, also one of a key that is not known here, and it is the primary that decides; \
-         its reply goes back to the client.",
+        "Whose updates of a secondary zone the server forwards to its `primaries`, written like \
+         `transfer`: `any` for everybody's. It forwards a TSIG signature unchanged, also one of an \
+         unknown key. The primary decides; its reply goes back to the client.",
     ),
     row(
         "zones[].on-file-change",
         word(FileChangeWord::WORDS),
         "refuse",
-        "what was acknowledged is not lost unless somebody says so",
-        "What becomes of the changes that were made while the server ran (updates, `gannet zone load`) when the records in the \
-         zone's file change. `refuse`: they stay, and the new file is not taken; log and `gannet zone status` say so until \
-         `gannet zone reload NAME --merge` or `--replace` decides, or the file is as it was. `merge`: they stay, and what has \
-         changed in the file since it was last taken is changed in the zone. `replace`: the file counts and they are dropped; \
-         their journal is set aside in `server.state-directory`. A file that says what it said before changes nothing, \
-         whatever its times, its owner or its place.",
+        "acknowledged changes are not lost unless somebody decides so",
+        "What happens to changes at run time (updates, `gannet zone load`) when the records in the \
+         zone file change. `refuse`: the changes stay, and the new file waits; log and `gannet \
+         zone status` report it until `gannet zone reload NAME --merge` or `--replace` decides, or \
+         the file is as before. `merge`: the changes stay, and the server applies the differences \
+         of the file to the zone. `replace`: the file replaces the changes; the server keeps a \
+         copy of their journal in `server.state-directory`. A file with the same records changes \
+         nothing, whatever its times, its owner or its place.",
     ),
     row(
         "zones[].serial",
@@ -228,18 +238,14 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Size { min: 4 << 10, max: 1 << 34 }),
         "16MiB",
         "many small changes, or a few large ones",
-        "How much of the zone's history is kept for IXFR, in memory and in `server.state-directory`.",
+        "The size of the zone's history for IXFR, in memory and in `server.state-directory`.",
     ),
     unset(
         "zones[].catalog",
         Kind::One(Value::Text { word: None }),
         "The catalog zone (RFC 9432) made here that the zone is a member of.",
     ),
-    unset(
-        "zones[].group",
-        Kind::One(Value::Text { word: None }),
-        "The group that the catalog says it belongs to.",
-    ),
+    unset("zones[].group", Kind::One(Value::Text { word: None }), "The group of the zone in its catalog."),
     unset(
         "zones[].catalog-role",
         Kind::One(Value::Word(CatalogWord::WORDS)),
@@ -252,8 +258,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "zones have nothing in common",
         apply: Apply::Reload,
-        text: "What zones have in common: items of `zones` and zones that are added while the server runs (`gannet zone add`) take it \
-               over with `like`.",
+        text: "Settings that zones share. Items of `zones`, and zones that are added while the \
+               server runs (`gannet zone add`), take them over with `like`.",
         unbound: &[],
     },
     Row {
@@ -262,7 +268,7 @@ pub(super) const ROWS: &[Row] = &[
         default: None,
         reason: "",
         apply: Apply::Reload,
-        text: "Anything that an item of `zones` may say, but for `name` and `like`.",
+        text: "Any setting of an item of `zones`, except `name` and `like`.",
         unbound: &[],
     },
     Row {
@@ -324,7 +330,7 @@ pub(super) const ROWS: &[Row] = &[
         "zone-directories[].transfer",
         Kind::List(Value::Text { word: None }),
         "[]",
-        "a zone is not given away unless somebody says so",
+        "a zone can be transferred only if somebody allows it",
         "Who may take over each of the zones, as in `zones`.",
     ),
     row(
@@ -332,7 +338,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Text { word: None }),
         "[]",
         "nobody is known",
-        "Servers that are told of each new version of each of the zones, as in `zones`.",
+        "Servers that get a NOTIFY for each new version of each zone, as in `zones`.",
     ),
     row(
         "zone-directories[].update",
@@ -345,7 +351,7 @@ pub(super) const ROWS: &[Row] = &[
         "zone-directories[].on-file-change",
         word(FileChangeWord::WORDS),
         "refuse",
-        "what was acknowledged is not lost unless somebody says so",
+        "acknowledged changes are not lost unless somebody decides so",
         "What becomes of updates of a zone when its file changes, as in `zones`.",
     ),
     row(
@@ -370,6 +376,6 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zone-directories[].group",
         Kind::One(Value::Text { word: None }),
-        "The group that the catalog says they belong to.",
+        "The group of the zones in their catalog.",
     ),
 ];

@@ -27,27 +27,27 @@ pub(crate) struct QueryArgs {
     /// Ask from this address of the machine.
     #[arg(short, long, value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,
-    /// Sign the query with this key (TSIG), and believe only replies that it signed. Other users can see it while the
-    /// command runs; `-k` is safer.
+    /// Sign the query with this key (TSIG), and accept only replies signed with it. Other users can
+    /// see it while the command runs; `-k` is safer.
     #[arg(short = 'y', long, value_name = "[ALGORITHM:]NAME:SECRET", conflicts_with = "key_file")]
     pub(crate) key: Option<String>,
     /// Sign the query with the first key of this file, as `tsig-keygen` writes it.
     #[arg(short = 'k', long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Ask over TCP at once; the same as `+tcp`.
+    /// Use TCP; the same as `+tcp`.
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// Ask for DNSSEC records too (DO); the same as `+dnssec`.
+    /// Request DNSSEC records (DO); the same as `+dnssec`.
     #[arg(long)]
     pub(crate) dnssec: bool,
-    /// Ask that signatures are not checked (CD); the same as `+cd`.
+    /// Disable validation by the server (CD); the same as `+cd`.
     #[arg(long)]
     pub(crate) no_check: bool,
-    /// Ask for what the server knows by itself (RD clear); the same as `+norecurse`.
+    /// Request no recursion (RD clear); the same as `+norecurse`.
     #[arg(long)]
     pub(crate) no_recurse: bool,
-    /// Wait this long for each of three attempts, for a connection's reply, or for each message of a transfer [default: 2, for
-    /// transfers 10].
+    /// The timeout of each of three attempts, of a connection's reply, or of each message of a
+    /// transfer [default: 2, for transfers 10].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Print the data of the answer alone; the same as `+short`.
@@ -90,13 +90,13 @@ pub(crate) struct ProbeArgs {
     /// The server: an address, `tls://`, `https://` and so on, a DNS stamp, or a mapping in braces.
     #[arg(value_name = "UPSTREAM")]
     pub(crate) server: String,
-    /// The name that is asked for, and below which names are made up.
+    /// The query name; further queries use random names below it.
     #[arg(long, value_name = "NAME", default_value = "example.com")]
     pub(crate) name: NameBuf,
     /// A name with valid signatures.
     #[arg(long, value_name = "NAME", default_value = "example.com")]
     pub(crate) signed: NameBuf,
-    /// A name whose signatures are wrong on purpose.
+    /// A name with invalid signatures.
     #[arg(long, value_name = "NAME", default_value = "dnssec-failed.org")]
     pub(crate) bogus: NameBuf,
     /// Queries to send one after the other.
@@ -130,7 +130,7 @@ pub(crate) struct ExplainArgs {
     /// The client asks for DNSSEC records too (DO).
     #[arg(long)]
     pub(crate) dnssec: bool,
-    /// Follow this configuration instead of the running server; nobody is asked.
+    /// Follow this configuration instead of the running server; no query is sent.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]

@@ -10,16 +10,16 @@ use super::{ConfigArgs, OutputArgs};
 /// Arguments of `certificate`.
 #[derive(Args, Debug)]
 pub(crate) struct CertificateArgs {
-    /// Names and addresses that it is for [default: localhost, 127.0.0.1 and ::1].
+    /// Names and addresses of the certificate [default: localhost, 127.0.0.1 and ::1].
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// The folder for the files.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) to: PathBuf,
-    /// How long it holds.
+    /// The validity of the certificate.
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub(crate) days: u32,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -30,13 +30,13 @@ pub(crate) struct MobileconfigArgs {
     /// The server's name, as its certificate has it.
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// What devices are to speak.
+    /// The protocol of the profile.
     #[arg(long, value_enum, value_name = "PROTOCOL", default_value_t = EncryptedProtocol::Https)]
     pub(crate) protocol: EncryptedProtocol,
     /// The path of requests over HTTPS.
     #[arg(long, value_name = "PATH", default_value = "/dns-query")]
     pub(crate) path: String,
-    /// The server's address, so that it need not be looked up; can be repeated.
+    /// The server's address, which saves a look-up; can be repeated.
     #[arg(long = "address", value_name = "ADDRESS")]
     pub(crate) addresses: Vec<IpAddr>,
 }
@@ -107,7 +107,7 @@ pub(crate) enum ConfigCommand {
 pub(crate) struct ConfigShowArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Say beside each setting where it comes from.
+    /// Show beside each setting where it comes from.
     #[arg(long, conflicts_with = "json")]
     pub(crate) origin: bool,
     #[command(flatten)]
@@ -117,7 +117,7 @@ pub(crate) struct ConfigShowArgs {
 /// Arguments of `config starter`.
 #[derive(Args, Debug)]
 pub(crate) struct StarterArgs {
-    /// What the server is for.
+    /// The use of the server.
     #[arg(value_enum, value_name = "USE")]
     pub(crate) purpose: Purpose,
 }
@@ -138,10 +138,11 @@ pub(crate) enum Purpose {
 /// What to do about AF_XDP.
 #[derive(Debug, Subcommand)]
 pub(crate) enum XdpCommand {
-    /// Say what this machine can do, and why not more.
+    /// Report the abilities of this machine, and what limits them.
     ///
-    /// Looks at the kernel, our rights and, if one is named, at a network interface. Changes nothing: no program is
-    /// attached. Says "ok" to what is as it should be, "note" to what could be better, "no" to what is in the way.
+    /// Examines the kernel, the capabilities and, if one is named, a network interface. Attaches no
+    /// program and changes nothing. Prints "ok", "note" for a possible improvement, and "no" for an
+    /// obstacle.
     Check(XdpCheckArgs),
 }
 
@@ -161,7 +162,7 @@ pub(crate) struct ImportArgs {
     /// The program whose configuration it is.
     #[arg(value_enum, value_name = "PROGRAM")]
     pub(crate) program: Program,
-    /// Its configuration; files that it includes are read, too.
+    /// Its configuration; the command also reads included files.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Write the new file here, if it does not exist yet, instead of printing it.

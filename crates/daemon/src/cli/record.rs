@@ -39,13 +39,13 @@ pub(crate) struct LogArgs {
     /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
     #[arg(long)]
     pub(crate) blocked: bool,
-    /// Then print those that come, until it is ended.
+    /// Then print new queries until the command is interrupted.
     #[arg(short, long, conflicts_with_all = ["top", "until"])]
     pub(crate) follow: bool,
-    /// Print each query's way through the policy too.
+    /// Print each query's path through the policy too.
     #[arg(long)]
     pub(crate) path: bool,
-    /// Count instead: what was asked for most, or who asked most, in the last day (or since `--since`).
+    /// Count instead: the most frequent names or clients of the last day (or since `--since`).
     #[arg(long, value_enum, value_name = "WHAT",
         conflicts_with_all = ["client", "name", "path", "until", "rcode", "blocked"])]
     pub(crate) top: Option<Top>,

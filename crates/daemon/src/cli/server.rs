@@ -39,10 +39,11 @@ pub(crate) struct ListsUpdateArgs {
 /// Arguments of `stats`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StatsArgs {
-    /// Print what rises, and how much a second, every so many seconds until it is ended; in JSON, one line each time.
+    /// Print changed counters with their rates at this interval, until the command is interrupted;
+    /// in JSON, one line each time.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "prometheus")]
     pub(crate) watch: Option<Duration>,
-    /// As Prometheus reads them, with everything else that can be measured (see `metrics.listen`).
+    /// Print all metrics in the format of Prometheus (see `metrics.listen`).
     #[arg(long, conflicts_with = "json")]
     pub(crate) prometheus: bool,
     #[command(flatten)]
@@ -66,7 +67,7 @@ pub(crate) enum SetCommand {
     Add(SetAddArgs),
     /// Remove names, addresses or prefixes.
     Del(SetArgs),
-    /// Print what the set holds, and how long each stays.
+    /// Print the entries of the set, and how long each stays.
     List(SetNameArgs),
 }
 
@@ -75,7 +76,7 @@ pub(crate) enum SetCommand {
 pub(crate) struct SetAddArgs {
     #[command(flatten)]
     pub(crate) set: SetArgs,
-    /// How long they stay, in seconds [default: as the set says].
+    /// How long they stay, in seconds [default: the set's ttl].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) ttl: Option<u64>,
 }
@@ -106,7 +107,7 @@ pub(crate) struct SetNameArgs {
 /// Arguments of `log-level`.
 #[derive(Args, Debug)]
 pub(crate) struct LogLevelArgs {
-    /// The least important that is to be logged [default: show what is].
+    /// The lowest level to log [default: show the current level].
     #[arg(value_enum, value_name = "LEVEL")]
     pub(crate) level: Option<LevelWord>,
     #[command(flatten)]
@@ -131,7 +132,7 @@ pub(crate) enum LevelWord {
 /// Arguments of `jobs`.
 #[derive(Args, Debug)]
 pub(crate) struct JobsArgs {
-    /// Begin the job of this name now.
+    /// Start the job of this name now.
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<String>,
     #[command(flatten)]
@@ -141,13 +142,13 @@ pub(crate) struct JobsArgs {
 /// What to do with the caches.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Forget answers.
+    /// Remove answers from the caches.
     Flush(FlushArgs),
     /// Write the caches to their files now.
     Dump(RemoteArgs),
     /// Show how full the caches are.
     Stats(RemoteArgs),
-    /// Show what the caches hold for a name: records, how long they are fresh and kept.
+    /// Show the cached records of a name, how long they are fresh, and how long they are kept.
     Lookup(CacheLookupArgs),
 }
 

@@ -17,14 +17,14 @@ pub(crate) struct SignArgs {
     /// Where to write the signed zone; `-` is standard output [default: FILE.signed].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Prove absence with NSEC3 instead of NSEC.
+    /// Use NSEC3 instead of NSEC for the denial of existence.
     #[arg(long)]
     pub(crate) nsec3: bool,
-    /// Rounds of NSEC3 after the first; RFC 9276 asks for none.
+    /// Additional iterations of NSEC3; RFC 9276 requires none.
     #[arg(long, value_name = "COUNT", default_value_t = 0, requires = "nsec3",
         value_parser = clap::value_parser!(u16).range(..=50))]
     pub(crate) iterations: u16,
-    /// The salt of NSEC3 in hexadecimal, `-` for none, which RFC 9276 asks for.
+    /// The salt of NSEC3 in hexadecimal, `-` for none, as RFC 9276 recommends.
     #[arg(long, value_name = "HEX", default_value = "-", requires = "nsec3")]
     pub(crate) salt: String,
     /// Leave unsigned delegations out of NSEC3.
@@ -36,13 +36,13 @@ pub(crate) struct SignArgs {
     /// When signatures end, likewise.
     #[arg(long, value_name = "TIME", default_value = "+30d", allow_hyphen_values = true)]
     pub(crate) expiration: String,
-    /// Let signatures end up to this much earlier, spread over the names.
+    /// Let signatures expire up to this much earlier, spread over the names.
     #[arg(long, value_name = "PERIOD", default_value = "0")]
     pub(crate) jitter: String,
-    /// Keep signatures of FILE that are good for at least this long.
+    /// Keep signatures of FILE that are valid for at least this long.
     #[arg(long, value_name = "PERIOD", default_value = "7d")]
     pub(crate) refresh: String,
-    /// What becomes of the serial.
+    /// How to set the serial.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t = SerialWord::Keep)]
     pub(crate) serial: SerialWord,
     /// The TTL of DNSKEY, CDS and CDNSKEY [default: the SOA's].
@@ -94,17 +94,18 @@ pub(crate) enum KeysCommand {
     Generate(GenerateArgs),
     /// List keys.
     List(ListArgs),
-    /// Take keys over from files (BIND's pairs, PEM, or erldns's key sets), or note where one is in a PKCS#11 token.
+    /// Import keys from files (BIND's pairs, PEM, or erldns's key sets), or note the place of one
+    /// in a PKCS#11 token.
     Import(KeyImportArgs),
-    /// Print or write a key in another form.
+    /// Export a key in another format.
     Export(ExportArgs),
-    /// Print the records that the parent needs: DS for every key that is an entry point.
+    /// Print the DS records for the parent, one for every secure entry point.
     Ds(DsArgs),
-    /// Show how the keys of a zone stand that the running server signs.
+    /// Show the key states of a zone that the running server signs.
     Status(KeyStatusArgs),
-    /// Tell the running server that the parent has the DS of a zone's new key.
+    /// Confirm to the running server that the parent has the DS of a zone's new key.
     DsSeen(DsSeenArgs),
-    /// Have the running server replace a zone's key now.
+    /// Start a key rollover in the running server now.
     Roll(RollArgs),
 }
 
@@ -191,8 +192,9 @@ pub(crate) struct GenerateArgs {
     /// What the key is for.
     #[arg(long, value_enum, default_value_t = RoleWord::Csk)]
     pub(crate) role: RoleWord,
-    /// The PKCS#11 token to make the key in, which it never leaves: `pkcs11:token=NAME?module-path=FILE&pin-source=file:FILE`
-    /// (RFC 7512). The files in DIR then say where it is.
+    /// The PKCS#11 token that makes and keeps the key:
+    /// `pkcs11:token=NAME?module-path=FILE&pin-source=file:FILE` (RFC 7512). The files in DIR then
+    /// name its place.
     #[arg(long, value_name = "URI")]
     pub(crate) token: Option<String>,
 }
@@ -218,7 +220,7 @@ pub(crate) struct KeyImportArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) directory: KeysDirArgs,
-    /// The zone; BIND's files say it themselves.
+    /// The zone; not needed for BIND's files.
     #[arg(long, value_name = "ZONE")]
     pub(crate) zone: Option<wire::NameBuf>,
     /// The algorithm of an RSA key in PEM or in a token: 8 or 10.

@@ -14,33 +14,34 @@ pub(crate) enum ZoneCommand {
     /// Print a zone as it is served, from its file or from the running server: every record on a line of its own, in
     /// canonical order.
     Print(ZonePrintArgs),
-    /// Turn the zones of another server, and what it is told of them, into a configuration: the same as `gannet import`.
+    /// Convert the zones of another server's configuration: the same as `gannet import`.
     Import(ImportArgs),
     /// Sign a zone's file with keys of a directory.
     ///
-    /// Keys that are entry points sign the keys, others the rest; where there is only one kind, it signs everything.
-    /// Good signatures of FILE stay.
+    /// Secure entry points sign the DNSKEY RRset, other keys the rest; if there is only one kind,
+    /// it signs everything. Valid signatures of FILE stay.
     Sign(SignArgs),
-    /// Check every signature of a signed zone's file, its proofs of absence and its digest.
+    /// Verify every signature of a signed zone file, its denial of existence and its digest.
     Verify(VerifyArgs),
-    /// Make, list, take over and hand out keys.
+    /// Generate, list, import and export keys, and control rollovers.
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Show how the running server's zones are: serials, when primaries are asked, what failed. Zones with which something is
-    /// wrong come first.
+    /// Show the zones of the running server: serials, next refresh, failures. Zones with a problem
+    /// come first.
     Status(ZoneMaybeArgs),
-    /// Read zone files again that have changed, and ask the primaries of the zones that have any.
+    /// Read changed zone files, and query the primaries of secondary zones.
     ///
-    /// Ends with status 1 when a file is not taken: it has mistakes, or has changed although the zone was changed by updates since
-    /// (setting zones[].on-file-change); --merge and --replace decide on that.
+    /// Ends with status 1 if the server refuses a file: the file has mistakes, or it has changed
+    /// although updates have changed the zone (setting zones[].on-file-change); --merge and
+    /// --replace decide that case.
     Reload(ZoneReloadArgs),
-    /// Take a whole zone over from its primaries, whatever its serial.
+    /// Transfer a whole zone from its primaries, regardless of its serial.
     Retransfer(ZoneNameArgs),
-    /// Let a zone change no more: no updates, no transfers.
+    /// Stop updates and transfers of a zone.
     Freeze(ZoneNameArgs),
-    /// Let a zone change again.
+    /// Allow updates and transfers again.
     Thaw(ZoneNameArgs),
-    /// Show what has changed in a zone since its file, or with its last transfer.
+    /// Show the changes of a zone since its file, or of its last transfer.
     Diff(ZoneNameArgs),
     /// Serve more zones, from now on and after a restart.
     ///
