@@ -118,9 +118,10 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Size { min: 1 << 20, max: 1 << 40 }),
         "64MiB",
         "clients take their replies at once, so it is hardly ever in use",
-        "Memory for queries that are not whole and for replies that clients have not taken: so much over TCP and TLS, and as much \
-         over HTTP and QUIC. A connection that leaves 128 KiB untaken is asked for no more, one that takes less than 4 KiB of what \
-         waits for it in five seconds is ended, and when all of this is in use those that hold most of it are ended.",
+        "Memory for incomplete queries and for replies that clients have not read: so much over \
+         TCP and TLS, and as much over HTTP and QUIC. The server reads no further queries from a \
+         connection with 128 KiB of unread replies, and ends one that reads less than 4 KiB in \
+         five seconds. When all of this memory is in use, it ends the connections that hold most.",
     )
     .restart(),
     row(
@@ -170,9 +171,10 @@ pub(super) const ROWS: &[Row] = &[
         whole(64, 10_000_000),
         "65536",
         "about 64 MB when all are in use",
-        "Queries that may wait for upstreams at once, divided among the workers. When half of them are in use, a client with more \
-         than a sixteenth loses its oldest query for each new one; when all are, the client with the most waiting does. What is lost \
-         so is answered with SERVFAIL.",
+        "Queries that may wait for upstreams at once, divided among the workers. When half of the \
+         places are in use, a client with more than a sixteenth loses its oldest query for each \
+         new one; when all are, the client with the most waiting queries does. A lost query gets \
+         SERVFAIL.",
     )
     .unbound(&["num-queries-per-thread"]),
     row(
@@ -180,18 +182,20 @@ pub(super) const ROWS: &[Row] = &[
         word(ShedWord::WORDS),
         "servfail",
         "a client that knows asks another server at once",
-        "What a query over UDP gets that is given up because too many wait, unless an expired answer is at hand. `servfail`: SERVFAIL \
-         with an Extended DNS Error. `drop`: nothing, so that a forged address is sent no packet and a client asks again after its \
-         own timeout. Over connections it is always SERVFAIL.",
+        "The reply to a UDP query that the server drops because too many wait, unless it has an \
+         expired answer. `servfail`: SERVFAIL with an Extended DNS Error. `drop`: none, so that a \
+         forged address gets no packet, and a client tries again after its own timeout. Over \
+         connections it is always SERVFAIL.",
     ),
     row(
         "limits.wait-limit",
         whole_or(1, 10_000_000, "off"),
         "1000",
         "far more than a client has waiting, and a bound for the pulse that replies to a forged address can make (CVE-2024-33655)",
-        "Replies that may be held at once for one client (an IPv4 address, or an IPv6 prefix of 56 bits) whose address may be forged: \
-         one that asks over UDP without a cookie. Divided among the workers, at least 100 each. One more ends the client's oldest, \
-         or is answered with SERVFAIL.",
+        "Replies that the server holds at once for one client (an IPv4 address, or an IPv6 prefix \
+         of 56 bits) whose address may be forged, because it uses UDP without a cookie. Divided \
+         among the workers, at least 100 each. A further query replaces the client's oldest, or \
+         gets SERVFAIL.",
     )
     .unbound(&["wait-limit"]),
     row(
@@ -199,25 +203,27 @@ pub(super) const ROWS: &[Row] = &[
         duration_or(100, MINUTE, "off"),
         "1900ms",
         "stub resolvers have asked again by then, and the cache has the answer",
-        "Age of a query over UDP without a cookie after which its answer is kept in the cache, but not sent: nobody can hold \
-         answers back to let them loose on a forged address together. Failures are sent whenever they are known.",
+        "Age of a UDP query without a cookie after which its answer only fills the cache and is \
+         not sent, so that an attacker cannot collect answers and release them together onto a \
+         forged address. Failures are always sent.",
     )
     .unbound(&["discard-timeout"]),
-    section("limits.signatures", "Signatures that are made while clients wait (`signing.*.denial: compact`)."),
+    section("limits.signatures", "Online signing (`signing.*.denial: compact`)."),
     row(
         "limits.signatures.per-second",
         whole(1, 1_000_000),
         "5000",
         "about a tenth of one processor",
-        "Signatures that may be made in a second, of all zones together; those of P-384 count eightfold. What was signed lately is \
-         not signed again. Answers that would need more get SERVFAIL; the last quarter is for names that exist.",
+        "Signatures in a second, of all zones together; those of P-384 count eightfold. Cached \
+         signatures do not count. Answers that need more get SERVFAIL; the last quarter is for \
+         existing names.",
     ),
     row(
         "limits.signatures.memory",
         Kind::One(Value::Size { min: 1 << 20, max: 1 << 34 }),
         "16MiB",
         "some 70,000 signatures",
-        "Memory for signatures that were made lately.",
+        "Memory for cached signatures.",
     )
     .restart(),
     section("cookies", "DNS cookies (RFC 7873): proof that a client's address is its own."),
@@ -249,7 +255,7 @@ pub(super) const ROWS: &[Row] = &[
         whole(512, 4096),
         "1232",
         "fits the smallest IPv6 packet: never fragmented",
-        "Octets of the largest UDP message that is sent or asked for.",
+        "Octets of the largest UDP message that the server sends, or accepts from upstreams.",
     )
     .unbound(&["edns-buffer-size", "max-udp-size"]),
 ];

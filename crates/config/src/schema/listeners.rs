@@ -25,10 +25,11 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Word(TransportWord::WORDS)),
         "[udp, tcp]",
         "RFC 7766: a DNS server speaks both",
-        "What to speak there: `udp`, `tcp`, `tls` (DNS over TLS, RFC 7858), `https` (DNS over HTTPS, RFC 8484), `h3` (the same \
-         over HTTP/3; beside `https` clients are told of it), `http` (the same without TLS, for a proxy that speaks it), `quic` \
-         (DNS over QUIC, RFC 9250). What is encrypted takes a certificate, see `tls`. Where no port is written it is 53, 853 \
-         for `tls` and `quic`, 443 for `https` and `h3`, 80 for `http`.",
+        "The transports: `udp`, `tcp`, `tls` (DNS over TLS, RFC 7858), `https` (DNS over HTTPS, \
+         RFC 8484), `h3` (the same over HTTP/3, which `https` announces), `http` (the same without \
+         TLS, behind a proxy that terminates it), `quic` (DNS over QUIC, RFC 9250). Encrypted \
+         transports need a certificate, see `tls`. The default port is 53, 853 for `tls` and \
+         `quic`, 443 for `https` and `h3`, 80 for `http`.",
     )
     .restart()
     .unbound(&["do-udp", "do-tcp"]),
@@ -37,8 +38,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[]",
         "a client could claim any address",
-        "Proxies that send the client's address in a PROXY protocol header, version 2. Everybody else at this address \
-         is taken for what it seems to be.",
+        "Proxies that send the client's address in a PROXY protocol header, version 2. For all \
+         other peers the server uses the peer's address.",
     )
     .restart()
     .unbound(&["proxy-protocol-port"]),
@@ -47,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Text { word: None }),
         "[/dns-query]",
         "what clients use",
-        "Paths at which HTTP requests are answered; conditions and `views` can look at the path.",
+        "Paths of the HTTP service; conditions and `views` can test the path.",
     )
     .restart()
     .unbound(&["http-endpoint"]),
@@ -56,27 +57,29 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[]",
         "a client could claim any address",
-        "Proxies that are believed when the header `X-Forwarded-For` or `Forwarded` of an HTTP request says for whom they ask: \
-         the last address in it that is not among these.",
+        "Proxies whose header `X-Forwarded-For` or `Forwarded` names the client of an HTTP \
+         request: the last address in it that is not one of these proxies.",
     )
     .restart(),
     unset(
         "listen[].client-certificates",
         word(ClientCertificateWord::WORDS),
-        "Whether clients must show a certificate that an authority of `tls.client-ca` has signed: `never` asks for none, \
-         `optional` takes one that is good, `required` turns clients without one away. Not set, it is `required` if there is \
-         any such authority. Conditions can look at it: `client-certificate(name) == laptop.example.org`. `any`, for TLS alone, asks for a certificate and takes \
-         whatever is shown: it is worth no more than its key, which `tls-pin` in `zones[].transfer` looks at.",
+        "Whether clients need a certificate from an authority of `tls.client-ca`: `never` requests \
+         none, `optional` accepts a valid one, `required` refuses clients without one. The default \
+         is `required` if there is any such authority. Conditions can test it: \
+         `client-certificate(name) == laptop.example.org`. `any`, for TLS alone, requests a \
+         certificate and accepts every one; only its key counts, for `tls-pin` in \
+         `zones[].transfer`.",
     )
     .restart(),
-    unset("listen[].name", Kind::One(Value::Label), "The name of the listener in conditions: \
-                                                     `listener == guests`.")
+    unset("listen[].name", Kind::One(Value::Label), "The name of the listener in conditions: `listener == guests`.")
         .restart(),
     unset(
         "local-sockets",
         Kind::Items,
-        "Unix sockets where queries of programs on this machine are taken. Who may write to the file may ask: `allow` does not \
-         matter. Conditions see `transport == unix` and the address 127.0.0.1.",
+        "Unix sockets for queries of programs on this machine. Whoever may write to the file may \
+         query, independently of `allow`. Conditions see `transport == unix` and the address \
+         127.0.0.1.",
     )
     .restart(),
     unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),

@@ -107,42 +107,43 @@ pub(super) const ROWS: &[Row] = &[
         duration(0, 30 * DAY),
         "1h",
         "one change of the zone instead of many",
-        "Signatures that would be due so much later are made anew with those that are due.",
+        "Signatures that are due within this time are renewed together with those that are due.",
     ),
     row(
         "signing.*.rrsig-jitter",
         duration(0, 30 * DAY),
         "1d",
         "the work is spread over a day",
-        "Signatures end up to this much earlier, another time for each name.",
+        "Signatures expire up to this much earlier, at a different time for each name.",
     ),
     unset(
         "signing.*.denial",
         Kind::One(Value::Word(DenialWord::WORDS)),
-        "How absence is proved: `nsec` by names, as it is without this and `nsec3`; `nsec3` by hashes of names; `compact` by a record \
-         that is made and signed for each question (RFC 9824), which tells nobody what else is in the zone. With `compact`, what \
-         `zones[].make` and `zones[].choose` answer is signed too; the algorithm must be ECDSA or Ed25519, and secondaries cannot \
-         take the zone over.",
+        "The denial of existence: `nsec`, the default; `nsec3`, by hashed names; `compact`, by a \
+         record that the server makes and signs for each query (RFC 9824), which reveals no other \
+         names. With `compact`, the server also signs the records of `zones[].make` and \
+         `zones[].choose`; the algorithm must be ECDSA or Ed25519, and secondaries cannot transfer \
+         the zone.",
     ),
     row(
         "signing.*.nsec3",
         Kind::One(Value::Bool),
         "false",
         "NSEC is smaller and cheaper for everybody",
-        "Whether absence is proved with hashed names: `denial: nsec3` in other words.",
+        "Whether to use NSEC3; the same as `denial: nsec3`.",
     ),
     row(
         "signing.*.nsec3-iterations",
         whole(0, 50),
         "0",
-        "RFC 9276 asks for none",
-        "Rounds of hashing after the first.",
+        "RFC 9276 recommends none",
+        "Additional hash iterations.",
     ),
     row(
         "signing.*.nsec3-salt",
         text(),
         "none",
-        "RFC 9276 asks for none",
+        "RFC 9276 recommends none",
         "The salt in hexadecimal, or `none`.",
     ),
     row(
@@ -156,9 +157,10 @@ pub(super) const ROWS: &[Row] = &[
         "signing.*.cds-cdnskey-publish",
         word(CdsWord::WORDS),
         "rollover",
-        "the parent is told when there is news",
-        "When CDS and CDNSKEY are in the zone (RFC 7344): `rollover` while a new key waits for its DS, `always`, `none`, or \
-         `delete-dnssec`, which asks the parent to remove all DS (RFC 8078).",
+        "the parent sees them when they change",
+        "When CDS and CDNSKEY are in the zone (RFC 7344): `rollover` while a new key waits for its \
+         DS, `always`, `none`, or `delete-dnssec`, which requests the removal of all DS (RFC \
+         8078).",
     ),
     row(
         "signing.*.cds-digest-type",
@@ -187,22 +189,23 @@ pub(super) const ROWS: &[Row] = &[
         word(SerialWord::WORDS),
         "increment",
         "it is always right",
-        "How the serial goes on when the server changes the zone. A serial in the file that is ahead counts.",
+        "The next serial when the server changes the zone. A newer serial in the file takes \
+         precedence.",
     ),
     row(
         "signing.*.parent",
         Kind::List(Value::Socket { port: 53, word: None }),
         "[]",
         "who they are is not known",
-        "Servers of the parent zone, or resolvers. A new KSK or CSK comes into use when all of them have its DS. Without any, \
-         `gannet zone keys ds-seen ZONE` says so.",
+        "Servers of the parent zone, or resolvers. A new KSK or CSK becomes active when all of \
+         them have its DS. Without any, `gannet zone keys ds-seen ZONE` confirms it.",
     ),
     row(
         "signing.*.parent-check-interval",
         duration(10 * SECOND, DAY),
         "1h",
         "parents change in hours",
-        "How often they are asked.",
+        "The interval of queries to `parent`.",
     ),
     row(
         "signing.*.parent-delay",
@@ -217,16 +220,17 @@ pub(super) const ROWS: &[Row] = &[
         duration_or(HOUR, 365 * DAY, "never"),
         "never",
         "a zone must not be lost because nobody looked",
-        "After so long, the parent is taken to have a new DS although nobody saw it.",
+        "The time after which the server assumes that the parent has the new DS.",
     ),
     row(
         "signing.*.ds-push",
         Kind::List(Value::Text { word: None }),
         "[]",
-        "most parents look for CDS themselves, or are told by people",
-        "Servers of the parent that are sent the DS records by dynamic update (RFC 2136) when CDS records ask for others: all DS of the \
-         zone are replaced by what these say. Written as in `zones[].primaries`; the first that takes them is enough, and they are \
-         sent again, less and less often, until one does. Without `parent`, its word counts as seen.",
+        "most parents query CDS themselves, or get DS from the operator",
+        "Servers of the parent that get the DS records by dynamic update (RFC 2136) when the CDS \
+         records change. The update replaces all DS of the zone. Written as in \
+         `zones[].primaries`. The first server that accepts it suffices; the server tries again, \
+         less and less often, until one does. Without `parent`, the acceptance confirms the DS.",
     ),
     row(
         "signing.*.threads",
