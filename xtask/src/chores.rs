@@ -88,13 +88,13 @@ fn total(results: &[String]) -> Option<String> {
 
 /// The rules of this repository.
 pub(crate) fn tidy() -> Result<(), String> {
-    let findings = tidy::check_repository(&root())?;
-    let mut errors = 0;
-    for finding in &findings {
+    let report = tidy::check_repository(&root())?;
+    for finding in &report.findings {
         println!("{finding}");
-        errors += usize::from(finding.is_error());
     }
-    match errors {
+    let largest: Vec<_> = report.largest.iter().map(|(name, lines)| format!("{name} {lines}")).collect();
+    println!("the largest crates, in lines: {}", largest.join(", "));
+    match report.findings.iter().filter(|finding| finding.is_error()).count() {
         0 => {
             println!("tidy");
             Ok(())

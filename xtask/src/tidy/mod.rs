@@ -10,6 +10,8 @@ mod documents;
 mod hot;
 mod imports;
 mod layers;
+mod lengths;
+mod licences;
 mod source;
 mod text;
 
@@ -80,8 +82,19 @@ impl File {
     }
 }
 
+/// What the rules make of the repository.
+pub(crate) struct Report {
+    /// Sorted by path and line.
+    pub(crate) findings: Vec<Finding>,
+    /// The largest crates and their lines of source.
+    pub(crate) largest: Vec<(String, usize)>,
+}
+
+/// Crates whose size is told.
+const LARGEST: usize = 5;
+
 /// Checks everything that git knows, or would with `git add`.
-pub(crate) fn check_repository(root: &Path) -> Result<Vec<Finding>, String> {
+pub(crate) fn check_repository(root: &Path) -> Result<Report, String> {
     let mut git = Command::new("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let listing = crate::run::output(&mut git)?;
@@ -92,30 +105,38 @@ pub(crate) fn check_repository(root: &Path) -> Result<Vec<Finding>, String> {
             files.push(File { path: path.to_string(), text });
         }
     }
-    Ok(check(&files))
+    let mut findings = check(&files);
+    licences::check(&files, &mut findings)?;
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    let mut crates: Vec<_> = lengths::crates(&files).into_iter().collect();
+    crates.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
+    let largest = crates.into_iter().take(LARGEST).map(|(name, lines)| (name.to_string(), lines)).collect();
+    Ok(Report { findings, largest })
 }
 
-/// Checks a set of files; findings are sorted by path and line.
+/// Checks a set of files.
 fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     text::project(files, &mut findings);
     crates::members(files, &mut findings);
     documents::project(files, &mut findings);
     imports::project(files, &mut findings);
+    let rust = files.iter().filter(|file| file.has_extension("rs"));
+    let sources: Vec<_> = rust.map(|file| Source::read(&file.path, &file.text)).collect();
+    lengths::all(files, &sources, &mut findings);
+    for source in &sources {
+        crates::root(source, &mut findings);
+        crates::unsafe_code(source, &mut findings);
+        code::file(source, &mut findings);
+        hot::file(source, &mut findings);
+        layers::source(source, &mut findings);
+    }
     for file in files {
         text::file(file, &mut findings);
-        if file.has_extension("rs") {
-            let source = Source::read(&file.path, &file.text);
-            crates::root(&source, &mut findings);
-            crates::unsafe_code(&source, &mut findings);
-            code::file(&source, &mut findings);
-            hot::file(&source, &mut findings);
-            layers::source(&source, &mut findings);
-        } else if file.name() == "Cargo.toml" {
+        if file.name() == "Cargo.toml" {
             layers::manifest(file, &mut findings);
         }
     }
-    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     findings
 }
 

@@ -69,6 +69,11 @@ impl<'a> Source<'a> {
         has_mark(line) || has_mark(line - 1)
     }
 
+    /// Returns where the item that starts at `start` ends.
+    pub(crate) fn item_end(&self, start: usize) -> usize {
+        item_end(&self.code, start)
+    }
+
     /// Returns where `word` stands in the code, tests left out.
     pub(crate) fn find(&self, word: &str) -> Vec<usize> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -2,9 +2,6 @@
 
 use super::{File, Finding};
 
-/// A file longer than this is read by nobody from top to bottom.
-const LINES_MAX: usize = 900;
-
 /// Marks of unfinished work; written in two halves so that this file does not find itself.
 const UNFINISHED: [&str; 4] =
     [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), concat!("HA", "CK:")];
@@ -86,11 +83,6 @@ pub(crate) fn file(file: &File, findings: &mut Vec<Finding>) {
         let lines = file.text.lines().count();
         findings.push(Finding::error(&file.path, lines, "the last line has no end"));
     }
-    let lines = file.text.lines().count();
-    if file.has_extension("rs") && lines > LINES_MAX {
-        let message = format!("{lines} lines; above {LINES_MAX} look for the second concept in it");
-        findings.push(Finding::warning(&file.path, lines, message));
-    }
 }
 
 #[cfg(test)]
@@ -122,16 +114,6 @@ mod tests {
     #[test]
     fn private_paths_stay_private() {
         check("a.md", concat!("see /wo", "rk/x\n"), &[(1, concat!("`/wo", "rk/` is private"))]);
-    }
-
-    #[test]
-    fn long_files_are_worth_a_warning() {
-        let text = "x\n".repeat(LINES_MAX + 1);
-        let mut findings = Vec::new();
-        file(&File::new("a.rs", &text), &mut findings);
-        expect(&findings, &[(LINES_MAX + 1, "901 lines")]);
-        assert!(!findings[0].is_error());
-        check("a.md", &text, &[]);
     }
 
     #[test]

@@ -180,6 +180,7 @@ const IPV4: &str = "an IPv4 address";
 const IPV6: &str = "an IPv6 address";
 const NAME: &str = "a domain name";
 
+// A table: an arm for each kind of field.
 fn read(
     field: Field,
     tokens: &mut Tokens<'_>,

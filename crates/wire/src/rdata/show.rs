@@ -60,6 +60,7 @@ pub(super) fn fields(f: &mut fmt::Formatter<'_>, fields: &[Field], mut data: Dat
     fields.iter().try_for_each(|&field| show(&mut words, field, &mut data))
 }
 
+// A table: an arm for each kind of field.
 fn show(words: &mut Words<'_, '_>, field: Field, data: &mut Data<'_>) -> fmt::Result {
     match field {
         Field::U8 | Field::Algorithm => words.put(data.u8().unwrap_or(0)),
