@@ -164,25 +164,30 @@ fn changed_packages() -> Result<Vec<String>, String> {
     let base = base.unwrap_or_else(|| "HEAD".to_string());
     let mut files = git(&["diff", "--name-only", base.trim()])?;
     files.push_str(&git(&["ls-files", "--others", "--exclude-standard"])?);
-    Ok(packages_of(files.lines()))
+    Ok(packages_of(files.lines(), |folder| root().join(folder).join("Cargo.toml").is_file()))
 }
 
-/// Returns the packages that hold these files; a changed lock file or root manifest changes none of them by itself.
-fn packages_of<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// Returns the packages that hold these files, as far as there still is a package in their folder; a changed lock file
+/// or root manifest changes none of them by itself.
+fn packages_of<'a>(files: impl Iterator<Item = &'a str>, is_package: impl Fn(&str) -> bool) -> Vec<String> {
     let mut packages = BTreeSet::new();
     for file in files {
         let mut parts = file.split('/');
-        let package = match (parts.next(), parts.next(), parts.next()) {
-            (Some("crates"), Some(name), Some(_)) => format!("gannet-{name}"),
-            (Some("tests"), Some("testkit"), Some(_)) => "gannet-testkit".to_string(),
+        let (folder, package) = match (parts.next(), parts.next(), parts.next()) {
+            (Some("crates"), Some(name), Some(_)) => (format!("crates/{name}"), name),
+            (Some("tests"), Some("testkit"), Some(_)) => ("tests/testkit".to_string(), "testkit"),
             (Some("tests"), Some("harness"), Some(_)) | (Some("fuzz"), _, _) => {
-                "gannet-fuzz-harness".to_string()
+                ("tests/harness".to_string(), "fuzz-harness")
             }
-            (Some("bench"), Some("instructions"), Some(_)) => "gannet-instructions".to_string(),
-            (Some(top @ ("tests" | "xtask" | "bench")), Some(_), _) => format!("gannet-{top}"),
+            (Some("bench"), Some("instructions"), Some(_)) => {
+                ("bench/instructions".to_string(), "instructions")
+            }
+            (Some(top @ ("tests" | "xtask" | "bench")), Some(_), _) => (top.to_string(), top),
             _ => continue,
         };
-        packages.insert(package);
+        if is_package(&folder) {
+            packages.insert(format!("gannet-{package}"));
+        }
     }
     packages.into_iter().collect()
 }
@@ -201,9 +206,11 @@ mod tests {
             "README.md",
             "Cargo.lock",
             "xtask/src/main.rs",
+            // Deleted: its crate has another name now.
+            "crates/gone/src/lib.rs",
         ];
         assert_eq!(
-            packages_of(files.into_iter()),
+            packages_of(files.into_iter(), |folder| folder != "crates/gone"),
             ["gannet-fuzz-harness", "gannet-testkit", "gannet-wire", "gannet-xtask"]
         );
     }
