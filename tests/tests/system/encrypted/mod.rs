@@ -252,7 +252,7 @@ fn curl_gets_answers_in_both_versions_of_http() {
 fn curl_gets_answers_over_http3_if_it_speaks_it() {
     let version = Command::new("curl").arg("--version").output().expect("`cargo xtask test` installs curl");
     if !String::from_utf8_lossy(&version.stdout).contains("HTTP3") {
-        // dnspython with aioquic asks over HTTP/3 everywhere: see system_conformance.rs.
+        // dnspython with aioquic asks over HTTP/3 everywhere: see conformance.rs.
         println!("skipped: this curl does not speak HTTP/3");
         return;
     }
