@@ -84,7 +84,7 @@ fn changes(changelog: &File, findings: &mut Vec<Finding>) {
             match GROUPS.iter().skip(group).position(|known| *known == name) {
                 Some(skipped) => group += skipped + 1,
                 None => {
-                    error(number, format!("`{name}`: the groups are {}, in this order", GROUPS.join(", ")))
+                    error(number, format!("`{name}`: the groups are {}, in this order", GROUPS.join(", ")));
                 }
             }
         } else if line.starts_with("- ") {
