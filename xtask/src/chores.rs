@@ -103,10 +103,11 @@ pub(crate) fn tidy() -> Result<(), String> {
     }
 }
 
-/// Hands over to the benchmark tool, built for speed.
+/// Hands over to the benchmark tool, built like the server as packages hold it.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
-    run(&mut cargo(["build", "--release", "--package", "gannet-daemon", "--package", "gannet-bench"]))?;
-    run(cargo(["run", "--quiet", "--release", "--package", "gannet-bench", "--"]).args(arguments))
+    let build = ["build", "--profile", "dist", "--package", "gannet-daemon", "--package", "gannet-bench"];
+    run(&mut cargo(build))?;
+    run(cargo(["run", "--quiet", "--profile", "dist", "--package", "gannet-bench", "--"]).args(arguments))
 }
 
 /// Has a browser resolve names through the server, if there is one.
