@@ -319,8 +319,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let Want::Fetch(want) = who.want() else { return };
         let is_errand = who.client().is_none();
         let pool = self.forward.pool(want.pool);
-        let is_silent = pool.is_some_and(|pool| self.forward.is_silent(pool));
-        let is_served_at_once = want.stale_after_ms.is_some() && is_silent;
+        let is_served_at_once =
+            want.stale_after_ms.is_some() && pool.is_some_and(|pool| self.forward.is_silent(pool));
         if is_served_at_once && !pool.is_some_and(|pool| self.forward.may_try(pool, now)) {
             return self.events.push_back(Event::Down(who));
         }
