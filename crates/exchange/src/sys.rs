@@ -26,6 +26,12 @@ pub struct Inbox {
     wanted: usize,
 }
 
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Inbox {
     /// Returns one with room for a batch.
     pub fn new() -> Self {

@@ -382,7 +382,7 @@ impl<N: Network> Forward<N> {
 
     fn heard<'b>(&mut self, heard: Option<exchange::Heard<'b>>, now: Moment) -> Option<Ended<'b>> {
         self.drain(now);
-        let ended = self.reply(heard?, now);
+        let ended = self.reply(&heard?, now);
         self.drain(now);
         ended
     }

@@ -4,7 +4,7 @@ use engine::Failure;
 use wire::{Flags, Header, Message, Opcode, Rcode};
 
 use crate::health::Why;
-use crate::machine::requests::{ATTEMPTS_MAX, Attempt, AttemptState, Via, WRONG_MAX};
+use crate::machine::requests::{ATTEMPTS_MAX, Attempt, AttemptState, Request, Via, WRONG_MAX};
 use crate::machine::{Exchange, Heard, How, ServerKey};
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
@@ -220,7 +220,7 @@ impl<N: Network> Exchange<N> {
                 self.end_transaction(&attempt, false);
             }
         }
-        let is_over = self.requests.get(slot as usize).is_none_or(|request| request.is_measured_only());
+        let is_over = self.requests.get(slot as usize).is_none_or(Request::is_measured_only);
         match last.filter(|_| !is_over) {
             Some(last) => self.again(slot, last, How { stream: true, ..How::default() }, now),
             None => self.lost(slot, None, false),

@@ -43,13 +43,13 @@ fn agree(vote: &[u8], message: &Message<'_>, qtype: Rtype) -> bool {
 
 impl<N: Network> Forward<N> {
     /// Judges a reply.
-    pub(super) fn reply<'b>(&mut self, heard: Heard<'b>, now: Moment) -> Option<Ended<'b>> {
+    pub(super) fn reply<'b>(&mut self, heard: &Heard<'b>, now: Moment) -> Option<Ended<'b>> {
         let key = heard.tag;
         let pool = self.fetch_of(key, heard.request)?.pool;
         let from = Some((heard.address, heard.took));
         let rcode = heard.message.rcode();
         if !self.fallback_on(pool).has(rcode) {
-            self.exchange.was_usable(&heard, now);
+            self.exchange.was_usable(heard, now);
             let message = heard.message;
             let ended = match self.pools.get(pool as usize).map(|pool| pool.plan.pick) {
                 Some(Pick::PreferPositive { wait_ms, .. }) => {
