@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p gannet-cache`. The packet is the one other suites use: 1 answer, 2 name servers, 1 address.
 
-use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Stored};
+use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use wire::{Class, Flags, Folded, HashKey, NameBuf, Rcode, Rtype};
@@ -52,6 +52,7 @@ fn entry<'a>(body: &'a [u8], ttl_offsets: &'a [u16]) -> Entry<'a> {
         ttl_offsets,
         rcode: Rcode::NOERROR,
         flags: Flags::RA,
+        security: Security::Unchecked,
         answers: 1,
         authorities: 2,
         additionals: 1,

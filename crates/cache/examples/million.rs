@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what it does")]
 
-use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now};
+use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security};
 use std::time::Instant;
 use wire::{Class, Flags, Folded, HashKey, NameBuf, Rcode, Rtype};
 
@@ -46,6 +46,7 @@ fn main() {
             ttl_offsets: &[6],
             rcode: Rcode::NOERROR,
             flags: Flags::RA,
+            security: Security::Unchecked,
             answers: 1,
             authorities: 0,
             additionals: 0,

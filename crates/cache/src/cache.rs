@@ -166,7 +166,7 @@ impl Cache {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Entry, Flush, Key, KeyBits, Now};
+    use crate::{Entry, Flush, Key, KeyBits, Now, Security};
     use wire::{Class, Flags, NameBuf, Rcode, Rtype};
 
     #[test]
@@ -183,6 +183,7 @@ mod tests {
                 ttl_offsets: &[],
                 rcode: Rcode::NOERROR,
                 flags: Flags::default(),
+                security: Security::Unchecked,
                 answers: 0,
                 authorities: 0,
                 additionals: 0,

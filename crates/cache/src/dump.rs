@@ -17,6 +17,7 @@
 use crate::cache::Cache;
 use crate::entry::{Entry, Refusal, Stored};
 use crate::key::{Key, KeyBits, Now, Scope};
+use crate::security::Security;
 use crate::walk::EntryView;
 use crate::writer::Origin;
 use std::fmt;
@@ -28,6 +29,8 @@ use wire::{Class, EdeCode, Flags, HashKey, Name, Rcode, Rtype};
 
 const MAGIC: &[u8; 8] = b"GANNETAC";
 const VERSION: u32 = 2;
+/// Bits of a response code in an entry's field of it; above it is the security state.
+const RCODE_BITS: u32 = 12;
 const HEADER_OCTETS: usize = 48;
 const HEADER_OCTETS_1: usize = 40;
 const BLOCK_HEADER_OCTETS: usize = 28;
@@ -313,6 +316,7 @@ impl Cache {
             ttl_offsets: view.ttl_offsets,
             rcode: view.rcode,
             flags: view.flags,
+            security: view.security,
             answers: view.answers,
             authorities: view.authorities,
             additionals: view.additionals,
@@ -409,7 +413,8 @@ impl Blocks {
             block.extend(number.to_le_bytes());
         }
         let counts = [entry.answers, entry.authorities, entry.additionals];
-        let codes = [entry.rcode.0, entry.flags.0, entry.ede.map_or(0, |ede| ede.0)];
+        let rcode = entry.rcode.0 | entry.security.to_bits() << RCODE_BITS;
+        let codes = [rcode, entry.flags.0, entry.ede.map_or(0, |ede| ede.0)];
         let lengths = [entry.ttl_offsets.len() as u16, entry.body.len() as u16];
         for word in counts.into_iter().chain(codes).chain(lengths) {
             block.extend(word.to_le_bytes());
@@ -641,6 +646,11 @@ impl<'a> Fields<'a> {
         let (stored_at, ttl, stale) = (self.u32()?, self.u32()?, self.u32()?);
         let (answers, authorities, additionals) = (self.u16()?, self.u16()?, self.u16()?);
         let (rcode, flags, ede) = (self.u16()?, self.u16()?, self.u16()?);
+        let security = match Security::from_bits(rcode >> RCODE_BITS) {
+            // Dumps of programs that knew no states have AD where they believed it.
+            Security::Unchecked if Flags(flags).has(Flags::AD) => Security::Secure,
+            security => security,
+        };
         let (ttls, body_octets) = (self.u16()?, self.u16()?);
         let scope = match marks & HAS_SCOPE {
             0 => None,
@@ -661,8 +671,9 @@ impl<'a> Fields<'a> {
             bits: KeyBits(bits),
             view,
             scope,
-            rcode: Rcode(rcode),
+            rcode: Rcode(rcode & ((1 << RCODE_BITS) - 1)),
             flags: Flags(flags),
+            security,
             answers,
             authorities,
             additionals,

@@ -6,7 +6,7 @@
 //! 0  hash
 //! 1  identity: qtype:16 qclass:16 view:16 bits:8 name length:8
 //! 2  stored at:32 lifetime:32
-//! 3  stale window:32 rcode:12 extended:1 -:3 flags:16
+//! 3  stale window:32 rcode:12 extended:1 security:3 flags:16
 //! 4  words:16 body octets:16 answers:8 authorities:8 additionals:8 TTLs:8
 //!    if scoped:   address:64 address:64 family:8 prefix:8
 //!    if extended: answers:16 authorities:16 additionals:16 TTLs:16 | EDE:16 has EDE:1
@@ -15,6 +15,7 @@
 //! ```
 
 use crate::key::{Key, KeyBits, SCOPED, Scope};
+use crate::security::Security;
 use crate::sync::{AtomicU64, Ordering};
 use wire::{Class, EdeCode, Flags, Rcode, Rtype};
 
@@ -23,7 +24,9 @@ const HEAD_WORDS: usize = 5;
 const SCOPE_WORDS: usize = 3;
 const EXTENSION_WORDS: usize = 2;
 const EXTENDED: u64 = 1 << 44;
+const SECURITY_AT: u32 = 45;
 const HAS_EDE: u64 = 1 << 16;
+const _: () = assert!(SECURITY_AT + Security::BITS == 48, "the flags come next");
 
 /// An answer to remember.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ pub struct Entry<'a> {
     pub rcode: Rcode,
     /// The flags as they came.
     pub flags: Flags,
+    /// Whether it is known to be genuine.
+    pub security: Security,
     /// Records in the answer section.
     pub answers: u16,
     /// Records in the authority section.
@@ -119,6 +124,7 @@ pub(crate) struct Meta {
     pub(crate) stale: u32,
     pub(crate) rcode: Rcode,
     pub(crate) flags: Flags,
+    pub(crate) security: Security,
     pub(crate) answers: u16,
     pub(crate) authorities: u16,
     pub(crate) additionals: u16,
@@ -144,6 +150,7 @@ impl Meta {
             stale: codes as u32,
             rcode: Rcode((codes >> 32) as u16 & 0xfff),
             flags: Flags((codes >> 48) as u16),
+            security: Security::from_bits((codes >> SECURITY_AT) as u16),
             answers: u16::from((sizes >> 32) as u8),
             authorities: u16::from((sizes >> 40) as u8),
             additionals: u16::from((sizes >> 48) as u8),
@@ -339,6 +346,7 @@ impl<'e> Packed<'e> {
         put(u64::from(entry.stale)
             | u64::from(entry.rcode.0) << 32
             | if self.is_extended { EXTENDED } else { 0 }
+            | u64::from(entry.security.to_bits()) << SECURITY_AT
             | u64::from(entry.flags.0) << 48);
         let counts = [entry.answers, entry.authorities, entry.additionals];
         let [answers, authorities, additionals] = counts.map(u64::from);
@@ -436,6 +444,7 @@ mod tests {
         ttl_offsets: &[],
         rcode: Rcode::NOERROR,
         flags: Flags(0),
+        security: Security::Unchecked,
         answers: 0,
         authorities: 0,
         additionals: 0,

@@ -5,6 +5,7 @@
 use crate::cache::Cache;
 use crate::entry::Meta;
 use crate::key::{Key, Now};
+use crate::security::Security;
 use crate::slots::{Slot, ask_for, matching};
 use crate::sync::{AtomicU64, Ordering};
 use wire::{EdeCode, Flags, Rcode};
@@ -49,6 +50,8 @@ pub struct Hit {
     pub rcode: Rcode,
     /// The flags as they came.
     pub flags: Flags,
+    /// Whether it is known to be genuine.
+    pub security: Security,
     /// Records in the answer section.
     pub answers: u16,
     /// Records in the authority section.
@@ -208,6 +211,7 @@ impl Cache {
             needs: meta.body_octets,
             rcode: meta.rcode,
             flags: meta.flags,
+            security: meta.security,
             answers: meta.answers,
             authorities: meta.authorities,
             additionals: meta.additionals,

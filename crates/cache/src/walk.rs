@@ -4,6 +4,7 @@ use crate::cache::Cache;
 use crate::entry::{Meta, Word};
 use crate::key::{KeyBits, Now, Scope};
 use crate::lookup::Freshness;
+use crate::security::Security;
 use crate::slots::{RingId, Slot};
 use crate::sync::Ordering;
 use wire::{Class, EdeCode, Flags, Name, Rcode, Rtype};
@@ -30,6 +31,8 @@ pub struct EntryView<'a> {
     pub rcode: Rcode,
     /// The flags as they came.
     pub flags: Flags,
+    /// Whether it is known to be genuine.
+    pub security: Security,
     /// Records in the answer section.
     pub answers: u16,
     /// Records in the authority section.
@@ -140,6 +143,7 @@ impl Room {
             scope: meta.scope(&self.words),
             rcode: meta.rcode,
             flags: meta.flags,
+            security: meta.security,
             answers: meta.answers,
             authorities: meta.authorities,
             additionals: meta.additionals,

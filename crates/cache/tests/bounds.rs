@@ -1,6 +1,6 @@
 //! The bound in octets holds, and what is asked for often survives what is asked for once.
 
-use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Stored};
+use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use wire::{Class, Flags, HashKey, NameBuf, Rcode, Rtype};
@@ -63,6 +63,7 @@ fn with_answer<T>(cache: &Cache, i: u32, f: impl FnOnce(&Key<'_>, &Entry<'_>) ->
         ttl_offsets: &[6],
         rcode: Rcode::NOERROR,
         flags: Flags::RA,
+        security: Security::Unchecked,
         answers: 1,
         authorities: 0,
         additionals: 0,

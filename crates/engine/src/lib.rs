@@ -24,7 +24,8 @@ mod run;
 use std::cell::Cell;
 use std::sync::Arc;
 
-pub use answer::failure::Failure;
+pub use answer::Security;
+pub use answer::failure::{Blame, Failure};
 pub use answer::reply::Reply;
 pub use answer::{chaos, edit, local, records, reply, special};
 pub use busy_poll::BusyPoll;

@@ -7,8 +7,8 @@ use crate::answer::failure::Failure;
 use crate::answer::finish::To;
 use crate::answer::reply::Reply;
 use crate::answer::report::{BranchReport, Worth};
-use crate::answer::written::{changed, put_header, unwritten};
-use crate::answer::{Answer, Interim};
+use crate::answer::written::{changed, put_header};
+use crate::answer::{Answer, Ending, Interim, Security};
 use crate::events::{Path, Tells, Told, ToldAnswer};
 use crate::observe::explain::Recorder;
 use crate::observe::trace::{NoTrace, Tracer};
@@ -23,9 +23,9 @@ use crate::query::names::Sought;
 use crate::query::request::Request;
 use crate::query::subnet::own_subnet_bits;
 use crate::run::buffers::{Buffers, ERRANDS_MAX};
-use crate::run::splits::{BranchEnd, no_branch};
+use crate::run::splits::BranchEnd;
 use crate::run::state::{End, Run, nothing};
-use crate::run::suspended::{BranchOf, Kept, Suspended, recovery, trusts_ad};
+use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
 
@@ -160,9 +160,9 @@ impl Engine {
             let Fill { subnet, bits, .. } = fill;
             let name_hash = suspended.name_hash;
             let asked = Asked { query: &query, folded: &self.folded, name_hash, subnet, bits };
-            if answer.is_failure {
+            if answer.end.is_failure() {
                 if share == Share::First {
-                    cache.store_failure(&asked, self.state.now.cache, answer.rcode, suspended.recovery);
+                    cache.store_failure(&asked, self.state.now.cache, &answer, suspended.recovery);
                 }
                 let out = work.message.get_mut(body_at..).filter(|_| fill.has_stale);
                 if let Some(stale) =
@@ -172,7 +172,7 @@ impl Engine {
                     answer = stale;
                 }
             } else if share == Share::First
-                && !answer.is_partial
+                && answer.end == Ending::Complete
                 && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
             {
                 cache.store(&asked, self.state.now.cache, &answer, body, ttl_offsets);
@@ -194,10 +194,10 @@ impl Engine {
         let body_at = Header::LEN + query.question_bytes().len();
         match (outcome, suspended.split()) {
             (Outcome::Reply(message), None) => {
-                let trusts_ad = trusts_ad(&suspended.snapshot, suspended.at);
+                let trusts_ad = suspended.want.fetch().is_some_and(|want| want.trusts_ad);
                 let mut brought = self.buffers.bring_reply(message, trusts_ad, body_at);
                 if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
-                    && !answer.is_failure
+                    && !answer.end.is_failure()
                 {
                     answer.subnet_bits = own_subnet_bits(query, want.query.client_subnet);
                 }
@@ -205,15 +205,17 @@ impl Engine {
             }
             (Outcome::Failed(failure), split) => {
                 let is_end = split.is_some_and(|(_, split)| split.is_rest());
-                Some(Brought { is_end, ..Brought::answer(failed(failure)) })
+                Some(Brought { is_end, ..Brought::answer(Answer::failed(failure)) })
             }
             (Outcome::Branch(won), Some((_, split))) => {
                 let is_end = split.is_rest();
                 match won.report.worth {
                     Worth::Dropped if is_end => None,
-                    Worth::Dropped | Worth::Nothing => {
-                        Some(Brought { answer: (!is_end).then_some(no_branch()), ttl_count: None, is_end })
-                    }
+                    Worth::Dropped | Worth::Nothing => Some(Brought {
+                        answer: (!is_end).then_some(Answer::failed(Failure::NoBranch)),
+                        ttl_count: None,
+                        is_end,
+                    }),
                     Worth::Usable | Worth::Unusable(_) => {
                         let brought = self.buffers.bring_branch(split, &won, query);
                         Some(Brought { is_end, ..brought })
@@ -222,7 +224,11 @@ impl Engine {
             }
             (Outcome::NoBranch, Some((_, split))) => {
                 let is_end = split.is_rest();
-                Some(Brought { answer: (!is_end).then_some(no_branch()), ttl_count: None, is_end })
+                Some(Brought {
+                    answer: (!is_end).then_some(Answer::failed(Failure::NoBranch)),
+                    ttl_count: None,
+                    is_end,
+                })
             }
             (Outcome::Slept, None) => {
                 let answer = suspended.answer.as_ref().map(|kept| {
@@ -238,7 +244,7 @@ impl Engine {
             // Nobody hands these out: what was brought is not what was waited for.
             (Outcome::Reply(_) | Outcome::Slept, Some(_))
             | (Outcome::Branch(_) | Outcome::NoBranch, None) => {
-                Some(Brought::answer(failed(Failure::BadReply(Rcode::SERVFAIL))))
+                Some(Brought::answer(Answer::failed(Failure::BadReply(Rcode::SERVFAIL))))
             }
         }
     }
@@ -415,27 +421,29 @@ impl Buffers {
     fn bring_reply(&mut self, message: &Message<'_>, trusts_ad: bool, body_at: usize) -> Brought {
         let rcode = message.rcode();
         let Ok(normal) = normalise_relevant(message, &mut self.message, &mut self.ttl_offsets) else {
-            return Brought::answer(failed(Failure::BadReply(rcode)));
+            return Brought::answer(Answer::failed(Failure::BadReply(rcode)));
         };
         // Same name, same length, same place: `exchange` compared the questions.
         if normal.body_at != body_at {
-            return Brought::answer(failed(Failure::BadReply(rcode)));
+            return Brought::answer(Answer::failed(Failure::BadReply(rcode)));
         }
         // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
         if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
-            let answer = failed(Failure::BadReply(rcode));
+            let answer = Answer::failed(Failure::BadReply(rcode));
             // RFC 6891 §6.1.3, RFC 7873 §5.3: extended codes are about one hop, and this one is not the client's.
             let rcode = if rcode.0 < 16 { rcode } else { Rcode::SERVFAIL };
-            return Brought::answer(Answer { rcode, is_silence: false, ..answer });
+            return Brought::answer(Answer { rcode, end: Ending::Failed, ..answer });
         }
         let is_truncated = message.header.flags.has(Flags::TC);
+        let is_secure = trusts_ad && message.header.flags.has(Flags::AD);
+        let security = if is_secure { Security::Secure } else { Security::Unchecked };
         let scope = message.edns.and_then(|edns| edns.option(wire::OptionCode::CLIENT_SUBNET));
         let answer = Answer {
-            authentic: trusts_ad && message.header.flags.has(Flags::AD),
+            security,
             octets: normal.len - body_at,
             counts: [normal.answers, normal.authorities, normal.additionals],
             is_too_large: is_truncated,
-            is_partial: is_truncated,
+            end: if is_truncated { Ending::Truncated } else { Ending::Complete },
             is_for_every_subnet: matches!(scope, Some([_, _, _, 0, ..])),
             ..Answer::empty(rcode, None)
         };
@@ -447,26 +455,33 @@ impl Buffers {
         let Won { branch, report, progress, message } = won;
         let flags = message.header.flags;
         let header = &message.header;
+        let end = if report.end.is_failure() {
+            Ending::Failed
+        } else if flags.has(Flags::TC) {
+            Ending::Truncated
+        } else {
+            Ending::Complete
+        };
         let mut answer = Answer {
             authoritative: flags.has(Flags::AA),
-            authentic: flags.has(Flags::AD),
+            security: report.security,
             octets: message.as_bytes().len().saturating_sub(message.records_at()),
             counts: [header.answers, header.authorities, header.additionals],
             is_too_large: flags.has(Flags::TC),
-            is_partial: flags.has(Flags::TC),
-            is_failure: report.is_failure,
+            end,
             is_for_every_subnet: report.is_for_every_subnet,
-            ..Answer::empty(flags.rcode(), report.ede)
+            errors: report.errors,
+            ..Answer::empty(flags.rcode(), None)
         };
         if split.changes(*branch) {
             let note = progress.note();
             return Brought::answer(match split.change(*branch, note, message, query, &mut self.message) {
                 Some(written) => changed(&answer, &written),
-                None => unwritten(),
+                None => Answer::failed(Failure::NotRewritten),
             });
         }
         let Ok(normal) = normalise(message, &mut self.message, &mut self.ttl_offsets) else {
-            return Brought::answer(unwritten());
+            return Brought::answer(Answer::failed(Failure::NotRewritten));
         };
         answer.octets = normal.len - normal.body_at;
         // Without the record that carries the options of an upstream's reply.
@@ -519,8 +534,4 @@ fn append_options(options: &[u8], end: usize, reply: &mut Reply<'_>) {
         [*high, *low] = u16::from_be_bytes([*high, *low]).saturating_add(1).to_be_bytes();
     }
     reply.set_len(full);
-}
-
-fn failed(failure: Failure) -> Answer {
-    Answer { is_failure: true, is_silence: true, ..Answer::empty(Rcode::SERVFAIL, Some(failure.ede())) }
 }

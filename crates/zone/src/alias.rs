@@ -3,7 +3,7 @@
 //! What the targets of ALIAS records have that lie in none of our zones: somebody else asks for them, ahead of time, and
 //! answers are made from memory.
 
-use cache::{Ageing, Cache, Entry, Freshness, Key, KeyBits, Limits, Now};
+use cache::{Ageing, Cache, Entry, Freshness, Key, KeyBits, Limits, Now, Security};
 use wire::{Class, Flags, HashKey, Name, Rcode, Rtype};
 
 use crate::block::{OWNER, RECORD_HEAD};
@@ -51,6 +51,7 @@ impl Aliases {
             ttl_offsets: ttl_offsets.get(..count).unwrap_or(&[]),
             rcode: Rcode::NOERROR,
             flags: Flags(0),
+            security: Security::Unchecked,
             answers: count as u16,
             authorities: 0,
             additionals: 0,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Scope};
+use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Scope, Security};
 use dnssec::{Algorithm, SecretKey, SignedBy};
 use wire::name::LABEL_OCTETS_MAX;
 use wire::{Class, Flags, HashKey, Name, NameBuf, Rcode, Rtype};
@@ -186,6 +186,7 @@ impl Online {
             ttl_offsets: &[],
             rcode: Rcode::NOERROR,
             flags: Flags(0),
+            security: Security::Unchecked,
             answers: count,
             authorities: 0,
             additionals: 0,

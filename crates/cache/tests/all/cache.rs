@@ -1,6 +1,8 @@
 //! The cache's public face: what goes in comes out, older; what does not fit is not kept.
 
-use cache::{Ageing, Cache, Entry, Flush, Freshness, Hit, Key, KeyBits, Limits, Now, Refusal, Scope, Stored};
+use cache::{
+    Ageing, Cache, Entry, Flush, Freshness, Hit, Key, KeyBits, Limits, Now, Refusal, Scope, Security, Stored,
+};
 use wire::{Class, EdeCode, Flags, Folded, HashKey, Name, NameBuf, Rcode, Rtype};
 
 const AGEING: Ageing = Ageing { stale_ttl: 30 };
@@ -33,6 +35,7 @@ fn entry(body: &[u8], ttl: u32, stale: u32) -> Entry<'_> {
         ttl_offsets: &[6],
         rcode: Rcode::NOERROR,
         flags: Flags::RA,
+        security: Security::Unchecked,
         answers: 1,
         authorities: 0,
         additionals: 0,
@@ -76,6 +79,25 @@ fn an_answer_grows_old_and_goes() {
     // A clock that was set back makes nothing younger than new.
     let (hit, octets) = look(&cache, &key, 900).expect("fresh");
     assert_eq!((hit.age, octets.as_slice()), (0, &body(300, 1)[..]));
+}
+
+#[test]
+fn the_security_state_of_an_answer_is_kept() {
+    let cache = cache_of(1 << 20);
+    let name = name("example.org");
+    let key = key(&cache, &name);
+    for security in
+        [Security::Unchecked, Security::Secure, Security::Insecure, Security::Indeterminate, Security::Bogus]
+    {
+        // With and without the words that few entries have.
+        for answers in [1, 256] {
+            let body = body(300, 1);
+            let entry = Entry { security, answers, flags: Flags(0xffff), ..entry(&body, 300, 0) };
+            let _ = cache.insert(&key, &entry, Now(0));
+            let (hit, _) = look(&cache, &key, 1).expect("fresh");
+            assert_eq!((hit.security, hit.answers, hit.flags), (security, answers, Flags(0xffff)));
+        }
+    }
 }
 
 #[test]

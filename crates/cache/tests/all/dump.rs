@@ -4,7 +4,7 @@
 
 use cache::{
     Ageing, Cache, Clocks, DumpError, Entry, Freshness, Key, KeyBits, Limits, Loaded, Meaning, Now, Scope,
-    Stored,
+    Security, Stored,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -32,6 +32,10 @@ fn load(cache: &Cache, path: &Path, now: u32) -> Loaded {
     cache.load(path, at(now), MEANING, |_| {}).expect("readable")
 }
 
+/// All security states.
+const STATES: [Security; 5] =
+    [Security::Unchecked, Security::Secure, Security::Insecure, Security::Indeterminate, Security::Bogus];
+
 /// Stores so many entries, each of its own kind, at second 1000, fresh for 100 seconds and stale for another 50.
 fn fill(cache: &Cache, count: u32) {
     for i in 0..count {
@@ -42,6 +46,7 @@ fn fill(cache: &Cache, count: u32) {
                 ttl_offsets: &[0, 4],
                 rcode: Rcode((i % 40) as u16),
                 flags: Flags::RA,
+                security: STATES[i as usize % STATES.len()],
                 answers: (i % 300) as u16,
                 authorities: 2,
                 additionals: 3,
@@ -82,7 +87,7 @@ fn contents(cache: &Cache) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     cache.for_each(|view| {
         let key = format!(
-            "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?} {} {} {} {:?} {} {} {:?}",
+            "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?} {:?} {} {} {} {:?} {} {} {:?}",
             view.name.as_bytes(),
             view.qtype,
             view.bits,
@@ -90,6 +95,7 @@ fn contents(cache: &Cache) -> BTreeMap<String, Vec<u8>> {
             view.scope,
             view.rcode,
             view.flags,
+            view.security,
             view.ede,
             view.answers,
             view.authorities,

@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gannet-cache --test all --release`
 
-use cache::{Ageing, Cache, Entry, Key, KeyBits, Now, Stored};
+use cache::{Ageing, Cache, Entry, Key, KeyBits, Now, Security, Stored};
 use loom::sync::Arc;
 use loom::thread;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +24,7 @@ fn insert(cache: &Cache, name: u8, version: u8) {
         ttl_offsets: &[],
         rcode: Rcode(u16::from(name)),
         flags: Flags(u16::from(version)),
+        security: Security::Unchecked,
         answers: u16::from(version),
         authorities: 0,
         additionals: 0,

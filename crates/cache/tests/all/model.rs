@@ -2,7 +2,7 @@
 
 #![cfg(not(miri))]
 
-use cache::{Ageing, Cache, Entry, Flush, Freshness, Key, KeyBits, Limits, Now, Stored};
+use cache::{Ageing, Cache, Entry, Flush, Freshness, Key, KeyBits, Limits, Now, Security, Stored};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use wire::{Class, Flags, Folded, HashKey, NameBuf, Rcode, Rtype};
@@ -64,6 +64,7 @@ fn check(octets_max: usize, steps: &[Step]) -> usize {
                     ttl_offsets: &[],
                     rcode: Rcode::NOERROR,
                     flags: Flags(0),
+                    security: Security::Unchecked,
                     answers: 1,
                     authorities: 0,
                     additionals: 0,

@@ -1,6 +1,6 @@
 //! Many threads on one small cache: every answer is whole and for its question.
 
-use cache::{Ageing, Cache, Entry, Flush, Key, KeyBits, Limits, Now};
+use cache::{Ageing, Cache, Entry, Flush, Key, KeyBits, Limits, Now, Security};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Class, Flags, HashKey, NameBuf, Rcode, Rtype};
 
@@ -62,6 +62,7 @@ fn check(octets_max: usize, names: u32) {
                                 ttl_offsets: &[],
                                 rcode: Rcode(name as u16 & 0xff),
                                 flags: Flags(version as u16),
+                                security: Security::Unchecked,
                                 answers: 1,
                                 authorities: 0,
                                 additionals: 0,
@@ -140,6 +141,7 @@ fn a_refresh_is_claimed_by_one_of_many() {
                 ttl_offsets: &[],
                 rcode: Rcode::NOERROR,
                 flags: Flags(0),
+                security: Security::Unchecked,
                 answers: 1,
                 authorities: 0,
                 additionals: 0,

@@ -755,7 +755,7 @@ fn a_port_is_used_for_a_bounded_number_of_queries_and_time() {
 fn take_burst(sim: &mut Sim, count: u32) {
     for i in 0..count {
         let query = question(&format!("n{i}.example.org"));
-        let want = Want::Fetch(FetchWant { pool: POOL, query, stale_after_ms: None });
+        let want = Want::Fetch(FetchWant { pool: POOL, query, trusts_ad: false, stale_after_ms: None });
         sim.machine.take(
             Asker { number: i, want, client: Some(CLIENT), split: None, parent: None, text: String::new() },
             sim.now,

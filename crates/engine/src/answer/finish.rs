@@ -4,9 +4,10 @@
 
 use wire::{EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
+use super::errors::Errors;
 use super::put::put;
 use super::reply::Reply;
-use super::{Answer, DO};
+use super::{Answer, DO, Security};
 use crate::query::client::{Client, Transport};
 use crate::query::counters::Counters;
 use crate::query::gate::cookie::{self, Proof};
@@ -31,8 +32,8 @@ pub(crate) trait Server {
     /// Returns whether replies say RA.
     fn recursion_available(&self) -> bool;
 
-    /// Returns the text that a step configures for the Extended DNS Error.
-    fn text(&self, step: u16) -> Option<&str>;
+    /// Returns the Extended DNS Error that a step configures.
+    fn ede(&self, step: u16) -> Option<(EdeCode, &str)>;
 
     /// Returns for how many seconds the zone that a query for SOA is about may still be served, if it asks (RFC 7314).
     fn expire_s(&self, query: &Query<'_>) -> Option<u32>;
@@ -47,8 +48,8 @@ pub(crate) struct To<'a> {
     pub(crate) options: &'a [u8],
 }
 
-/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, EDE 6 + 64,
-/// client subnet 24, EXPIRE 8.
+/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, client
+/// subnet 24, EXPIRE 8, EDE 6 + 64, and as many more of these as there is room for.
 const OPT_OCTETS_MAX: usize = 224;
 /// Octets of an OPT without options.
 const OPT_FIXED_OCTETS: usize = 11;
@@ -95,9 +96,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
                 client: to.client,
                 proof: to.proof,
                 rcode: answer.rcode,
-                ede: answer.ede.map(|(code, text)| {
-                    (code, answer.text_at.and_then(|at| server.text(at)).unwrap_or(text))
-                }),
+                errors: answer.errors,
                 // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
                 scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
                 flags: answer.edns_flags,
@@ -127,7 +126,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
         flags = flags.with(Flags::AA).without(Flags::CD);
     }
     // RFC 6840 §5.7–5.8: AD is for clients that say they understand it.
-    if answer.authentic && (asked.has(Flags::AD) || to.query.wants_dnssec()) {
+    if answer.security == Security::Secure && (asked.has(Flags::AD) || to.query.wants_dnssec()) {
         flags = flags.with(Flags::AD);
     }
     if is_cut {
@@ -202,7 +201,8 @@ pub(crate) fn cookie_alone<S: Server>(
     header_only(header, Rcode::NOERROR, reply);
     let mut opt = [0; OPT_OCTETS_MAX];
     let rcode = Rcode::NOERROR;
-    let parts = OptParts { edns, client, proof, rcode, ede: None, scope: None, flags: DO, expire_s: None };
+    let parts =
+        OptParts { edns, client, proof, rcode, errors: Errors::None, scope: None, flags: DO, expire_s: None };
     let len = write_opt(server, server.unix_seconds(), &parts, &mut opt);
     let placed = put(reply.buffer(), Header::LEN, opt.get(..len).unwrap_or(&[]))
         .and_then(|()| put(reply.buffer(), Header::LEN - 2, &1_u16.to_be_bytes()));
@@ -230,7 +230,7 @@ pub(crate) fn opt_octets_max<S: Server>(server: &S, to: &To<'_>) -> usize {
         client: to.client,
         proof: to.proof,
         rcode: Rcode::NOERROR,
-        ede: None,
+        errors: Errors::None,
         scope: None,
         flags: DO,
         // The room for it is what counts here.
@@ -262,7 +262,7 @@ struct OptParts<'a> {
     client: &'a Client,
     proof: Proof,
     rcode: Rcode,
-    ede: Option<(EdeCode, &'a str)>,
+    errors: Errors,
     /// For how many bits of the client's subnet the answer holds.
     scope: Option<u8>,
     /// Which of the client's flags are repeated, of the upper eight.
@@ -277,7 +277,7 @@ fn write_opt<S: Server>(
     parts: &OptParts<'_>,
     out: &mut [u8; OPT_OCTETS_MAX],
 ) -> usize {
-    let OptParts { edns, client, proof, rcode, ede, scope, flags, expire_s } = parts;
+    let OptParts { edns, client, proof, rcode, errors, scope, flags, expire_s } = parts;
     let [s0, s1] = server.udp_octets_max().to_be_bytes();
     let flags = (edns.flags >> 8) as u8 & flags;
     let fixed = [0, 0, Rtype::OPT.0 as u8, s0, s1, (rcode.0 >> 4) as u8, 0, flags, 0, 0, 0];
@@ -298,10 +298,6 @@ fn write_opt<S: Server>(
         let nsid = nsid.get(..TEXT_OCTETS_MAX).unwrap_or(nsid);
         opt.option(OptionCode::NSID, &[nsid]);
     }
-    if let Some((code, text)) = ede {
-        let text = text.as_bytes();
-        opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text.get(..TEXT_OCTETS_MAX).unwrap_or(text)]);
-    }
     if let Some(scope) = scope
         && let Some([f0, f1, source, _, address @ ..]) = edns.option(OptionCode::CLIENT_SUBNET)
         && address.len() <= 16
@@ -311,6 +307,15 @@ fn write_opt<S: Server>(
     if let Some(expire_s) = expire_s {
         opt.option(OptionCode::EXPIRE, &[&expire_s.to_be_bytes()]);
     }
+    // The last, because there may be several: those that there is no room for are left out.
+    errors.each(
+        |step| server.ede(step),
+        |code, text| {
+            let text = text.as_bytes();
+            let text = text.get(..TEXT_OCTETS_MAX).unwrap_or(text);
+            opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text]);
+        },
+    );
     let len = opt.len;
     set_opt_length(out, len);
     len
@@ -339,6 +344,9 @@ impl Opt<'_> {
 
     fn option(&mut self, code: OptionCode, parts: &[&[u8]]) {
         let len: usize = parts.iter().map(|part| part.len()).sum();
+        if self.len + OPTION_HEAD_OCTETS + len > OPT_OCTETS_MAX {
+            return;
+        }
         self.put(&code.0.to_be_bytes());
         self.put(&(len as u16).to_be_bytes());
         for part in parts {

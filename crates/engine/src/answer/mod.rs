@@ -4,6 +4,7 @@
 
 pub mod chaos;
 pub mod edit;
+pub(crate) mod errors;
 pub(crate) mod failure;
 pub(crate) mod finish;
 pub mod local;
@@ -18,6 +19,10 @@ use wire::message::records;
 use wire::{EdeCode, Header, Rcode, Section};
 
 use edit::Shape;
+use errors::Errors;
+use failure::{Blame, Failure};
+
+pub use cache::Security;
 
 /// What stands after the question in the reply buffer, and what the header will say about it.
 #[derive(Clone, Copy, Debug)]
@@ -25,30 +30,47 @@ pub(crate) struct Answer {
     pub(crate) rcode: Rcode,
     /// AA: we speak with authority.
     pub(crate) authoritative: bool,
-    /// AD: the data was validated by somebody we believe.
-    pub(crate) authentic: bool,
+    /// Whether it is known to be genuine.
+    pub(crate) security: Security,
     /// Octets after the question.
     pub(crate) octets: usize,
     /// Records in the answer, authority and additional sections.
     pub(crate) counts: [u16; 3],
-    /// The Extended DNS Error and its text.
-    pub(crate) ede: Option<(EdeCode, &'static str)>,
-    /// The step whose configured text takes the place of that one.
-    pub(crate) text_at: Option<u16>,
+    /// The Extended DNS Errors.
+    pub(crate) errors: Errors,
     /// Whether the answer did not even fit the buffer.
     pub(crate) is_too_large: bool,
-    /// Whether the last upstream's transport cut it: passed on, not kept.
-    pub(crate) is_partial: bool,
-    /// Whether it says that nobody had an answer; then a stale one is better.
-    pub(crate) is_failure: bool,
-    /// Whether nobody even gave a response code.
-    pub(crate) is_silence: bool,
+    /// What became of it.
+    pub(crate) end: Ending,
     /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
     pub(crate) is_for_every_subnet: bool,
     /// The length of the client's own subnet, if the answer was chosen by it.
     pub(crate) subnet_bits: Option<u8>,
     /// Which of the client's EDNS flags are repeated, of the upper eight.
     pub(crate) edns_flags: u8,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It is whole.
+    Complete,
+    /// The last upstream's transport cut it: passed on, not kept.
+    Truncated,
+    /// Nobody had an answer, and somebody said so; then a stale one is better.
+    Failed,
+    /// Nobody even gave a response code.
+    Silent,
+}
+
+impl Ending {
+    /// Returns whether there is no answer.
+    pub(crate) const fn is_failure(self) -> bool {
+        match self {
+            Self::Failed | Self::Silent => true,
+            Self::Complete | Self::Truncated => false,
+        }
+    }
 }
 
 /// The EDNS flag of who wants signatures (RFC 3225), among the upper eight.
@@ -62,22 +84,29 @@ impl Answer {
         Self {
             rcode,
             authoritative: false,
-            authentic: false,
+            security: Security::Unchecked,
             octets: 0,
             counts: [0; 3],
-            ede,
-            text_at: None,
+            errors: Errors::of(ede),
             is_too_large: false,
-            is_partial: false,
-            is_failure: false,
-            is_silence: false,
+            end: Ending::Complete,
             is_for_every_subnet: false,
             subnet_bits: None,
             edns_flags: DO,
         }
     }
 
+    /// Returns the answer that says that there is none.
+    pub(crate) const fn failed(failure: Failure) -> Self {
+        let end = match failure.blame() {
+            Blame::Network | Blame::Server | Blame::Limit | Blame::State => Ending::Silent,
+            Blame::Policy => Ending::Failed,
+        };
+        Self { end, errors: Errors::Failure(failure), ..Self::empty(Rcode::SERVFAIL, None) }
+    }
+
     /// Returns where its records stand in a message whose question ends at `body_at`.
+    #[inline]
     pub(crate) const fn shape(&self, body_at: usize) -> Shape {
         Shape { body_at, octets: self.octets, counts: self.counts }
     }

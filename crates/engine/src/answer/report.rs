@@ -2,8 +2,8 @@
 //!
 //! What is known about the answer of a branch.
 
-use wire::EdeCode;
-
+use super::errors::Errors;
+use super::{Ending, Security};
 use crate::events::Tells;
 
 /// What a branch's answer is worth.
@@ -24,8 +24,9 @@ pub enum Worth {
 pub struct BranchReport {
     /// What its answer is worth.
     pub worth: Worth,
-    pub(crate) ede: Option<(EdeCode, &'static str)>,
-    pub(crate) is_failure: bool,
+    pub(crate) errors: Errors,
+    pub(crate) security: Security,
+    pub(crate) end: Ending,
     pub(crate) is_for_every_subnet: bool,
     /// Something the rule wants to know when it joins: for DNS64 the seconds that "no IPv6" is true.
     pub(crate) note: u32,
@@ -36,6 +37,14 @@ pub struct BranchReport {
 impl BranchReport {
     /// Returns the report of a branch that brought nothing.
     pub const fn empty(worth: Worth) -> Self {
-        Self { worth, ede: None, is_failure: false, is_for_every_subnet: false, note: 0, tells: Tells::NONE }
+        Self {
+            worth,
+            errors: Errors::None,
+            security: Security::Unchecked,
+            end: Ending::Complete,
+            is_for_every_subnet: false,
+            note: 0,
+            tells: Tells::NONE,
+        }
     }
 }

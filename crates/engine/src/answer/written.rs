@@ -4,7 +4,8 @@
 
 use wire::{EdeCode, Flags, Header, Rcode};
 
-use super::Answer;
+use super::errors::Errors;
+use super::{Answer, Ending, Security};
 
 /// An answer that was written anew: its octets after the question, and its records.
 pub(crate) struct Written {
@@ -36,8 +37,8 @@ pub(crate) fn put_header(answer: &Answer, message: &mut [u8]) {
     let mut flags = Flags::QR.with_rcode(answer.rcode);
     for (is_set, flag) in [
         (answer.authoritative, Flags::AA),
-        (answer.authentic, Flags::AD),
-        (answer.is_partial || answer.is_too_large, Flags::TC),
+        (answer.security == Security::Secure, Flags::AD),
+        (answer.end == Ending::Truncated || answer.is_too_large, Flags::TC),
     ] {
         if is_set {
             flags = flags.with(flag);
@@ -53,17 +54,10 @@ pub(crate) fn put_header(answer: &Answer, message: &mut [u8]) {
 pub(crate) fn changed(answer: &Answer, written: &Written) -> Answer {
     Answer {
         rcode: written.rcode,
-        authentic: answer.authentic && written.is_whole,
+        security: if written.is_whole { answer.security } else { Security::Unchecked },
         octets: written.octets,
         counts: written.counts,
-        ede: written.ede.or(answer.ede),
+        errors: if written.ede.is_some() { Errors::of(written.ede) } else { answer.errors },
         ..*answer
     }
-}
-
-/// A branch's answer does not let itself be changed: larger than a message, or no records of the form they claim.
-#[cold]
-pub(crate) const fn unwritten() -> Answer {
-    let ede = Some((EdeCode::INVALID_DATA, "the answer could not be rewritten"));
-    Answer { is_failure: true, ..Answer::empty(Rcode::SERVFAIL, ede) }
 }

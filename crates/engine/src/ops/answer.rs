@@ -9,9 +9,10 @@ use sets::{Blocklist, Treatment};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
 
+use crate::answer::errors::Errors;
 use crate::answer::put::{local_soa, put_record};
 use crate::answer::records::Records;
-use crate::answer::{Answer, Interim};
+use crate::answer::{Answer, Interim, Security};
 use crate::matchers::Facts;
 use crate::query::client::Transport;
 use crate::query::request::{Environment, Request};
@@ -130,12 +131,12 @@ impl Build {
         }
     }
 
-    /// Returns the text of the Extended DNS Error that the step sends.
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// Returns the Extended DNS Error that the step sends.
+    pub(crate) fn ede(&self) -> Option<(EdeCode, &str)> {
         match self {
             Self::Block(Block { ede, .. })
             | Self::Respond(Respond { ede, .. })
-            | Self::Listed(_, Block { ede, .. }) => ede.as_ref().map(|(_, text)| &**text),
+            | Self::Listed(_, Block { ede, .. }) => ede.as_ref().map(|(code, text)| (*code, &**text)),
             Self::Records { .. } | Self::Reverse(_) => None,
         }
     }
@@ -157,9 +158,8 @@ impl Block {
                 _ => negative(message, request, Rcode::NOERROR, self.ttl),
             },
         };
-        if let Some((code, _)) = &self.ede {
-            answer.ede = Some((*code, ""));
-            answer.text_at = Some(step);
+        if self.ede.is_some() {
+            answer.errors = Errors::Step(step);
         }
         Some(answer)
     }
@@ -205,10 +205,11 @@ impl Respond {
     fn build(&self, step: u16, request: &Request<'_>, message: &mut [u8]) -> Built {
         let rcode = self.rcode.unwrap_or(Rcode::NOERROR);
         let mut answer = Answer { authoritative: self.authoritative, ..Answer::empty(rcode, None) };
-        answer.authentic = self.authentic;
-        if let Some((code, _)) = &self.ede {
-            answer.ede = Some((*code, ""));
-            answer.text_at = Some(step);
+        if self.authentic {
+            answer.security = Security::Secure;
+        }
+        if self.ede.is_some() {
+            answer.errors = Errors::Step(step);
         }
         if request.sought.name().len() + usize::from(self.relative_octets_max) > NAME_OCTETS_MAX {
             // A name in the reply would be too long to exist.
@@ -270,9 +271,8 @@ fn listed(list: &Blocklist, block: &Block, step: u16, making: &Making<'_>, messa
         // The step after this one asks for the other name.
         Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
     };
-    if let Some((code, _)) = &block.ede {
-        answer.ede = Some((*code, ""));
-        answer.text_at = Some(step);
+    if block.ede.is_some() {
+        answer.errors = Errors::Step(step);
     }
     Built::End(answer)
 }

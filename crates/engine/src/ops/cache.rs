@@ -4,18 +4,23 @@
 
 use std::sync::Arc;
 
-use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Recovery, Scope};
+use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Recovery, Scope, Security};
 use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
 use super::wait::PoolId;
 use crate::answer::Answer;
+use crate::answer::errors::Errors;
+use crate::answer::failure::Failure;
 use crate::query::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
 /// The first failure in a row is remembered for a second, whole ones counted: so the second one has to begin.
 const FAILURE_TTL_FIRST: u32 = 2;
+
+/// Octets of what is remembered of a failure: when it was, and why.
+const FAILURE_OCTETS: usize = Recovery::OCTETS + Failure::OCTETS;
 
 /// In `view`: the answer was given for any subnet (RFC 7871 §7.3.1, scope zero).
 const SCOPE_ZERO: u16 = 0x8000;
@@ -150,11 +155,9 @@ impl CacheStep {
             is_for_every_subnet = true;
         }
         let Some(hit) = hit else {
-            return self
-                .look_up_failure(&key, now, false)
-                .map_or(Found::Nothing { has_stale: false }, |answer| {
-                    Found::Answer(answer, Outlook::Failure)
-                });
+            return self.look_up_failure(&key, now).map_or(Found::Nothing { has_stale: false }, |answer| {
+                Found::Answer(answer, Outlook::Failure)
+            });
         };
         // Nothing out of line writes the answer, so that it is made where it ends up.
         let (outlook, ede, is_for_every_subnet) = match hit.freshness {
@@ -196,7 +199,7 @@ impl CacheStep {
             return Err(false);
         }
         // RFC 8767 §5: after a failure, do not try again for a while.
-        if self.look_up_failure(key, now, true).is_some() {
+        if self.look_up_failure(key, now).is_some() {
             return Ok(Outlook::Stale);
         }
         if self.rules.stale_client_timeout_ms == 0 {
@@ -205,21 +208,21 @@ impl CacheStep {
         Err(true)
     }
 
-    fn look_up_failure(&self, key: &Key<'_>, now: Now, only_whether: bool) -> Option<Answer> {
+    fn look_up_failure(&self, key: &Key<'_>, now: Now) -> Option<Answer> {
         if self.rules.failure_ttl == Ttl::ZERO {
             return None;
         }
         let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
-        let mut since = [0; Recovery::OCTETS];
-        let hit = self.read(&key, now, &mut since)?;
-        if hit.len == Recovery::OCTETS && self.cache.has_recovered(Recovery::from_octets(since)) {
+        let mut kept = [0; FAILURE_OCTETS];
+        let hit = self.read(&key, now, &mut kept)?;
+        let (since, why) = kept.split_first_chunk::<{ Recovery::OCTETS }>()?;
+        if hit.len >= Recovery::OCTETS && self.cache.has_recovered(Recovery::from_octets(*since)) {
             return None;
         }
+        let failure = why.first_chunk().filter(|_| hit.len == FAILURE_OCTETS).copied();
+        let errors = Errors::Remembered(failure.and_then(Failure::from_octets));
         match hit.freshness {
-            Freshness::Fresh { .. } if only_whether => Some(Answer::empty(hit.rcode, None)),
-            Freshness::Fresh { .. } => {
-                Some(Answer::empty(hit.rcode, Some((EdeCode::CACHED_ERROR, "failed a moment ago"))))
-            }
+            Freshness::Fresh { .. } => Some(Answer { errors, ..Answer::empty(hit.rcode, None) }),
             Freshness::Stale { .. } => None,
         }
     }
@@ -272,12 +275,12 @@ impl CacheStep {
             Some(_) | None => self.key(asked),
         };
         let [answers, authorities, additionals] = answer.counts;
-        let flags = if answer.authentic { Flags::AD } else { Flags::default() };
         let entry = Entry {
             body,
             ttl_offsets,
             rcode: answer.rcode,
-            flags,
+            flags: Flags::default(),
+            security: answer.security,
             answers,
             authorities,
             additionals,
@@ -291,7 +294,7 @@ impl CacheStep {
 
     /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from when the fetch began.
     #[cold]
-    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, rcode: Rcode, since: Recovery) {
+    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, answer: &Answer, since: Recovery) {
         let answer_key = self.key(asked);
         self.cache.release_refresh(&answer_key);
         // Whoever was asked may answer by now.
@@ -309,11 +312,17 @@ impl CacheStep {
             }
             _ => FAILURE_TTL_FIRST,
         };
+        let mut kept = [0; FAILURE_OCTETS];
+        let why = answer.errors.failure().map_or([0; Failure::OCTETS], Failure::to_octets);
+        for (to, from) in kept.iter_mut().zip(since.to_octets().into_iter().chain(why)) {
+            *to = from;
+        }
         let entry = Entry {
-            body: &since.to_octets(),
+            body: &kept,
             ttl_offsets: &[],
-            rcode,
+            rcode: answer.rcode,
             flags: Flags::default(),
+            security: Security::Unchecked,
             answers: 0,
             authorities: 0,
             additionals: 0,
@@ -370,11 +379,9 @@ fn answer_of(hit: &Hit, ede: Option<(EdeCode, &'static str)>) -> Answer {
     Answer {
         rcode: hit.rcode,
         authoritative: false,
-        authentic: hit.flags.has(Flags::AD),
+        security: hit.security,
         octets: hit.len,
         counts: [hit.answers, hit.authorities, hit.additionals],
-        ede,
-        text_at: None,
         is_too_large: !hit.fits(),
         ..Answer::empty(hit.rcode, ede)
     }

@@ -10,9 +10,10 @@ use wire::rdata::SvcKey;
 use wire::{EdeCode, Full, Header, Rcode, Rtype, Section, Ttl};
 
 use super::answer::negative;
-use crate::answer::Answer;
 use crate::answer::edit::{Draft, Order, Place, SvcKeys, embedded, is_address};
+use crate::answer::errors::Errors;
 use crate::answer::put::local_soa;
+use crate::answer::{Answer, Security};
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::ReverseTable;
 
@@ -140,9 +141,8 @@ impl Edit {
             }
             Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
             Self::Rebind(rebind) => rebind.apply(&mut draft, request, answer),
-            Self::Ede(code, _) => {
-                answer.ede = Some((*code, ""));
-                answer.text_at = Some(step);
+            Self::Ede(..) => {
+                answer.errors = Errors::Step(step);
                 Ok(Outcome::Same)
             }
             Self::Remember(table, seconds) => {
@@ -162,16 +162,16 @@ impl Edit {
             Ok(Outcome::Same) => {}
             Ok(Outcome::Replaced) => return,
             // What was validated is not what the client gets.
-            Ok(Outcome::Changed) => answer.authentic = false,
+            Ok(Outcome::Changed) => answer.security = Security::Unchecked,
             Err(Full) => answer.is_too_large = true,
         }
         (answer.octets, answer.counts) = (shape.octets, shape.counts);
     }
 
-    /// Returns the text of the Extended DNS Error that the step adds.
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// Returns the Extended DNS Error that the step adds.
+    pub(crate) fn ede(&self) -> Option<(EdeCode, &str)> {
         match self {
-            Self::Ede(_, text) => Some(text),
+            Self::Ede(code, text) => Some((*code, text)),
             _ => None,
         }
     }
@@ -211,16 +211,16 @@ impl Rebind {
         if !draft.has_address(|address| self.refuses(address)) {
             return Ok(Outcome::Same);
         }
-        let ede = Some((EdeCode::BLOCKED, "private address in an answer from outside"));
+        let errors = Errors::One(EdeCode::BLOCKED, "private address in an answer from outside");
         if let Some(rcode) = self.instead {
             *answer = negative(draft.message, request, rcode, INSTEAD_TTL);
-            answer.ede = ede;
+            answer.errors = errors;
             return Ok(Outcome::Replaced);
         }
         let hints = SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
         draft.strip_params(hints.unwrap_or_default())?;
         removing(draft, request, |draft| draft.remove_addresses(|address| self.refuses(address)))?;
-        answer.ede = ede;
+        answer.errors = errors;
         Ok(Outcome::Changed)
     }
 }

@@ -37,6 +37,7 @@ pub(crate) struct Sending<'s> {
 
 impl ForwardStep {
     /// Returns what to fetch for a query before it goes on.
+    #[inline]
     pub(crate) fn want(&self, key: &HashKey, request: &Request<'_>, sending: Sending<'_>) -> FetchWant {
         let Sending { outgoing, options, stale_after_ms } = sending;
         let query = request.query;
@@ -80,6 +81,7 @@ impl ForwardStep {
                 members: self.members,
                 hash,
             },
+            trusts_ad: self.trusts_ad,
             stale_after_ms,
         }
     }

@@ -182,6 +182,7 @@ impl Outgoing {
     }
 
     /// Returns the step that says which options are sent, if one does.
+    #[inline]
     pub(crate) fn options_step(&self) -> Option<usize> {
         self.options_at.checked_sub(1).map(usize::from)
     }

@@ -15,7 +15,7 @@ use super::rewrite::{Rewrite, Style, restore};
 use super::wait::{OutQuery, PoolId};
 pub use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::Written;
-use crate::answer::{Answer, answer_records};
+use crate::answer::{Answer, Ending, answer_records};
 use crate::events::Tells;
 use crate::matchers::Facts;
 use crate::query::request::Request;
@@ -89,7 +89,7 @@ impl Default for Unusable {
 
 impl Unusable {
     fn covers(self, answer: &Answer) -> bool {
-        if answer.is_silence {
+        if answer.end == Ending::Silent {
             self.failures
         } else {
             answer.rcode.0 >= 32 || self.rcodes >> answer.rcode.0 & 1 != 0
@@ -369,8 +369,9 @@ impl SplitStep {
         };
         BranchReport {
             worth,
-            ede: answer.ede,
-            is_failure: answer.is_failure,
+            errors: answer.errors,
+            security: answer.security,
+            end: answer.end,
             is_for_every_subnet: answer.is_for_every_subnet,
             note,
             tells: Tells::NONE,
@@ -444,7 +445,7 @@ impl Fallback {
 /// Returns how telling an unusable answer is.
 const fn rank(answer: &Answer) -> u8 {
     match answer.rcode {
-        _ if answer.is_silence => 1,
+        _ if matches!(answer.end, Ending::Silent) => 1,
         Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN => 5,
         Rcode::SERVFAIL => 4,
         Rcode::REFUSED => 3,

@@ -71,6 +71,8 @@ pub struct FetchWant {
     pub pool: PoolId,
     /// What to ask.
     pub query: OutQuery,
+    /// Whether an AD bit in the answer is believed (RFC 6840 §5.8).
+    pub trusts_ad: bool,
     /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,
 }

@@ -11,6 +11,7 @@ pub mod snapshot;
 use std::sync::Arc;
 
 use sets::NameSet;
+use wire::EdeCode;
 
 pub use crate::matchers::Matcher;
 use crate::ops::cache::CacheStep;
@@ -75,6 +76,7 @@ impl Program {
         self.longest
     }
     /// Returns the cache step at a place.
+    #[inline]
     pub(crate) fn cache(&self, step: u16) -> Option<&CacheStep> {
         match self.ops.get(usize::from(step)) {
             Some(Op::Cache(cache)) => Some(cache),
@@ -83,6 +85,7 @@ impl Program {
     }
 
     /// Returns the split at a place.
+    #[inline]
     pub(crate) fn split(&self, step: u16) -> Option<&SplitStep> {
         match self.ops.get(usize::from(step)) {
             Some(Op::Split(split)) => Some(split),
@@ -91,6 +94,7 @@ impl Program {
     }
 
     /// Returns the EDNS options that are sent, if a step said so.
+    #[inline]
     pub(crate) fn options(&self, outgoing: &Outgoing) -> Option<&[OptionChange]> {
         match self.ops.get(outgoing.options_step()?) {
             Some(Op::Outgoing(Change::Options(changes))) => Some(changes),
@@ -98,8 +102,8 @@ impl Program {
         }
     }
 
-    /// Returns the text that a step sends with an Extended DNS Error.
-    pub(crate) fn text(&self, step: u16) -> Option<&str> {
-        self.ops.get(usize::from(step))?.text()
+    /// Returns the Extended DNS Error that a step sends.
+    pub(crate) fn ede(&self, step: u16) -> Option<(EdeCode, &str)> {
+        self.ops.get(usize::from(step))?.ede()
     }
 }

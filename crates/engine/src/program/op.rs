@@ -78,11 +78,11 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns the text that the step sends with an Extended DNS Error.
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// Returns the Extended DNS Error that the step configures.
+    pub(crate) fn ede(&self) -> Option<(EdeCode, &str)> {
         match self {
-            Self::Edit(edit) => edit.text(),
-            Self::Answer(build) => build.text(),
+            Self::Edit(edit) => edit.ede(),
+            Self::Answer(build) => build.ede(),
             _ => None,
         }
     }

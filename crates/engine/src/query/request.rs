@@ -23,6 +23,7 @@ pub(crate) struct Request<'q> {
 
 impl Request<'_> {
     /// Returns where the records of an answer begin: behind the question.
+    #[inline]
     pub(crate) fn body_at(&self) -> usize {
         Header::LEN + self.query.question_bytes().len()
     }
@@ -51,7 +52,9 @@ impl<'e> Environment<'e> {
         Self { now, key, trusted_peers, random }
     }
 
-    /// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries, not to hide anything.
+    /// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries,
+    /// not to hide anything.
+    #[inline]
     pub(crate) fn random(&self) -> u32 {
         let mut bits = self.random.get();
         bits ^= bits >> 12;

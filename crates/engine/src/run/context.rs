@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use wire::Query;
+use wire::{EdeCode, Query};
 
 use crate::answer::finish::Server;
 use crate::peers::{self, Authority};
@@ -79,8 +79,8 @@ impl Server for Context<'_> {
         self.snapshot.recursion_available
     }
 
-    fn text(&self, step: u16) -> Option<&str> {
-        self.snapshot.program.text(step)
+    fn ede(&self, step: u16) -> Option<(EdeCode, &str)> {
+        self.snapshot.program.ede(step)
     }
 
     #[inline(always)]

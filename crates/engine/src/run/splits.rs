@@ -2,15 +2,16 @@
 //!
 //! Running the branches of splits: as far as memory goes at once, the others when what they wait for has come.
 
-use wire::{EdeCode, Folded, Header, Message, Query, Rcode};
+use wire::{Folded, Header, Message, Query};
 
 use super::buffers::{ERRANDS_MAX, Workspace};
 use super::context::Context;
 use super::state::{End, Run};
 use super::suspended::{BranchOf, Suspended};
 use super::want::{SharedSplit, SplitWant, Want};
+use crate::answer::failure::Failure;
 use crate::answer::report::{BranchReport, Worth};
-use crate::answer::written::{changed, put_header, unwritten};
+use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Interim};
 use crate::events::Tells;
 use crate::observe::trace::Tracer;
@@ -67,7 +68,7 @@ impl Run<'_> {
             return Parted::Passes;
         }
         if self.depth >= SPLITS_MAX {
-            return Parted::Ends(End::Answer(too_deep()));
+            return Parted::Ends(End::Answer(Answer::failed(Failure::TooDeep)));
         }
         let program = &context.snapshot.program;
         let mut progress = Progress::new();
@@ -193,7 +194,7 @@ impl Run<'_> {
                 }
                 changed(&won.answer, &written)
             }
-            None => unwritten(),
+            None => Answer::failed(Failure::NotRewritten),
         }
     }
 
@@ -315,19 +316,12 @@ pub(crate) enum BranchEnd {
     Waits(Box<Suspended>),
 }
 
-#[cold]
-const fn too_deep() -> Answer {
-    let ede = Some((EdeCode::OTHER, "the policy asks for itself too often"));
-    Answer { is_failure: true, ..Answer::empty(Rcode::SERVFAIL, ede) }
-}
-
 /// Returns what becomes of a query none of whose branches had an answer.
 #[cold]
 const fn nothing(split: &SplitStep) -> Parted {
-    if split.is_rest() { Parted::Ends(End::Nothing) } else { Parted::GoesOn(no_branch()) }
-}
-
-pub(crate) const fn no_branch() -> Answer {
-    let ede = Some((EdeCode::OTHER, "no branch of the policy had an answer"));
-    Answer { is_failure: true, ..Answer::empty(Rcode::SERVFAIL, ede) }
+    if split.is_rest() {
+        Parted::Ends(End::Nothing)
+    } else {
+        Parted::GoesOn(Answer::failed(Failure::NoBranch))
+    }
 }

@@ -68,6 +68,7 @@ impl<'q> Run<'q> {
     }
 
     /// Returns what a query to others has besides its question.
+    #[inline]
     pub(crate) fn sending(&self, program: &Program) -> Sending<'_> {
         let options = match program.options(&self.outgoing) {
             Some(changes) => outgoing::options(changes, self.request.query),
@@ -77,6 +78,7 @@ impl<'q> Run<'q> {
     }
 
     /// Returns how long the client waits if a stale answer is at hand.
+    #[inline]
     pub(crate) fn patience_ms(&self, program: &Program) -> Option<u32> {
         let fill = self.fill.filter(|fill| fill.has_stale)?;
         program.cache(fill.step).map(|cache| cache.rules.stale_client_timeout_ms)

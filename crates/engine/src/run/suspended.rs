@@ -13,8 +13,8 @@ use crate::observe::explain::Recorder;
 use crate::ops::cache::Fill;
 use crate::ops::outgoing::Outgoing;
 use crate::ops::split::{Next, Progress, SplitStep};
+use crate::program::Position;
 use crate::program::snapshot::Snapshot;
-use crate::program::{Op, Position};
 use crate::query::client::{Client, Now};
 use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
@@ -78,10 +78,11 @@ impl Suspended {
         message: &[u8],
         recorder: Option<Recorder>,
     ) -> Box<Self> {
+        let client = run.request.client;
         Box::new(Self {
             snapshot: Arc::clone(snapshot),
             query: run.request.query.as_bytes().into(),
-            client: run.request.client.clone(),
+            client: Client { certificate: client.certificate.clone(), ..*client },
             proof: run.request.proof,
             name_hash: run.request.sought.hash(),
             at: run.at,
@@ -200,12 +201,6 @@ pub(crate) fn recovery(snapshot: &Snapshot, fill: Option<&Fill>, want: &Want) ->
         Some(cache) => cache.recovery(pool),
         None => Recovery::default(),
     }
-}
-
-/// Returns whether the forward step right before `at` believes its group's AD.
-pub(crate) fn trusts_ad(snapshot: &Snapshot, at: Position) -> bool {
-    let step = usize::from(at.next()).checked_sub(1).and_then(|step| snapshot.program.ops().get(step));
-    matches!(step, Some(Op::Forward(forward)) if forward.trusts_ad)
 }
 
 /// Whose branch a query is, and which.

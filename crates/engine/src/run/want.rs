@@ -17,6 +17,7 @@ pub enum Want {
 
 impl Want {
     /// Returns what to fetch, if that is what it waits for.
+    #[inline]
     pub const fn fetch(&self) -> Option<&FetchWant> {
         match self {
             Self::Fetch(want) => Some(want),
@@ -25,6 +26,7 @@ impl Want {
     }
 
     /// Returns what it waits for, in a word.
+    #[inline]
     pub const fn waiting(&self) -> Waiting {
         match self {
             Self::Fetch(want) => Waiting::Fetch(want.pool),

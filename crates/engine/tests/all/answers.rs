@@ -16,7 +16,8 @@ use wire::{Class, Flags, Header, Message, OptionCode, Rcode, Rtype, Section, Ttl
 
 use crate::common;
 use common::{
-    Ask, Asked, KEY, Server, client, gate, header, name, negative, seen, upstream, usual, with_address,
+    Ask, Asked, KEY, Server, client, errors, gate, header, name, negative, seen, upstream, usual,
+    with_address,
 };
 
 fn server() -> Server {
@@ -332,6 +333,32 @@ fn every_failure_says_why() {
         let reply = seen(&server.resume(suspended, Err(failure)));
         assert_eq!((reply.rcode, reply.ede), (Rcode::SERVFAIL, Some(ede)), "{failure:?}");
     }
+}
+
+#[test]
+fn a_failure_from_the_cache_says_why_as_the_first_one_did() {
+    for failure in [
+        Failure::Timeout,
+        Failure::Network,
+        Failure::Down,
+        Failure::BadReply(Rcode::SERVFAIL),
+        Failure::Overloaded,
+        Failure::NoUpstream,
+        Failure::Stopping,
+    ] {
+        let mut server = server();
+        let ask = www().edns(1232);
+        let suspended = server.ask(&ask).deferred();
+        let first = errors(&server.resume(suspended, Err(failure)));
+        assert!(first.iter().all(|(_, text)| !text.is_empty()), "{failure:?}: {first:?}");
+        let again = errors(&server.ask(&ask).answered());
+        let (cached, rest) = again.split_first().expect("what a cache says");
+        assert_eq!((cached.0, rest), (13, &first[..]), "{failure:?}");
+    }
+    let mut server = server();
+    let suspended = server.ask(&www().edns(1232)).deferred();
+    let codes = errors(&server.resume(suspended, Err(Failure::Network)));
+    assert_eq!(codes.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [23, 22], "several of them");
 }
 
 #[test]

@@ -348,6 +348,19 @@ pub fn seen(reply: &[u8]) -> Seen {
     }
 }
 
+/// Returns the Extended DNS Errors of a reply.
+pub fn errors(reply: &[u8]) -> Vec<(u16, String)> {
+    let message = Message::parse(reply).expect("a well-formed reply");
+    let options = message.edns.into_iter().flat_map(|edns| edns.options());
+    options
+        .filter(|option| option.code == wire::OptionCode::EDE)
+        .map(|option| {
+            let (code, text) = option.data.split_at(2);
+            (u16::from_be_bytes([code[0], code[1]]), String::from_utf8_lossy(text).into_owned())
+        })
+        .collect()
+}
+
 /// Returns the header of a reply.
 pub fn header(reply: &[u8]) -> Header {
     Header::parse(reply).expect("a header")

@@ -100,7 +100,7 @@ fn only_members_that_are_named_are_asked() {
     let mut sim = Sim::new(vec![plan]);
     let ask = |sim: &mut Sim, number, members| {
         let query = engine::OutQuery { members, ..question("www.example.org") };
-        let want = Want::Fetch(FetchWant { pool: POOL, query, stale_after_ms: None });
+        let want = Want::Fetch(FetchWant { pool: POOL, query, trusts_ad: false, stale_after_ms: None });
         let text = String::new();
         let asker = Asker { number, want, client: Some(CLIENT), split: None, parent: None, text };
         sim.machine.take(asker, sim.now);

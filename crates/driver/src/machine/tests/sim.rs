@@ -255,7 +255,7 @@ impl Sim {
     ) -> u32 {
         let number = self.asked;
         self.asked += 1;
-        let want = Want::Fetch(FetchWant { pool: POOL, query, stale_after_ms });
+        let want = Want::Fetch(FetchWant { pool: POOL, query, trusts_ad: false, stale_after_ms });
         self.machine
             .take(Asker { number, want, client, split: None, parent: None, text: text.to_owned() }, self.now);
         self.settle();
@@ -307,7 +307,7 @@ impl Sim {
         self.asked += 1;
         let query = question(&text);
         let pool = PoolId(u16::from(branch));
-        let want = Want::Fetch(FetchWant { pool, query, stale_after_ms: None });
+        let want = Want::Fetch(FetchWant { pool, query, trusts_ad: false, stale_after_ms: None });
         let parent = Some((key, branch));
         self.branches.push((number, branch));
         self.machine.take(Asker { number, want, client: Some(CLIENT), split: None, parent, text }, self.now);

@@ -1,0 +1,68 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! The Extended DNS Errors of an answer (RFC 8914).
+
+use wire::EdeCode;
+
+use super::failure::Failure;
+
+/// What a reply says besides its response code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errors {
+    /// Nothing.
+    None,
+    /// One code, and its text.
+    One(EdeCode, &'static str),
+    /// What a step of the program configures.
+    Step(u16),
+    /// Why nobody answered.
+    Failure(Failure),
+    /// The same, remembered; older programs kept no reason.
+    Remembered(Option<Failure>),
+}
+
+impl Errors {
+    /// Returns a code with its text, or nothing.
+    #[inline(always)]
+    pub(crate) const fn of(ede: Option<(EdeCode, &'static str)>) -> Self {
+        match ede {
+            Some((code, text)) => Self::One(code, text),
+            None => Self::None,
+        }
+    }
+
+    /// Returns why nobody answered, if it is that.
+    pub(crate) const fn failure(self) -> Option<Failure> {
+        match self {
+            Self::Failure(failure) => Some(failure),
+            Self::None | Self::One(..) | Self::Step(_) | Self::Remembered(_) => None,
+        }
+    }
+
+    /// Calls `f` with each code and text, the most telling first; `step` returns what a step configures.
+    #[inline(always)]
+    pub(crate) fn each<'s>(
+        self,
+        step: impl FnOnce(u16) -> Option<(EdeCode, &'s str)>,
+        mut f: impl FnMut(EdeCode, &'s str),
+    ) {
+        let failure = match self {
+            Self::None => return,
+            Self::One(code, text) => return f(code, text),
+            Self::Step(at) => {
+                if let Some((code, text)) = step(at) {
+                    f(code, text);
+                }
+                return;
+            }
+            Self::Failure(failure) => Some(failure),
+            Self::Remembered(failure) => {
+                f(EdeCode::CACHED_ERROR, "failed a moment ago");
+                failure
+            }
+        };
+        for &(code, text) in failure.map_or(&[][..], Failure::edes) {
+            f(code, text);
+        }
+    }
+}
