@@ -14,7 +14,8 @@ use crate::query::gate::cookie::Proof;
 use crate::{Engine, Verdict};
 
 impl Engine {
-    /// Answers what another server, or somebody with a key, asks; nothing if that is a question like any other.
+    /// Answers what another server, or somebody with a key, asks; nothing if that is a question
+    /// like any other.
     #[cold]
     #[inline(never)]
     pub(crate) fn of_another_server(
@@ -108,7 +109,8 @@ impl Engine {
         put(reply, &message)
     }
 
-    /// Handles a transfer, a notification or an update: a message without its signature, and as it came.
+    /// Handles a transfer, a notification or an update: a message without its signature, and as it
+    /// came.
     #[cold]
     #[inline(never)]
     pub(crate) fn between_servers(

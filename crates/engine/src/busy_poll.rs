@@ -1,18 +1,22 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Adaptive busy polling: whether a worker that has nothing to do asks the kernel for more before it sleeps.
+//! Adaptive busy polling: whether a worker that has nothing to do asks the kernel for more before
+//! it sleeps.
 //!
-//! A processor that sleeps takes its time to wake: some 35 µs on a virtual machine, ten times as long as an answer. A client
-//! that asks again as soon as it has its answer pays that for every query. Polling spares it that, at the price of
-//! processor time, and it spares nothing to clients that ask at their own pace: their next query comes no sooner.
+//! A processor that sleeps takes its time to wake: some 35 µs on a virtual machine, ten times as
+//! long as an answer. A client that asks again as soon as it has its answer pays that for every
+//! query. Polling spares it that, at the price of processor time, and it spares nothing to clients
+//! that ask at their own pace: their next query comes no sooner.
 //!
-//! So polling is tried, not assumed. From time to time the worker counts how long [`WINDOW`] queries take while it sleeps
-//! between them, and how long while it polls. Only if queries come clearly faster does it go on, and then within a budget:
-//! at most a quarter of the time that passes, and no more than answering costs. Trials that fail become rare.
+//! So polling is tried, not assumed. From time to time the worker counts how long [`WINDOW`]
+//! queries take while it sleeps between them, and how long while it polls. Only if queries come
+//! clearly faster does it go on, and then within a budget: at most a quarter of the time that
+//! passes, and no more than answering costs. Trials that fail become rare.
 //!
-//! Where the control group has a CPU quota, a worker does the opposite. A process that has used up its quota stands still
-//! until the period is over, usually for tens of milliseconds. So a worker that is about to use it up lets queries gather for
-//! a moment before it answers them: each wake-up then serves several.
+//! Where the control group has a CPU quota, a worker does the opposite. A process that has used up
+//! its quota stands still until the period is over, usually for tens of milliseconds. So a worker
+//! that is about to use it up lets queries gather for a moment before it answers them: each wake-up
+//! then serves several.
 //!
 //! Decides only; whoever runs the worker's sockets polls and pauses.
 
@@ -20,25 +24,27 @@ use std::cell::Cell;
 use std::task::Waker;
 use std::time::Duration;
 
-/// How long a worker polls for the next batch before it sleeps, in microseconds: somewhat longer than a client takes to
-/// wake, read and ask again.
+/// How long a worker polls for the next batch before it sleeps, in microseconds: somewhat longer
+/// than a client takes to wake, read and ask again.
 pub const SPAN_US: u64 = 50;
 
-/// Queries of a batch from which on the worker does not poll for the next one: so many at once come from a crowd, which
-/// shares the cost of waking and soon leaves no time to sleep.
+/// Queries of a batch from which on the worker does not poll for the next one: so many at once come
+/// from a crowd, which shares the cost of waking and soon leaves no time to sleep.
 const CROWD: usize = 5;
 
 /// Spans in vain that end the polling, at most; a batch that was found makes up for one.
 const CREDIT_MAX: u8 = 8;
 
-/// Queries of a comparison: enough that a client's hiccup does not decide it, few enough to cost next to nothing.
+/// Queries of a comparison: enough that a client's hiccup does not decide it, few enough to cost
+/// next to nothing.
 const WINDOW: u32 = 32;
 
 /// Queries for which polling goes on before it is compared with sleeping again.
 const STRETCH: u32 = 1024;
 
-/// Queries from a trial that failed to the next one: doubled with each failure. At 40,000 queries a second the longest
-/// is less than half a second, and a trial makes one of 500 queries cost a little more.
+/// Queries from a trial that failed to the next one: doubled with each failure. At 40,000 queries a
+/// second the longest is less than half a second, and a trial makes one of 500 queries cost a
+/// little more.
 const REST_MIN: u32 = 256;
 const REST_MAX: u32 = 16_384;
 
@@ -59,7 +65,8 @@ const TRIAL_EVERY: u8 = 64;
 /// How long queries gather where a quota runs short. The kernel's timer slack adds some 50 µs.
 const GATHER: Duration = Duration::from_micros(50);
 
-/// How often it is looked how much of a quota is used, in milliseconds: five times in a period of the default length.
+/// How often it is looked how much of a quota is used, in milliseconds: five times in a period of
+/// the default length.
 const QUOTA_WINDOW_MS: u64 = 20;
 
 /// When a worker polls.
@@ -100,7 +107,8 @@ enum Phase {
     Stretch,
 }
 
-/// The busy polling of one worker. Nobody polls before a batch of queries, so an idle server sleeps.
+/// The busy polling of one worker. Nobody polls before a batch of queries, so an idle server
+/// sleeps.
 pub struct BusyPoll {
     polling: Polling,
     /// Batches so far, and how many of them whoever polls has seen.
@@ -126,13 +134,15 @@ pub struct BusyPoll {
     baseline_us: Cell<u64>,
     /// How long the next rest is.
     rest: Cell<u32>,
-    /// What may be spent on polling, in microseconds; and that of the time that passes which is added.
+    /// What may be spent on polling, in microseconds; and that of the time that passes which is
+    /// added.
     allowance_us: Cell<u64>,
     share: Cell<u64>,
     /// Time spent polling in this phase.
     polled_us: Cell<u64>,
     usage: Cell<Usage>,
-    /// Whether a quota runs short; when that was last looked at, and what the process had used then.
+    /// Whether a quota runs short; when that was last looked at, and what the process had used
+    /// then.
     is_short: Cell<bool>,
     quota_ms: Cell<u64>,
     quota_cpu_us: Cell<u64>,
@@ -191,7 +201,8 @@ impl BusyPoll {
         }
     }
 
-    /// Returns whether somebody is to call [`BusyPoll::should_poll`]; if not, `waker` is woken when that changes.
+    /// Returns whether somebody is to call [`BusyPoll::should_poll`]; if not, `waker` is woken when
+    /// that changes.
     pub fn is_wanted(&self, waker: &Waker) -> bool {
         if !self.is_wanted.get() {
             let known = self.waker.take().filter(|known| known.will_wake(waker));
@@ -200,8 +211,8 @@ impl BusyPoll {
         self.is_wanted.get()
     }
 
-    /// Returns whether to poll once more. Whoever is wanted asks before each look until this says no; `usage` is asked
-    /// for twice in [`STRETCH`] batches at most.
+    /// Returns whether to poll once more. Whoever is wanted asks before each look until this says
+    /// no; `usage` is asked for twice in [`STRETCH`] batches at most.
     pub fn should_poll(&self, now_us: u64, usage: impl FnOnce() -> Usage) -> bool {
         let should_poll = match self.polling {
             Polling::Never | Polling::Sparing { .. } => false,
@@ -218,8 +229,8 @@ impl BusyPoll {
         should_poll
     }
 
-    /// Returns how long to let queries gather before the next batch is received, if at all. `cpu_us` is asked for the processor
-    /// time of the process every [`QUOTA_WINDOW_MS`].
+    /// Returns how long to let queries gather before the next batch is received, if at all.
+    /// `cpu_us` is asked for the processor time of the process every [`QUOTA_WINDOW_MS`].
     pub fn pause(&self, now_ms: impl FnOnce() -> u64, cpu_us: impl FnOnce() -> u64) -> Option<Duration> {
         let Polling::Sparing { quota } = self.polling else { return None };
         let (now_ms, before_ms) = (now_ms(), self.quota_ms.get());
@@ -229,7 +240,8 @@ impl BusyPoll {
             let used = cpu_us.saturating_sub(self.quota_cpu_us.get()) / (now_ms - before_ms);
             self.quota_ms.set(now_ms);
             self.quota_cpu_us.set(cpu_us);
-            // Gathering saves about a third, so that what is used then says little of what is needed: it goes on until half is left.
+            // Gathering saves about a third, so that what is used then says little of what is
+            // needed: it goes on until half is left.
             let quarters = if self.is_short.get() { 2 } else { 3 };
             self.is_short.set(used * 4 > u64::from(quota) * quarters);
         }
@@ -401,7 +413,8 @@ mod tests {
             }
         }
 
-        /// Answers what has come, 4 µs a query, and waits for more; returns whether that found the worker awake.
+        /// Answers what has come, 4 µs a query, and waits for more; returns whether that found the
+        /// worker awake.
         fn batch(&mut self, client: Client) -> bool {
             let messages = match client {
                 Client::AfterAnswer(_) => 1,
@@ -461,7 +474,8 @@ mod tests {
         for gap_us in [6, 12, 25, 45, 50, 60, 100, 200, 2000] {
             let mut clock = Clock::new(Polling::Budgeted);
             clock.run(200_000, Client::AtRate(gap_us));
-            // An answer that wakes the processor takes some 15 µs of its time: at most a hundredth of that.
+            // An answer that wakes the processor takes some 15 µs of its time: at most a hundredth
+            // of that.
             assert!(clock.polled_us * 100 < clock.batches * 15, "{gap_us} µs: {} µs", clock.polled_us);
         }
     }
@@ -554,7 +568,8 @@ mod tests {
     fn queries_gather_only_while_most_of_a_quota_is_used() {
         let poll = BusyPoll::new(Polling::Sparing { quota: 500 });
         let (mut now_ms, mut cpu_us) = (1000, 0);
-        // Each step is a window: thousandths of a processor that are used in it, and whether queries gather after it.
+        // Each step is a window: thousandths of a processor that are used in it, and whether
+        // queries gather after it.
         for (used, expect) in
             [(100, false), (370, false), (380, true), (300, true), (260, true), (240, false), (300, false)]
         {

@@ -11,7 +11,8 @@ use crate::{BusyPoll, Clock, Engine, Suspended};
 
 /// Carries out what deferred queries wait for. Never blocks; one per worker.
 pub trait Desk {
-    /// Takes a deferred query; its reply goes to `to`, exactly once, or never if the client has gone.
+    /// Takes a deferred query; its reply goes to `to`, exactly once, or never if the client has
+    /// gone.
     ///
     /// May answer before it returns (overload, no upstream): the caller must not hold the engine.
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo);
@@ -29,13 +30,15 @@ pub trait Desk {
     fn is_crowded(&self) -> bool;
 }
 
-/// Carries messages that it cannot read to other servers, for clients that do not want to be seen there (RFC 9230). One per
-/// worker.
+/// Carries messages that it cannot read to other servers, for clients that do not want to be seen
+/// there (RFC 9230). One per worker.
 pub trait Courier {
-    /// Returns whether messages are carried to a target, which is called by its name, with a port if that is not 443.
+    /// Returns whether messages are carried to a target, which is called by its name, with a port
+    /// if that is not 443.
     fn serves(&self, target: &str) -> bool;
 
-    /// Carries a message; `done` hears what the target said, or is dropped if it could not be reached in time.
+    /// Carries a message; `done` hears what the target said, or is dropped if it could not be
+    /// reached in time.
     fn carry(&self, parcel: Parcel, done: Box<dyn FnOnce(Delivery)>);
 }
 
@@ -70,7 +73,8 @@ pub trait Outlet {
     /// Returns the most octets a reply may have here, so that the buffer can be chosen.
     fn reply_octets_max(&self) -> usize;
 
-    /// Waits until the client has taken most of what was delivered; `false` when it has gone. For replies of many messages.
+    /// Waits until the client has taken most of what was delivered; `false` when it has gone. For
+    /// replies of many messages.
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<bool> {
         let _ = context;
         Poll::Ready(true)
@@ -105,6 +109,7 @@ pub struct Worker {
     pub clock: Clock,
     /// The engine.
     pub engine: RefCell<Engine>,
-    /// Whether it stays awake for a moment when it has nothing to do. Whoever ends a batch stirs it.
+    /// Whether it stays awake for a moment when it has nothing to do. Whoever ends a batch stirs
+    /// it.
     pub busy_poll: BusyPoll,
 }

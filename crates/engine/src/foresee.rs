@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Looking ahead: a batch's waits for memory overlap when all its look-ups are announced before the first is made.
+//! Looking ahead: a batch's waits for memory overlap when all its look-ups are announced before the
+//! first is made.
 
 use std::sync::Arc;
 
@@ -17,13 +18,15 @@ use crate::query::names::Sought;
 pub const FORESEEN_MAX: usize = 64;
 /// Names whose rules are asked for together: about as many lines as a processor waits for at once.
 const NAMES_TOGETHER: usize = 16;
-/// Octets in use from which on a cache does not fit the processor's, so that looking ahead pays for itself.
+/// Octets in use from which on a cache does not fit the processor's, so that looking ahead pays for
+/// itself.
 const LARGE_OCTETS_MIN: usize = 8 << 20;
 
 impl Engine {
     /// Announces queries that are about to be answered; at most [`FORESEEN_MAX`] of them count.
     ///
-    /// Changes nothing but the time that answering takes, and does nothing while zones, the cache and all sets are small.
+    /// Changes nothing but the time that answering takes, and does nothing while zones, the cache
+    /// and all sets are small.
     pub fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
         if let Some(zones) = self.large_zones() {
             let names = queries.filter_map(|query| Name::parse(query.get(Header::LEN..)?).ok());

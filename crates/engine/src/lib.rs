@@ -141,7 +141,8 @@ impl Engine {
         }
     }
 
-    /// Returns the bits for [`Client::connection`], as of the snapshot in use; see [`Snapshot::connection_bits`].
+    /// Returns the bits for [`Client::connection`], as of the snapshot in use; see
+    /// [`Snapshot::connection_bits`].
     pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         self.snapshot.connection_bits(say)
     }
@@ -247,8 +248,9 @@ impl Engine {
         self.by_policy::<T, false>(&to, reply, tracer)
     }
 
-    /// Answers a client that is not on the access list: from the zones that are served, if the policy leads to them, and as a
-    /// server that does nothing else would (RA clear). Everything else is refused.
+    /// Answers a client that is not on the access list: from the zones that are served, if the
+    /// policy leads to them, and as a server that does nothing else would (RA clear). Everything
+    /// else is refused.
     #[inline(never)]
     fn answer_outsider<T: Tracer + ?Sized>(
         &mut self,
@@ -293,7 +295,8 @@ impl Engine {
         verdict
     }
 
-    /// Answers a query that was let in, as the policy says; with `OUTSIDE`, for a client that is not on the access list.
+    /// Answers a query that was let in, as the policy says; with `OUTSIDE`, for a client that is
+    /// not on the access list.
     #[inline(always)]
     fn by_policy<T: Tracer + ?Sized, const OUTSIDE: bool>(
         &mut self,

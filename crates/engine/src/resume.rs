@@ -1,4 +1,5 @@
-//! What happens when a query has to wait: it is put aside, goes on with the outcome, and may fill the cache.
+//! What happens when a query has to wait: it is put aside, goes on with the outcome, and may fill
+//! the cache.
 
 use wire::reply::{normalise, normalise_relevant};
 use wire::{Flags, Header, Message, Query, Rcode, Rtype};
@@ -29,8 +30,8 @@ use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
 
-/// Whether this query's outcome is the one to remember; others with the same [`Continuation`](crate::Continuation) only
-/// read it.
+/// Whether this query's outcome is the one to remember; others with the same
+/// [`Continuation`](crate::Continuation) only read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// The first of its continuation to be resumed: fills the cache.
@@ -82,9 +83,9 @@ impl Brought {
 impl Engine {
     /// Goes on with a deferred query. May defer again.
     ///
-    /// Of several that shared a fetch, exactly one of each [`Continuation`](crate::Continuation) is resumed with
-    /// [`Share::First`]; it may be one without a client.
-    /// The answer of a branch comes with [`Reply::report`], and is for no client.
+    /// Of several that shared a fetch, exactly one of each [`Continuation`](crate::Continuation) is
+    /// resumed with [`Share::First`]; it may be one without a client. The answer of a branch comes
+    /// with [`Reply::report`], and is for no client.
     pub fn resume(
         &mut self,
         mut suspended: Box<Suspended>,
@@ -258,8 +259,8 @@ impl Engine {
         Verdict::Drop
     }
 
-    /// Starts a branch that `parent` waits for. Its answer, if it has one at once, is in `reply`, with
-    /// [`Reply::report`]; a branch that must wait is put aside like any query.
+    /// Starts a branch that `parent` waits for. Its answer, if it has one at once, is in `reply`,
+    /// with [`Reply::report`]; a branch that must wait is put aside like any query.
     pub fn branch(&mut self, parent: &Suspended, index: u8, reply: &mut Reply<'_>) -> Verdict {
         let (Ok(query), Some((step, split))) = (Query::parse(&parent.query), parent.split()) else {
             reply.set_report(BranchReport::empty(Worth::Nothing));
@@ -299,8 +300,9 @@ impl Engine {
         }
     }
 
-    /// Answers from the stale data that `suspended` has at hand, because its client waited long enough
-    /// (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a client.
+    /// Answers from the stale data that `suspended` has at hand, because its client waited long
+    /// enough (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a
+    /// client.
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let (client, proof) = (&suspended.client, suspended.proof);
@@ -318,8 +320,8 @@ impl Engine {
         }
     }
 
-    /// Notes that a server of a group answers again after having been down: failures of the group are not remembered any more,
-    /// by no worker.
+    /// Notes that a server of a group answers again after having been down: failures of the group
+    /// are not remembered any more, by no worker.
     pub fn group_recovered(&self, pool: PoolId) {
         for op in self.snapshot.program.ops() {
             if let Op::Cache(step) = op {
@@ -334,8 +336,8 @@ impl Engine {
         self.buffers.errands.pop()
     }
 
-    /// Returns the next address whose distance is to be measured, by connecting to it; the worker tells what came of it
-    /// with [`Engine::measured`].
+    /// Returns the next address whose distance is to be measured, by connecting to it; the worker
+    /// tells what came of it with [`Engine::measured`].
     pub fn next_probe(&mut self) -> Option<Probe> {
         self.buffers.distances.next_probe()
     }
@@ -430,7 +432,8 @@ impl Buffers {
         // RFC 6672 §2.2: YXDOMAIN is an answer too: the name that a DNAME makes is too long.
         if !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
             let answer = Answer::failed(Failure::BadReply(rcode));
-            // RFC 6891 §6.1.3, RFC 7873 §5.3: extended codes are about one hop, and this one is not the client's.
+            // RFC 6891 §6.1.3, RFC 7873 §5.3: extended codes are about one hop, and this one is not
+            // the client's.
             let rcode = if rcode.0 < 16 { rcode } else { Rcode::SERVFAIL };
             return Brought::answer(Answer { rcode, end: Ending::Failed, ..answer });
         }
@@ -489,7 +492,8 @@ impl Buffers {
         Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }
     }
 
-    /// Hands the answer of a branch, whose records stand in the message, to the query that was split.
+    /// Hands the answer of a branch, whose records stand in the message, to the query that was
+    /// split.
     fn report(
         &mut self,
         split: &SplitStep,
@@ -518,8 +522,8 @@ impl Buffers {
     }
 }
 
-/// Appends an OPT with these options to the answer of a branch, which ends at `end`; leaves it as it is if there is no
-/// room. Who takes the answer up drops the record and keeps the options.
+/// Appends an OPT with these options to the answer of a branch, which ends at `end`; leaves it as
+/// it is if there is no room. Who takes the answer up drops the record and keeps the options.
 #[cold]
 fn append_options(options: &[u8], end: usize, reply: &mut Reply<'_>) {
     let length = (options.len() as u16).to_be_bytes();

@@ -39,7 +39,8 @@ impl Errors {
         }
     }
 
-    /// Calls `f` with each code and text, the most telling first; `step` returns what a step configures.
+    /// Calls `f` with each code and text, the most telling first; `step` returns what a step
+    /// configures.
     #[inline(always)]
     pub(crate) fn each<'s>(
         self,

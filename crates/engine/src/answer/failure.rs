@@ -21,7 +21,8 @@ pub enum Failure {
     Stopping,
     /// No branch of the policy had an answer.
     NoBranch,
-    /// A step of the policy could not change the answer: larger than a message, or no records of the form they claim.
+    /// A step of the policy could not change the answer: larger than a message, or no records of
+    /// the form they claim.
     NotRewritten,
     /// The policy asks for itself too often.
     TooDeep,
@@ -57,7 +58,8 @@ impl Failure {
         }
     }
 
-    /// Returns the Extended DNS Errors that tell the client about it (RFC 8914), the most telling first.
+    /// Returns the Extended DNS Errors that tell the client about it (RFC 8914), the most telling
+    /// first.
     pub const fn edes(self) -> &'static [(EdeCode, &'static str)] {
         match self {
             Self::Timeout => &[(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream answered in time")],

@@ -35,7 +35,8 @@ pub(crate) trait Server {
     /// Returns the Extended DNS Error that a step configures.
     fn ede(&self, step: u16) -> Option<(EdeCode, &str)>;
 
-    /// Returns for how many seconds the zone that a query for SOA is about may still be served, if it asks (RFC 7314).
+    /// Returns for how many seconds the zone that a query for SOA is about may still be served, if
+    /// it asks (RFC 7314).
     fn expire_s(&self, query: &Query<'_>) -> Option<u32>;
 }
 
@@ -48,8 +49,9 @@ pub(crate) struct To<'a> {
     pub(crate) options: &'a [u8],
 }
 
-/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6, NSID 4 + 64, client
-/// subnet 24, EXPIRE 8, EDE 6 + 64, and as many more of these as there is room for.
+/// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6,
+/// NSID 4 + 64, client subnet 24, EXPIRE 8, EDE 6 + 64, and as many more of these as there is room
+/// for.
 const OPT_OCTETS_MAX: usize = 224;
 /// Octets of an OPT without options.
 const OPT_FIXED_OCTETS: usize = 11;
@@ -60,13 +62,15 @@ const PADDING_BLOCK_OCTETS: usize = 468;
 /// Octets of text in an EDE or NSID option.
 const TEXT_OCTETS_MAX: usize = 64;
 
-/// Completes the reply whose answer already stands after the question's place, and counts it. Returns whether there is one.
+/// Completes the reply whose answer already stands after the question's place, and counts it.
+/// Returns whether there is one.
 #[inline(never)]
 pub(crate) fn complete<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> bool {
     complete_inlined(server, to, answer, reply)
 }
 
-/// Does what [`complete`] does, as a part of its caller: for the one place that nearly all replies come through.
+/// Does what [`complete`] does, as a part of its caller: for the one place that nearly all replies
+/// come through.
 #[inline(always)]
 pub(crate) fn complete_inlined<S: Server>(
     server: &S,
@@ -159,8 +163,8 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
     is_cut
 }
 
-/// Fills a reply up, so that its length tells little about what was asked (RFC 8467 §4.1). Its OPT begins at `opt_at` and
-/// is the last record.
+/// Fills a reply up, so that its length tells little about what was asked (RFC 8467 §4.1). Its OPT
+/// begins at `opt_at` and is the last record.
 #[inline(never)]
 fn pad(reply: &mut Reply<'_>, opt_at: usize, limit: usize) {
     let len = reply.len();
@@ -175,13 +179,15 @@ fn pad(reply: &mut Reply<'_>, opt_at: usize, limit: usize) {
     head.copy_from_slice(&[c0, c1, l0, l1]);
     zeros.fill(0);
     let length_at = opt_at + OPT_FIXED_OCTETS - 2;
-    // An OPT without options and with a root owner begins with eleven fixed octets, of which the last two are its length.
+    // An OPT without options and with a root owner begins with eleven fixed octets, of which the
+    // last two are its length.
     if put(buffer, length_at, &(opt_octets as u16).to_be_bytes()).is_some() {
         reply.set_len(padded);
     }
 }
 
-/// Returns the options of an upstream that still fit behind our own, and counts them in the OPT's length.
+/// Returns the options of an upstream that still fit behind our own, and counts them in the OPT's
+/// length.
 fn carried<'o>(options: &'o [u8], opt: &mut [u8; OPT_OCTETS_MAX], opt_len: usize, room: usize) -> &'o [u8] {
     if options.is_empty() || opt_len == 0 || opt_len + options.len() > room {
         return &[];
@@ -190,7 +196,8 @@ fn carried<'o>(options: &'o [u8], opt: &mut [u8; OPT_OCTETS_MAX], opt_len: usize
     options
 }
 
-/// Answers a query that only asks for a cookie (RFC 7873 §5.4): no question, and an OPT with the cookie.
+/// Answers a query that only asks for a cookie (RFC 7873 §5.4): no question, and an OPT with the
+/// cookie.
 #[cold]
 pub(crate) fn cookie_alone<S: Server>(
     server: &S,
@@ -218,7 +225,8 @@ pub(crate) fn header_only(header: Header, rcode: Rcode, reply: &mut Reply<'_>) {
     reply.set_len(if placed.is_some() { Header::LEN } else { 0 });
 }
 
-/// Returns how many octets an OPT without Extended DNS Error takes in a reply to this query, at most.
+/// Returns how many octets an OPT without Extended DNS Error takes in a reply to this query, at
+/// most.
 pub(crate) fn opt_octets_max<S: Server>(server: &S, to: &To<'_>) -> usize {
     let Some(edns) = to.query.edns else { return 0 };
     if edns.options_bytes().is_empty() {
@@ -239,7 +247,8 @@ pub(crate) fn opt_octets_max<S: Server>(server: &S, to: &To<'_>) -> usize {
     write_opt(server, 0, &parts, &mut room)
 }
 
-/// The most octets this client takes: RFC 6891 §6.2.3–6.2.5 for datagrams, else what the transport carries.
+/// The most octets this client takes: RFC 6891 §6.2.3–6.2.5 for datagrams, else what the transport
+/// carries.
 pub(crate) fn reply_limit<S: Server>(server: &S, to: &To<'_>) -> usize {
     let transport_limit = usize::from(to.client.reply_octets_max);
     match to.client.transport {

@@ -109,7 +109,8 @@ impl LocalData {
         Some(LocalAnswer::Records { count: set.count, body })
     }
 
-    /// A negative answer for a name that exists: its SOA is that of the zone it lies in, or its own.
+    /// A negative answer for a name that exists: its SOA is that of the zone it lies in, or its
+    /// own.
     fn negative(&self, sought: &Sought<'_>, answers: &Answers, rcode: Rcode) -> LocalAnswer<'_> {
         let apex_octets = self
             .names

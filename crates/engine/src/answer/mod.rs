@@ -115,7 +115,8 @@ impl Answer {
 /// What the steps of a query have brought about so far.
 pub(crate) struct Interim {
     pub(crate) marks: u64,
-    /// The answer there is. While there is one and steps go on, the message buffer holds the question too.
+    /// The answer there is. While there is one and steps go on, the message buffer holds the
+    /// question too.
     pub(crate) answer: Option<Answer>,
 }
 

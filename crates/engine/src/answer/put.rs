@@ -10,8 +10,8 @@ pub(crate) fn put(buffer: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Writes one record after the question, its owner the suffix of the name asked for that starts at `owner_at`
-/// in the message. Returns its octets, or `None` when it does not fit.
+/// Writes one record after the question, its owner the suffix of the name asked for that starts at
+/// `owner_at` in the message. Returns its octets, or `None` when it does not fit.
 pub(crate) fn put_record(
     buffer: &mut [u8],
     at: usize,
@@ -31,7 +31,8 @@ pub(crate) fn put_record(
     Some(fixed.len() + rdata.len())
 }
 
-/// Writes the SOA of a negative answer of ours, its owner the suffix of the name asked for that starts at `owner_at`.
+/// Writes the SOA of a negative answer of ours, its owner the suffix of the name asked for that
+/// starts at `owner_at`.
 pub(crate) fn put_local_soa(buffer: &mut [u8], at: usize, owner_at: usize, ttl: Ttl) -> Option<usize> {
     put_record(buffer, at, owner_at, Rtype::SOA, ttl, &local_soa(owner_at, ttl))
 }

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Records written in the configuration, of any type: wildcards (RFC 4592), aliases followed within the set, and
-//! negative answers with the SOA of the set if it has one.
+//! Records written in the configuration, of any type: wildcards (RFC 4592), aliases followed within
+//! the set, and negative answers with the SOA of the set if it has one.
 //!
 //! Compiled: each RRset stands ready to copy, and where an alias leads is known.
 
@@ -18,19 +18,22 @@ pub(crate) use build::shorten;
 
 /// Aliases followed for one question, so that a circle of them ends.
 const ALIASES_MAX: usize = 16;
-/// Where records of a chain of aliases begin at most, so that pointers into and behind them fit (14 bits).
+/// Where records of a chain of aliases begin at most, so that pointers into and behind them fit (14
+/// bits).
 const CHAIN_AT_MAX: usize = 0x4000 - SHORTENED_OCTETS_MAX;
 /// How long clients may believe that a name has no record of some type, where no SOA says it.
 const NEGATIVE_TTL: Ttl = Ttl::new(60);
 /// Octets of a record before its data, its owner being a pointer.
 const HEAD_OCTETS: usize = 12;
 
-/// The first name in the data of an RRset: its octets, those that are there in front of a pointer, and where that leads to.
+/// The first name in the data of an RRset: its octets, those that are there in front of a pointer,
+/// and where that leads to.
 #[derive(Clone, Copy, Default)]
 struct Target {
     octets: u8,
     own: u8,
-    /// Octets of the owner's end that the name has in common; zero if the pointer leads elsewhere or is none.
+    /// Octets of the owner's end that the name has in common; zero if the pointer leads elsewhere
+    /// or is none.
     common: u8,
 }
 
@@ -123,8 +126,8 @@ struct Pen<'m> {
 }
 
 impl Pen<'_> {
-    /// Copies records whose owner, `owner_octets` long when they were compiled, ends as the current name does and is as long as
-    /// its last `octets`.
+    /// Copies records whose owner, `owner_octets` long when they were compiled, ends as the current
+    /// name does and is as long as its last `octets`.
     fn copy(&mut self, body: &[u8], pointers: &[Pointer], octets: usize, owner_octets: usize) -> Option<()> {
         let at = self.body_at + self.answer.octets;
         let owner_at = self.owner.end(octets)?;
@@ -183,7 +186,8 @@ impl Records {
         }
         for _ in 0..ALIASES_MAX {
             let written = match next {
-                // An alias that leads out of the set: the client asks for its target if it wants to.
+                // An alias that leads out of the set: the client asks for its target if it wants
+                // to.
                 Next::Outside => break,
                 Next::Nothing(soa) => {
                     pen.answer.rcode = Rcode::NXDOMAIN;

@@ -28,7 +28,8 @@ pub struct BranchReport {
     pub(crate) security: Security,
     pub(crate) end: Ending,
     pub(crate) is_for_every_subnet: bool,
-    /// Something the rule wants to know when it joins: for DNS64 the seconds that "no IPv6" is true.
+    /// Something the rule wants to know when it joins: for DNS64 the seconds that "no IPv6" is
+    /// true.
     pub(crate) note: u32,
     /// What it has to tell, if it wins.
     pub(crate) tells: Tells,

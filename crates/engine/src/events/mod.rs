@@ -1,9 +1,11 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What a worker tells the jobs: one record for each query that reached a step such as `record` or `effect(…)`.
+//! What a worker tells the jobs: one record for each query that reached a step such as `record` or
+//! `effect(…)`.
 //!
-//! Every worker has a ring of its own with one writer and one reader. Writing a record is a score of plain stores and
-//! one release store; a record that finds no room is dropped and counted, so that no reader can slow a query.
+//! Every worker has a ring of its own with one writer and one reader. Writing a record is a score
+//! of plain stores and one release store; a record that finds no room is dropped and counted, so
+//! that no reader can slow a query.
 
 mod path;
 mod record;

@@ -5,7 +5,8 @@
 /// Steps of the way through the policy that a record holds.
 pub const PATH_MAX: usize = 32;
 
-/// The way a query took through the policy, step by step: what matched, what did not, what was done.
+/// The way a query took through the policy, step by step: what matched, what did not, what was
+/// done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     steps: [u32; PATH_MAX],

@@ -44,9 +44,11 @@ impl Default for Addresses {
 }
 
 impl Addresses {
-    /// Reads the A and AAAA records among the first `count` records of `body`, which begins after the question.
+    /// Reads the A and AAAA records among the first `count` records of `body`, which begins after
+    /// the question.
     ///
-    /// Stops at what it cannot read: the body of an answer was checked when it was made or received.
+    /// Stops at what it cannot read: the body of an answer was checked when it was made or
+    /// received.
     pub fn read(body: &[u8], count: u16) -> Self {
         let mut found = Self::default();
         let mut rest = body;
@@ -101,7 +103,8 @@ fn record(bytes: &[u8]) -> Option<(Rtype, u32, &[u8], &[u8])> {
 pub struct Event<'a> {
     /// What to tell.
     pub tells: &'a Tells,
-    /// When the reply was complete, on the clock of [`Now::monotonic_ms`](crate::Now::monotonic_ms).
+    /// When the reply was complete, on the clock of
+    /// [`Now::monotonic_ms`](crate::Now::monotonic_ms).
     pub monotonic_ms: u64,
     /// How long the query waited for others.
     pub waited_us: u64,
@@ -201,7 +204,8 @@ impl Event<'_> {
     }
 }
 
-/// Where the words of a record go: from the writer's place to the end of the ring, and on from its beginning.
+/// Where the words of a record go: from the writer's place to the end of the ring, and on from its
+/// beginning.
 pub(super) struct Slots<'a>(pub(super) Chain<Iter<'a, AtomicU64>, Iter<'a, AtomicU64>>);
 
 impl Slots<'_> {

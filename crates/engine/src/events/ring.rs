@@ -13,8 +13,8 @@ use crate::query::counters::Counter;
 /// The smallest ring has room for a few of the longest records.
 const RING_WORDS_MIN: usize = 1024;
 
-/// What both ends of a ring share. A word is written by the writer before `tail` passes it and read by the reader before
-/// `head` does.
+/// What both ends of a ring share. A word is written by the writer before `tail` passes it and read
+/// by the reader before `head` does.
 struct Ring {
     words: Box<[AtomicU64]>,
     /// Words written since the beginning.
@@ -58,9 +58,10 @@ impl Doorbell {
         self.is_armed.store(false, Ordering::Relaxed);
     }
 
-    /// The reader has had nothing to do and wants to sleep until there is a record. It must look into its rings once more, some
-    /// milliseconds after this and not at once: a writer that has not seen this yet has its record visible by then. (A fence in the
-    /// writer would do it at once, and cost every record.)
+    /// The reader has had nothing to do and wants to sleep until there is a record. It must look
+    /// into its rings once more, some milliseconds after this and not at once: a writer that has
+    /// not seen this yet has its record visible by then. (A fence in the writer would do it at
+    /// once, and cost every record.)
     pub fn want_any(&self) {
         self.wants_any.store(true, Ordering::SeqCst);
     }
@@ -180,7 +181,8 @@ impl EventReader {
         self.read_behind(&mut record.0)
     }
 
-    /// Appends the words of the next record to `words`, as [`EventView::new`] reads them; false when there is none.
+    /// Appends the words of the next record to `words`, as [`EventView::new`] reads them; false
+    /// when there is none.
     ///
     /// Gives the room back at once: it may be called as long as records come.
     pub fn read_behind(&mut self, words: &mut Vec<u64>) -> bool {

@@ -50,13 +50,14 @@ impl Window {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours {
     windows: Box<[Window]>,
-    /// From when on (Unix seconds) the clock is how many seconds ahead of UTC; ascending, the first from zero.
+    /// From when on (Unix seconds) the clock is how many seconds ahead of UTC; ascending, the first
+    /// from zero.
     offsets: Box<[(u32, i32)]>,
 }
 
 impl Hours {
-    /// Returns the hours. `offsets` says from when on (Unix seconds) the clock is how many seconds ahead of UTC,
-    /// in ascending order; before the first it is as far ahead as from then on.
+    /// Returns the hours. `offsets` says from when on (Unix seconds) the clock is how many seconds
+    /// ahead of UTC, in ascending order; before the first it is as far ahead as from then on.
     // Once per configuration.
     pub fn new(windows: Vec<Window>, offsets: Vec<(u32, i32)>) -> Self {
         Self { windows: windows.into_boxed_slice(), offsets: offsets.into_boxed_slice() }

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Who a client is, as a forwarder in front of us tells it in EDNS options. Only peers on the list of trusted ones are
-//! believed: anybody can write such options.
+//! Who a client is, as a forwarder in front of us tells it in EDNS options. Only peers on the list
+//! of trusted ones are believed: anybody can write such options.
 
 use wire::OptionCode;
 

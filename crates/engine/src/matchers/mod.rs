@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Conditions of a policy: each is compiled to a matcher, which looks at one thing of a query, its client or the answer
-//! there is.
+//! Conditions of a policy: each is compiled to a matcher, which looks at one thing of a query, its
+//! client or the answer there is.
 
 mod answer;
 pub mod clock;
@@ -46,7 +46,8 @@ pub enum Matcher {
     Edns,
     /// The query has one of these EDNS options.
     EdnsOption(Box<[OptionCode]>),
-    /// The client says that it takes UDP messages of so many octets; without EDNS, 512 (RFC 6891 §6.2.5).
+    /// The client says that it takes UDP messages of so many octets; without EDNS, 512 (RFC 6891
+    /// §6.2.5).
     EdnsSize {
         /// The smallest.
         min: u16,
@@ -63,7 +64,8 @@ pub enum Matcher {
     Listener(Box<[ListenerId]>),
     /// The query came over one of these.
     Transport(Box<[Transport]>),
-    /// What the client's connection began with fits: this bit of [`Client::connection`](crate::Client::connection).
+    /// What the client's connection began with fits: this bit of
+    /// [`Client::connection`](crate::Client::connection).
     Connection(u8),
     /// The time is within these hours.
     Now(Box<Hours>),

@@ -1,9 +1,11 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! How often something comes: a client's prefix, a name, a type, everything. Counted in a fixed table that all workers
-//! share, by the generic cell rate algorithm: a cell holds the time until which its allowance is used up.
+//! How often something comes: a client's prefix, a name, a type, everything. Counted in a fixed
+//! table that all workers share, by the generic cell rate algorithm: a cell holds the time until
+//! which its allowance is used up.
 //!
-//! More things than there are cells make the table forget the ones that were quiet for longest; it never grows.
+//! More things than there are cells make the table forget the ones that were quiet for longest; it
+//! never grows.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -98,7 +100,8 @@ impl Rate {
         if !is_known {
             cell.tag.store(tag, Ordering::Relaxed);
         }
-        // When another worker was faster, its query was counted and this one goes free: cheaper than a retry.
+        // When another worker was faster, its query was counted and this one goes free: cheaper
+        // than a retry.
         let _ = cell.used_until.compare_exchange(
             found,
             used_until + self.cost,

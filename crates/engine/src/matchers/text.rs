@@ -27,7 +27,8 @@ pub enum TextSource {
     AnswerAddress,
 }
 
-/// How a text is compared; several values: with any of them. Letters of ASCII are compared in any case.
+/// How a text is compared; several values: with any of them. Letters of ASCII are compared in any
+/// case.
 pub enum TextTest {
     /// It is one of these.
     Equal(Box<[Box<[u8]>]>),

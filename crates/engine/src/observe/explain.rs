@@ -1,7 +1,7 @@
 //! What happened to one query on its way through the program, for a person who asks.
 //!
-//! The steps are those of every other query; only somebody watches. None of this is on the way of queries that nobody
-//! asked about.
+//! The steps are those of every other query; only somebody watches. None of this is on the way of
+//! queries that nobody asked about.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};

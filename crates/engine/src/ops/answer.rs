@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that make an answer out of nothing but the question: `block`, `respond`, `records`, `reverse`.
+//! Steps that make an answer out of nothing but the question: `block`, `respond`, `records`,
+//! `reverse`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub enum Build {
     },
     /// The name behind an address that was in an answer before.
     Reverse(Arc<ReverseTable>),
-    /// What a list with exceptions wants to become of the query; what is simply blocked there is blocked like this.
+    /// What a list with exceptions wants to become of the query; what is simply blocked there is
+    /// blocked like this.
     Listed(Arc<Blocklist>, Block),
 }
 
@@ -59,7 +61,8 @@ pub enum BlockWith {
     Silence,
 }
 
-/// A reply written in the configuration. Names relative to the one asked for are pointers to the question.
+/// A reply written in the configuration. Names relative to the one asked for are pointers to the
+/// question.
 #[derive(Default)]
 pub struct Respond {
     /// The response code.
@@ -107,7 +110,8 @@ pub(crate) struct Making<'m> {
 }
 
 impl Build {
-    /// Writes the answer's records after the question's place in `message`. `step` is this step's number.
+    /// Writes the answer's records after the question's place in `message`. `step` is this step's
+    /// number.
     pub(crate) fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
         let Making { request, env, .. } = *making;
         match self {
@@ -187,8 +191,8 @@ impl Block {
     }
 }
 
-/// Returns an answer without data. NXDOMAIN and NOERROR come with an SOA at the name asked for, so that clients know how
-/// long they may keep them (RFC 2308 §3).
+/// Returns an answer without data. NXDOMAIN and NOERROR come with an SOA at the name asked for, so
+/// that clients know how long they may keep them (RFC 2308 §3).
 pub(crate) fn negative(message: &mut [u8], request: &Request<'_>, rcode: Rcode, ttl: Ttl) -> Answer {
     let mut answer = Answer::empty(rcode, None);
     if matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
@@ -229,7 +233,8 @@ impl Respond {
     }
 }
 
-/// Addresses of an answer that lists look at, so that an answer full of them costs no more than others.
+/// Addresses of an answer that lists look at, so that an answer full of them costs no more than
+/// others.
 const ADDRESSES_MAX: usize = 32;
 
 /// Puts the addresses of the answer there is into `found`; returns how many.
@@ -303,7 +308,8 @@ fn write_records<'d>(
     answer
 }
 
-/// The most seconds that a name found by its address may be kept: the next answer with that address may be for another.
+/// The most seconds that a name found by its address may be kept: the next answer with that address
+/// may be for another.
 const REVERSE_TTL_MAX: u32 = 60;
 
 fn reverse(

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `cache(name)`: answers from the cache; on a miss, remembers to fill it with what the steps after it bring.
+//! `cache(name)`: answers from the cache; on a miss, remembers to fill it with what the steps after
+//! it bring.
 
 use std::sync::Arc;
 
@@ -14,9 +15,11 @@ use crate::answer::errors::Errors;
 use crate::answer::failure::Failure;
 use crate::query::subnet::ClientSubnet;
 
-/// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5 min).
+/// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5
+/// min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
-/// The first failure in a row is remembered for a second, whole ones counted: so the second one has to begin.
+/// The first failure in a row is remembered for a second, whole ones counted: so the second one has
+/// to begin.
 const FAILURE_TTL_FIRST: u32 = 2;
 
 /// Octets of what is remembered of a failure: when it was, and why.
@@ -34,16 +37,18 @@ pub struct CacheRules {
     pub max_ttl: Ttl,
     /// The most seconds a negative answer is kept (RFC 2308 §5).
     pub max_negative_ttl: Ttl,
-    /// Seconds a failure is remembered at most (RFC 9520): a second at first, twice as long with each one in a row. Zero: not
-    /// at all.
+    /// Seconds a failure is remembered at most (RFC 9520): a second at first, twice as long with
+    /// each one in a row. Zero: not at all.
     pub failure_ttl: Ttl,
-    /// Seconds an answer is kept beyond its TTL to be served when nobody else answers (RFC 8767); zero: not at all.
+    /// Seconds an answer is kept beyond its TTL to be served when nobody else answers (RFC 8767);
+    /// zero: not at all.
     pub stale_seconds: u32,
     /// The TTL of stale records (RFC 8767 §4 recommends 30).
     pub stale_ttl: Ttl,
     /// How long a client waits for a fresh answer before it gets the stale one; zero: not at all.
     pub stale_client_timeout_ms: u32,
-    /// The share of its TTL, in percent, at whose end a popular answer is fetched anew; zero: never.
+    /// The share of its TTL, in percent, at whose end a popular answer is fetched anew; zero:
+    /// never.
     pub prefetch_percent: u8,
     /// Whether clients' subnets keep answers apart: some group after this step is told them.
     pub keeps_subnets_apart: bool,
@@ -192,7 +197,8 @@ impl CacheStep {
         Some(answer_of(&hit, ede))
     }
 
-    /// Says what a stale answer is good for; if the client does not get it at once, whether it is held for later.
+    /// Says what a stale answer is good for; if the client does not get it at once, whether it is
+    /// held for later.
     #[cold]
     fn stale(&self, key: &Key<'_>, now: Now) -> Result<Outlook, bool> {
         if self.rules.stale_seconds == 0 {
@@ -257,8 +263,9 @@ impl CacheStep {
         Key::with_name_hash(hash_key, folded, hash, question.qtype, question.qclass, bits, view)
     }
 
-    /// Puts the answer that ended a fetch into the cache: `body` is what follows the question, `ttl_offsets` count
-    /// from its start. TTLs are brought within bounds first, in place: the client sees what is kept.
+    /// Puts the answer that ended a fetch into the cache: `body` is what follows the question,
+    /// `ttl_offsets` count from its start. TTLs are brought within bounds first, in place: the
+    /// client sees what is kept.
     pub(crate) fn store(
         &self,
         asked: &Asked<'_>,
@@ -288,11 +295,13 @@ impl CacheStep {
             stale,
             ede: None,
         };
-        // A refusal (too large, lifetime zero) leaves the cache as it was, which is all there is to do.
+        // A refusal (too large, lifetime zero) leaves the cache as it was, which is all there is to
+        // do.
         let _ = self.cache.insert(&key, &entry, now);
     }
 
-    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from when the fetch began.
+    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from
+    /// when the fetch began.
     #[cold]
     pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, answer: &Answer, since: Recovery) {
         let answer_key = self.key(asked);
@@ -344,8 +353,8 @@ impl CacheStep {
         self.cache.recovery(pool.map(|pool| pool.0))
     }
 
-    /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is kept after that.
-    /// `None`: it must not be kept.
+    /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is
+    /// kept after that. `None`: it must not be kept.
     fn lifetime(
         &self,
         qtype: Rtype,
@@ -361,7 +370,8 @@ impl CacheStep {
         let is_negative = answer.rcode == Rcode::NXDOMAIN || !has_wanted;
         let mut most = rules.max_ttl;
         if is_negative {
-            // RFC 2308 §5: kept for the smaller of the SOA's own TTL and its MINIMUM; without an SOA, not at all.
+            // RFC 2308 §5: kept for the smaller of the SOA's own TTL and its MINIMUM; without an
+            // SOA, not at all.
             let soa_at = ttl_offsets
                 .iter()
                 .skip(answer_count)
@@ -395,7 +405,8 @@ const fn stale_ede(rcode: Rcode) -> (EdeCode, &'static str) {
     }
 }
 
-/// Returns the type of the record whose TTL field is at `ttl_at`: type and class stand right before it.
+/// Returns the type of the record whose TTL field is at `ttl_at`: type and class stand right before
+/// it.
 fn rtype_before(body: &[u8], ttl_at: u16) -> Option<Rtype> {
     let field = body.get(usize::from(ttl_at).checked_sub(4)?..)?.first_chunk::<2>()?;
     Some(Rtype(u16::from_be_bytes(*field)))

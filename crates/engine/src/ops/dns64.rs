@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `dns64(…)`: IPv6 addresses made from IPv4 ones, for networks that reach IPv4 through a translator (RFC 6147).
+//! `dns64(…)`: IPv6 addresses made from IPv4 ones, for networks that reach IPv4 through a
+//! translator (RFC 6147).
 
 use wire::reply::write_record;
 use wire::{
@@ -26,7 +27,8 @@ impl Prefix64 {
     /// `64:ff9b::/96`.
     pub const WELL_KNOWN: Self = Self { bits: 0x0064_ff9b << 96, length: 96 };
 
-    /// Returns the prefix; `None` unless its length is 32, 40, 48, 56, 64 or 96 and everything after it zero.
+    /// Returns the prefix; `None` unless its length is 32, 40, 48, 56, 64 or 96 and everything
+    /// after it zero.
     pub const fn new(bits: u128, length: u8) -> Option<Self> {
         if matches!(length, 32 | 40 | 48 | 56 | 64 | 96)
             && bits & (u128::MAX >> length) == 0
@@ -121,7 +123,8 @@ impl Dns64 {
 
     /// Returns for how many seconds it is true that there is no IPv6 address, if there is none.
     pub(crate) fn lacks_addresses(&self, answer: &Answer, message: &[u8], body_at: usize) -> Option<u32> {
-        // RFC 6147 §5.1.2: NXDOMAIN is true for all types; any other error is as if there were no record.
+        // RFC 6147 §5.1.2: NXDOMAIN is true for all types; any other error is as if there were no
+        // record.
         if matches!(answer.rcode, Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
             return None;
         }
@@ -188,7 +191,8 @@ impl Dns64 {
     }
 }
 
-/// Writes the records of `message` one by one as an answer to `query`; returns the octets of all and where records begin.
+/// Writes the records of `message` one by one as an answer to `query`; returns the octets of all
+/// and where records begin.
 fn copy(
     message: &Message<'_>,
     query: &Query<'_>,
@@ -213,7 +217,8 @@ fn is_signature_over(record: &Record<'_>, rtype: Rtype) -> bool {
         && record.rdata.first_chunk::<2>().is_some_and(|covered| u16::from_be_bytes(*covered) == rtype.0)
 }
 
-/// Reverse names of addresses that we make (RFC 6147 §5.3.1): an alias of the IPv4 address's reverse name.
+/// Reverse names of addresses that we make (RFC 6147 §5.3.1): an alias of the IPv4 address's
+/// reverse name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reverse {
     /// The prefixes of the addresses.
@@ -221,7 +226,8 @@ pub struct Reverse {
 }
 
 impl Reverse {
-    /// Returns the reverse name of the IPv4 address whose IPv6 form `name`, in lower case, is the reverse name of.
+    /// Returns the reverse name of the IPv4 address whose IPv6 form `name`, in lower case, is the
+    /// reverse name of.
     pub(crate) fn target(&self, query: &Query<'_>, name: Name<'_>) -> Option<NameBuf> {
         if query.question.qtype != Rtype::PTR || name.len() != REVERSE_OCTETS {
             return None;

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that change the records of the answer there is: `ttl(jitter 10%)`, `remove(AAAA)`, `sort(10.0.0.0/8)`, `rebind`…
+//! Steps that change the records of the answer there is: `ttl(jitter 10%)`, `remove(AAAA)`,
+//! `sort(10.0.0.0/8)`, `rebind`…
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use crate::query::reverse::ReverseTable;
 
 /// What to change.
 pub enum Edit {
-    /// Takes up to so many percent off the TTLs, as chance has it: what was asked for together does not expire together.
+    /// Takes up to so many percent off the TTLs, as chance has it: what was asked for together does
+    /// not expire together.
     Jitter(u8),
     /// Removes these records.
     Remove(Selection),
@@ -31,8 +33,8 @@ pub enum Edit {
     StripParams(SvcKeys),
     /// Puts addresses in the first set first, then those in the second, and so on.
     Sort(Box<[Arc<AddressSet>]>),
-    /// Puts the addresses nearest to the client's, as policies see it, first: those with which it has the most leading
-    /// bits in common.
+    /// Puts the addresses nearest to the client's, as policies see it, first: those with which it
+    /// has the most leading bits in common.
     SortByClient,
     /// Puts another address first each time.
     Shuffle,
@@ -177,8 +179,8 @@ impl Edit {
     }
 }
 
-/// Removes records; if no record of the type asked for is left, an SOA says for how long that is so: as long as what
-/// was removed would have been kept.
+/// Removes records; if no record of the type asked for is left, an SOA says for how long that is
+/// so: as long as what was removed would have been kept.
 fn removing(
     draft: &mut Draft<'_>,
     request: &Request<'_>,
@@ -231,7 +233,8 @@ fn chance(request: &Request<'_>, env: &Environment<'_>) -> u64 {
     env.key.mix(request.sought.hash(), query)
 }
 
-/// Returns how many bits two addresses do not have in common at their start; the most for addresses of different kinds.
+/// Returns how many bits two addresses do not have in common at their start; the most for addresses
+/// of different kinds.
 fn distance(client: IpAddr, address: IpAddr) -> u32 {
     match (client, address) {
         (IpAddr::V4(one), IpAddr::V4(other)) => 32 - (one.to_bits() ^ other.to_bits()).leading_zeros(),

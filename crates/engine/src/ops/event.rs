@@ -1,10 +1,12 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `effect(…)`, `learn(…)`, `log(…)`, `record` and `label(…)`: what others are to hear about a query.
+//! `effect(…)`, `learn(…)`, `log(…)`, `record` and `label(…)`: what others are to hear about a
+//! query.
 //!
-//! Nothing happens where the step stands, `label` aside: what is to be told is noted, and goes to the worker's ring when
-//! the reply is complete, with the answer that the client gets. So it does not matter whether such a step stands before
-//! or after the one that answers, and answers from the cache are told too. What is fetched without a client is not.
+//! Nothing happens where the step stands, `label` aside: what is to be told is noted, and goes to
+//! the worker's ring when the reply is complete, with the answer that the client gets. So it does
+//! not matter whether such a step stands before or after the one that answers, and answers from the
+//! cache are told too. What is fetched without a client is not.
 
 use crate::events::{LabelId, TellId, Teller, Tells};
 

@@ -18,10 +18,11 @@ pub struct ForwardStep {
     pub pool: PoolId,
     /// Which of its servers may be asked, one bit each in their order; zero: all.
     pub members: u64,
-    /// Whether the client's EDNS client subnet is passed on; otherwise upstreams learn nothing about clients.
+    /// Whether the client's EDNS client subnet is passed on; otherwise upstreams learn nothing
+    /// about clients.
     pub forwards_client_subnet: bool,
-    /// Whether an AD bit from this group is believed and passed on (RFC 6840 §5.8): only for groups that validate
-    /// and are reached over a path nobody can forge on.
+    /// Whether an AD bit from this group is believed and passed on (RFC 6840 §5.8): only for groups
+    /// that validate and are reached over a path nobody can forge on.
     pub trusts_ad: bool,
 }
 

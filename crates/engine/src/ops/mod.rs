@@ -1,6 +1,7 @@
 //! The steps of a policy, one file each.
 //!
-//! A step that needs more than a line lives here: what it is set up with, and what it does to a query under way.
+//! A step that needs more than a line lives here: what it is set up with, and what it does to a
+//! query under way.
 
 pub mod answer;
 pub mod cache;

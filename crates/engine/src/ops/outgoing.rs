@@ -12,7 +12,8 @@ use crate::query::client::Client;
 use crate::query::gate::prefixes::PrefixSet;
 use crate::query::subnet::{ClientSubnet, client_subnet};
 
-/// Octets that the options of one query may have besides the client subnet, so that queries stay small.
+/// Octets that the options of one query may have besides the client subnet, so that queries stay
+/// small.
 pub const OPTIONS_OCTETS_MAX: usize = 256;
 
 /// One change.
@@ -42,7 +43,8 @@ pub enum SubnetChange {
         /// Addresses that mean nothing outside: of them nothing is told.
         private: Arc<AddressSet>,
     },
-    /// A fixed one: this for A questions and every other type, that for AAAA questions if there is one.
+    /// A fixed one: this for A questions and every other type, that for AAAA questions if there is
+    /// one.
     Fixed {
         /// What is sent.
         subnet: ClientSubnet,
@@ -74,8 +76,8 @@ pub enum OptionChange {
     Forward(OptionCode),
 }
 
-/// What later steps send besides the question. Part of what makes two fetches the same; small, and empty in the common
-/// case: every query begins with one.
+/// What later steps send besides the question. Part of what makes two fetches the same; small, and
+/// empty in the common case: every query begins with one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Outgoing {
     subnet: Subnet,
@@ -98,8 +100,8 @@ enum Subnet {
 }
 
 impl Change {
-    /// Changes what is sent. `step` is this step's number; `trusted_peers` may ask for others, of whose addresses is told
-    /// then.
+    /// Changes what is sent. `step` is this step's number; `trusted_peers` may ask for others, of
+    /// whose addresses is told then.
     pub(crate) fn apply(
         &self,
         outgoing: &mut Outgoing,
@@ -152,7 +154,8 @@ impl SubnetChange {
 }
 
 impl Outgoing {
-    /// Returns the subnet that is told; `by_group` is whether the group's settings pass the client's on.
+    /// Returns the subnet that is told; `by_group` is whether the group's settings pass the
+    /// client's on.
     pub(crate) fn subnet(&self, query: &Query<'_>, by_group: bool) -> Option<ClientSubnet> {
         match self.subnet {
             Subnet::AsGroup if by_group => client_subnet(query),
@@ -193,7 +196,8 @@ impl Outgoing {
     }
 }
 
-/// Returns the options that such a step sends with a query, in wire form: they are put aside with it.
+/// Returns the options that such a step sends with a query, in wire form: they are put aside with
+/// it.
 #[cold]
 pub(crate) fn options(changes: &[OptionChange], query: &Query<'_>) -> Box<[u8]> {
     let mut octets: Vec<u8> = Vec::new();
@@ -218,8 +222,8 @@ pub(crate) fn options(changes: &[OptionChange], query: &Query<'_>) -> Box<[u8]> 
     octets.into_boxed_slice()
 }
 
-/// Returns the options of an upstream's reply that go on to the client, in wire form: those whose codes went on from the
-/// client come back.
+/// Returns the options of an upstream's reply that go on to the client, in wire form: those whose
+/// codes went on from the client come back.
 pub(crate) fn carried(changes: &[OptionChange], reply: &Message<'_>) -> Box<[u8]> {
     carry(reply, |code| {
         changes.iter().any(|change| matches!(change, OptionChange::Forward(listed) if *listed == code))

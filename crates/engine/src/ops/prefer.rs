@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `prefer-ipv4` and `prefer-ipv6`: names that have addresses of one family seem to have none of the other.
+//! `prefer-ipv4` and `prefer-ipv6`: names that have addresses of one family seem to have none of
+//! the other.
 
 use wire::{EdeCode, Header, Query, Rcode, Rtype, Ttl};
 
@@ -15,7 +16,8 @@ const REFUSAL_TTL: Ttl = Ttl::new(300);
 pub struct Prefer {
     /// The type whose addresses are preferred: A or AAAA.
     pub wanted: Rtype,
-    /// How long the answer to the query waits for whether there are preferred addresses, once it is there.
+    /// How long the answer to the query waits for whether there are preferred addresses, once it is
+    /// there.
     pub wait_ms: u32,
 }
 

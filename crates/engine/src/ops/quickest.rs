@@ -2,14 +2,14 @@
 //!
 //! `quickest(…)`: puts the addresses first that connect fastest, as far as that is known.
 //!
-//! Nobody waits for a measurement. An address that is not known yet is noted, the worker connects to it behind the
-//! query's back ([`Engine::next_probe`](crate::Engine::next_probe)), and answers after that are sorted. What was measured
-//! is kept in a table of fixed size, each worker's own.
+//! Nobody waits for a measurement. An address that is not known yet is noted, the worker connects
+//! to it behind the query's back ([`Engine::next_probe`](crate::Engine::next_probe)), and answers
+//! after that are sorted. What was measured is kept in a table of fixed size, each worker's own.
 //!
 //! # Limitations
 //!
-//! Data changes places among the records of one name, and their TTLs stay: records of one set have one TTL
-//! (RFC 2181 §5.2).
+//! Data changes places among the records of one name, and their TTLs stay: records of one set have
+//! one TTL (RFC 2181 §5.2).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -71,7 +71,8 @@ struct Place {
 
 const _: () = assert!(size_of::<Place>() == 32);
 
-/// How fast addresses connect, as one worker knows it. Empty, and without memory, until the first is noted.
+/// How fast addresses connect, as one worker knows it. Empty, and without memory, until the first
+/// is noted.
 #[derive(Default)]
 pub struct Distances {
     places: Box<[Place]>,
@@ -123,7 +124,8 @@ impl Distances {
         }
     }
 
-    /// Writes over the place of the address, or the one among its candidates that is of no use the longest.
+    /// Writes over the place of the address, or the one among its candidates that is of no use the
+    /// longest.
     fn put(&mut self, address: IpAddr, state: State, until_ms: u64) {
         let address = bits(address);
         let places = self.candidates(address);
@@ -149,8 +151,8 @@ impl Distances {
 }
 
 impl Quickest {
-    /// Sorts the addresses of an answer: those that connect fastest first, then unknown ones in the order they came, then
-    /// those that do not connect.
+    /// Sorts the addresses of an answer: those that connect fastest first, then unknown ones in the
+    /// order they came, then those that do not connect.
     pub(crate) fn sort(
         &self,
         answer: &Answer,

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `redirect(…)` and `rewrite(…)`: the steps after it ask for another name, and the client gets their answer for the
-//! name that it asked for.
+//! `redirect(…)` and `rewrite(…)`: the steps after it ask for another name, and the client gets
+//! their answer for the name that it asked for.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Wr
 use crate::answer::written::Written;
 use crate::matchers::Facts;
 
-/// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they do.
+/// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they
+/// do.
 const ALIAS_TTL_MAX: Ttl = Ttl::new(300);
 
 /// Another name in place of the one asked for.
@@ -36,7 +37,8 @@ pub enum Style {
 pub enum Targets {
     /// One for all.
     One(Target),
-    /// The one beside the pattern that a name fits, the closest of those on labels; other names stay as they are.
+    /// The one beside the pattern that a name fits, the closest of those on labels; other names
+    /// stay as they are.
     Table {
         /// The patterns; the line of each is the number of its target, from 1.
         patterns: Box<NameSet>,

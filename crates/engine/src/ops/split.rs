@@ -1,10 +1,12 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Steps that ask in several ways: fallback, a race of policies, preference for one family, DNS64, redirection.
+//! Steps that ask in several ways: fallback, a race of policies, preference for one family, DNS64,
+//! redirection.
 //!
-//! A *split* runs branches: policies, or the rest of the program with another question. What can be answered from
-//! memory is run at once, branch by branch; the first that must wait puts the query aside, and whoever waits for it
-//! runs the others as [`SplitStep::next`] says. The rules are here, once, for both.
+//! A *split* runs branches: policies, or the rest of the program with another question. What can be
+//! answered from memory is run at once, branch by branch; the first that must wait puts the query
+//! aside, and whoever waits for it runs the others as [`SplitStep::next`] says. The rules are here,
+//! once, for both.
 
 use wire::{HashKey, Message, NameBuf, Query, Rcode, Rtype};
 
@@ -22,7 +24,8 @@ use crate::query::request::Request;
 
 /// Branches of one split.
 pub const BRANCHES_MAX: usize = 4;
-/// Splits that one query may be inside of at once, so that programs which split in the rest of their rest end.
+/// Splits that one query may be inside of at once, so that programs which split in the rest of
+/// their rest end.
 pub const SPLITS_MAX: u8 = 8;
 
 /// Asks in several ways and goes on with one answer.
@@ -52,7 +55,8 @@ pub enum Rule {
 /// How a second branch stands in for the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fallback {
-    /// The first branch has failed after this long without an answer; the second starts then, and both go on.
+    /// The first branch has failed after this long without an answer; the second starts then, and
+    /// both go on.
     pub after_ms: u32,
     /// Whether being slow is a reason for the second to start.
     pub on_slow: bool,
@@ -101,7 +105,8 @@ impl Unusable {
 enum Branches {
     /// Policies, by their first steps.
     Policies { starts: [u16; BRANCHES_MAX], count: u8 },
-    /// The steps after the split, each branch with a question of its own; the query ends with their answer.
+    /// The steps after the split, each branch with a question of its own; the query ends with their
+    /// answer.
     Rest,
 }
 
@@ -133,7 +138,8 @@ pub(crate) enum State {
 pub enum Next {
     /// Start this branch.
     Begin(u8),
-    /// Wait for a branch; if there is a number, at most so many milliseconds from when it is first said.
+    /// Wait for a branch; if there is a number, at most so many milliseconds from when it is first
+    /// said.
     Wait(Option<u32>),
     /// This branch's answer is the one; or there is none.
     Done(Option<u8>),
@@ -207,7 +213,8 @@ impl Default for Progress {
 }
 
 impl SplitStep {
-    /// Returns a step that runs policies; their first steps are given, or set later by [`SplitStep::set_start`].
+    /// Returns a step that runs policies; their first steps are given, or set later by
+    /// [`SplitStep::set_start`].
     pub fn of_policies(rule: Rule, firsts: &[u16]) -> Self {
         let mut starts = [0; BRANCHES_MAX];
         for (start, first) in starts.iter_mut().zip(firsts) {
@@ -387,7 +394,8 @@ impl SplitStep {
         }
     }
 
-    /// Writes the answer to `query` that a branch's answer, `message`, makes; only if it [changes](Self::changes) it.
+    /// Writes the answer to `query` that a branch's answer, `message`, makes; only if it
+    /// [changes](Self::changes) it.
     pub(crate) fn change(
         &self,
         branch: u8,
@@ -406,7 +414,8 @@ impl SplitStep {
         }
     }
 
-    /// Returns what the branches would ask, whomever they ask; if two queries that would ask the same can share them.
+    /// Returns what the branches would ask, whomever they ask; if two queries that would ask the
+    /// same can share them.
     pub(crate) fn shared<'s>(
         &self,
         key: &HashKey,

@@ -28,7 +28,8 @@ impl TtlRule {
         }
     }
 
-    /// Rewrites the TTL fields of `body` that start at `offsets`; returns the smallest TTL there is afterwards.
+    /// Rewrites the TTL fields of `body` that start at `offsets`; returns the smallest TTL there is
+    /// afterwards.
     pub(crate) fn rewrite(self, body: &mut [u8], offsets: &[u16]) -> Option<Ttl> {
         let mut smallest: Option<Ttl> = None;
         for &offset in offsets {

@@ -17,8 +17,8 @@ use crate::query::subnet::ClientSubnet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolId(pub u16);
 
-/// A question for another server. Queries that want the same question share one exchange, whatever each does with the
-/// answer.
+/// A question for another server. Queries that want the same question share one exchange, whatever
+/// each does with the answer.
 #[derive(Clone)]
 pub struct OutQuery {
     /// The name, in the first asker's letter case.
@@ -35,7 +35,8 @@ pub struct OutQuery {
     pub no_recursion: bool,
     /// The client subnet to send, if the policy forwards it.
     pub client_subnet: Option<ClientSubnet>,
-    /// Other EDNS options to send, in wire form; at most [`OPTIONS_OCTETS_MAX`](crate::ops::outgoing::OPTIONS_OCTETS_MAX).
+    /// Other EDNS options to send, in wire form; at most
+    /// [`OPTIONS_OCTETS_MAX`](crate::ops::outgoing::OPTIONS_OCTETS_MAX).
     pub options: Box<[u8]>,
     /// Which servers of the group may be asked, one bit each in their order; zero: all.
     pub members: u64,
@@ -73,7 +74,8 @@ pub struct FetchWant {
     pub query: OutQuery,
     /// Whether an AD bit in the answer is believed (RFC 6840 §5.8).
     pub trusts_ad: bool,
-    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds
+    /// (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,
 }
 

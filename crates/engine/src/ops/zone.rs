@@ -22,7 +22,8 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Returns what the reply is made of. Apart from [`answer`], so that it is made where it is returned and copied no more.
+    /// Returns what the reply is made of. Apart from [`answer`], so that it is made where it is
+    /// returned and copied no more.
     #[inline(always)]
     pub(crate) fn into_answer(self) -> Answer {
         let Self { answered, octets, counts, subnet_bits, takes_compact } = self;
@@ -88,8 +89,8 @@ const fn why(failure: Failure) -> (EdeCode, &'static str) {
     }
 }
 
-/// Returns whose address zones look at; whom an answer is for: the subnet that the query names (RFC 7871 §6), else the client; and
-/// the length of that subnet.
+/// Returns whose address zones look at; whom an answer is for: the subnet that the query names (RFC
+/// 7871 §6), else the client; and the length of that subnet.
 #[cold]
 fn asker(query: &Query<'_>, client: &Client) -> (Option<IpAddr>, Option<IpAddr>, Option<u8>) {
     // Who may use a Unix socket is a matter of the file's rights.
@@ -107,7 +108,8 @@ fn subnet(query: &Query<'_>, client: &Client) -> Option<(IpAddr, u8)> {
         *place = *octet;
     }
     let address = match (u16::from_be_bytes([f0, f1]), octets) {
-        // RFC 7871 §7.1.2: a client that names no subnet wants none to be looked at but its own address.
+        // RFC 7871 §7.1.2: a client that names no subnet wants none to be looked at but its own
+        // address.
         (_, _) if source == 0 => client.address,
         (1, [a, b, c, d, ..]) if source <= 32 => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
         (2, octets) if source <= 128 => IpAddr::V6(Ipv6Addr::from(octets)),

@@ -1,4 +1,5 @@
-//! Transfers, notifications and updates: what is said to each message, and what the listener has to see to.
+//! Transfers, notifications and updates: what is said to each message, and what the listener has to
+//! see to.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ const SHORT_OCTETS: usize = 512;
 
 /// What the listener has to see to, because it takes several messages or time.
 pub enum Handed {
-    /// A zone on its way: messages, as many as there are, each when the client has taken the one before.
+    /// A zone on its way: messages, as many as there are, each when the client has taken the one
+    /// before.
     Transfer(Transfer),
     /// An update: hand it over, and complete the reply when it is done.
     Update(Pending),
@@ -155,7 +157,8 @@ pub(crate) fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_ma
     let is_datagram = sent.client.transport == Transport::Udp;
     let is_stream = matches!(sent.client.transport, Transport::Tcp | Transport::Tls);
     if !(is_stream || (is_datagram && question.qtype == Rtype::IXFR)) {
-        // RFC 5936 §4.2: over a datagram it is not defined; the other transports carry one reply to a query.
+        // RFC 5936 §4.2: over a datagram it is not defined; the other transports carry one reply to
+        // a query.
         return sent.refuse(Rcode::NOTIMP, Some((EdeCode::NOT_SUPPORTED, "transfers need TCP or TLS")));
     }
     let Some(served) = authority.zones.at(question.qname).filter(|_| question.qclass == Class::IN) else {
@@ -296,7 +299,8 @@ pub(crate) fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     })))
 }
 
-/// Returns what passes an update on whose key is not known here; nothing if it is none, or nobody may have it passed on.
+/// Returns what passes an update on whose key is not known here; nothing if it is none, or nobody
+/// may have it passed on.
 pub(crate) fn forward(
     authority: &Authority,
     (message, whole): (&[u8], &[u8]),

@@ -1,7 +1,9 @@
-//! What servers say to each other about zones: transfers, notifications, updates, and signatures with shared keys.
+//! What servers say to each other about zones: transfers, notifications, updates, and signatures
+//! with shared keys.
 //!
-//! None of this is on a query's path. What takes one message is answered here; a transfer is a row of messages that the
-//! listener takes as its client does; an update goes to the [`Keeper`], which has journals and threads.
+//! None of this is on a query's path. What takes one message is answered here; a transfer is a row
+//! of messages that the listener takes as its client does; an update goes to the [`Keeper`], which
+//! has journals and threads.
 
 pub(crate) mod messages;
 mod places;
@@ -27,10 +29,12 @@ pub trait Keeper: Send + Sync {
     /// Returns who may do what with a zone; nobody anything where there is nothing.
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>>;
 
-    /// Returns the steps from one version to another, oldest first; nothing if not all of them are there.
+    /// Returns the steps from one version to another, oldest first; nothing if not all of them are
+    /// there.
     fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>>;
 
-    /// Returns for how many seconds a zone from elsewhere may still be served if nobody is heard of; nothing if it is from here.
+    /// Returns for how many seconds a zone from elsewhere may still be served if nobody is heard
+    /// of; nothing if it is from here.
     fn left_s(&self, apex: Name<'_>, unix_seconds: u32) -> Option<u32>;
 
     /// Hears that `from` may have a newer version.
@@ -39,7 +43,8 @@ pub trait Keeper: Send + Sync {
     /// Takes an update; `false` if there is no room for another.
     fn update(&self, update: Update) -> bool;
 
-    /// Takes an update that is for the primaries of a zone to decide; `false` if there is no room for another.
+    /// Takes an update that is for the primaries of a zone to decide; `false` if there is no room
+    /// for another.
     fn forward(&self, forward: Forward) -> bool;
 }
 
@@ -87,7 +92,8 @@ pub struct Authority {
     pub places: Arc<Places>,
 }
 
-/// Returns for how many seconds we may serve the zone that a query is about, if that is what it asks, too (RFC 7314 §3).
+/// Returns for how many seconds we may serve the zone that a query is about, if that is what it
+/// asks, too (RFC 7314 §3).
 #[cold]
 pub(crate) fn expire_s(authority: &Authority, query: &Query<'_>, unix_seconds: u32) -> Option<u32> {
     query.edns?.option(OptionCode::EXPIRE)?;

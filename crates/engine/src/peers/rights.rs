@@ -17,7 +17,8 @@ pub struct Grant {
     pub key: Option<NameBuf>,
     /// It comes over TLS.
     pub needs_tls: bool,
-    /// Who sends it has shown a certificate that is for one of these hosts, in lower case; any or none if there are none.
+    /// Who sends it has shown a certificate that is for one of these hosts, in lower case; any or
+    /// none if there are none.
     pub hosts: Box<[Box<str>]>,
     /// Who sends it has shown a certificate with one of these keys; any or none if there are none.
     pub pins: Box<[KeyHash]>,

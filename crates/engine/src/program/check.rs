@@ -1,5 +1,5 @@
-//! Makes a program of steps, once per configuration: checks that every way through them ends, and finds what look-ups
-//! can do ahead.
+//! Makes a program of steps, once per configuration: checks that every way through them ends, and
+//! finds what look-ups can do ahead.
 
 use std::sync::Arc;
 
@@ -94,8 +94,8 @@ impl Program {
     }
 }
 
-/// Returns the steps and the call depth of the longest way from `start`. Works backwards over the routine that
-/// `start` begins, so that only calls recurse, and those at most [`CALLS_MAX`] deep.
+/// Returns the steps and the call depth of the longest way from `start`. Works backwards over the
+/// routine that `start` begins, so that only calls recurse, and those at most [`CALLS_MAX`] deep.
 fn measure(ops: &[Op], start: usize, ways: &mut [Way]) -> Result<(u32, usize), ProgramError> {
     measure_routine(ops, start, ways, 0)
 }
@@ -146,7 +146,8 @@ fn measure_routine(
             depth = depth.max(deep);
         }
         if let Some(Op::Goto(target)) = ops.get(at) {
-            // A jump takes no place among the open calls, but nests here: it is bounded like a call.
+            // A jump takes no place among the open calls, but nests here: it is bounded like a
+            // call.
             if open + 1 > CALLS_MAX {
                 return Err(ProgramError::Depth { at });
             }

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query ends.
+//! A compiled policy: a list of steps with forward skips and acyclic calls, so that every query
+//! ends.
 
 pub mod check;
 pub mod op;
@@ -37,7 +38,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the first sets that names asked for are compared with and that are so large that looking ahead pays.
+    /// Returns the first sets that names asked for are compared with and that are so large that
+    /// looking ahead pays.
     pub(crate) const fn large_sets(&self) -> &[Arc<NameSet>] {
         &self.large_sets
     }
@@ -55,8 +57,8 @@ impl Program {
         self.has_zones
     }
 
-    /// Returns whether some step works on an answer that came from memory, so that it must be there in whole, however
-    /// little the client takes.
+    /// Returns whether some step works on an answer that came from memory, so that it must be there
+    /// in whole, however little the client takes.
     pub(crate) const fn changes_answers(&self) -> bool {
         self.changes_answers
     }

@@ -43,7 +43,8 @@ pub enum Op {
     Unmark(u64),
     /// Answers from local names, if the name is there.
     Local(Arc<LocalData>),
-    /// Answers from the zones, if the name belongs to one of them. They were compiled with the snapshot's key.
+    /// Answers from the zones, if the name belongs to one of them. They were compiled with the
+    /// snapshot's key.
     Zone(Arc<zone::Zones>),
     /// Likewise, from a set of zones that only policies lead to.
     ZoneSet(Arc<zone::Zones>),
@@ -91,7 +92,8 @@ impl Op {
     pub const fn next(&self) -> Next {
         match self {
             Self::SkipUnless(_, steps) | Self::SkipIf(_, steps) => Next::Either(*steps),
-            // A rule that is left out is skipped: leaving out several is to skip one after the other.
+            // A rule that is left out is skipped: leaving out several is to skip one after the
+            // other.
             Self::Seek(seek) => Next::Either(seek.steps),
             Self::Skip(steps) => Next::Past(*steps),
             Self::Return | Self::Accept | Self::Drop | Self::Reject(..) | Self::Goto(_) => Next::Nowhere,

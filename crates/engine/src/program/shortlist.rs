@@ -1,9 +1,11 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Which of many rules can concern a query: those that its name, type, client and the like do not rule out.
+//! Which of many rules can concern a query: those that its name, type, client and the like do not
+//! rule out.
 //!
-//! Each of these leads to a row of bits, one for each rule; rules whose bit is set in all of the rows are tried, in order.
-//! A bit says "perhaps": the rule's own tests decide. Rows are worked out when the configuration is loaded.
+//! Each of these leads to a row of bits, one for each rule; rules whose bit is set in all of the
+//! rows are tried, in order. A bit says "perhaps": the rule's own tests decide. Rows are worked out
+//! when the configuration is loaded.
 
 mod build;
 
@@ -105,7 +107,8 @@ pub struct NameRows {
     pub patterns: Option<PatternRules>,
 }
 
-/// The keywords and regular expressions of all rules in one set: one pass over the name finds all that fit.
+/// The keywords and regular expressions of all rules in one set: one pass over the name finds all
+/// that fit.
 pub struct PatternRules {
     /// The patterns, numbered from one.
     pub set: Arc<NameSet>,
@@ -158,7 +161,8 @@ pub struct Shortlist {
     screens: Box<[Screen]>,
     /// Words of a row.
     words: usize,
-    /// All rows, one after the other. The first: every rule; the second: those that some row leaves out.
+    /// All rows, one after the other. The first: every rule; the second: those that some row leaves
+    /// out.
     bits: Box<[u64]>,
     /// The marks that decide about rows.
     marks: u64,
@@ -251,8 +255,8 @@ impl Shortlist {
         }
     }
 
-    /// Walks the rows that a screen leads the query to; `keep` returns false if one leaves nothing to find out. Returns
-    /// whether it never did.
+    /// Walks the rows that a screen leads the query to; `keep` returns false if one leaves nothing
+    /// to find out. Returns whether it never did.
     #[inline]
     fn each_row(&self, screen: &Screen, facts: Facts<'_>, keep: &mut impl FnMut(&[u64]) -> bool) -> bool {
         if let Rows::Names(names) = &screen.rows
@@ -275,7 +279,8 @@ impl Shortlist {
         self.screens.iter().find(rules_out).map(|screen| screen.kind)
     }
 
-    /// Walks the rules from `seek` on up to the step that it leads to: each one's first step, and what rules it out.
+    /// Walks the rules from `seek` on up to the step that it leads to: each one's first step, and
+    /// what rules it out.
     pub(crate) fn skipped<'s>(
         &'s self,
         seek: Seek,
@@ -309,8 +314,8 @@ fn next(bits: &[u64], from: usize) -> Option<usize> {
 }
 
 impl Screen {
-    /// Walks the rows that the query leads to, of names without regard to patterns; `keep` returns false if it leaves
-    /// nothing to find out. Returns whether it never did.
+    /// Walks the rows that the query leads to, of names without regard to patterns; `keep` returns
+    /// false if it leaves nothing to find out. Returns whether it never did.
     #[inline]
     fn each_row(&self, facts: Facts<'_>, keep: &mut impl FnMut(Row) -> bool) -> bool {
         match &self.rows {

@@ -14,7 +14,8 @@ use crate::peers::Authority;
 use crate::query::gate::Gate;
 use crate::query::gate::prefixes::PrefixSet;
 
-/// Tests of what a connection begins with: one bit each in [`Client::connection`](crate::Client::connection).
+/// Tests of what a connection begins with: one bit each in
+/// [`Client::connection`](crate::Client::connection).
 pub const CONNECTION_TESTS_MAX: usize = 64;
 
 /// What a connection can say about itself when it begins.
@@ -77,7 +78,8 @@ pub struct Snapshot {
     pub gate: Gate,
     /// The policy.
     pub program: Program,
-    /// Which snapshot of this process it is: what is told about a query says which policy it went through.
+    /// Which snapshot of this process it is: what is told about a query says which policy it went
+    /// through.
     pub number: u32,
     /// Whether the way of each query through the policy is noted, for those that tell it.
     pub keeps_path: bool,
@@ -94,8 +96,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the bits for [`Client::connection`](crate::Client::connection): which tests hold for a connection.
-    /// `say` returns what the connection says about something.
+    /// Returns the bits for [`Client::connection`](crate::Client::connection): which tests hold for
+    /// a connection. `say` returns what the connection says about something.
     pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         let mut bits = 0;
         for (bit, test) in self.connection_tests.iter().enumerate().take(CONNECTION_TESTS_MAX) {
@@ -107,7 +109,8 @@ impl Snapshot {
     }
 }
 
-/// Holds the newest snapshot and the zones as they are now; workers look at its generation between batches.
+/// Holds the newest snapshot and the zones as they are now; workers look at its generation between
+/// batches.
 pub struct SnapshotCell {
     generation: AtomicU64,
     newest: Mutex<Newest>,
@@ -133,7 +136,8 @@ impl SnapshotCell {
         }
     }
 
-    /// Has zones that workers no longer use received by `reclaim`; without it, who uses them last frees them.
+    /// Has zones that workers no longer use received by `reclaim`; without it, who uses them last
+    /// frees them.
     #[must_use]
     pub fn reclaiming_zones(self, reclaim: Sender<Arc<Authority>>) -> Self {
         Self { reclaim_zones: Mutex::new(Some(reclaim)), ..self }
@@ -151,7 +155,8 @@ impl SnapshotCell {
         (Arc::clone(&newest.snapshot), newest.authority.clone(), generation)
     }
 
-    /// Returns all zones that policies answer from, and the generation; nothing if it is still `seen`.
+    /// Returns all zones that policies answer from, and the generation; nothing if it is still
+    /// `seen`.
     #[cold]
     pub fn zones(&self, seen: Option<u64>) -> Option<(u64, Vec<Arc<Zones>>)> {
         if seen == Some(self.generation()) {

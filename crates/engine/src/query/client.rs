@@ -102,10 +102,12 @@ pub struct Client {
     pub keepalive: Option<u16>,
     /// Where the query came to.
     pub listener: ListenerId,
-    /// What [`Snapshot::connection_bits`](crate::Snapshot::connection_bits) found out about the client's connection;
-    /// zero where nothing is said when one begins. Worked out anew when a newer snapshot is adopted.
+    /// What [`Snapshot::connection_bits`](crate::Snapshot::connection_bits) found out about the
+    /// client's connection; zero where nothing is said when one begins. Worked out anew when a
+    /// newer snapshot is adopted.
     pub connection: u64,
-    /// The certificate that it has shown, if it has: rights between servers may depend on it (RFC 9103 §9.3.3).
+    /// The certificate that it has shown, if it has: rights between servers may depend on it (RFC
+    /// 9103 §9.3.3).
     pub certificate: Option<Arc<ClientCertificate>>,
 }
 
@@ -115,15 +117,16 @@ pub type KeyHash = [u8; 32];
 /// A client's certificate, as far as servers go by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// The hosts that it is for, if an authority vouches for them. A wildcard is the name of no host.
+    /// The hosts that it is for, if an authority vouches for them. A wildcard is the name of no
+    /// host.
     pub hosts: Vec<String>,
     /// The hash of its key.
     pub key: KeyHash,
 }
 
 impl Client {
-    /// Returns the address that policies see: the peer's, or the one that a trusted peer says it asks for, in an EDNS
-    /// client subnet that names a single address.
+    /// Returns the address that policies see: the peer's, or the one that a trusted peer says it
+    /// asks for, in an EDNS client subnet that names a single address.
     pub fn address_of(&self, query: &Query<'_>, trusted_peers: &PrefixSet) -> IpAddr {
         if trusted_peers.is_empty() {
             return self.address;
@@ -145,8 +148,9 @@ impl Client {
 /// The time, as the worker saw it when it began the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Seconds since the Unix epoch, by a clock that anybody may set: for what the protocol dates (TSIG, signatures,
-    /// cookies) and for hours of the day. Nothing that lasts is measured with it.
+    /// Seconds since the Unix epoch, by a clock that anybody may set: for what the protocol dates
+    /// (TSIG, signatures, cookies) and for hours of the day. Nothing that lasts is measured with
+    /// it.
     pub unix_seconds: u32,
     /// Microseconds beyond `monotonic_ms`, below 1,000.
     pub monotonic_us_rest: u16,

@@ -14,8 +14,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns clocks that count from now on. `since_boot` reads one that nobody sets and that goes on while the machine sleeps
-    /// (CLOCK_BOOTTIME), `wall` the one that people and protocols go by.
+    /// Returns clocks that count from now on. `since_boot` reads one that nobody sets and that goes
+    /// on while the machine sleeps (CLOCK_BOOTTIME), `wall` the one that people and protocols go
+    /// by.
     pub fn start(since_boot: fn() -> Duration, wall: fn() -> SystemTime) -> Self {
         Self { since_boot, wall, started: since_boot() }
     }

@@ -11,7 +11,8 @@ use wire::Rcode;
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one. Only the owning worker may call it: a plain load and store is enough then, and cheaper.
+    /// Adds one. Only the owning worker may call it: a plain load and store is enough then, and
+    /// cheaper.
     pub fn bump(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -32,7 +33,8 @@ impl Counter {
     }
 }
 
-/// Declares `Counters`, what one worker counts, from metric names and help texts. For every crate whose workers count.
+/// Declares `Counters`, what one worker counts, from metric names and help texts. For every crate
+/// whose workers count.
 #[macro_export]
 macro_rules! counters {
     ($($name:ident: $help:literal),* $(,)?) => {

@@ -1,4 +1,5 @@
-//! A query as it comes, before anything answers it: who asks, what lets it in, what is known of the name.
+//! A query as it comes, before anything answers it: who asks, what lets it in, what is known of the
+//! name.
 
 pub mod client;
 pub mod clock;

@@ -58,7 +58,8 @@ impl NameTable {
         self.probe(sought.name().as_bytes(), sought.hash())
     }
 
-    /// Walks the covering names at or above the name, the closest first, until `f` returns something.
+    /// Walks the covering names at or above the name, the closest first, until `f` returns
+    /// something.
     #[inline(always)]
     pub fn covering<T>(&self, sought: &Sought<'_>, f: impl FnMut(Found) -> Option<T>) -> Option<T> {
         // Most names end here: nothing above them is in the table.

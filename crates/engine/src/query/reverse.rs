@@ -2,9 +2,9 @@
 //!
 //! Which name an address was given for: a bounded table that all workers share.
 //!
-//! Each entry is a row of atomics behind a version (a sequence lock): whoever writes makes the version odd first, and
-//! whoever reads looks at it before and after. Nobody waits: a reader who is disturbed finds nothing, and a writer who
-//! meets another leaves its entry away.
+//! Each entry is a row of atomics behind a version (a sequence lock): whoever writes makes the
+//! version odd first, and whoever reads looks at it before and after. Nobody waits: a reader who is
+//! disturbed finds nothing, and a writer who meets another leaves its entry away.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -161,7 +161,8 @@ fn words(address: IpAddr) -> [u64; 2] {
     [(bits >> 64) as u64, bits as u64]
 }
 
-/// Returns the address that a whole name below in-addr.arpa or ip6.arpa stands for (RFC 1035 §3.5, RFC 3596 §2.5).
+/// Returns the address that a whole name below in-addr.arpa or ip6.arpa stands for (RFC 1035 §3.5,
+/// RFC 3596 §2.5).
 pub fn address_of(name: Name<'_>) -> Option<IpAddr> {
     let is = |label: Option<&[u8]>, text: &[u8]| label.is_some_and(|label| label.eq_ignore_ascii_case(text));
     let is_top = |mut rest: wire::name::Labels<'_>, text: &[u8]| {

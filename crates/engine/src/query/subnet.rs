@@ -29,7 +29,8 @@ impl ClientSubnet {
         Self { family, prefix, address: (bits & kept).to_be_bytes() }
     }
 
-    /// Reads the data of the option in a query (RFC 7871 §6): address bits beyond the source prefix are cut off.
+    /// Reads the data of the option in a query (RFC 7871 §6): address bits beyond the source prefix
+    /// are cut off.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let (&[0, family @ (1 | 2), prefix, _scope], octets) = data.split_first_chunk::<4>()? else {
             return None;
@@ -51,14 +52,15 @@ impl ClientSubnet {
     }
 }
 
-/// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client opted out (prefix 0).
+/// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client
+/// opted out (prefix 0).
 pub(crate) fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
     let data = query.edns?.option(OptionCode::CLIENT_SUBNET)?;
     ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
 }
 
-/// Returns the length of the subnet that was told if it is the client's own: then the reply says for which addresses
-/// the answer holds (RFC 7871 §7.2.2).
+/// Returns the length of the subnet that was told if it is the client's own: then the reply says
+/// for which addresses the answer holds (RFC 7871 §7.2.2).
 pub(crate) fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
     let told = told?;
     (client_subnet(query)? == told).then_some(told.prefix)

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! The interpreter: takes a query through its program until there is an answer or something to wait for.
+//! The interpreter: takes a query through its program until there is an answer or something to wait
+//! for.
 
 use wire::{EdeCode, Flags, Header, Rcode};
 use zone::Zones;
@@ -26,7 +27,8 @@ use crate::query::request::{Environment, Request};
 use crate::query::subnet::own_subnet_bits;
 
 impl Run<'_> {
-    /// Takes steps until the end; the answer's octets are written to `work.message` after the question's place.
+    /// Takes steps until the end; the answer's octets are written to `work.message` after the
+    /// question's place.
     #[inline(always)]
     pub(crate) fn interpret<T: Tracer + ?Sized>(
         &mut self,
@@ -37,8 +39,9 @@ impl Run<'_> {
         self.walk::<T, false>(context, work, tracer)
     }
 
-    /// Takes steps as [`Run::interpret`] does; with `OUTSIDE`, for a client that is not on the access list: only zones answer it,
-    /// and what would be answered by anything else ends with [`End::Nothing`].
+    /// Takes steps as [`Run::interpret`] does; with `OUTSIDE`, for a client that is not on the
+    /// access list: only zones answer it, and what would be answered by anything else ends with
+    /// [`End::Nothing`].
     pub(crate) fn walk<T: Tracer + ?Sized, const OUTSIDE: bool>(
         &mut self,
         context: &Context<'_>,
@@ -54,7 +57,8 @@ impl Run<'_> {
             let step = self.at.advance();
             let Some(op) = ops.get(step) else { break };
             match op {
-                // What others asked for is not told to strangers, and nobody is asked or waited for on their behalf.
+                // What others asked for is not told to strangers, and nobody is asked or waited for
+                // on their behalf.
                 Op::Cache(_) | Op::Split(_) | Op::Sleep(_) if OUTSIDE => {}
                 Op::Forward(_) | Op::Reject(..) if OUTSIDE => {
                     tracer.step(step as u16, StepOutcome::Ended);
@@ -258,7 +262,8 @@ impl Run<'_> {
         holds
     }
 
-    /// Makes `answer`, whose records stand in the message already, the answer that the next steps see.
+    /// Makes `answer`, whose records stand in the message already, the answer that the next steps
+    /// see.
     #[cold]
     fn go_on_with(&mut self, answer: Answer, work: &mut Workspace<'_>) {
         // Names in the records may point to the question.
@@ -270,7 +275,8 @@ impl Run<'_> {
         self.interim.answer = Some(answer);
     }
 
-    /// Looks in a cache; says whether what it found was fresh. On a miss, the answer to come will be kept there.
+    /// Looks in a cache; says whether what it found was fresh. On a miss, the answer to come will
+    /// be kept there.
     #[inline(always)]
     fn look_up(
         &mut self,
@@ -330,8 +336,8 @@ impl Run<'_> {
         Some(given)
     }
 
-    /// Refuses a query without RD: it learns nothing about what others asked for (that would be cache snooping), and
-    /// nobody is asked on its behalf.
+    /// Refuses a query without RD: it learns nothing about what others asked for (that would be
+    /// cache snooping), and nobody is asked on its behalf.
     #[inline(always)]
     fn recursion_refused(&self) -> Option<Answer> {
         if self.request.query.header.flags.has(Flags::RD) { None } else { Some(no_recursion()) }

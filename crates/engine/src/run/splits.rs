@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Running the branches of splits: as far as memory goes at once, the others when what they wait for has come.
+//! Running the branches of splits: as far as memory goes at once, the others when what they wait
+//! for has come.
 
 use wire::{Folded, Header, Message, Query};
 
@@ -73,7 +74,8 @@ impl Run<'_> {
         let program = &context.snapshot.program;
         let mut progress = Progress::new();
         let mut begun: [Option<Box<Suspended>>; BRANCHES_MAX] = [const { None }; BRANCHES_MAX];
-        // What the last branch left in the message, and the best of the ones before, which stands in `spare`.
+        // What the last branch left in the message, and the best of the ones before, which stands
+        // in `spare`.
         let mut shown: Option<Shown> = None;
         let mut held: Option<Shown> = None;
         let mut reports = [BranchReport::empty(Worth::Nothing); BRANCHES_MAX];
@@ -230,7 +232,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns a query under way for a branch: it knows what this one knows, and keeps and answers on its own account.
+    /// Returns a query under way for a branch: it knows what this one knows, and keeps and answers
+    /// on its own account.
     fn child<'c>(
         &'c self,
         query: &'c Query<'c>,

@@ -24,7 +24,8 @@ pub(crate) struct Run<'q> {
     /// What the query sent by later steps has besides its question.
     pub(crate) outgoing: Outgoing,
     pub(crate) fill: Option<Fill>,
-    /// Set when the answer should be fetched anew behind the client's back: where that begins, and what it fills.
+    /// Set when the answer should be fetched anew behind the client's back: where that begins, and
+    /// what it fills.
     pub(crate) errand: Option<(Position, Fill)>,
     /// Splits that it is inside of.
     pub(crate) depth: u8,

@@ -21,7 +21,8 @@ use crate::query::names::Sought;
 use crate::query::request::Request;
 use crate::query::subnet::ClientSubnet;
 
-/// What a query does with the outcome that it waits for: where its program goes on, and which cache entry the answer fills.
+/// What a query does with the outcome that it waits for: where its program goes on, and which cache
+/// entry the answer fills.
 ///
 /// Queries that share an exchange and agree in this would all store the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,8 @@ impl Suspended {
         self
     }
 
-    /// Returns what to do about the branches it waits for when they are so far; for [`Want::Split`] only.
+    /// Returns what to do about the branches it waits for when they are so far; for [`Want::Split`]
+    /// only.
     pub fn next(&self, progress: &Progress) -> Next {
         self.split().map_or(Next::Done(None), |(_, split)| split.next(progress))
     }
@@ -172,8 +174,8 @@ impl Suspended {
         self.recorder.as_ref()
     }
 
-    /// Returns whether it is sure that the client has the address that the query came from: over a connection, or with a
-    /// cookie of ours.
+    /// Returns whether it is sure that the client has the address that the query came from: over a
+    /// connection, or with a cookie of ours.
     pub const fn is_proven(&self) -> bool {
         self.client.verified || matches!(self.proof, Proof::Proven(_))
     }
@@ -194,7 +196,8 @@ impl Kept {
     }
 }
 
-/// Returns how often the group that is waited for has come back so far, as the cache to be filled knows it.
+/// Returns how often the group that is waited for has come back so far, as the cache to be filled
+/// knows it.
 pub(crate) fn recovery(snapshot: &Snapshot, fill: Option<&Fill>, want: &Want) -> Recovery {
     let pool = want.fetch().map(|fetch| fetch.pool);
     match fill.and_then(|fill| snapshot.program.cache(fill.step)) {

@@ -35,7 +35,8 @@ impl Want {
         }
     }
 
-    /// Returns how long the client waits if a stale answer is at hand, in milliseconds (RFC 8767 §5).
+    /// Returns how long the client waits if a stale answer is at hand, in milliseconds (RFC 8767
+    /// §5).
     pub fn stale_after_ms(&self) -> Option<u32> {
         match self {
             Self::Fetch(want) => want.stale_after_ms,
@@ -53,7 +54,8 @@ pub struct SplitWant {
     pub progress: Progress,
     /// What makes two of them the same, if the branches would do the same for every client.
     pub shared: Option<SharedSplit>,
-    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds (RFC 8767 §5).
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds
+    /// (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,
     /// Branches that have started and must wait.
     pub(crate) begun: [Option<Box<Suspended>>; BRANCHES_MAX],

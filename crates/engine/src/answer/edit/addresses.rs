@@ -22,8 +22,8 @@ pub(super) fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Returns the IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), the well-known NAT64
-/// prefix (RFC 6052 §2.1) or 6to4 (RFC 3056 §2).
+/// Returns the IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), the
+/// well-known NAT64 prefix (RFC 6052 §2.1) or 6to4 (RFC 3056 §2).
 pub fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = address.to_bits();
     const MAPPED: u128 = 0xffff;
@@ -36,7 +36,8 @@ pub fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 impl Draft<'_> {
-    /// Returns whether `f` holds for an address of the answer: in A, AAAA and the hints of SVCB and HTTPS, in any section.
+    /// Returns whether `f` holds for an address of the answer: in A, AAAA and the hints of SVCB and
+    /// HTTPS, in any section.
     pub fn has_address(&self, f: impl Fn(IpAddr) -> bool) -> bool {
         self.any(|message, place| match place.rtype {
             Rtype::A | Rtype::AAAA => is_address(message, place).is_some_and(&f),

@@ -7,10 +7,11 @@ use wire::{Full, Header, Name, Rtype, Section};
 use super::{Draft, Place, put_record};
 
 impl Draft<'_> {
-    /// Removes CNAME and DNAME from the answer section and puts its other records under the name asked for.
-    /// Returns whether anything changed.
+    /// Removes CNAME and DNAME from the answer section and puts its other records under the name
+    /// asked for. Returns whether anything changed.
     ///
-    /// The TTL of no record exceeds that of an alias that led to it. Signatures go: they are for other owners.
+    /// The TTL of no record exceeds that of an alias that led to it. Signatures go: they are for
+    /// other owners.
     pub fn flatten(&mut self) -> Result<bool, Full> {
         let Some(ttl) = self.smallest_ttl(is_alias) else { return Ok(false) };
         let mut walk = self.shape.walk();

@@ -2,8 +2,9 @@
 //!
 //! Changes the records of an answer under way, in the message that they stand in.
 //!
-//! Names in records may be compressed against anything before them. What can be done by moving octets is done so;
-//! when a record that others point into would move or go, the records are written anew into a spare buffer.
+//! Names in records may be compressed against anything before them. What can be done by moving
+//! octets is done so; when a record that others point into would move or go, the records are
+//! written anew into a spare buffer.
 
 mod addresses;
 mod flatten;
@@ -47,8 +48,8 @@ impl Shape {
     }
 }
 
-/// Finds the TTL fields of the records of an answer, counted from the end of the question. Returns how many there are,
-/// or `None` when the records are not well formed or more than `offsets` holds.
+/// Finds the TTL fields of the records of an answer, counted from the end of the question. Returns
+/// how many there are, or `None` when the records are not well formed or more than `offsets` holds.
 pub(crate) fn ttl_offsets(message: &[u8], shape: &Shape, offsets: &mut [u16]) -> Option<usize> {
     let wanted = shape.counts.iter().map(|&count| usize::from(count)).sum();
     let mut walk = shape.walk();
@@ -214,7 +215,8 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Removes the records that `keep` does not want; it is asked once for each, in order. Returns whether any went.
+    /// Removes the records that `keep` does not want; it is asked once for each, in order. Returns
+    /// whether any went.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &Place) -> bool) -> Result<bool, Full> {
         let mut gone = Marks([0; RECORDS_MAX / 64]);
         let mut first_gone = None;
@@ -262,7 +264,8 @@ impl Draft<'_> {
         self.shape.octets = to - self.shape.body_at;
     }
 
-    /// Writes all records anew through `put`, which may leave a record out or write another in its place.
+    /// Writes all records anew through `put`, which may leave a record out or write another in its
+    /// place.
     #[cold]
     pub(crate) fn rebuild(
         &mut self,
@@ -291,8 +294,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Appends a record at the end; `section` must be the last that has records, or a later one. The owner is the name
-    /// asked for.
+    /// Appends a record at the end; `section` must be the last that has records, or a later one.
+    /// The owner is the name asked for.
     pub(crate) fn append(
         &mut self,
         section: Section,

@@ -22,7 +22,8 @@ pub enum Order<F> {
 }
 
 impl Draft<'_> {
-    /// Puts the addresses of each RRset of the answer section in order. Only their data changes places.
+    /// Puts the addresses of each RRset of the answer section in order. Only their data changes
+    /// places.
     #[expect(clippy::needless_pass_by_value, reason = "an order is made where it is used")]
     pub fn order(&mut self, order: Order<impl Fn(IpAddr) -> u32>) {
         let mut group = Group::EMPTY;
@@ -41,7 +42,8 @@ impl Draft<'_> {
         group.arrange(self.message, &order);
     }
 
-    /// Leaves at most `limit` addresses of each kind in the answer section, the first ones. Returns whether any went.
+    /// Leaves at most `limit` addresses of each kind in the answer section, the first ones. Returns
+    /// whether any went.
     pub fn limit(&mut self, limit: u16) -> Result<bool, Full> {
         let mut counts = [0_u16; 2];
         self.each(|_, place| {

@@ -109,8 +109,8 @@ fn has_any(rdata: &[u8], keys: SvcKeys) -> bool {
 }
 
 impl Draft<'_> {
-    /// Removes parameters from the SVCB and HTTPS records of all sections, and signatures over those. Returns whether
-    /// anything changed.
+    /// Removes parameters from the SVCB and HTTPS records of all sections, and signatures over
+    /// those. Returns whether anything changed.
     pub fn strip_params(&mut self, keys: SvcKeys) -> Result<bool, Full> {
         let mut first = None;
         let mut is_movable = true;

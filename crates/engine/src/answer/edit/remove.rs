@@ -10,7 +10,8 @@ use super::Draft;
 use super::addresses::is_address;
 
 impl Draft<'_> {
-    /// Removes the records of these types from all sections, and signatures over them. Returns whether any went.
+    /// Removes the records of these types from all sections, and signatures over them. Returns
+    /// whether any went.
     pub fn remove_types(&mut self, types: &[Rtype]) -> Result<bool, Full> {
         self.retain(|message, place| {
             let covered = place.covers(message);
@@ -18,8 +19,8 @@ impl Draft<'_> {
         })
     }
 
-    /// Leaves in the answer section only records of these types, aliases, and signatures over those. Returns whether
-    /// any went.
+    /// Leaves in the answer section only records of these types, aliases, and signatures over
+    /// those. Returns whether any went.
     pub fn keep_types(&mut self, types: &[Rtype]) -> Result<bool, Full> {
         let stays = |rtype: Rtype| matches!(rtype, Rtype::CNAME | Rtype::DNAME) || types.contains(&rtype);
         self.retain(|message, place| {
@@ -27,8 +28,8 @@ impl Draft<'_> {
         })
     }
 
-    /// Removes the A and AAAA records whose address `goes`, from the answer and additional sections, and signatures
-    /// over RRsets that lost one. Returns whether any went.
+    /// Removes the A and AAAA records whose address `goes`, from the answer and additional
+    /// sections, and signatures over RRsets that lost one. Returns whether any went.
     pub fn remove_addresses(&mut self, goes: impl Fn(IpAddr) -> bool) -> Result<bool, Full> {
         let (mut loses_v4, mut loses_v6) = (false, false);
         self.each(|message, place| match is_address(message, place) {

@@ -38,7 +38,8 @@ impl LocalBuilder {
         }
     }
 
-    /// Says that the reverse name of `address` points to `name`; the first name wins, as in a hosts file.
+    /// Says that the reverse name of `address` points to `name`; the first name wins, as in a hosts
+    /// file.
     pub fn pointer(&mut self, address: IpAddr, name: Name<'_>, ttl: Ttl) {
         let reverse = reverse_name(address);
         let has_one = self
@@ -50,7 +51,8 @@ impl LocalBuilder {
         }
     }
 
-    /// Adds a record; names in `rdata` are not compressed. A record that is there already is not added again.
+    /// Adds a record; names in `rdata` are not compressed. A record that is there already is not
+    /// added again.
     pub fn record(&mut self, name: Name<'_>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
         let node = self.node(name);
         if !node.records.iter().any(|(t, _, data)| *t == rtype && data == rdata) {
@@ -86,7 +88,8 @@ impl LocalBuilder {
         node
     }
 
-    /// Compiles the names. Names between a zone and a name below it exist too (RFC 8020): they get NODATA.
+    /// Compiles the names. Names between a zone and a name below it exist too (RFC 8020): they get
+    /// NODATA.
     pub fn compile(mut self, key: HashKey, default_negative_ttl: Ttl) -> LocalData {
         self.add_empty_non_terminals();
         let (mut names, mut answers, mut sets, mut bodies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -7,7 +7,8 @@ use wire::{Class, Cut, Folded, HashKey, Header, Name, NameBuf, Pointer, Rtype, T
 use super::{HEAD_OCTETS, Next, Node, Records, Set, Soa, Target};
 use crate::query::names::{NameTable, Sought};
 
-/// Octets of an RRset up to which names in its data are compressed: pointers reach so far behind any question.
+/// Octets of an RRset up to which names in its data are compressed: pointers reach so far behind
+/// any question.
 pub(super) const SHORTENED_OCTETS_MAX: usize = 8192;
 
 /// Collects records; [`RecordsBuilder::compile`] makes them ready to answer.
@@ -27,7 +28,8 @@ impl RecordsBuilder {
         Self::default()
     }
 
-    /// Adds a record of class IN; names in `rdata` are not compressed. One that is there already is not added again.
+    /// Adds a record of class IN; names in `rdata` are not compressed. One that is there already is
+    /// not added again.
     pub fn add(&mut self, owner: Name<'_>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
         let node = self.node(owner);
         if !node.records.iter().any(|(t, _, data)| *t == rtype && data == rdata) {
@@ -47,7 +49,8 @@ impl RecordsBuilder {
             .or_insert_with(|| Written { name: owner.to_buf(), records: Vec::new() })
     }
 
-    /// Compiles the records. Names between the root and an owner exist too (RFC 4592 §2.2.2): they end wildcards.
+    /// Compiles the records. Names between the root and an owner exist too (RFC 4592 §2.2.2): they
+    /// end wildcards.
     pub fn compile(mut self, key: HashKey) -> Records {
         let owners: Vec<NameBuf> = self.nodes.values().map(|node| node.name).collect();
         for owner in &owners {
@@ -179,19 +182,21 @@ fn put_body(bodies: &mut Vec<u8>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
 /// What became of an RRset whose names were compressed.
 #[derive(Default)]
 pub(crate) struct Shortened {
-    /// Where pointers are that depend on where it is put; those that do not lead into it lead to its owner and behind.
+    /// Where pointers are that depend on where it is put; those that do not lead into it lead to
+    /// its owner and behind.
     pointers: Vec<Pointer>,
     target: Target,
 }
 
-/// Returns what of an owner stands in a question that it answers: a wildcard does not, the name above it does.
+/// Returns what of an owner stands in a question that it answers: a wildcard does not, the name
+/// above it does.
 fn in_question(owner: Name<'_>) -> Name<'_> {
     let above = owner.parent().filter(|_| owner.as_bytes().starts_with(b"\x01*"));
     above.unwrap_or(owner)
 }
 
-/// Compresses the names in the data of an RRset, the last of `bodies` from `at` on, as far as RFC 3597 §4 allows. Its pointers
-/// are right where it stands directly behind a question for `owner`.
+/// Compresses the names in the data of an RRset, the last of `bodies` from `at` on, as far as RFC
+/// 3597 §4 allows. Its pointers are right where it stands directly behind a question for `owner`.
 pub(crate) fn shorten(bodies: &mut Vec<u8>, at: usize, owner: Name<'_>, rtype: Rtype) -> Shortened {
     let records = bodies.get(at..).unwrap_or(&[]).to_vec();
     let found = wire::rtypes::compressed(rtype).filter(|_| records.len() <= SHORTENED_OCTETS_MAX);

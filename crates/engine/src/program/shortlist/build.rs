@@ -3,7 +3,8 @@
 use super::{Kind, RULES_MAX, Rows, Screen, Shortlist, flags};
 
 impl Shortlist {
-    /// Returns a shortlist of `rules` rules that has rows of bits, a bit for each rule; the first row is number 2.
+    /// Returns a shortlist of `rules` rules that has rows of bits, a bit for each rule; the first
+    /// row is number 2.
     ///
     /// `None` if there are more than [`RULES_MAX`].
     pub fn new(rules: usize, screens: Vec<Screen>, rows: &[Box<[u64]>]) -> Option<Self> {

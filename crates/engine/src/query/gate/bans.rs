@@ -2,9 +2,9 @@
 //!
 //! Prefixes that are banned for a time, because they kept on being over the rate limit.
 //!
-//! Two fixed tables that all workers share: what each prefix has sent too much, one atomic word each, and who is banned, two
-//! words each. A flood of distinct prefixes can only make the first forget and fill the second up; then prefixes are limited as
-//! before, and not banned.
+//! Two fixed tables that all workers share: what each prefix has sent too much, one atomic word
+//! each, and who is banned, two words each. A flood of distinct prefixes can only make the first
+//! forget and fill the second up; then prefixes are limited as before, and not banned.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,8 @@ impl Key {
 #[derive(Debug, Default)]
 struct Place {
     bits: AtomicU64,
-    /// The end in milliseconds, and the shape. Written after `bits`, so that whoever sees it sees these, too.
+    /// The end in milliseconds, and the shape. Written after `bits`, so that whoever sees it sees
+    /// these, too.
     until: AtomicU64,
 }
 
@@ -150,7 +151,8 @@ impl RateBans {
         let is_enough = count >= u64::from(ban.after);
         let left = if is_enough { 0 } else { count.min(COUNT_MASK) };
         let new = of_now << COUNT_BITS | left;
-        // When another worker was faster, its query was counted and this one was not: cheaper than a retry.
+        // When another worker was faster, its query was counted and this one was not: cheaper than
+        // a retry.
         let is_counted = cell.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if is_enough && is_counted {
             self.ban(key, now_ms, now_ms + ban.for_ms);

@@ -22,7 +22,8 @@ const AHEAD_SECONDS_MAX: i32 = 300;
 pub enum Proof {
     /// There was no cookie.
     None,
-    /// A client cookie alone, or with a server cookie that is not ours, too old, or for another address.
+    /// A client cookie alone, or with a server cookie that is not ours, too old, or for another
+    /// address.
     Unproven([u8; CLIENT_OCTETS]),
     /// A server cookie of ours: the source address is not forged.
     Proven([u8; CLIENT_OCTETS]),
@@ -85,7 +86,8 @@ impl Secrets {
         }
     }
 
-    /// Returns the data of the COOKIE option for a reply: the client's cookie and a fresh one of ours.
+    /// Returns the data of the COOKIE option for a reply: the client's cookie and a fresh one of
+    /// ours.
     pub fn make(&self, client: [u8; CLIENT_OCTETS], address: IpAddr, now_seconds: u32) -> [u8; FULL_OCTETS] {
         let mut full = [0; FULL_OCTETS];
         let (first, rest) = full.split_at_mut(CLIENT_OCTETS);

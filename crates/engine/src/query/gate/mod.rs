@@ -2,7 +2,8 @@
 //!
 //! Who may ask at all: access list, bans, cookie, rate limit, in this order on every transport.
 //!
-//! A client that is not on the access list is answered from the zones that are served, and refused everything else.
+//! A client that is not on the access list is answered from the zones that are served, and refused
+//! everything else.
 
 pub mod bans;
 pub mod cookie;
@@ -21,7 +22,8 @@ use cookie::Proof;
 pub struct Gate {
     /// Clients that may ask for anything; others only for what is in the zones.
     pub allowed: prefixes::PrefixSet,
-    /// Clients that hear nothing. Programs on network interfaces may know them, too, and drop their queries earlier.
+    /// Clients that hear nothing. Programs on network interfaces may know them, too, and drop their
+    /// queries earlier.
     pub banned: prefixes::PrefixSet,
     /// The same, changed while the server runs.
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
@@ -92,8 +94,9 @@ impl Gate {
         has_some && self.is_banned(client)
     }
 
-    /// Returns whether a client is banned because its prefix kept on being over the rate limit: where the limit counts, and
-    /// whether or not it shows a cookie, because programs on network interfaces do not look for one either.
+    /// Returns whether a client is banned because its prefix kept on being over the rate limit:
+    /// where the limit counts, and whether or not it shows a cookie, because programs on network
+    /// interfaces do not look for one either.
     #[inline(always)]
     fn bans_for_now(&self, client: &Client, now: Now) -> bool {
         self.rate.as_ref().is_some_and(|rule| {
@@ -109,14 +112,15 @@ impl Gate {
             || self.banned_live.as_ref().is_some_and(|live| live.contains(client.address))
     }
 
-    /// Returns whether to answer something that is not even a query: to our own clients, and within their limit.
+    /// Returns whether to answer something that is not even a query: to our own clients, and within
+    /// their limit.
     pub fn admits_noise(&self, client: &Client, now: Now) -> bool {
         let is_allowed = self.allowed.contains(client.address) || client.transport == Transport::Unix;
         is_allowed && self.admits_server(client, now)
     }
 
-    /// Returns whether to hear what another server says. Zones say themselves whom they believe; who is banned is not heard,
-    /// and datagrams count against the limit.
+    /// Returns whether to hear what another server says. Zones say themselves whom they believe;
+    /// who is banned is not heard, and datagrams count against the limit.
     pub fn admits_server(&self, client: &Client, now: Now) -> bool {
         if self.bans_for_now(client, now) {
             return false;

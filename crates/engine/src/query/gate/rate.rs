@@ -28,8 +28,8 @@ pub struct RateRule {
     pub per_second: u32,
     /// Queries that may come at once.
     pub burst: u32,
-    /// Every how many limited queries one gets a truncated reply, so that an honest client can turn to TCP;
-    /// 0 never, 1 always.
+    /// Every how many limited queries one gets a truncated reply, so that an honest client can turn
+    /// to TCP; 0 never, 1 always.
     pub slip: u32,
     /// Leading bits of an IPv4 address that share an allowance.
     pub ipv4_prefix: u8,
@@ -64,14 +64,16 @@ pub struct RateTable {
 }
 
 impl RateTable {
-    /// Returns a table of about `cells` cells of eight octets; `seed` is random, so that prefixes cannot be made to collide.
+    /// Returns a table of about `cells` cells of eight octets; `seed` is random, so that prefixes
+    /// cannot be made to collide.
     // Once per configuration.
     pub fn new(cells: usize, seed: u64) -> Self {
         let rows = (cells / WAYS).next_power_of_two();
         Self { cells: (0..rows).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect(), seed }
     }
 
-    /// Takes one query from the allowance of the client's prefix; returns whether there was one left.
+    /// Takes one query from the allowance of the client's prefix; returns whether there was one
+    /// left.
     pub fn admit(&self, rule: &RateRule, address: IpAddr, now_ms: u64) -> bool {
         if rule.per_second == 0 {
             return true;
@@ -97,11 +99,13 @@ impl RateTable {
         }
         let Some((cell, word)) = chosen else { return true };
         let used_until = if word >> TIME_BITS == tag { (word & TIME_MASK).max(now) } else { now };
-        // A clock in the past of the cell by more than the allowance: the cell is left from another time.
+        // A clock in the past of the cell by more than the allowance: the cell is left from another
+        // time.
         if used_until + cost > now + allowance {
             return false;
         }
-        // When another worker was faster, its query was counted and this one goes free: cheaper than a retry.
+        // When another worker was faster, its query was counted and this one goes free: cheaper
+        // than a retry.
         let _ = cell.compare_exchange(
             word,
             (tag << TIME_BITS) | ((used_until + cost) & TIME_MASK),

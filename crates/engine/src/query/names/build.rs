@@ -11,7 +11,8 @@ const PROBES_WANTED: usize = 32;
 const SLOTS_PER_NAME_MAX: usize = 16;
 
 impl NameTable {
-    /// Builds the table from names and whether each covers what lies below it. The position of a name is its number.
+    /// Builds the table from names and whether each covers what lies below it. The position of a
+    /// name is its number.
     ///
     /// The names must differ from each other, letter case ignored.
     pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
