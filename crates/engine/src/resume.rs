@@ -41,6 +41,7 @@ pub enum Share {
 }
 
 /// A fetch that no client waits for.
+#[derive(Clone, Copy)]
 pub(crate) struct Errand {
     /// Where it begins: behind a look-up in a cache.
     pub(crate) at: Position,
