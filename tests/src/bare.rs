@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use cache::{Cache, Limits};
 use engine::chaos::Chaos;
-use engine::events::TellId;
+use engine::events::EventId;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::{Prefix, PrefixSet};
@@ -81,7 +81,7 @@ pub fn engine(rate: Option<RateRule>, rules: CacheRules) -> Engine {
     let cache = Arc::new(Cache::new(Limits { octets_max: 1 << 20 }, KEY));
     let ops = vec![
         // Tells nobody until the engine is given a ring.
-        Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false }),
+        Op::Event(EventStep::Emit { id: EventId(0), share: None, is_urgent: false }),
         local(),
         Op::Cache(CacheStep { cache, rules, view: 0, continues: false }),
         Op::Forward(ForwardStep {

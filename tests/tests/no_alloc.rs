@@ -72,7 +72,7 @@ fn answer(engine: &mut Engine, what: &str, query: &[u8], client: &Client) -> Opt
         let mut reply = Reply::new(&mut buffer);
         match engine.answer(query, client, &mut reply) {
             Verdict::Answered => (true, reply.len()),
-            Verdict::Drop | Verdict::Hand(_) => (false, 0),
+            Verdict::Drop | Verdict::Stream(_) => (false, 0),
             Verdict::Defer(_) => panic!("{what}: not answered from memory"),
         }
     });
@@ -147,7 +147,7 @@ fn stale_answers_are_free_once_somebody_refreshes_them() {
     // The first to find it stale causes the refresh, and that is put aside on the heap.
     let mut buffer = [0; 1232];
     assert!(matches!(engine.answer(&query, &udp, &mut Reply::new(&mut buffer)), Verdict::Answered));
-    assert!(engine.next_errand().is_some());
+    assert!(engine.next_prefetch().is_some());
     let heard = answer(&mut engine, "stale", &query, &udp).expect("a reply");
     assert_eq!(heard.ttls(), [30]);
     assert_eq!(heard.errors().first().map(|(code, _)| *code), Some(3));
@@ -191,7 +191,7 @@ fn turning_strangers_and_floods_away_is_free() {
 #[test]
 fn telling_about_queries_is_free() {
     let (writer, mut reader) = engine::events::ring(0, Arc::default());
-    let mut engine = warm(CacheRules::default()).telling(writer);
+    let mut engine = warm(CacheRules::default()).with_events(writer);
     let udp = client(Transport::Udp);
     let query = Ask::new(CACHED, Rtype::A).edns(1232).bytes();
     // Until the ring is full, and when it is.
@@ -298,7 +298,7 @@ impl World {
             rules.replace("MAP", &format!("{directory}/map"))
         );
         let (writer, reader) = engine::events::ring(0, Arc::default());
-        (configured(&text).telling(writer), reader)
+        (configured(&text).with_events(writer), reader)
     }
 }
 

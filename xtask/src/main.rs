@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask check|test|tidy|bench|fuzz|bpf|docs`.
+//! Tasks of the project: `cargo xtask check|test|tidy|bench|fuzz|bpf|docs`.
 //!
 //! Never part of what is shipped: only developers and CI run it.
 
@@ -6,12 +6,12 @@
 #![expect(clippy::print_stdout, reason = "a command line tool talks to the person who runs it")]
 
 mod bpf;
-mod chores;
 mod fuzz;
 mod instructions;
 mod run;
 mod tidy;
 mod tools;
+mod upkeep;
 
 use std::process::ExitCode;
 
@@ -36,14 +36,14 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let outcome = match (what.as_str(), rest) {
-        ("check", []) => chores::check(),
-        ("test", []) => chores::test(),
-        ("tidy", []) => chores::tidy(),
-        ("bench", rest) => chores::bench(rest),
+        ("check", []) => upkeep::check(),
+        ("test", []) => upkeep::test(),
+        ("tidy", []) => upkeep::tidy(),
+        ("bench", rest) => upkeep::bench(rest),
         ("instructions", rest) => instructions::instructions(rest),
         ("fuzz", rest) => fuzz::fuzz(rest),
         ("bpf", []) => bpf::bpf(bpf::Object::Write),
-        ("docs", []) => chores::docs(),
+        ("docs", []) => upkeep::docs(),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

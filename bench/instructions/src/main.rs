@@ -367,7 +367,7 @@ fn main() {
                 assert_eq!(case, "deferred");
                 drop(suspended);
             }
-            Verdict::Hand(handed) => {
+            Verdict::Stream(handed) => {
                 drop(handed);
                 panic!("handed over");
             }

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_compares_and_the_scenario_tells() {
+    fn the_summary_compares_and_the_scenario_explains() {
         let mut model = example();
         model.courses.push(course(&[50.0, 100.0, 100.0, 0.0, 0.0, 0.0, 40.0, 100.0, 95.0, 10.0]));
         let page = page(&model);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_tells_what_it_takes_by_the_one_beside_it() {
+    fn a_scenario_shows_what_it_takes_by_the_one_beside_it() {
         let page = page(&beside_example());
         for line in
             ["By `cache-warm`, which was run in turn with it:", "| gannet | 1.10 × | 1.00 × | 1.00 × |"]

@@ -113,7 +113,7 @@ fn hits(c: &mut Criterion) {
 
     for (count, octets_max) in [(1, 16 << 20), (1_000, 16 << 20), (1_000_000, 256 << 20)] {
         let (cache, names) = filled(count, octets_max);
-        // An order that no prefetcher foresees. The names asked for are laid out in that order, because a server has
+        // An order that no prefetcher predicts. The names asked for are laid out in that order, because a server has
         // the query at hand: the misses to be seen are the cache's.
         let mut state = 1_u32;
         let asked: Vec<(Folded, u32)> = (0..1 << 17)

@@ -329,7 +329,7 @@ impl Cache {
     }
 }
 
-/// Returns a number that nobody outside this process can foresee.
+/// Returns a number that nobody outside this process can predict.
 fn sync_for(hash_key: &HashKey, clocks: Clocks) -> u64 {
     hash_key.hash(Name::ROOT, u64::from(clocks.unix_seconds ^ clocks.now.0) | 0x5f_64_75_6d << 32)
 }

@@ -143,16 +143,16 @@ impl Cache {
 
     /// Asks memory for what a look-up of the key with this hash reads first, without waiting for it.
     ///
-    /// For batches against a cache larger than the processor's: called for all queries, then [`Cache::foresee_entry`]
+    /// For batches against a cache larger than the processor's: called for all queries, then [`Cache::prefetch_entry`]
     /// for all, then the look-ups; so their waits for memory overlap.
-    pub fn foresee_bucket(&self, hash: u64) {
+    pub fn prefetch_bucket(&self, hash: u64) {
         let (first, second) = self.index.bucket_of(hash).split_at_checked(LINE_WORDS).unwrap_or((&[], &[]));
         ask_for(first);
         ask_for(second);
     }
 
     /// Asks memory for what a look-up reads next: the entry.
-    pub fn foresee_entry(&self, hash: u64) {
+    pub fn prefetch_entry(&self, hash: u64) {
         let bucket = self.index.bucket_of(hash);
         let candidates = matching(bucket, Slot::tag_of(hash));
         if let (Some(at), Some(shard)) = (bucket.get(candidates.trailing_zeros() as usize), self.shard(hash))

@@ -67,7 +67,7 @@ fn follow(origin: &Origin, asked: &api::Explain) -> Result<api::Explained, Strin
     let verdict = engine.explain(&prepared.query, &prepared.client, &mut reply, &mut recorder);
     let bytes = match verdict {
         Verdict::Answered => Some(reply.bytes().to_vec()),
-        Verdict::Drop | Verdict::Defer(_) | Verdict::Hand(_) => None,
+        Verdict::Drop | Verdict::Defer(_) | Verdict::Stream(_) => None,
     };
     let mut explained = prepared.explained(&plans, &recorder.take(), bytes.as_deref());
     explained.is_cut_short = matches!(verdict, Verdict::Defer(_));

@@ -340,7 +340,7 @@ impl Driver {
             }
             (Verdict::Answered, To::Nobody) | (Verdict::Drop, To::Client(_) | To::Nobody) => (),
             // Only a message of a client's own is handed over.
-            (Verdict::Hand(_), _) => (),
+            (Verdict::Stream(_), _) => (),
             (Verdict::Defer(suspended), to) if deferrals < DEFERRALS_MAX => {
                 let asker = Asker { suspended, to, deferrals: deferrals + 1, since };
                 self.machine.borrow_mut().take(asker, now);
@@ -377,7 +377,7 @@ impl Driver {
         }
     }
 
-    /// Gives a client that waited long enough the stale answer at hand; its query goes on as an errand.
+    /// Gives a client that waited long enough the stale answer at hand; its query goes on as a prefetch.
     fn give_stale(&self, waiter: u32) {
         let mut machine = self.machine.borrow_mut();
         let Some(asker) = machine.waiter(waiter) else { return };
@@ -427,8 +427,8 @@ impl Driver {
                 }
             }
             loop {
-                let errand = self.worker.engine.borrow_mut().next_errand();
-                let Some(suspended) = errand else { break };
+                let prefetch = self.worker.engine.borrow_mut().next_prefetch();
+                let Some(suspended) = prefetch else { break };
                 let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
                 self.machine.borrow_mut().take(asker, now);
             }
@@ -594,14 +594,14 @@ impl Ear for Driver {
     }
 }
 
-impl engine::Desk for Driver {
+impl engine::Driver for Driver {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
         let asker = Asker { suspended, to: To::Client(to), deferrals: 0, since: now };
         self.machine.borrow_mut().take(asker, now);
     }
 
-    fn errand(&self, suspended: Box<Suspended>) {
+    fn prefetch(&self, suspended: Box<Suspended>) {
         let now = self.batch_now();
         let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
         self.machine.borrow_mut().take(asker, now);

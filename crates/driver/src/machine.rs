@@ -317,7 +317,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     fn take_fetch(&mut self, who: W, now: Moment) {
         let Want::Fetch(want) = who.want() else { return };
-        let is_errand = who.client().is_none();
+        let is_prefetch = who.client().is_none();
         let pool = self.forward.pool(want.pool);
         let is_served_at_once =
             want.stale_after_ms.is_some() && pool.is_some_and(|pool| self.forward.is_silent(pool));
@@ -330,8 +330,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             other.is_some_and(|it| Some(it.pool) == pool && self.forward.query(it.fetch) == Some(query))
         };
         if let Some(&key) = self.index.find(query.hash, is_equal) {
-            // What an errand would bring is on its way already.
-            if !is_errand {
+            // What a prefetch would bring is on its way already.
+            if !is_prefetch {
                 self.counters.coalesced.bump();
                 match self.admit(self.waiting_for(key), None, &who, now) {
                     Ok(cell) if self.fetches.contains(key as usize) => self.attach(key, who, cell, now),

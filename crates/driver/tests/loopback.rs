@@ -18,7 +18,7 @@ use engine::ops::forward::ForwardStep;
 use engine::ops::ttl::TtlRule;
 use engine::program::{Matcher, Op, Program};
 use engine::{
-    Address, Client, Clock, Counters, Desk as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
+    Address, Client, Clock, Counters, Driver as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
     Snapshot, SnapshotCell, Transport, Verdict, Worker,
 };
 use exchange::plan::{Hedge, Limits, Pick, Target};
@@ -61,7 +61,7 @@ impl Outlet for Mailbox {
 
 struct House {
     worker: Rc<Worker>,
-    desk: Rc<Driver>,
+    driver: Rc<Driver>,
     mailbox: Rc<Mailbox>,
     board: Arc<Board>,
 }
@@ -103,8 +103,8 @@ impl House {
             busy_poll: engine::BusyPoll::new(engine::busy_poll::Polling::Always),
         });
         let board = Arc::new(Board::default());
-        let desk = Driver::new(Rc::clone(&worker), &plan(pool), Arc::clone(&board));
-        Self { worker, desk, mailbox: Rc::default(), board }
+        let driver = Driver::new(Rc::clone(&worker), &plan(pool), Arc::clone(&board));
+        Self { worker, driver, mailbox: Rc::default(), board }
     }
 
     /// Hands in queries as one batch, as a listener would.
@@ -113,7 +113,7 @@ impl House {
             let answered = self.hand_in(ask, ListenerId::default(), stream);
             assert!(answered.is_none(), "everything is forwarded");
         }
-        self.desk.flush();
+        self.driver.flush();
     }
 
     /// Hands in one query of a batch; returns its reply if memory has it.
@@ -135,7 +135,7 @@ impl House {
         let Verdict::Defer(suspended) = verdict else { return Some(Heard::new(reply.bytes().to_vec())) };
         let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
         let address = Address { peer, local: None, stream: stream as u64 };
-        self.desk.take(suspended, ReplyTo { outlet: Rc::clone(&self.mailbox) as Rc<dyn Outlet>, address });
+        self.driver.take(suspended, ReplyTo { outlet: Rc::clone(&self.mailbox) as Rc<dyn Outlet>, address });
         None
     }
 
@@ -161,7 +161,7 @@ impl House {
     /// Waits until the upstreams are as `holds` says.
     async fn until(&self, what: &str, mut holds: impl FnMut(&driver::Status) -> bool) {
         let wait = async {
-            while !holds(&self.desk.status()) {
+            while !holds(&self.driver.status()) {
                 tokio::task::yield_now().await;
             }
         };
@@ -227,7 +227,7 @@ fn views_that_ask_the_same_share_one_exchange_and_each_fills_its_own_cache() {
         for (stream, listener) in [home, guests, home, guests].into_iter().enumerate() {
             assert!(house.hand_in(&ask, listener, stream).is_none(), "nothing is known yet");
         }
-        house.desk.flush();
+        house.driver.flush();
         let ttls: Vec<Vec<u32>> = house.receive(4).await.iter().map(Heard::ttls).collect();
         assert_eq!(ttls, [[60], [5], [60], [5]]);
         for (listener, ttl) in [(home, 60), (guests, 5)] {
@@ -252,8 +252,8 @@ fn a_burst_is_answered_query_by_query() {
                 assert_eq!(usize::from(reply.id()), i);
             }
         }
-        assert_eq!(house.desk.fetching(), 0);
-        assert_eq!(house.desk.waiting(), 0);
+        assert_eq!(house.driver.fetching(), 0);
+        assert_eq!(house.driver.waiting(), 0);
     });
     let ports: std::collections::HashSet<u16> = stub.seen().iter().map(|asked| asked.from.port()).collect();
     assert!(ports.len() > 1, "several source ports");
@@ -366,7 +366,7 @@ fn a_dead_upstream_fails_fast_and_comes_back_by_itself() {
         let failed = house.ask("during.example.org").await;
         assert_eq!(failed.rcode(), Rcode::SERVFAIL);
         assert!(began.elapsed() < Duration::from_secs(4), "the kernel said so; nobody waits for a timeout");
-        assert!(matches!(house.desk.status().upstreams[0].state, UpstreamState::Down { .. }));
+        assert!(matches!(house.driver.status().upstreams[0].state, UpstreamState::Down { .. }));
         stub.revive();
         house.until("it is found again", |status| status.upstreams[0].state == UpstreamState::Up).await;
         assert_answered(&house.ask("after.example.org").await);
@@ -384,7 +384,7 @@ fn failures_say_why() {
         assert_eq!(refused.errors()[0].0, EdeCode::NETWORK_ERROR.0);
         let mut pool = udp(&[]);
         pool.id = PoolId(0);
-        house.desk.adopt(&plan(pool));
+        house.driver.adopt(&plan(pool));
         house.send(&[Ask::new("www.example.org", Rtype::A).edns(1232)]);
         let nobody = house.receive(1).await.remove(0);
         assert_eq!(nobody.errors()[0].0, EdeCode::NO_REACHABLE_AUTHORITY.0);
@@ -443,7 +443,7 @@ fn a_reload_drops_no_waiting_query() {
     on_a_worker(async {
         let house = House::new(udp(&[&slow]));
         house.send(&[Ask::new("www.example.org", Rtype::A)]);
-        house.desk.adopt(&plan(udp(&[&other])));
+        house.driver.adopt(&plan(udp(&[&other])));
         let reply = house.receive(1).await.remove(0);
         assert_answered(&reply);
         assert_answered(&house.ask("new.example.org").await);
@@ -457,7 +457,7 @@ fn stopping_answers_everybody() {
     on_a_worker(async {
         let house = House::new(udp(&[&silent]));
         house.send(&[Ask::new("www.example.org", Rtype::A).edns(1232)]);
-        house.desk.stop();
+        house.driver.stop();
         let reply = house.receive(1).await.remove(0);
         assert_eq!((reply.rcode(), reply.errors()[0].0), (Rcode::SERVFAIL, EdeCode::NOT_READY.0));
     });

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::events::{TellId, ring};
+use engine::events::{EventId, ring};
 use engine::matchers::{Matcher, TypeSet};
 use engine::ops::cache::CacheRules;
 use engine::ops::event::EventStep;
@@ -104,14 +104,14 @@ fn million(criterion: &mut Criterion) {
             ends.push(octets.len());
         }
         let query = |i: usize| &octets[if i == 0 { 0 } else { ends[i - 1] }..ends[i]];
-        for foresees in [false, true] {
-            let how = if foresees { "in batches" } else { "one by one" };
+        for prefetches_lines in [false, true] {
+            let how = if prefetches_lines { "in batches" } else { "one by one" };
             let mut at = 0;
             group.bench_function(format!("a name {what} 1 M rules, {how}"), |bencher| {
                 bencher.iter(|| {
                     at = (at + BATCH) % ASKED;
-                    if foresees {
-                        server.engine.foresee((at..at + BATCH).map(query));
+                    if prefetches_lines {
+                        server.engine.prefetch_lines((at..at + BATCH).map(query));
                     }
                     for i in at..at + BATCH {
                         let mut buffer = [0; 512];
@@ -130,18 +130,18 @@ fn million(criterion: &mut Criterion) {
 }
 
 /// A hit in a small cache, told of or not, and what reading the record costs whoever reads it.
-fn telling(criterion: &mut Criterion) {
+fn with_events(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policy");
     let ask = Ask::new("www.example.org", Rtype::A).edns(1232);
     let (writer, mut reader) = ring(1 << 18, Arc::default());
     let mut server = Server::with(gate(), |cache| usual(cache, CacheRules::default()));
     server.fetch(&ask, &with_address(&ask, 300, [192, 0, 2, 1]));
     let mut told = Server::noting_path(gate(), |cache| {
-        let mut ops = vec![Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false })];
+        let mut ops = vec![Op::Event(EventStep::Emit { id: EventId(0), share: None, is_urgent: false })];
         ops.extend(usual(cache, CacheRules::default()));
         ops
     });
-    told.engine = told.engine.telling(writer);
+    told.engine = told.engine.with_events(writer);
     told.fetch(&ask, &with_address(&ask, 300, [192, 0, 2, 1]));
     let (query, client, mut words) = (ask.bytes(), server.client, Vec::new());
     let hit = |engine: &mut Engine| {
@@ -164,5 +164,5 @@ fn telling(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, policies, million, telling);
+criterion_group!(benches, policies, million, with_events);
 criterion_main!(benches);

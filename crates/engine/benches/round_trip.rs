@@ -122,7 +122,7 @@ fn cached(c: &mut Criterion) {
             b.iter(|| {
                 at = if at + 2 * BATCH <= queries.len() { at + BATCH } else { 0 };
                 let batch = || (at..at + BATCH).map(|i| queries.query(i));
-                server.engine.foresee(batch());
+                server.engine.prefetch_lines(batch());
                 answer_all(&mut server.engine, &client, batch(), &mut buf);
             });
         });

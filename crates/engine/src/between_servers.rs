@@ -69,7 +69,7 @@ impl Engine {
                         .and_then(|authority| forward(&authority, (&signed.message(), bytes), client))
                 {
                     self.state.counters.count(Rcode::NOERROR, false);
-                    return Verdict::Hand(pending);
+                    return Verdict::Stream(pending);
                 }
                 self.state.counters.count(Rcode::NOTAUTH, false);
                 put(reply, &refusal.reply)
@@ -98,7 +98,7 @@ impl Engine {
             Verdict::Answered => unsigned.bytes().to_vec(),
             Verdict::Drop => return Verdict::Drop,
             // Replies that come later are not signed; who signs asks for what is served here.
-            Verdict::Defer(_) | Verdict::Hand(_) => short_reply(
+            Verdict::Defer(_) | Verdict::Stream(_) => short_reply(
                 message,
                 Rcode::REFUSED,
                 Flags(0),
@@ -142,9 +142,9 @@ impl Engine {
                 }
                 put(reply, &message)
             }
-            Outcome::Hand(handed) => {
+            Outcome::Stream(handed) => {
                 self.state.counters.count(Rcode::NOERROR, false);
-                Verdict::Hand(handed)
+                Verdict::Stream(handed)
             }
         }
     }

@@ -9,9 +9,9 @@
 mod answer;
 mod between_servers;
 pub mod busy_poll;
-pub mod desk;
+pub mod driver;
 pub mod events;
-mod foresee;
+mod lookahead;
 pub mod matchers;
 mod observe;
 pub mod ops;
@@ -29,12 +29,12 @@ pub use answer::failure::{Blame, Failure};
 pub use answer::reply::Reply;
 pub use answer::{chaos, edit, local, records, reply, special};
 pub use busy_poll::BusyPoll;
-pub use desk::{Address, Courier, Delivery, Desk, Outlet, Parcel, ReplyTo, Worker};
-pub use foresee::FORESEEN_MAX;
+pub use driver::{Address, Courier, Delivery, Driver, Outlet, Parcel, ReplyTo, Worker};
+pub use lookahead::LOOKAHEAD_MAX;
 pub use observe::{explain, trace};
 pub use ops::wait::{FetchWant, OutQuery, Outcome, PoolId, Won};
 pub use peers as authority;
-pub use peers::{Authority, Handed};
+pub use peers::{Authority, Streamed};
 pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
 pub use program::{shortlist, snapshot};
 pub use query::client::{Client, ClientCertificate, ListenerId, Now, Transport};
@@ -50,7 +50,7 @@ use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
 use answer::{Answer, Interim};
-use events::{Path, Teller, Tells, Told};
+use events::{EventContext, EventSet, EventSink, Path};
 use observe::explain::Recorder;
 use observe::trace::{NoTrace, Note, Tracer};
 use peers::{is_between_servers, is_transfer, no_transfers};
@@ -60,7 +60,7 @@ use query::gate::Admission;
 use query::gate::cookie::Proof;
 use query::names::Sought;
 use query::request::Request;
-use resume::{Errand, told};
+use resume::{Prefetched, told};
 use run::buffers::{Buffers, Workspace};
 use run::context::{Context, WorkerState};
 use run::state::{End, Run, nothing};
@@ -77,7 +77,7 @@ pub enum Verdict {
     /// Something must be fetched first. Go on with [`Engine::resume`].
     Defer(Box<Suspended>),
     /// It is between servers, and takes several messages or time: the listener sees to it.
-    Hand(Box<Handed>),
+    Stream(Box<Streamed>),
 }
 
 impl Verdict {
@@ -95,7 +95,7 @@ pub struct Engine {
     generation: u64,
     state: WorkerState,
     buffers: Buffers,
-    events: Teller,
+    events: EventSink,
     /// The name of the query at hand, in lower case.
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
@@ -116,7 +116,7 @@ impl Engine {
             generation,
             state: WorkerState { authority, counters, now: Now::default(), random: Cell::new(seed) },
             buffers: Buffers::new(),
-            events: Teller::default(),
+            events: EventSink::default(),
             folded: Folded::root(),
             limited: 0,
             large_cache_step: None,
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Tells jobs about queries from now on.
     #[must_use]
-    pub fn telling(mut self, writer: events::EventWriter) -> Self {
+    pub fn with_events(mut self, writer: events::EventWriter) -> Self {
         self.events.attach(writer);
         self
     }
@@ -310,7 +310,7 @@ impl Engine {
         let request = Request { query, client, proof, folded: &self.folded, sought };
         let mut run = Run::new(request, Position::default());
         let context = self.state.context(&self.snapshot);
-        let Buffers { message, spare, ttl_offsets, errands, distances, candidates } = &mut self.buffers;
+        let Buffers { message, spare, ttl_offsets, prefetches, distances, candidates } = &mut self.buffers;
         let is_whole = self.snapshot.program.changes_answers();
         let message = if is_whole { &mut **message } else { reply.buffer() };
         let events = &mut self.events;
@@ -321,7 +321,7 @@ impl Engine {
             ttl_count: None,
             events,
             distances,
-            errands,
+            prefetches,
             candidates,
         };
         let end = run.walk::<T, OUTSIDE>(&context, &mut work, tracer);
@@ -338,8 +338,8 @@ impl Engine {
                 &nobodys
             }
             End::Drop => {
-                let Run { tells, .. } = run;
-                return self.drop_silently(query, client, &tells, tracer.path());
+                let Run { event_set, .. } = run;
+                return self.drop_silently(query, client, &event_set, tracer.path());
             }
             End::Wait(want) => {
                 self.state.counters.deferred.bump();
@@ -348,18 +348,18 @@ impl Engine {
                 return Verdict::Defer(suspended.began(self.state.now, tracer.path()));
             }
         };
-        if !run.tells.is_empty() {
+        if !run.event_set.is_empty() {
             let message: &[u8] = if is_whole { &self.buffers.message } else { reply.buffer() };
             tell(&mut self.events, &context, &run, answer, message, tracer.path());
         }
-        let Run { interim: Interim { marks, .. }, outgoing, errand, .. } = run;
+        let Run { interim: Interim { marks, .. }, outgoing, prefetch, .. } = run;
         let is_written = if is_whole {
             self.buffers.send(&context, to, answer, reply)
         } else {
             complete_inlined(&context, to, answer, reply)
         };
-        if let Some((at, fill)) = errand {
-            self.begin_errand(to, name_hash, Errand { at, fill, marks, outgoing });
+        if let Some((at, fill)) = prefetch {
+            self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
         }
         Verdict::of(is_written)
     }
@@ -383,11 +383,11 @@ impl Engine {
         &mut self,
         query: &Query<'_>,
         client: &Client,
-        tells: &Tells,
+        event_set: &EventSet,
         path: Option<&Path>,
     ) -> Verdict {
-        self.events.tell(&Told {
-            tells,
+        self.events.tell(&EventContext {
+            event_set,
             path,
             snapshot: self.snapshot.number,
             trusted_peers: &self.snapshot.trusted_peers,
@@ -559,7 +559,7 @@ const fn note_of(admission: Admission) -> Note {
 /// Tells what a query that is answered at once has to tell; its answer stands in `message`.
 #[cold]
 fn tell(
-    teller: &mut Teller,
+    event_sink: &mut EventSink,
     context: &Context<'_>,
     run: &Run<'_>,
     answer: &Answer,
@@ -569,8 +569,8 @@ fn tell(
     let Context { snapshot, env, .. } = context;
     let Request { query, client, .. } = run.request;
     let body = message.get(run.request.body_at()..).unwrap_or(&[]);
-    teller.tell(&Told {
-        tells: &run.tells,
+    event_sink.tell(&EventContext {
+        event_set: &run.event_set,
         path,
         snapshot: snapshot.number,
         trusted_peers: &snapshot.trusted_peers,

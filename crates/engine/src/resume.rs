@@ -10,7 +10,7 @@ use crate::answer::reply::Reply;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Ending, Interim, Security};
-use crate::events::{Path, Tells, Told, ToldAnswer};
+use crate::events::{AnswerFacts, EventContext, EventSet, Path};
 use crate::observe::explain::Recorder;
 use crate::observe::trace::{NoTrace, Tracer};
 use crate::ops::cache::{Asked, Fill};
@@ -23,7 +23,7 @@ use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
 use crate::query::request::Request;
 use crate::query::subnet::own_subnet_bits;
-use crate::run::buffers::{Buffers, ERRANDS_MAX};
+use crate::run::buffers::{Buffers, PREFETCHES_MAX};
 use crate::run::splits::BranchEnd;
 use crate::run::state::{End, Run, nothing};
 use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
@@ -42,7 +42,7 @@ pub enum Share {
 
 /// A fetch that no client waits for.
 #[derive(Clone, Copy)]
-pub(crate) struct Errand {
+pub(crate) struct Prefetched {
     /// Where it begins: behind a look-up in a cache.
     pub(crate) at: Position,
     /// What it fills.
@@ -54,15 +54,15 @@ pub(crate) struct Errand {
 /// How a branch that had to wait has ended.
 struct Ended<'e> {
     answer: &'e Answer,
-    tells: &'e Tells,
+    event_set: &'e EventSet,
     /// Options of an upstream's reply that go on to the client, in wire form.
     options: &'e [u8],
 }
 
 /// Returns what events tell about an answer, whose octets after the question are `body`.
-pub(crate) fn told<'a>(answer: &Answer, body: &'a [u8]) -> ToldAnswer<'a> {
+pub(crate) fn told<'a>(answer: &Answer, body: &'a [u8]) -> AnswerFacts<'a> {
     let [answers, ..] = answer.counts;
-    ToldAnswer { rcode: answer.rcode, answers, body }
+    AnswerFacts { rcode: answer.rcode, answers, body }
 }
 
 /// What an outcome means before the rest of the program has seen it.
@@ -97,7 +97,7 @@ impl Engine {
         self.state.counters.resumed.bump();
         let mut path = suspended.path.take();
         if let Outcome::Branch(won) = &outcome {
-            suspended.tells.merge(&won.report.tells);
+            suspended.event_set.merge(&won.report.event_set);
         }
         match outcome {
             Outcome::Reply(message) => {
@@ -141,15 +141,15 @@ impl Engine {
             }
             End::Nothing => nothing(),
             End::Drop => {
-                let tells = run.tells;
-                self.tell(&suspended, &query, &tells, path.as_deref(), None);
+                let event_set = run.event_set;
+                self.tell(&suspended, &query, &event_set, path.as_deref(), None);
                 return self.end_silently(&suspended, reply);
             }
             End::Wait(want) => {
                 self.state.counters.deferred.bump();
                 let kept = Kept::new(&run, &want, work.message);
-                let Run { at, interim: Interim { marks, .. }, tells, outgoing, fill, .. } = run;
-                (suspended.tells, suspended.path) = (tells, path);
+                let Run { at, interim: Interim { marks, .. }, event_set, outgoing, fill, .. } = run;
+                (suspended.event_set, suspended.path) = (event_set, path);
                 suspended.recovery = recovery(&suspended.snapshot, fill.as_ref(), &want);
                 (suspended.at, suspended.marks, suspended.fill, suspended.want) = (at, marks, fill, want);
                 (suspended.outgoing, suspended.answer) = (outgoing, kept);
@@ -180,12 +180,12 @@ impl Engine {
                 cache.store(&asked, self.state.now.cache, &answer, body, ttl_offsets);
             }
         }
-        let tells = run.tells;
+        let event_set = run.event_set;
         if let Some((split, branch)) = suspended.parent() {
-            let ended = Ended { answer: &answer, tells: &tells, options: &suspended.back };
+            let ended = Ended { answer: &answer, event_set: &event_set, options: &suspended.back };
             return self.buffers.report(split, branch, &query, &ended, reply);
         }
-        self.tell(&suspended, &query, &tells, path.as_deref(), Some(&answer));
+        self.tell(&suspended, &query, &event_set, path.as_deref(), Some(&answer));
         let options = &suspended.back;
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
         Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
@@ -302,7 +302,7 @@ impl Engine {
     }
 
     /// Answers from the stale data that `suspended` has at hand, because its client waited long
-    /// enough (RFC 8767 §5). The caller keeps `suspended`, as an errand that goes on without a
+    /// enough (RFC 8767 §5). The caller keeps `suspended`, as a prefetch that goes on without a
     /// client.
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
@@ -312,9 +312,9 @@ impl Engine {
             Some(answer) => {
                 self.state.counters.cache_stale.bump();
                 let path = suspended.path.as_deref();
-                self.tell(suspended, &query, &suspended.tells, path, Some(&answer));
+                self.tell(suspended, &query, &suspended.event_set, path, Some(&answer));
                 // What goes on from here goes on without the client.
-                suspended.tells = Tells::SILENT;
+                suspended.event_set = EventSet::SILENT;
                 Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
             }
             None => Verdict::Drop,
@@ -332,9 +332,9 @@ impl Engine {
     }
 
     /// Returns the next piece of work that no client waits for; the worker hands it to
-    /// [`Desk::errand`](crate::Desk::errand).
-    pub fn next_errand(&mut self) -> Option<Box<Suspended>> {
-        self.buffers.errands.pop()
+    /// [`Driver::prefetch`](crate::Driver::prefetch).
+    pub fn next_prefetch(&mut self) -> Option<Box<Suspended>> {
+        self.buffers.prefetches.pop()
     }
 
     /// Returns the next address whose distance is to be measured, by connecting to it; the worker
@@ -350,17 +350,17 @@ impl Engine {
 
     /// Prepares a fetch that no client waits for, from the step after a cache look-up on.
     #[cold]
-    pub(crate) fn begin_errand(&mut self, to: &To<'_>, name_hash: u64, errand: Errand) {
-        if self.buffers.errands.len() >= ERRANDS_MAX {
+    pub(crate) fn begin_prefetch(&mut self, to: &To<'_>, name_hash: u64, prefetch: Prefetched) {
+        if self.buffers.prefetches.len() >= PREFETCHES_MAX {
             return;
         }
-        let Errand { at, fill, marks, outgoing } = errand;
+        let Prefetched { at, fill, marks, outgoing } = prefetch;
         let To { query, client, .. } = *to;
         let sought = Sought::new(&self.folded, name_hash);
         let request = Request { query, client, proof: Proof::None, folded: &self.folded, sought };
         let mut run = Run {
             interim: Interim { marks, answer: None },
-            tells: Tells::SILENT,
+            event_set: EventSet::SILENT,
             outgoing,
             fill: Some(fill),
             ..Run::new(request, at)
@@ -370,7 +370,7 @@ impl Engine {
         if let End::Wait(want) = run.interpret(&context, &mut work, &mut NoTrace) {
             self.state.counters.prefetches.bump();
             let suspended = Suspended::new(&self.snapshot, &run, want, None, work.message, None);
-            work.errands.push(suspended);
+            work.prefetches.push(suspended);
         }
     }
 
@@ -379,16 +379,16 @@ impl Engine {
         &mut self,
         suspended: &Suspended,
         query: &Query<'_>,
-        tells: &Tells,
+        event_set: &EventSet,
         path: Option<&Path>,
         answer: Option<&Answer>,
     ) {
-        if tells.is_empty() || suspended.branch.is_some() {
+        if event_set.is_empty() || suspended.branch.is_some() {
             return;
         }
         let body = self.buffers.message.get(Header::LEN + query.question_bytes().len()..).unwrap_or(&[]);
-        self.events.tell(&Told {
-            tells,
+        self.events.tell(&EventContext {
+            event_set,
             path,
             snapshot: suspended.snapshot.number,
             trusted_peers: &suspended.snapshot.trusted_peers,
@@ -503,13 +503,13 @@ impl Buffers {
         ended: &Ended<'_>,
         reply: &mut Reply<'_>,
     ) -> Verdict {
-        let Ended { answer, tells, options } = *ended;
+        let Ended { answer, event_set, options } = *ended;
         let question = query.question_bytes();
         let body_at = Header::LEN + question.len();
         self.put(Header::LEN, question);
         put_header(answer, &mut self.message);
         let report = split.judge(branch, answer, &self.message, body_at);
-        reply.set_report(BranchReport { tells: *tells, ..report });
+        reply.set_report(BranchReport { event_set: *event_set, ..report });
         let end = body_at + answer.octets;
         let (Some(out), Some(from)) = (reply.buffer().get_mut(..end), self.message.get(..end)) else {
             return Verdict::Drop;

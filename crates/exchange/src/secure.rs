@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_demanded_tells_plans_apart() {
+    fn what_is_demanded_keeps_plans_apart() {
         let plan = |proof, early_data| SecurePlan {
             name: ServerName::try_from("dns.example").expect("a name"),
             proof,

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::Transport;
-use engine::events::{Addresses, Doorbell, Event, Mark, Path as Way, TellId, Tells, ring};
+use engine::events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
 use jobs::recorder::{Reader, Wanted};
 use jobs::{Clock, Download, Jobs, ListStore, Parts, StepNames, TaskRunner};
-use plan::jobs::{Jobs as Plan, Recorder, Task, Tell};
+use plan::jobs::{EventAction, Jobs as Plan, Recorder, Task};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 100_000;
@@ -65,7 +65,8 @@ fn main() {
         lower_priority: || (),
     })
     .expect("threads");
-    let plan = Plan { recorder: Some(recorder(&file)), tells: vec![Tell::Record], ..Plan::default() };
+    let plan =
+        Plan { recorder: Some(recorder(&file)), event_set: vec![EventAction::Record], ..Plan::default() };
     let names = ["a", "1: cache(main)", "2: forward(default)"].map(str::to_owned).into();
     jobs.adopt(&plan, &[], StepNames { snapshot: 1, names });
 
@@ -74,8 +75,8 @@ fn main() {
         .collect();
     let body = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 7];
     let addresses = Addresses::read(&body, 1);
-    let mut tells = Tells::default();
-    assert!(tells.add(TellId(0), false));
+    let mut event_set = EventSet::default();
+    assert!(event_set.add(EventId(0), false));
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let begin = Instant::now();
     while begin.elapsed() < TIME {
@@ -93,7 +94,7 @@ fn main() {
                 way.push(2, Mark::Waited);
             }
             writer.tell(&Event {
-                tells: &tells,
+                event_set: &event_set,
                 monotonic_ms: begin.elapsed().as_millis() as u64,
                 waited_us: random & 0xffff,
                 client: client.into(),

@@ -234,7 +234,7 @@ impl Reading {
         let event = EventView::new(self.batch.get(start..).unwrap_or(&[]));
         let mut made: Option<Arc<Occurrence>> = None;
         let mut is_recorded = false;
-        for tell in event.tells() {
+        for tell in event.event_set() {
             match routes.routes.get(usize::from(tell.0)) {
                 Some(Route::Record) => is_recorded = routes.recorder.is_some(),
                 Some(Route::Effect(runner)) => {

@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::events::{Doorbell, EventCounts, EventReader, LabelId};
-use plan::jobs::{Task, Tell};
+use plan::jobs::{EventAction, Task};
 use tracing::{error, info};
 
 pub use clock::Clock;
@@ -201,17 +201,17 @@ impl Jobs {
             }
             (None, _) => None,
         };
-        let route = |tell: &Tell| match tell {
-            Tell::Effect(name) => {
+        let route = |tell: &EventAction| match tell {
+            EventAction::Effect(name) => {
                 let effect = effects.iter().find(|effect| effect.name == *name);
                 effect.map_or(Route::Nobody, |effect| Route::Effect(Arc::clone(effect)))
             }
-            Tell::Record => Route::Record,
-            Tell::Log(text) => Route::Log(text.clone()),
-            Tell::Learn(learn) => Route::Learn(learn.clone()),
+            EventAction::Record => Route::Record,
+            EventAction::Log(text) => Route::Log(text.clone()),
+            EventAction::Learn(learn) => Route::Learn(learn.clone()),
         };
         self.drain.redirect(Arc::new(Routes {
-            routes: plan.tells.iter().map(route).collect(),
+            routes: plan.event_set.iter().map(route).collect(),
             recorder: recorder.clone(),
             set_learner: self.set_learner.clone(),
         }));

@@ -32,7 +32,7 @@ impl Answer for Echo {
         Answered::Reply(query.len())
     }
 
-    fn next_errand(&mut self) -> Option<()> {
+    fn next_prefetch(&mut self) -> Option<()> {
         None
     }
 }
@@ -61,7 +61,7 @@ impl Service for Echoes {
 
     fn take(&self, _deferred: (), _to: ReplyTo) {}
 
-    fn errand(&self, _errand: ()) {}
+    fn prefetch(&self, _prefetch: ()) {}
 
     fn flush(&self) {}
 }

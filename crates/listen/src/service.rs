@@ -6,11 +6,11 @@ use std::cell::RefMut;
 use std::rc::Rc;
 
 use engine::{
-    BusyPoll, Client, ConnectionText, Courier, Desk, Engine, Handed, Now, Reply, ReplyTo, Said, Suspended,
-    Verdict, Worker,
+    BusyPoll, Client, ConnectionText, Courier, Driver, Engine, Now, Reply, ReplyTo, Said, Streamed,
+    Suspended, Verdict, Worker,
 };
 
-use crate::handed;
+use crate::streamed;
 
 /// Answers from memory.
 pub trait Answer {
@@ -21,7 +21,7 @@ pub trait Answer {
     fn begin(&mut self, now: Now);
 
     /// Hears which queries are about to be answered, so that it can ask memory for what they need.
-    fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
+    fn prefetch_lines<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
         let _ = queries;
     }
 
@@ -29,7 +29,7 @@ pub trait Answer {
     fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Self::Deferred>;
 
     /// Returns the next piece of work that no client waits for.
-    fn next_errand(&mut self) -> Option<Self::Deferred>;
+    fn next_prefetch(&mut self) -> Option<Self::Deferred>;
 
     /// Returns whether a client is on the access list: for what it asks besides queries.
     fn lets_in(&self, client: &Client) -> bool {
@@ -76,7 +76,7 @@ pub trait Service {
     fn take(&self, deferred: <Self::Engine as Answer>::Deferred, to: ReplyTo);
 
     /// Takes work that no client waits for.
-    fn errand(&self, errand: <Self::Engine as Answer>::Deferred);
+    fn prefetch(&self, prefetch: <Self::Engine as Answer>::Deferred);
 
     /// Says that the batch is over.
     fn flush(&self);
@@ -102,7 +102,7 @@ pub enum Late {
     /// A query that waits for an upstream.
     Query(Box<Suspended>),
     /// What is between servers.
-    Handed(Box<Handed>),
+    Streamed(Box<Streamed>),
 }
 
 impl Answer for Engine {
@@ -112,8 +112,8 @@ impl Answer for Engine {
         Self::begin(self, now);
     }
 
-    fn foresee<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
-        Self::foresee(self, queries);
+    fn prefetch_lines<'q>(&self, queries: impl Iterator<Item = &'q [u8]>) {
+        Self::prefetch_lines(self, queries);
     }
 
     fn answer(&mut self, query: &[u8], client: &Client, room: &mut [u8]) -> Answered<Late> {
@@ -122,12 +122,12 @@ impl Answer for Engine {
             Verdict::Answered => Answered::Reply(reply.len()),
             Verdict::Drop => Answered::Nothing,
             Verdict::Defer(suspended) => Answered::Deferred(Late::Query(suspended)),
-            Verdict::Hand(handed) => Answered::Deferred(Late::Handed(handed)),
+            Verdict::Stream(handed) => Answered::Deferred(Late::Streamed(handed)),
         }
     }
 
-    fn next_errand(&mut self) -> Option<Late> {
-        Self::next_errand(self).map(Late::Query)
+    fn next_prefetch(&mut self) -> Option<Late> {
+        Self::next_prefetch(self).map(Late::Query)
     }
 
     fn lets_in(&self, client: &Client) -> bool {
@@ -149,7 +149,7 @@ pub struct Local {
     /// The worker.
     pub worker: Rc<Worker>,
     /// What carries out its fetches.
-    pub desk: Rc<dyn Desk>,
+    pub driver: Rc<dyn Driver>,
     /// What carries messages to oblivious targets.
     pub courier: Option<Rc<dyn Courier>>,
 }
@@ -167,19 +167,19 @@ impl Service for Local {
 
     fn take(&self, deferred: Late, to: ReplyTo) {
         match deferred {
-            Late::Query(suspended) => self.desk.take(suspended, to),
-            Late::Handed(handed) => handed::carry_out(&self.worker, *handed, to),
+            Late::Query(suspended) => self.driver.take(suspended, to),
+            Late::Streamed(handed) => streamed::carry_out(&self.worker, *handed, to),
         }
     }
 
-    fn errand(&self, errand: Late) {
-        if let Late::Query(suspended) = errand {
-            self.desk.errand(suspended);
+    fn prefetch(&self, prefetch: Late) {
+        if let Late::Query(suspended) = prefetch {
+            self.driver.prefetch(suspended);
         }
     }
 
     fn flush(&self) {
-        self.desk.flush();
+        self.driver.flush();
     }
 
     fn courier(&self) -> Option<Rc<dyn Courier>> {
@@ -187,7 +187,7 @@ impl Service for Local {
     }
 
     fn is_crowded(&self) -> bool {
-        self.desk.is_crowded()
+        self.driver.is_crowded()
     }
 
     fn busy_poll(&self) -> Option<&BusyPoll> {
@@ -195,17 +195,17 @@ impl Service for Local {
     }
 }
 
-/// Errands handed over per batch, so that a flood of them cannot keep the clients waiting; the rest follows after
+/// Prefetches handed over per batch, so that a flood of them cannot keep the clients waiting; the rest follows after
 /// the next one.
-const ERRANDS_MAX: usize = 64;
+const PREFETCHES_MAX: usize = 64;
 
-/// Ends a batch of so many queries: hands over the errands it caused and lets the desk send.
+/// Ends a batch of so many queries: hands over the prefetches it caused and lets the driver send.
 pub(crate) fn finish<S: Service>(service: &S, queries: usize) {
-    for _ in 0..ERRANDS_MAX {
+    for _ in 0..PREFETCHES_MAX {
         // A statement of its own: the engine must be free again when the desk is called.
-        let errand = service.engine().next_errand();
-        let Some(errand) = errand else { break };
-        service.errand(errand);
+        let prefetch = service.engine().next_prefetch();
+        let Some(prefetch) = prefetch else { break };
+        service.prefetch(prefetch);
     }
     service.flush();
     if let Some(busy_poll) = service.busy_poll() {

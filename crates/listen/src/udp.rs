@@ -242,7 +242,7 @@ impl<S: Service> Reader<S> {
                     engine.begin(now);
                     // One alone would wait no less for having been announced.
                     if messages > 1 {
-                        engine.foresee(self.queries());
+                        engine.prefetch_lines(self.queries());
                     }
                     is_first = false;
                 }

@@ -61,7 +61,7 @@ impl Answer for Echo {
         Answered::Reply(query.len())
     }
 
-    fn next_errand(&mut self) -> Option<()> {
+    fn next_prefetch(&mut self) -> Option<()> {
         None
     }
 }
@@ -82,7 +82,7 @@ impl Service for Echoes {
 
     fn take(&self, (): (), _to: ReplyTo) {}
 
-    fn errand(&self, (): ()) {}
+    fn prefetch(&self, (): ()) {}
 
     fn flush(&self) {}
 }

@@ -19,8 +19,8 @@ pub struct Jobs {
     pub schedules: Vec<Schedule>,
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
-    /// What each [`TellId`](engine::events::TellId) stands for.
-    pub tells: Vec<Tell>,
+    /// What each [`EventId`](engine::events::TellId) stands for.
+    pub event_set: Vec<EventAction>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
     pub resolvers: Vec<SocketAddr>,
     /// The metrics labels by [`LabelId`](engine::events::LabelId).
@@ -29,7 +29,7 @@ pub struct Jobs {
 
 /// What a policy tells about a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tell {
+pub enum EventAction {
     /// An effect is to happen.
     Effect(String),
     /// It is to be recorded.

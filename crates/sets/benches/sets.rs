@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use sets::{AddressSet, AddressSetBuilder, Ahead, NameSet, NameSetBuilder, Reach, Sought};
+use sets::{AddressSet, AddressSetBuilder, Lookahead, NameSet, NameSetBuilder, Reach, Sought};
 use wire::{Folded, HashKey, Name, NameBuf};
 
 const KEY: HashKey = HashKey::new([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]);
@@ -172,14 +172,14 @@ fn look_ups(c: &mut Criterion) {
     // As a batch is answered: all of it is announced first.
     for (what, names) in [("hit, foreseen", &hits), ("miss, foreseen", &misses)] {
         let batches = names.batches();
-        let mut ahead = Ahead::new();
+        let mut ahead = Lookahead::new();
         group.bench_function(what, |b| {
             b.iter(|| {
                 let mut found = 0;
                 for batch in &batches {
                     ahead.clear();
-                    batch.each(|sought| plain.foresee_filter(sought, &mut ahead));
-                    plain.foresee_rules(&ahead);
+                    batch.each(|sought| plain.prefetch_filter(sought, &mut ahead));
+                    plain.prefetch_rules(&ahead);
                     found += count(&plain, batch);
                 }
                 found

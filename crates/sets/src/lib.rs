@@ -28,4 +28,4 @@ pub use memory::{ask_for, ask_for_huge_pages};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
 pub use sought::{Sought, top_bit};
-pub use table::{Ahead, Reach};
+pub use table::{Lookahead, Reach};

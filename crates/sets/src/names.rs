@@ -8,7 +8,7 @@ use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::patterns::Patterns;
 use crate::sought::Sought;
-use crate::table::{Ahead, Table};
+use crate::table::{Lookahead, Table};
 
 /// Octets from which on a table does not stay in a processor's own memory.
 const LARGE_OCTETS_MIN: usize = 4 << 20;
@@ -125,14 +125,14 @@ impl NameSet {
     /// second part will be.
     ///
     /// Look-ups of many names cost less when both parts of all were asked for before the first is made, because their
-    /// waits for memory overlap: first this for each, then [`NameSet::foresee_rules`] once.
-    pub fn foresee_filter(&self, sought: &Sought<'_>, ahead: &mut Ahead) {
-        self.table.foresee_filter(&self.key, sought, ahead);
+    /// waits for memory overlap: first this for each, then [`NameSet::prefetch_rules`] once.
+    pub fn prefetch_filter(&self, sought: &Sought<'_>, ahead: &mut Lookahead) {
+        self.table.prefetch_filter(&self.key, sought, ahead);
     }
 
     /// Asks for the second part, of what was noted since `ahead` was cleared.
-    pub fn foresee_rules(&self, ahead: &Ahead) {
-        self.table.foresee_rules(ahead);
+    pub fn prefetch_rules(&self, ahead: &Lookahead) {
+        self.table.prefetch_rules(ahead);
     }
 
     /// Returns how many rules the set has itself; equal names count once.

@@ -243,7 +243,7 @@ impl Table {
             return Some(place);
         }
         // From the longest suffix: the first that is found is the closest. No line of memory is waited for to know which
-        // the next one is, as long as the processor foresees what the filter says.
+        // the next one is, as long as the processor predicts what the filter says.
         let mut wanted = self.outline.wanted(sought.depth());
         while let Some(depth) = wanted.checked_ilog2() {
             wanted ^= 1 << depth;
@@ -291,7 +291,7 @@ impl Table {
     }
 
     /// Asks for the lines of the filter that [`Table::find`] will read, and notes what they will be asked.
-    pub(crate) fn foresee_filter(&self, key: &FingerprintKey, sought: &Sought<'_>, ahead: &mut Ahead) {
+    pub(crate) fn prefetch_filter(&self, key: &FingerprintKey, sought: &Sought<'_>, ahead: &mut Lookahead) {
         if self.blocks == 0 || self.outline.tops & sought.top() == 0 {
             return;
         }
@@ -307,7 +307,7 @@ impl Table {
     }
 
     /// Asks for the rules that the filter lets pass of what was noted.
-    pub(crate) fn foresee_rules(&self, ahead: &Ahead) {
+    pub(crate) fn prefetch_rules(&self, ahead: &Lookahead) {
         for &fingerprint in ahead.noted() {
             let bucket = self.buckets_at + scale(fingerprint.place, self.buckets);
             if self.may_hold(fingerprint)
@@ -367,18 +367,18 @@ impl Table {
 const AHEAD_MAX: usize = 64;
 
 /// What was noted of some look-ups that are about to be made in one table.
-pub struct Ahead {
+pub struct Lookahead {
     fingerprints: [Fingerprint; AHEAD_MAX],
     len: usize,
 }
 
-impl Default for Ahead {
+impl Default for Lookahead {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Ahead {
+impl Lookahead {
     /// Returns room for notes.
     pub const fn new() -> Self {
         Self { fingerprints: [Fingerprint { place: 0, check: 0 }; AHEAD_MAX], len: 0 }

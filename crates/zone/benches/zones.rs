@@ -29,7 +29,7 @@ fn name(text: &str) -> NameBuf {
     NameBuf::from_text(text).expect("a name")
 }
 
-/// Names in an order that memory cannot foresee, one behind the other: a server has just received what it is asked, so
+/// Names in an order that memory cannot predict, one behind the other: a server has just received what it is asked, so
 /// that the wait for the question's own octets is no part of the answer.
 fn questions(make: impl Fn(u32) -> String) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
@@ -94,12 +94,12 @@ fn answers(c: &mut Criterion) {
     });
     let mut batch = 0;
     c.bench_function(
-        "32 positive answers, foreseen together as the engine does, 1 M names, random order",
+        "32 positive answers, prefetched together as the engine does, 1 M names, random order",
         |b| {
             b.iter(|| {
                 batch = (batch + 32) % QUESTIONS;
                 let questions = &present[batch..batch + 32];
-                zones.foresee(black_box(questions).iter().copied());
+                zones.prefetch_lines(black_box(questions).iter().copied());
                 for &question in questions {
                     let done = ask(&zones, question, &mut buffer);
                     assert!(done.0 == Rcode::NOERROR && done.2 == [1, 0, 0]);

@@ -43,4 +43,4 @@ pub use outgoing::Outgoing;
 pub use records::{Order, Record};
 pub use specials::{Alternative, Choice, Maker, Rows, Specials};
 pub use zone::{Facts, Proof, Zone};
-pub use zones::{Change, FORESEEN_MAX, Zones};
+pub use zones::{Change, LOOKAHEAD_MAX, Zones};

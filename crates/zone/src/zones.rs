@@ -17,7 +17,7 @@ use crate::specials::Specials;
 use crate::zone::{Place, Zone};
 
 /// Names that are looked at ahead; of a larger batch, the first ones count.
-pub const FORESEEN_MAX: usize = 64;
+pub const LOOKAHEAD_MAX: usize = 64;
 /// Octets from which on zones do not fit the processor's own memory, so that looking ahead pays for itself.
 const LARGE_OCTETS_MIN: usize = 4 << 20;
 /// Zones that a shard has, on average, when it is made.
@@ -435,15 +435,15 @@ impl Zones {
         self.at_apex(apex).is_some()
     }
 
-    /// Returns whether [`Zones::foresee`] pays for itself.
+    /// Returns whether [`Zones::prefetch_lines`] pays for itself.
     pub const fn are_large(&self) -> bool {
         self.octets >= LARGE_OCTETS_MIN
     }
 
     /// Asks for the memory that answers about these names will begin with, so that the waits for it overlap. Changes
     /// nothing but the time that those answers take.
-    pub fn foresee<'n>(&self, names: impl Iterator<Item = Name<'n>>) {
-        let mut places: [Option<Place<'_>>; FORESEEN_MAX] = [const { None }; FORESEEN_MAX];
+    pub fn prefetch_lines<'n>(&self, names: impl Iterator<Item = Name<'n>>) {
+        let mut places: [Option<Place<'_>>; LOOKAHEAD_MAX] = [const { None }; LOOKAHEAD_MAX];
         // The index of all names first, and then, where it points to.
         for (name, place) in names.zip(&mut places) {
             *place = self.zone_of(name).and_then(|zone| zone.place_of(self.key.hash_name(name)));

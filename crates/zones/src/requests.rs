@@ -27,7 +27,7 @@ const FORWARD_PATIENCE: Patience = Patience {
 /// Managed zones as workers see them.
 pub(crate) struct Requests(pub(crate) Arc<Shared>);
 
-impl authority::Keeper for Requests {
+impl authority::ManagedZones for Requests {
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>> {
         self.0.managed(apex).map(|managed| Arc::clone(&managed.plan().rights))
     }

@@ -9,7 +9,7 @@ const HELD: &str = "status: NOTIMP";
 const NOT_HELD: &str = "status: REFUSED";
 
 /// Starts a server whose policy tells by the response code whether a condition holds.
-fn telling(condition: &str, more: &str) -> Server {
+fn with_events(condition: &str, more: &str) -> Server {
     let stub_that_is_not_asked = Stub::start(Script::silent());
     let policy = format!(
         "policy:\n  main:\n    - if: {condition}\n      do: reject(notimp)\n    - if: \"qname == localhost\"\n      do: local\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\n"
@@ -24,7 +24,7 @@ fn check(server: &Server, arguments: &[&str], expect: &str) {
 
 #[test]
 fn names_are_compared_whole_from_the_end_in_part_and_by_expression() {
-    let server = telling(
+    let server = with_events(
         "qname == \"only.example\" or qname in suffix:below.example|keyword:needle|\"regex:^n[0-9]+\\.example$\" or qname in listed or qname starts-with \"first.\" or qname ends-with \".last\" or qname contains middle",
         "sets: {listed: {names: [exact:listed.example, below.listed.example]}}\n",
     );
@@ -49,14 +49,15 @@ fn names_are_compared_whole_from_the_end_in_part_and_by_expression() {
 
 #[test]
 fn types_and_flags_are_compared() {
-    let server = telling("qtype in [AAAA, TYPE65280] or (cd and not do) or qtype matches \"^NAPTR$\"", "");
+    let server =
+        with_events("qtype in [AAAA, TYPE65280] or (cd and not do) or qtype matches \"^NAPTR$\"", "");
     check(&server, &["example.org", "AAAA"], HELD);
     check(&server, &["example.org", "TYPE65280"], HELD);
     check(&server, &["example.org", "NAPTR"], HELD);
     check(&server, &["example.org", "A"], NOT_HELD);
     check(&server, &["+cdflag", "example.org", "A"], HELD);
     check(&server, &["+cdflag", "+dnssec", "example.org", "A"], NOT_HELD);
-    let server = telling("not rd or ad", "");
+    let server = with_events("not rd or ad", "");
     check(&server, &["+norecurse", "+noadflag", "example.org"], HELD);
     check(&server, &["+adflag", "example.org"], HELD);
     check(&server, &["+noadflag", "example.org"], NOT_HELD);
@@ -64,19 +65,19 @@ fn types_and_flags_are_compared() {
 
 #[test]
 fn classes_and_operations_that_come_to_a_policy_are_the_usual_ones() {
-    let server = telling("qclass == IN and opcode == query and not opcode == notify", "");
+    let server = with_events("qclass == IN and opcode == query and not opcode == notify", "");
     check(&server, &["example.org"], HELD);
     // Others are answered before any policy is asked.
     let printed = server.dig(&["CH", "TXT", "example.org"]);
     contains(&printed, "status: REFUSED");
     contains(&server.dig(&["+opcode=status", "+noedns", "example.org"]), "status: NOTIMP");
-    let server = telling("opcode == status", "");
+    let server = with_events("opcode == status", "");
     check(&server, &["example.org"], NOT_HELD);
 }
 
 #[test]
 fn edns_is_looked_at() {
-    let server = telling("edns and (edns-option in nsid|65001 or edns-size < 1000)", "");
+    let server = with_events("edns and (edns-option in nsid|65001 or edns-size < 1000)", "");
     check(&server, &["+noedns", "example.org"], NOT_HELD);
     check(&server, &["+nocookie", "example.org"], NOT_HELD);
     check(&server, &["+nsid", "+nocookie", "example.org"], HELD);
@@ -88,12 +89,12 @@ fn edns_is_looked_at() {
 
 #[test]
 fn clients_are_known_by_their_address() {
-    let server = telling(
+    let server = with_events(
         "client in kids or client starts-with \"192.0.2.\"",
         "sets: {kids: {addresses: [127.0.0.0/8]}}\n",
     );
     check(&server, &["example.org"], HELD);
-    let server = telling("client in 10.0.0.0/8|::1 or not client in loopback", "");
+    let server = with_events("client in 10.0.0.0/8|::1 or not client in loopback", "");
     check(&server, &["example.org"], NOT_HELD);
 }
 
@@ -106,7 +107,7 @@ fn trusted_peers_say_for_whom_they_ask() {
         "+ednsopt=65073:30302d30302d35452d30302d35332d3031",
         "+ednsopt=65074:416e6e61",
     );
-    let server = telling(condition, "trusted-peers: 127.0.0.1\n");
+    let server = with_events(condition, "trusted-peers: 127.0.0.1\n");
     for option in [subnet, mac, text, id] {
         check(&server, &[option, "example.org"], HELD);
     }
@@ -114,7 +115,7 @@ fn trusted_peers_say_for_whom_they_ask() {
         check(&server, &[option, "example.org"], NOT_HELD);
     }
     // A stranger may claim what it likes.
-    let server = telling(condition, "trusted-peers: 192.0.2.1\n");
+    let server = with_events(condition, "trusted-peers: 192.0.2.1\n");
     for option in [subnet, mac, text, id] {
         check(&server, &[option, "example.org"], NOT_HELD);
     }
@@ -137,7 +138,7 @@ fn listeners_and_transports_tell_queries_apart() {
 
 #[test]
 fn conditions_on_encrypted_transports_never_hold_where_none_is_spoken() {
-    let server = telling(
+    let server = with_events(
         "sni == dns.example or path == \"/dns-query\" or header(user-agent) contains curl or transport == tls",
         "",
     );
@@ -153,26 +154,26 @@ fn conditions_on_encrypted_transports_never_hold_where_none_is_spoken() {
 #[test]
 fn the_time_on_the_wall_decides() {
     // One of the two holds at any time, whatever the clock says.
-    let server = telling("now in hours(\"mon-sun 00:00-12:00\", \"12:00-24:00\", \"Europe/Berlin\")", "");
+    let server = with_events("now in hours(\"mon-sun 00:00-12:00\", \"12:00-24:00\", \"Europe/Berlin\")", "");
     check(&server, &["example.org"], HELD);
-    let server = telling("now not in hours(\"00:00-24:00\")", "");
+    let server = with_events("now not in hours(\"00:00-24:00\")", "");
     check(&server, &["example.org"], NOT_HELD);
 }
 
 #[test]
 fn a_random_share_is_a_share() {
-    let server = telling("random < 50%", "");
+    let server = with_events("random < 50%", "");
     let held =
         (0..200).filter(|_| server.ask(&Ask::new("example.org", Rtype::A)).rcode() == Rcode::NOTIMP).count();
     // Outside of this once in 10^9 runs.
     assert!((57..=143).contains(&held), "{held} of 200");
-    let never = telling("random < 0%", "");
+    let never = with_events("random < 0%", "");
     check(&never, &["example.org"], NOT_HELD);
 }
 
 #[test]
 fn what_comes_too_often_is_noticed() {
-    let server = telling("rate(client/24, qname) > 1/h burst 3", "");
+    let server = with_events("rate(client/24, qname) > 1/h burst 3", "");
     let rcodes = |name: &str| -> Vec<Rcode> {
         (0..5).map(|_| server.ask(&Ask::new(name, Rtype::A)).rcode()).collect()
     };
@@ -237,7 +238,7 @@ fn the_answer_is_looked_at() {
 
 #[test]
 fn a_question_for_ptr_asks_about_an_address() {
-    let server = telling("ptr-address in 192.0.2.0/24|2001:db8::/32", "");
+    let server = with_events("ptr-address in 192.0.2.0/24|2001:db8::/32", "");
     check(&server, &["-x", "192.0.2.1"], HELD);
     check(&server, &["-x", "2001:db8::1"], HELD);
     check(&server, &["-x", "198.51.100.1"], NOT_HELD);
@@ -248,9 +249,9 @@ fn a_question_for_ptr_asks_about_an_address() {
 #[test]
 fn the_environment_is_read_when_the_file_is() {
     // The program's environment is the test's: PATH is in it.
-    let server = telling("env(PATH) and env(PATH) is not empty and not env(GANNET_NO_SUCH_VARIABLE)", "");
+    let server = with_events("env(PATH) and env(PATH) is not empty and not env(GANNET_NO_SUCH_VARIABLE)", "");
     check(&server, &["example.org"], HELD);
-    let server = telling("env(GANNET_NO_SUCH_VARIABLE) == x", "");
+    let server = with_events("env(GANNET_NO_SUCH_VARIABLE) == x", "");
     check(&server, &["example.org"], NOT_HELD);
 }
 
@@ -463,7 +464,7 @@ fn rules_that_never_hold_and_cycles_are_named() {
 
 #[test]
 fn an_identity_is_compared_whole_and_in_any_letter_case() {
-    let server = telling("client-id == anna", "trusted-peers: 127.0.0.1\n");
+    let server = with_events("client-id == anna", "trusted-peers: 127.0.0.1\n");
     let ask = |id: &[u8]| {
         server.ask(&Ask::new("example.org", Rtype::A).edns(1232).option(OptionCode(65074), id)).rcode()
     };

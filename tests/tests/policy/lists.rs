@@ -10,7 +10,7 @@ use wire::{OptionCode, Rcode, Rtype};
 
 /// Starts a server whose policy asks these conditions in turn and answers with the code beside the first that holds; an
 /// answer with an address is got before, `192.0.2.N` for the name `nN.example`.
-fn telling(files: &[(&str, Vec<u8>)], sets: &str, rules: &[(&str, &str)]) -> Server {
+fn with_events(files: &[(&str, Vec<u8>)], sets: &str, rules: &[(&str, &str)]) -> Server {
     let directory = TempDir::new().expect("a temporary directory");
     for (name, content) in files {
         std::fs::write(directory.path().join(name), content).expect("a writable directory");
@@ -63,7 +63,7 @@ fn parts_of_a_geosite_file_are_chosen_by_code_and_attribute() {
         ("CN", &[(Domain::Keyword, "needle", &[]), (Domain::Regex, "^qq[0-9]+[.]example$", &[])]),
         ("US", &[(Domain::Suffix, "us.example", &[])]),
     ]);
-    let server = telling(
+    let server = with_events(
         &[("geosite.dat", file)],
         "  ads: {lists: \"geosite:geosite.dat:google@ads@!cn\"}\n  \
            plain: {lists: {list: \"geosite:geosite.dat\", select: [\"google@!ads\", CN]}}\n  \
@@ -87,7 +87,7 @@ fn parts_of_a_geoip_file_are_chosen_by_country() {
         ("FR", &["198.51.100.0/24"]),
         ("PRIVATE", &["10.0.0.0/8", "127.0.0.0/8"]),
     ]);
-    let server = telling(
+    let server = with_events(
         &[("geoip.dat", file)],
         "  germany: {lists: \"geoip:geoip.dat:de\"}\n  abroad: {lists: \"geoip:geoip.dat:!private\", except: [france, germany]}\n  \
            france: {lists: \"geoip:geoip.dat:FR\"}\n",
@@ -114,7 +114,7 @@ fn networks_of_a_maxmind_database_are_chosen_by_country_continent_and_system() {
         ("127.0.0.0/8", About::Country("ZZ", "ZZ")),
     ]);
     let systems = mmdb(&[("203.0.113.0/24", About::System(64_500)), ("10.0.0.0/8", About::System(64_501))]);
-    let server = telling(
+    let server = with_events(
         &[("country.mmdb", countries), ("asn.mmdb", systems)],
         "  germany: {lists: \"mmdb:country.mmdb:DE\"}\n  europe: {lists: \"mmdb:country.mmdb:continent=EU\"}\n  \
            system: {lists: \"mmdb:asn.mmdb:asn=64500\"}\n  american: {lists: \"mmdb:country.mmdb:country=US\"}\n",

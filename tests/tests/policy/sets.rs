@@ -7,7 +7,7 @@ const HELD: &str = "status: NOTIMP";
 const NOT_HELD: &str = "status: REFUSED";
 
 /// Starts a server that tells by the response code whether a name is in the set `listed`.
-fn telling(files: &[(&str, &[u8])], sets: &str) -> Server {
+fn with_events(files: &[(&str, &[u8])], sets: &str) -> Server {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     for (name, content) in files {
         std::fs::write(directory.path().join(name), content).expect("a writable directory");
@@ -46,7 +46,7 @@ fn geosite(code: &str, name: &str) -> Vec<u8> {
 #[test]
 fn lists_of_every_format_are_read() {
     let sites = [geosite("CN", "site.example"), geosite("US", "other.example")].concat();
-    let server = telling(
+    let server = with_events(
         &[
             ("names.txt", b"# names\nname.example\nfull:full.example\nkeyword:needle\nregexp:^re[0-9]+\\.example$\n"),
             ("geosite.dat", &sites),
@@ -98,7 +98,8 @@ fn rules_of_a_list_may_stand_in_the_configuration() {
         \x20     - '||typed.example^$dnstype=AAAA'\n      - '||mine.example^$client=127.0.0.1'\n\
         \x20     - '||theirs.example^$client=192.0.2.1'\n      - '||tagged.example^$ctag=here'\n\
         \x20     - '||untagged.example^$ctag=there'\n      - '! a comment'\n";
-    let server = telling(&[("more.txt", b"||gone.example^\n||listed.example^\n@@||x.ads.example^\n")], sets);
+    let server =
+        with_events(&[("more.txt", b"||gone.example^\n||listed.example^\n@@||x.ads.example^\n")], sets);
     check_all(
         &server,
         &[
@@ -136,7 +137,7 @@ fn rules_of_a_list_may_stand_in_the_configuration() {
 #[test]
 fn a_set_is_reloaded_alone_and_a_broken_list_changes_nothing() {
     let sets = "  listed: {lists: \"names:a.txt\", include: other}\n  other: {lists: \"names:b.txt\"}\n";
-    let server = telling(&[("a.txt", b"a1.example\n"), ("b.txt", b"b1.example\n")], sets);
+    let server = with_events(&[("a.txt", b"a1.example\n"), ("b.txt", b"b1.example\n")], sets);
     check_all(&server, &["a1.example", "b1.example"], &["a2.example"]);
     let write = |name: &str, text: &str| {
         // As editors do: a new file takes the place of the old one.
@@ -160,7 +161,7 @@ fn a_set_is_reloaded_alone_and_a_broken_list_changes_nothing() {
 
 #[test]
 fn files_that_change_are_read_without_being_told() {
-    let server = telling(&[("a.txt", b"a1.example\n")], "  listed: {lists: \"names:a.txt\"}\n");
+    let server = with_events(&[("a.txt", b"a1.example\n")], "  listed: {lists: \"names:a.txt\"}\n");
     check_all(&server, &["a1.example"], &["a2.example"]);
     std::fs::write(server.directory().join("a.txt"), b"a2.example\na4.example\n")
         .expect("a writable directory");
@@ -171,7 +172,7 @@ fn files_that_change_are_read_without_being_told() {
 #[test]
 fn dynamic_sets_are_changed_at_run_time_and_kept() {
     let sets = "  listed: {dynamic: {holds: names, limit: 3}}\n";
-    let server = telling(&[], sets);
+    let server = with_events(&[], sets);
     check_all(&server, &[], &["learned.example"]);
     let fine = |arguments: &[&str]| {
         let output = server.command(arguments);
@@ -206,7 +207,7 @@ fn dynamic_sets_are_changed_at_run_time_and_kept() {
 #[test]
 fn what_was_added_to_a_set_is_there_after_a_kill() {
     let sets = "  listed: {dynamic: {holds: names}}\n";
-    let server = telling(&[], sets);
+    let server = with_events(&[], sets);
     let fine = |server: &Server, arguments: &[&str]| {
         let output = server.command(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -14,6 +14,7 @@ mod lengths;
 mod licences;
 mod source;
 mod text;
+mod words;
 
 use source::Source;
 use std::fmt;
@@ -130,9 +131,11 @@ fn check(files: &[File]) -> Vec<Finding> {
         code::file(source, &mut findings);
         hot::file(source, &mut findings);
         layers::source(source, &mut findings);
+        words::names(source, &mut findings);
     }
     for file in files {
         text::file(file, &mut findings);
+        words::prose(file, &mut findings);
         if file.name() == "Cargo.toml" {
             layers::manifest(file, &mut findings);
         }

@@ -357,7 +357,7 @@ fn ask(engine: &mut Engine, asked: &Asked) -> Option<Said> {
             Verdict::Answered => {
                 return Some(Said::read(&Message::parse(reply.bytes()).expect("a reply")));
             }
-            Verdict::Drop | Verdict::Hand(_) => return None,
+            Verdict::Drop | Verdict::Stream(_) => return None,
             Verdict::Defer(suspended) => {
                 let message = Message::parse(&brought).expect("a message");
                 verdict = engine.resume(suspended, Outcome::Reply(&message), Share::First, &mut reply);

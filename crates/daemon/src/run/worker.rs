@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
-    Address, BusyPoll, Client, Clock, Courier, Desk as _, Engine, Outlet, Reply, ReplyTo, SnapshotCell,
+    Address, BusyPoll, Client, Clock, Courier, Driver as _, Engine, Outlet, Reply, ReplyTo, SnapshotCell,
     Verdict, Worker,
 };
 use listen::{Stop, WorkerSockets, XdpQueue};
@@ -74,7 +74,7 @@ impl Outlet for Ear {
 }
 
 /// Takes a query as it would come from a client, watched.
-fn explain(worker: &Worker, desk: &driver::Driver, job: Explaining) {
+fn explain(worker: &Worker, driver: &driver::Driver, job: Explaining) {
     let Explaining { query, client, mut recorder, reply: to } = job;
     let mut buffer = vec![0; REPLY_OCTETS_MAX];
     let mut reply = Reply::new(&mut buffer);
@@ -86,12 +86,12 @@ fn explain(worker: &Worker, desk: &driver::Driver, job: Explaining) {
     match verdict {
         Verdict::Answered => drop(to.try_send(reply.bytes().to_vec())),
         // What is between servers is no query.
-        Verdict::Drop | Verdict::Hand(_) => {}
+        Verdict::Drop | Verdict::Stream(_) => {}
         Verdict::Defer(suspended) => {
             let peer = (client.address, client.port).into();
             let address = Address { peer, local: None, stream: 0 };
-            desk.take(suspended, ReplyTo { outlet: Rc::new(Ear(to)), address });
-            desk.flush();
+            driver.take(suspended, ReplyTo { outlet: Rc::new(Ear(to)), address });
+            driver.flush();
         }
     }
 }
@@ -151,20 +151,20 @@ async fn serve(parts: Parts) -> io::Result<()> {
         events,
         ..
     } = parts;
-    let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).telling(events));
+    let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
-    let desk = driver::Driver::new(Rc::clone(&worker), &plan, worker_handle.board);
+    let driver = driver::Driver::new(Rc::clone(&worker), &plan, worker_handle.board);
     let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay));
     let courier: Rc<dyn Courier> = Rc::new(exchange::RelayCourier(Rc::clone(&relay)));
     let local =
-        Rc::new(listen::Local { worker: Rc::clone(&worker), desk: desk.clone(), courier: Some(courier) });
+        Rc::new(listen::Local { worker: Rc::clone(&worker), driver: driver.clone(), courier: Some(courier) });
     let adoption = async {
         while upstreams.changed().await.is_ok() {
             let new = upstreams.borrow_and_update().clone();
             // An idle worker adopts the snapshot with it, so that the old one can be freed.
             worker.engine.borrow_mut().begin(clock.now());
-            desk.adopt(&new.plan);
+            driver.adopt(&new.plan);
             relay.adopt(new.relay);
             // Whoever waited for it may have gone.
             let _ = new.adopted.try_send(());
@@ -173,14 +173,14 @@ async fn serve(parts: Parts) -> io::Result<()> {
     };
     let explanations = async {
         while let Some(job) = explaining.recv().await {
-            explain(&worker, &desk, job);
+            explain(&worker, &driver, job);
         }
         std::future::pending::<()>().await;
     };
     let last_words = async {
         let deadline = stop.clone().requested().await;
         tokio::time::sleep_until(deadline.checked_sub(LAST_WORDS).unwrap_or(deadline)).await;
-        desk.stop();
+        driver.stop();
         std::future::pending::<()>().await;
     };
     let queues =

@@ -88,7 +88,7 @@ fn a_reload_takes_the_new_file_and_refuses_a_bad_one() {
 }
 
 #[test]
-fn the_status_tells_who_it_is_and_whom_it_asks() {
+fn the_status_shows_who_it_is_and_whom_it_asks() {
     let upstream = Upstream::start();
     let server = Server::start(&config(&upstream, ""));
     assert_eq!(text(&server.run(&["query", "www.example.org"])).0, 0);

@@ -641,14 +641,14 @@ fn a_client_with_stale_data_does_not_wait_and_the_fetch_goes_on() {
 }
 
 #[test]
-fn an_errand_joins_nothing_and_is_made_once() {
+fn a_prefetch_joins_nothing_and_is_made_once() {
     let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1])]);
-    let errand = sim.ask_from("www.example.org", None, None);
+    let prefetch = sim.ask_from("www.example.org", None, None);
     let second = sim.ask_from("www.example.org", None, None);
     let sent = sim.sent();
     assert!(sim.sent_nothing());
     sim.reply(&sent, Rcode::NOERROR);
-    assert!(sim.ended.contains_key(&errand) && !sim.ended.contains_key(&second));
+    assert!(sim.ended.contains_key(&prefetch) && !sim.ended.contains_key(&second));
 }
 
 #[test]

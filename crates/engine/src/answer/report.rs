@@ -4,7 +4,7 @@
 
 use super::errors::Errors;
 use super::{Ending, Security};
-use crate::events::Tells;
+use crate::events::EventSet;
 
 /// What a branch's answer is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct BranchReport {
     /// true.
     pub(crate) note: u32,
     /// What it has to tell, if it wins.
-    pub(crate) tells: Tells,
+    pub(crate) event_set: EventSet,
 }
 
 impl BranchReport {
@@ -45,7 +45,7 @@ impl BranchReport {
             end: Ending::Complete,
             is_for_every_subnet: false,
             note: 0,
-            tells: Tells::NONE,
+            event_set: EventSet::NONE,
         }
     }
 }

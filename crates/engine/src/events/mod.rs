@@ -20,7 +20,7 @@ pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
 
 /// Things to tell about one query; a policy that tells more loses the rest, counted.
-pub const TELLS_MAX: usize = 8;
+pub const EVENTS_MAX: usize = 8;
 /// Labels that the metrics of one process may have.
 pub const LABELS_MAX: usize = 256;
 
@@ -28,7 +28,7 @@ pub const LABELS_MAX: usize = 256;
 ///
 /// Numbers keep their meaning for as long as the process lives, as those of upstream groups do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TellId(pub u16);
+pub struct EventId(pub u16);
 
 /// The number of a metrics label, below [`LABELS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,21 +36,21 @@ pub struct LabelId(pub u16);
 
 /// What one query has to tell when its reply is complete. Survives waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tells {
-    ids: [u16; TELLS_MAX],
+pub struct EventSet {
+    ids: [u16; EVENTS_MAX],
     len: u8,
     is_urgent: bool,
     is_silent: bool,
 }
 
-impl Tells {
+impl EventSet {
     /// For work without a client: nothing is told of it.
     pub(crate) const SILENT: Self = Self { is_silent: true, ..Self::NONE };
     /// Nothing so far.
-    pub(crate) const NONE: Self = Self { ids: [0; TELLS_MAX], len: 0, is_urgent: false, is_silent: false };
+    pub(crate) const NONE: Self = Self { ids: [0; EVENTS_MAX], len: 0, is_urgent: false, is_silent: false };
 
     /// Adds one, if it is not there yet; false if there is no room.
-    pub fn add(&mut self, id: TellId, is_urgent: bool) -> bool {
+    pub fn add(&mut self, id: EventId, is_urgent: bool) -> bool {
         if self.is_silent {
             return true;
         }
@@ -72,7 +72,7 @@ impl Tells {
     /// Adds what another has to tell.
     pub(crate) fn merge(&mut self, other: &Self) {
         for &id in other.ids() {
-            self.add(TellId(id), other.is_urgent);
+            self.add(EventId(id), other.is_urgent);
         }
     }
 
@@ -88,14 +88,14 @@ impl Tells {
 
 /// What a worker's engine tells with; tells nobody until it is given a ring.
 #[derive(Default)]
-pub struct Teller {
+pub struct EventSink {
     writer: Option<EventWriter>,
     chance: u32,
 }
 
 /// A query whose reply is complete.
-pub(crate) struct Told<'a> {
-    pub(crate) tells: &'a Tells,
+pub(crate) struct EventContext<'a> {
+    pub(crate) event_set: &'a EventSet,
     pub(crate) path: Option<&'a Path>,
     /// The number of the snapshot that answered it.
     pub(crate) snapshot: u32,
@@ -105,11 +105,11 @@ pub(crate) struct Told<'a> {
     pub(crate) query: &'a Query<'a>,
     pub(crate) client: &'a Client,
     /// What it was answered; nothing if it was dropped.
-    pub(crate) answer: Option<ToldAnswer<'a>>,
+    pub(crate) answer: Option<AnswerFacts<'a>>,
 }
 
 /// The answer of such a query.
-pub(crate) struct ToldAnswer<'a> {
+pub(crate) struct AnswerFacts<'a> {
     pub(crate) rcode: Rcode,
     /// Records in its answer section.
     pub(crate) answers: u16,
@@ -117,7 +117,7 @@ pub(crate) struct ToldAnswer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl Teller {
+impl EventSink {
     /// Returns the ring.
     pub(crate) const fn writer(&self) -> Option<&EventWriter> {
         self.writer.as_ref()
@@ -136,15 +136,15 @@ impl Teller {
     }
 
     /// Tells what a query has to tell, if it has.
-    pub(crate) fn tell(&mut self, told: &Told<'_>) {
-        let Some(writer) = self.writer.as_mut().filter(|_| !told.tells.is_empty()) else { return };
+    pub(crate) fn tell(&mut self, told: &EventContext<'_>) {
+        let Some(writer) = self.writer.as_mut().filter(|_| !told.event_set.is_empty()) else { return };
         let addresses = match &told.answer {
             Some(answer) => Addresses::read(answer.body, answer.answers),
             None => Addresses::default(),
         };
         let question = &told.query.question;
         writer.tell(&Event {
-            tells: told.tells,
+            event_set: told.event_set,
             monotonic_ms: told.now.monotonic_ms,
             waited_us: told.now.monotonic_us().saturating_sub(told.began_us),
             client: told.client.address_of(told.query, told.trusted_peers),
@@ -166,19 +166,19 @@ impl Teller {
 mod tests {
     use super::*;
 
-    pub(super) fn tells(ids: &[u16]) -> Tells {
-        let mut tells = Tells::default();
+    pub(super) fn event_set(ids: &[u16]) -> EventSet {
+        let mut event_set = EventSet::default();
         for &id in ids {
-            assert!(tells.add(TellId(id), false));
+            assert!(event_set.add(EventId(id), false));
         }
-        tells
+        event_set
     }
 
     #[test]
     fn more_than_there_is_room_for_is_left_out() {
-        let mut full = tells(&[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(full.add(TellId(3), false), "it is there already");
-        assert!(!full.add(TellId(9), true));
+        let mut full = event_set(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(full.add(EventId(3), false), "it is there already");
+        assert!(!full.add(EventId(9), true));
         assert_eq!(full.ids(), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

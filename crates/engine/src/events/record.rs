@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Class, Name, Rcode, Rtype};
 
 use super::path::{Mark, PATH_MAX, Path};
-use super::{TELLS_MAX, TellId, Tells};
+use super::{EVENTS_MAX, EventId, EventSet};
 use crate::query::client::Transport;
 
 /// Addresses of an answer that a record holds; more of them hardly ever fit a datagram.
@@ -22,7 +22,7 @@ const FIXED_WORDS: usize = 7;
 const NAME_OCTETS_MAX: usize = 255;
 /// The longest record: what the first word says about it fits eight bits.
 const RECORD_WORDS_MAX: usize = FIXED_WORDS
-    + TELLS_MAX.div_ceil(4)
+    + EVENTS_MAX.div_ceil(4)
     + NAME_OCTETS_MAX.div_ceil(8)
     + 2 * ADDRESSES_MAX
     + PATH_MAX.div_ceil(2);
@@ -102,7 +102,7 @@ fn record(bytes: &[u8]) -> Option<(Rtype, u32, &[u8], &[u8])> {
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// What to tell.
-    pub tells: &'a Tells,
+    pub event_set: &'a EventSet,
     /// When the reply was complete, on the clock of
     /// [`Now::monotonic_ms`](crate::Now::monotonic_ms).
     pub monotonic_ms: u64,
@@ -137,7 +137,7 @@ mod bits {
     pub(super) const WORDS: u32 = 0;
     pub(super) const NAME: u32 = 8;
     pub(super) const ADDRESSES: u32 = 16;
-    pub(super) const TELLS: u32 = 24;
+    pub(super) const EVENT_SET: u32 = 24;
     pub(super) const PATH: u32 = 32;
     pub(super) const TRANSPORT: u32 = 40;
     pub(super) const URGENT: u32 = 46;
@@ -149,7 +149,7 @@ impl Event<'_> {
     /// Returns how many words the record takes.
     pub(super) fn words(&self) -> usize {
         FIXED_WORDS
-            + self.tells.ids().len().div_ceil(4)
+            + self.event_set.ids().len().div_ceil(4)
             + self.qname.as_bytes().len().div_ceil(8)
             + 2 * self.addresses.list().len()
             + self.path.steps().len().div_ceil(2)
@@ -159,16 +159,17 @@ impl Event<'_> {
     pub(super) fn write(&self, words: usize, mut slots: Slots<'_>) {
         let event = self;
         let name = event.qname.as_bytes();
-        let (tells, addresses, path) = (event.tells.ids(), event.addresses.list(), event.path.steps());
+        let (event_set, addresses, path) =
+            (event.event_set.ids(), event.addresses.list(), event.path.steps());
         let transport = u64::from(event.transport.number());
         slots.put(
             (words as u64) << bits::WORDS
                 | (name.len() as u64) << bits::NAME
                 | (addresses.len() as u64) << bits::ADDRESSES
-                | (tells.len() as u64) << bits::TELLS
+                | (event_set.len() as u64) << bits::EVENT_SET
                 | (path.len() as u64) << bits::PATH
                 | transport << bits::TRANSPORT
-                | u64::from(event.tells.is_urgent) << bits::URGENT
+                | u64::from(event.event_set.is_urgent) << bits::URGENT
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
                 | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
         );
@@ -182,7 +183,7 @@ impl Event<'_> {
         slots.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
         slots.put_address(address_bits(event.client));
         slots.put(event.waited_us);
-        slots.put_numbers(tells);
+        slots.put_numbers(event_set);
         let (whole, rest) = name.as_chunks::<8>();
         for octets in whole {
             slots.put(u64::from_le_bytes(*octets));
@@ -285,8 +286,8 @@ impl<'a> EventView<'a> {
     }
 
     /// Returns what to tell.
-    pub fn tells(self) -> impl Iterator<Item = TellId> + use<'a> {
-        self.numbers(FIXED_WORDS, self.len(bits::TELLS)).map(TellId)
+    pub fn event_set(self) -> impl Iterator<Item = EventId> + use<'a> {
+        self.numbers(FIXED_WORDS, self.len(bits::EVENT_SET)).map(EventId)
     }
 
     /// Returns whether somebody waits for it to be passed on.
@@ -356,7 +357,7 @@ impl<'a> EventView<'a> {
     }
 
     fn name_at(self) -> usize {
-        FIXED_WORDS + self.len(bits::TELLS).div_ceil(4)
+        FIXED_WORDS + self.len(bits::EVENT_SET).div_ceil(4)
     }
 
     fn addresses_at(self) -> usize {

@@ -140,7 +140,7 @@ impl EventWriter {
             // Half full by what we last knew; a reader that keeps up is not to be woken for it.
             self.head = self.ring.head.0.load(Ordering::Acquire);
         }
-        if event.tells.is_urgent || self.used() > capacity / 2 {
+        if event.event_set.is_urgent || self.used() > capacity / 2 {
             self.ring.doorbell.ring();
         }
         self.ring.doorbell.ring_for_any();
@@ -245,8 +245,8 @@ mod tests {
     use std::net::IpAddr;
 
     use super::super::record::tests::body;
-    use super::super::tests::tells;
-    use super::super::{Addresses, Mark, PATH_MAX, Path, TellId, Tells};
+    use super::super::tests::event_set;
+    use super::super::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
     use super::*;
     use crate::query::client::Transport;
     use wire::{Class, NameBuf, Rcode, Rtype};
@@ -256,15 +256,21 @@ mod tests {
     }
 
     fn tell(writer: &mut EventWriter, qname: &str, addresses: &[IpAddr], number: u64) {
-        tell_with(writer, &tells(&[number as u16, 7]), qname, addresses, number);
+        tell_with(writer, &event_set(&[number as u16, 7]), qname, addresses, number);
     }
 
-    fn tell_with(writer: &mut EventWriter, tells: &Tells, qname: &str, addresses: &[IpAddr], number: u64) {
+    fn tell_with(
+        writer: &mut EventWriter,
+        event_set: &EventSet,
+        qname: &str,
+        addresses: &[IpAddr],
+        number: u64,
+    ) {
         let (qname, addresses) = (name(qname), addresses.to_vec());
         let mut path = Path::default();
         (0..number as u16 % 40).for_each(|step| path.push(step, Mark::Hit));
         writer.tell(&Event {
-            tells,
+            event_set,
             monotonic_ms: number,
             waited_us: number * 2000 + 7,
             client: "192.0.2.1".parse().expect("an address"),
@@ -286,9 +292,9 @@ mod tests {
         let mut room = [0; 256];
         assert!(view.qname(&mut room) == name(qname).as_name());
         assert_eq!(view.addresses().collect::<Vec<_>>(), addresses);
-        let mut ids = vec![TellId(number as u16), TellId(7)];
+        let mut ids = vec![EventId(number as u16), EventId(7)];
         ids.dedup();
-        assert_eq!(view.tells().collect::<Vec<_>>(), ids);
+        assert_eq!(view.event_set().collect::<Vec<_>>(), ids);
         assert_eq!((view.monotonic_ms(), u64::from(view.waited_ms())), (number, number * 2));
         assert_eq!(view.waited_us(), number * 2000 + 7);
         assert_eq!((view.client().to_string(), view.port()), ("192.0.2.1".to_owned(), 5353));
@@ -405,7 +411,7 @@ mod tests {
             assert!(reader.read(&mut record) && !record.view().is_urgent());
             assert!(doorbell.is_armed.load(Ordering::Relaxed), "woken for record {number}");
         }
-        let mut urgent = tells(&[1]);
+        let mut urgent = event_set(&[1]);
         urgent.is_urgent = true;
         tell_with(&mut writer, &urgent, "example.org", &[], 1);
         assert!(reader.read(&mut record) && record.view().is_urgent());

@@ -1,7 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! `cache(name)`: answers from the cache; on a miss, remembers to fill it with what the steps after
-//! it bring.
+//! `cache(name)`: answers from the cache; on a miss, the answer of the steps after it fills it.
 
 use std::sync::Arc;
 
@@ -15,8 +14,7 @@ use crate::answer::errors::Errors;
 use crate::answer::failure::Failure;
 use crate::query::subnet::ClientSubnet;
 
-/// A failure is remembered for at most this long when nothing else is said (RFC 9520 §3.2: 1 s to 5
-/// min).
+/// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
 /// The first failure in a row is remembered for a second, whole ones counted: so the second one has
 /// to begin.
@@ -295,8 +293,7 @@ impl CacheStep {
             stale,
             ede: None,
         };
-        // A refusal (too large, lifetime zero) leaves the cache as it was, which is all there is to
-        // do.
+        // A refusal (too large, lifetime zero) leaves the cache as it was.
         let _ = self.cache.insert(&key, &entry, now);
     }
 
@@ -405,8 +402,7 @@ const fn stale_ede(rcode: Rcode) -> (EdeCode, &'static str) {
     }
 }
 
-/// Returns the type of the record whose TTL field is at `ttl_at`: type and class stand right before
-/// it.
+/// Returns the type of the record whose TTL field is at `ttl_at`: type and class stand before it.
 fn rtype_before(body: &[u8], ttl_at: u16) -> Option<Rtype> {
     let field = body.get(usize::from(ttl_at).checked_sub(4)?..)?.first_chunk::<2>()?;
     Some(Rtype(u16::from_be_bytes(*field)))

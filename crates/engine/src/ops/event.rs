@@ -8,15 +8,15 @@
 //! not matter whether such a step stands before or after the one that answers, and answers from the
 //! cache are told too. What is fetched without a client is not.
 
-use crate::events::{LabelId, TellId, Teller, Tells};
+use crate::events::{EventId, EventSet, EventSink, LabelId};
 
 /// What a step has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventStep {
     /// Something for a job.
-    Tell {
+    Emit {
         /// What.
-        id: TellId,
+        id: EventId,
         /// Of how many queries, in parts of 2³²; `None`: of all.
         share: Option<u32>,
         /// Whether the job is to hear it at once: an address is in a set before the client uses it.
@@ -28,14 +28,14 @@ pub enum EventStep {
 
 impl EventStep {
     /// Takes the step for a query.
-    pub(crate) fn emit(self, tells: &mut Tells, teller: &mut Teller) {
-        let chance = if let Self::Tell { share: Some(_), .. } = self { teller.chance() } else { 0 };
-        let Some(writer) = teller.writer() else { return };
+    pub(crate) fn emit(self, event_set: &mut EventSet, event_sink: &mut EventSink) {
+        let chance = if let Self::Emit { share: Some(_), .. } = self { event_sink.chance() } else { 0 };
+        let Some(writer) = event_sink.writer() else { return };
         match self {
             Self::Count(label) => writer.count(label),
-            Self::Tell { id, share, is_urgent } => {
+            Self::Emit { id, share, is_urgent } => {
                 let is_chosen = share.is_none_or(|share| chance < share);
-                if is_chosen && !tells.add(id, is_urgent) {
+                if is_chosen && !event_set.add(id, is_urgent) {
                     writer.lose();
                 }
             }
@@ -50,37 +50,37 @@ mod tests {
     use std::sync::Arc;
 
     fn step(share: Option<u32>) -> EventStep {
-        EventStep::Tell { id: TellId(1), share, is_urgent: false }
+        EventStep::Emit { id: EventId(1), share, is_urgent: false }
     }
 
     #[test]
     fn a_share_of_the_queries_is_told() {
         let (writer, reader) = ring(0, Arc::default());
-        let mut teller = Teller::default();
-        teller.attach(writer);
+        let mut event_sink = EventSink::default();
+        event_sink.attach(writer);
         let mut taken = |share| {
             let queries = (0..10_000).filter(|_| {
-                let mut tells = Tells::default();
-                step(share).emit(&mut tells, &mut teller);
-                !tells.is_empty()
+                let mut event_set = EventSet::default();
+                step(share).emit(&mut event_set, &mut event_sink);
+                !event_set.is_empty()
             });
             queries.count()
         };
         assert_eq!((taken(None), taken(Some(0))), (10_000, 0));
         assert!((900..1100).contains(&taken(Some(u32::MAX / 10))));
-        EventStep::Count(LabelId(3)).emit(&mut Tells::default(), &mut teller);
+        EventStep::Count(LabelId(3)).emit(&mut EventSet::default(), &mut event_sink);
         assert_eq!((reader.counts().label(LabelId(3)), reader.counts().label(LabelId(4))), (1, 0));
     }
 
     #[test]
     fn without_a_ring_or_a_client_nothing_is_noted() {
-        let mut tells = Tells::default();
-        step(None).emit(&mut tells, &mut Teller::default());
-        assert!(tells.is_empty());
+        let mut event_set = EventSet::default();
+        step(None).emit(&mut event_set, &mut EventSink::default());
+        assert!(event_set.is_empty());
         let (writer, _) = ring(0, Arc::default());
-        let (mut teller, mut silent) = (Teller::default(), Tells::SILENT);
-        teller.attach(writer);
-        step(None).emit(&mut silent, &mut teller);
+        let (mut event_sink, mut silent) = (EventSink::default(), EventSet::SILENT);
+        event_sink.attach(writer);
+        step(None).emit(&mut silent, &mut event_sink);
         assert!(silent.is_empty());
     }
 }

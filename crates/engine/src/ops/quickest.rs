@@ -71,8 +71,7 @@ struct Place {
 
 const _: () = assert!(size_of::<Place>() == 32);
 
-/// How fast addresses connect, as one worker knows it. Empty, and without memory, until the first
-/// is noted.
+/// How fast addresses connect, as one worker knows it. Takes no memory until the first is noted.
 #[derive(Default)]
 pub struct Distances {
     places: Box<[Place]>,
@@ -124,8 +123,7 @@ impl Distances {
         }
     }
 
-    /// Writes over the place of the address, or the one among its candidates that is of no use the
-    /// longest.
+    /// Writes over the place of the address, or the candidate that has been useless the longest.
     fn put(&mut self, address: IpAddr, state: State, until_ms: u64) {
         let address = bits(address);
         let places = self.candidates(address);

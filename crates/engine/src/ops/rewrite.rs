@@ -12,8 +12,7 @@ use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Wr
 use crate::answer::written::Written;
 use crate::matchers::Facts;
 
-/// The TTL of a CNAME of ours before an answer without records; otherwise it lives as long as they
-/// do.
+/// The TTL of our CNAME before an answer without records; otherwise it is that of the records.
 const ALIAS_TTL_MAX: Ttl = Ttl::new(300);
 
 /// Another name in place of the one asked for.

@@ -18,7 +18,7 @@ use super::wait::{OutQuery, PoolId};
 pub use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::Written;
 use crate::answer::{Answer, Ending, answer_records};
-use crate::events::Tells;
+use crate::events::EventSet;
 use crate::matchers::Facts;
 use crate::query::request::Request;
 
@@ -105,8 +105,7 @@ impl Unusable {
 enum Branches {
     /// Policies, by their first steps.
     Policies { starts: [u16; BRANCHES_MAX], count: u8 },
-    /// The steps after the split, each branch with a question of its own; the query ends with their
-    /// answer.
+    /// The steps after the split, each branch with its own question; their answer ends the query.
     Rest,
 }
 
@@ -381,7 +380,7 @@ impl SplitStep {
             end: answer.end,
             is_for_every_subnet: answer.is_for_every_subnet,
             note,
-            tells: Tells::NONE,
+            event_set: EventSet::NONE,
         }
     }
 

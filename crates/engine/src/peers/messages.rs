@@ -15,7 +15,7 @@ use zone::outgoing::Kind;
 use super::rights::{Grant, Scope};
 pub(crate) use super::transfer::sign;
 use super::transfer::{Opt, Transfer, fill};
-use super::{Authority, Done, Forward, Keeper, Update, expire_s};
+use super::{Authority, Done, Forward, ManagedZones, Update, expire_s};
 use crate::query::client::{Client, Transport};
 use crate::query::counters::Counters;
 
@@ -23,7 +23,7 @@ use crate::query::counters::Counters;
 const SHORT_OCTETS: usize = 512;
 
 /// What the listener has to see to, because it takes several messages or time.
-pub enum Handed {
+pub enum Streamed {
     /// A zone on its way: messages, as many as there are, each when the client has taken the one
     /// before.
     Transfer(Transfer),
@@ -33,7 +33,7 @@ pub enum Handed {
 
 /// An update whose reply comes later.
 pub struct Pending {
-    keeper: Arc<dyn Keeper>,
+    keeper: Arc<dyn ManagedZones>,
     apex: NameBuf,
     task: Task,
     request: Vec<u8>,
@@ -121,7 +121,7 @@ fn serial_in(message: &[u8], section: wire::Section, apex: Name<'_>) -> Option<u
 /// What is said to a message of the kinds that are handled here.
 pub(crate) enum Outcome {
     Reply(Vec<u8>),
-    Hand(Box<Handed>),
+    Stream(Box<Streamed>),
 }
 
 /// A message between servers, and who sent it.
@@ -225,7 +225,7 @@ pub(crate) fn transfer(authority: &Authority, sent: &mut Sent<'_>, udp_octets_ma
     if let Some(counter) = counter {
         counter.bump();
     }
-    Outcome::Hand(Box::new(Handed::Transfer(Transfer {
+    Outcome::Stream(Box::new(Streamed::Transfer(Transfer {
         outgoing,
         header,
         question: question_bytes.into(),
@@ -272,7 +272,7 @@ pub(crate) fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
     };
     if sent.holds(&rights.forward) {
         sent.counters.updates.bump();
-        return Outcome::Hand(Box::new(Handed::Update(Pending {
+        return Outcome::Stream(Box::new(Streamed::Update(Pending {
             keeper: Arc::clone(&authority.keeper),
             apex: question.qname.to_buf(),
             task: Task::Forward(sent.whole.to_vec(), (sent.client.address, sent.client.port)),
@@ -290,7 +290,7 @@ pub(crate) fn update(authority: &Authority, sent: &mut Sent<'_>) -> Outcome {
         return sent.refuse(Rcode::SERVFAIL, Some((EdeCode::NOT_READY, "the zone is not loaded")));
     }
     sent.counters.updates.bump();
-    Outcome::Hand(Box::new(Handed::Update(Pending {
+    Outcome::Stream(Box::new(Streamed::Update(Pending {
         keeper: Arc::clone(&authority.keeper),
         apex: question.qname.to_buf(),
         task: Task::Update(scopes),
@@ -305,7 +305,7 @@ pub(crate) fn forward(
     authority: &Authority,
     (message, whole): (&[u8], &[u8]),
     client: &Client,
-) -> Option<Box<Handed>> {
+) -> Option<Box<Streamed>> {
     let parsed = Message::parse(message).ok()?;
     let flags = parsed.header.flags;
     let question = parsed.question.filter(|it| it.qtype == Rtype::SOA && it.qclass == Class::IN)?;
@@ -317,7 +317,7 @@ pub(crate) fn forward(
     if !rights.forward.iter().any(|grant| grant.holds(client, None)) {
         return None;
     }
-    Some(Box::new(Handed::Update(Pending {
+    Some(Box::new(Streamed::Update(Pending {
         keeper: Arc::clone(&authority.keeper),
         apex: question.qname.to_buf(),
         task: Task::Forward(whole.to_vec(), (client.address, client.port)),

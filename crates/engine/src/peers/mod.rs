@@ -2,7 +2,7 @@
 //! with shared keys.
 //!
 //! None of this is on a query's path. What takes one message is answered here; a transfer is a row
-//! of messages that the listener takes as its client does; an update goes to the [`Keeper`], which
+//! of messages that the listener takes as its client does; an update goes to the [`ManagedZones`], which
 //! has journals and threads.
 
 pub(crate) mod messages;
@@ -19,13 +19,13 @@ use zone::{Difference, Zones};
 
 use crate::answer::Answer;
 pub use crate::query::client::KeyHash;
-pub use messages::{Handed, LateReply, Pending};
+pub use messages::{LateReply, Pending, Streamed};
 pub use places::Places;
 pub use rights::{Grant, Reach, Rights, Scope};
 pub use transfer::Transfer;
 
 /// Looks after zones: has their history, hears of news, carries out updates. Never blocks.
-pub trait Keeper: Send + Sync {
+pub trait ManagedZones: Send + Sync {
     /// Returns who may do what with a zone; nobody anything where there is nothing.
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>>;
 
@@ -87,7 +87,7 @@ pub struct Authority {
     /// Keys by name.
     pub keys: Keys,
     /// Looks after the zones.
-    pub keeper: Arc<dyn Keeper>,
+    pub keeper: Arc<dyn ManagedZones>,
     /// Bounds transfers.
     pub places: Arc<Places>,
 }

@@ -15,7 +15,7 @@ use crate::ops::forward::ForwardStep;
 /// Steps that one query may take, calls included; longer programs are refused when they are loaded.
 pub const STEPS_MAX: u32 = 65_536;
 /// Sets that are looked into ahead; others are waited for.
-pub(crate) const SETS_FORESEEN_MAX: usize = 4;
+pub(crate) const LOOKAHEAD_SETS_MAX: usize = 4;
 
 /// Why steps are not a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ fn measure_routine(
 fn large_sets(ops: &[Op]) -> Box<[Arc<NameSet>]> {
     let mut found: Vec<Arc<NameSet>> = Vec::new();
     let mut add = |set: &Arc<NameSet>| {
-        if found.len() < SETS_FORESEEN_MAX && !found.iter().any(|known| Arc::ptr_eq(known, set)) {
+        if found.len() < LOOKAHEAD_SETS_MAX && !found.iter().any(|known| Arc::ptr_eq(known, set)) {
             found.push(Arc::clone(set));
         }
     };

@@ -18,7 +18,7 @@ pub use crate::matchers::Matcher;
 use crate::ops::cache::CacheStep;
 use crate::ops::outgoing::{Change, OptionChange, Outgoing};
 use crate::ops::split::SplitStep;
-pub(crate) use check::SETS_FORESEEN_MAX;
+pub(crate) use check::LOOKAHEAD_SETS_MAX;
 pub use check::{ProgramError, STEPS_MAX};
 pub use op::{Next, Op};
 pub use position::{CALLS_MAX, Position};

@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::answer::edit::{Shape, ttl_offsets};
 use crate::answer::finish::{To, complete};
 use crate::answer::reply::Reply;
-use crate::events::Teller;
+use crate::events::EventSink;
 use crate::ops::quickest::Distances;
 use crate::program::shortlist::Candidates;
 
@@ -14,9 +14,9 @@ use crate::program::shortlist::Candidates;
 const MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
 const RECORDS_MAX: usize = 4096;
-/// Errands that one batch may cause; more popular entries than that expire at the same moment only
+/// Prefetches that one batch may cause; more popular entries than that expire at the same moment only
 /// in tests.
-pub(crate) const ERRANDS_MAX: usize = 64;
+pub(crate) const PREFETCHES_MAX: usize = 64;
 
 /// What steps write to.
 pub(crate) struct Workspace<'w> {
@@ -29,12 +29,12 @@ pub(crate) struct Workspace<'w> {
     /// How many TTL fields there are; `None` when the answer changed since they were looked for.
     pub(crate) ttl_count: Option<usize>,
     /// Where steps leave what the world outside is to know.
-    pub(crate) events: &'w mut Teller,
+    pub(crate) events: &'w mut EventSink,
     /// How fast addresses connect.
     pub(crate) distances: &'w mut Distances,
     /// Work that no client waits for.
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
-    pub(crate) errands: &'w mut Vec<Box<Suspended>>,
+    pub(crate) prefetches: &'w mut Vec<Box<Suspended>>,
     /// What is left of the last shortlist that was looked at.
     pub(crate) candidates: &'w mut Candidates,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Buffers {
     pub(crate) spare: Box<[u8]>,
     pub(crate) ttl_offsets: Box<[u16]>,
     #[expect(clippy::vec_box, reason = "they come and go as boxes")]
-    pub(crate) errands: Vec<Box<Suspended>>,
+    pub(crate) prefetches: Vec<Box<Suspended>>,
     pub(crate) distances: Distances,
     pub(crate) candidates: Box<Candidates>,
 }
@@ -70,7 +70,7 @@ impl Buffers {
             message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
-            errands: Vec::with_capacity(ERRANDS_MAX),
+            prefetches: Vec::with_capacity(PREFETCHES_MAX),
             distances: Distances::default(),
             candidates: Box::default(),
         }
@@ -100,7 +100,7 @@ impl Buffers {
     /// Lends the buffers out.
     pub(crate) fn workspace<'w>(
         &'w mut self,
-        events: &'w mut Teller,
+        events: &'w mut EventSink,
         ttl_count: Option<usize>,
     ) -> Workspace<'w> {
         Workspace {
@@ -110,7 +110,7 @@ impl Buffers {
             ttl_count,
             events,
             distances: &mut self.distances,
-            errands: &mut self.errands,
+            prefetches: &mut self.prefetches,
             candidates: &mut self.candidates,
         }
     }

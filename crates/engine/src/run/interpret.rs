@@ -236,7 +236,7 @@ impl Run<'_> {
                     let (query, client) = (self.request.query, self.request.client);
                     change.apply(&mut self.outgoing, step as u16, query, client, env.trusted_peers);
                 }
-                Op::Event(event) => event.emit(&mut self.tells, work.events),
+                Op::Event(event) => event.emit(&mut self.event_set, work.events),
             }
             tracer.step(step as u16, StepOutcome::Done);
         }
@@ -303,11 +303,11 @@ impl Run<'_> {
                     Outlook::Fresh => counters.cache_hits.bump(),
                     Outlook::Prefetch => {
                         counters.cache_hits.bump();
-                        self.errand = Some((self.at, fill(false)));
+                        self.prefetch = Some((self.at, fill(false)));
                     }
                     Outlook::Refresh => {
                         counters.cache_stale.bump();
-                        self.errand = Some((self.at, fill(true)));
+                        self.prefetch = Some((self.at, fill(true)));
                     }
                     Outlook::Stale => counters.cache_stale.bump(),
                     Outlook::Failure => counters.cache_failures.bump(),

@@ -5,7 +5,7 @@
 
 use wire::{Folded, Header, Message, Query};
 
-use super::buffers::{ERRANDS_MAX, Workspace};
+use super::buffers::{PREFETCHES_MAX, Workspace};
 use super::context::Context;
 use super::state::{End, Run};
 use super::suspended::{BranchOf, Suspended};
@@ -14,7 +14,7 @@ use crate::answer::failure::Failure;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Interim};
-use crate::events::Tells;
+use crate::events::EventSet;
 use crate::observe::trace::Tracer;
 use crate::ops::cache::Fill;
 use crate::ops::split::{BRANCHES_MAX, Next, Progress, SPLITS_MAX, SplitStep, State};
@@ -100,7 +100,7 @@ impl Run<'_> {
                         ttl_count: None,
                         events: &mut *work.events,
                         distances: &mut *work.distances,
-                        errands: &mut *work.errands,
+                        prefetches: &mut *work.prefetches,
                         candidates: &mut *work.candidates,
                     };
                     let branch_of = BranchOf { step, index: branch };
@@ -163,7 +163,7 @@ impl Run<'_> {
             to.copy_from_slice(from);
         }
         if let Some(report) = reports.get(usize::from(winner)) {
-            self.tells.merge(&report.tells);
+            self.event_set.merge(&report.event_set);
         }
         let answer = self.join(split, &won, progress.note(), work);
         work.ttl_count = None;
@@ -261,8 +261,8 @@ impl Run<'_> {
         tracer: &mut T,
     ) -> BranchEnd {
         let end = self.interpret(context, work, tracer);
-        if let Some((at, fill)) = self.errand {
-            self.send_errand(at, fill, context, work);
+        if let Some((at, fill)) = self.prefetch {
+            self.send_prefetch(at, fill, context, work);
         }
         match end {
             End::Answer(answer) => {
@@ -272,7 +272,7 @@ impl Run<'_> {
                     place.copy_from_slice(question);
                 }
                 let report = split.judge(branch.index, &answer, work.message, body_at);
-                let report = BranchReport { tells: self.tells, ..report };
+                let report = BranchReport { event_set: self.event_set, ..report };
                 BranchEnd::Answer(answer, body_at, report)
             }
             End::Nothing => BranchEnd::Ended(Worth::Nothing),
@@ -293,18 +293,18 @@ impl Run<'_> {
 
     /// Puts the refresh of a cached answer aside for the worker.
     #[cold]
-    fn send_errand(&self, at: Position, fill: Fill, context: &Context<'_>, work: &mut Workspace<'_>) {
-        if work.errands.len() < ERRANDS_MAX {
+    fn send_prefetch(&self, at: Position, fill: Fill, context: &Context<'_>, work: &mut Workspace<'_>) {
+        if work.prefetches.len() < PREFETCHES_MAX {
             context.counters.prefetches.bump();
             let Request { query, folded, ref sought, .. } = self.request;
             let child = self.child(query, folded, sought.hash(), at);
             let run = Run {
                 request: Request { proof: Proof::None, ..child.request },
                 fill: Some(fill),
-                tells: Tells::SILENT,
+                event_set: EventSet::SILENT,
                 ..child
             };
-            work.errands.push(Suspended::new(context.snapshot, &run, Want::Sleep(0), None, &[], None));
+            work.prefetches.push(Suspended::new(context.snapshot, &run, Want::Sleep(0), None, &[], None));
         }
     }
 }

@@ -6,7 +6,7 @@ use wire::{EdeCode, Rcode};
 
 use super::want::Want;
 use crate::answer::{Answer, Interim};
-use crate::events::Tells;
+use crate::events::EventSet;
 use crate::matchers::Facts;
 use crate::ops::cache::Fill;
 use crate::ops::forward::Sending;
@@ -20,13 +20,13 @@ pub(crate) struct Run<'q> {
     pub(crate) interim: Interim,
     pub(crate) at: Position,
     /// What is told when the reply is complete.
-    pub(crate) tells: Tells,
+    pub(crate) event_set: EventSet,
     /// What the query sent by later steps has besides its question.
     pub(crate) outgoing: Outgoing,
     pub(crate) fill: Option<Fill>,
     /// Set when the answer should be fetched anew behind the client's back: where that begins, and
     /// what it fills.
-    pub(crate) errand: Option<(Position, Fill)>,
+    pub(crate) prefetch: Option<(Position, Fill)>,
     /// Splits that it is inside of.
     pub(crate) depth: u8,
     /// The number of its last look at a shortlist; 0 before the first.
@@ -53,10 +53,10 @@ impl<'q> Run<'q> {
             request,
             interim: Interim { marks: 0, answer: None },
             at,
-            tells: Tells::NONE,
+            event_set: EventSet::NONE,
             outgoing: Outgoing::default(),
             fill: None,
-            errand: None,
+            prefetch: None,
             depth: 0,
             looked: 0,
         }

@@ -8,7 +8,7 @@ use wire::{Folded, Query};
 use super::state::Run;
 use super::want::{EndedBranch, Want};
 use crate::answer::{Answer, Interim};
-use crate::events::{Path, Tells};
+use crate::events::{EventSet, Path};
 use crate::observe::explain::Recorder;
 use crate::ops::cache::Fill;
 use crate::ops::outgoing::Outgoing;
@@ -41,7 +41,7 @@ pub struct Suspended {
     pub(crate) name_hash: u64,
     pub(crate) at: Position,
     pub(crate) marks: u64,
-    pub(crate) tells: Tells,
+    pub(crate) event_set: EventSet,
     /// The way through the policy so far, if it is kept.
     pub(crate) path: Option<Box<Path>>,
     pub(crate) began_us: u64,
@@ -88,7 +88,7 @@ impl Suspended {
             name_hash: run.request.sought.hash(),
             at: run.at,
             marks: run.interim.marks,
-            tells: run.tells,
+            event_set: run.event_set,
             path: None,
             began_us: 0,
             outgoing: run.outgoing,
@@ -150,7 +150,7 @@ impl Suspended {
         let request = Request { query, client: &self.client, proof: self.proof, folded, sought };
         Run {
             interim: Interim { marks: self.marks, answer: None },
-            tells: self.tells,
+            event_set: self.event_set,
             outgoing: self.outgoing,
             fill: self.fill,
             depth: self.depth,
@@ -180,7 +180,7 @@ impl Suspended {
         self.client.verified || matches!(self.proof, Proof::Proven(_))
     }
 
-    /// Returns whose query it is (for an errand: the client whose query caused it).
+    /// Returns whose query it is (for a prefetch: the client whose query caused it).
     pub const fn client(&self) -> &Client {
         &self.client
     }

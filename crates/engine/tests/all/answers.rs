@@ -1,4 +1,5 @@
 //! What one query gets: protocol rules, local names, cache, failures, and what the gate says.
+//! Long because every rule that holds for all queries is tested beside the others.
 
 use std::sync::Arc;
 
@@ -410,10 +411,10 @@ fn without_patience_a_stale_answer_comes_at_once_and_is_refreshed_once() {
     server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));
     server.wait(61);
     assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 30);
-    let errand = server.engine.next_errand().expect("a refresh");
+    let prefetch = server.engine.next_prefetch().expect("a refresh");
     assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 30);
-    assert!(server.engine.next_errand().is_none(), "one refresh is enough");
-    server.resume(errand, Ok(&with_address(&www(), 60, [192, 0, 2, 8])));
+    assert!(server.engine.next_prefetch().is_none(), "one refresh is enough");
+    server.resume(prefetch, Ok(&with_address(&www(), 60, [192, 0, 2, 8])));
     assert_eq!(seen(&server.ask(&www()).answered()).answers[0].2, [192, 0, 2, 8]);
 }
 
@@ -424,13 +425,13 @@ fn popular_answers_are_fetched_before_they_expire() {
     let _ = server.ask(&www()).answered();
     server.wait(89);
     let _ = server.ask(&www()).answered();
-    assert!(server.engine.next_errand().is_none(), "too early");
+    assert!(server.engine.next_prefetch().is_none(), "too early");
     server.wait(2);
     let _ = server.ask(&www()).answered();
-    let errand = server.engine.next_errand().expect("a prefetch");
+    let prefetch = server.engine.next_prefetch().expect("a prefetch");
     let _ = server.ask(&www()).answered();
-    assert!(server.engine.next_errand().is_none(), "one is enough");
-    server.resume(errand, Ok(&with_address(&www(), 100, [192, 0, 2, 7])));
+    assert!(server.engine.next_prefetch().is_none(), "one is enough");
+    server.resume(prefetch, Ok(&with_address(&www(), 100, [192, 0, 2, 7])));
     assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 100);
 }
 
@@ -669,7 +670,7 @@ fn looking_ahead_changes_no_answer() {
     let mut queries: Vec<Vec<u8>> = asks.iter().map(Ask::bytes).collect();
     queries.insert(3, vec![]);
     queries.insert(5, vec![0xff; 40]);
-    server.engine.foresee(queries.iter().map(Vec::as_slice));
+    server.engine.prefetch_lines(queries.iter().map(Vec::as_slice));
     for (i, ask) in (0_u8..).zip(&asks) {
         assert_eq!(seen(&server.ask(ask).answered()).answers[0].2, [192, 0, 2, i]);
     }

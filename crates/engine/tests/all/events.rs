@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::events::{EventReader, EventRecord, LabelId, Mark, TellId, ring};
+use engine::events::{EventId, EventReader, EventRecord, LabelId, Mark, ring};
 use engine::ops::cache::CacheRules;
 use engine::ops::event::EventStep;
 use engine::program::Op;
@@ -15,7 +15,7 @@ use common::{Ask, Asked, Server, gate, usual, with_address};
 /// What a test looks at in a record.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    tells: Vec<u16>,
+    event_set: Vec<u16>,
     qname: String,
     rcode: Option<Rcode>,
     addresses: Vec<String>,
@@ -25,7 +25,7 @@ struct Seen {
 
 /// Returns a server that tells 1 about every query before it answers, and 2 afterwards, and where it tells.
 fn server(rules: CacheRules) -> (Server, EventReader) {
-    let tell = |id| Op::Event(EventStep::Tell { id: TellId(id), share: None, is_urgent: false });
+    let tell = |id| Op::Event(EventStep::Emit { id: EventId(id), share: None, is_urgent: false });
     let mut server = Server::with(gate(), |cache| {
         let mut ops = vec![tell(1), Op::Event(EventStep::Count(LabelId(0)))];
         ops.extend(usual(cache, rules));
@@ -33,7 +33,7 @@ fn server(rules: CacheRules) -> (Server, EventReader) {
         ops
     });
     let (writer, reader) = ring(0, Arc::default());
-    server.engine = server.engine.telling(writer);
+    server.engine = server.engine.with_events(writer);
     (server, reader)
 }
 
@@ -42,7 +42,7 @@ fn read(reader: &mut EventReader) -> Option<Seen> {
     reader.read(&mut record).then(|| {
         let view = record.view();
         Seen {
-            tells: view.tells().map(|tell| tell.0).collect(),
+            event_set: view.event_set().map(|tell| tell.0).collect(),
             qname: view.qname(&mut [0; 256]).to_string(),
             rcode: view.rcode(),
             addresses: view.addresses().map(|address| address.to_string()).collect(),
@@ -65,13 +65,13 @@ fn a_query_is_told_once_with_the_answer_of_its_client() {
     server.wait(2);
     server.resume(suspended, Ok(&with_address(&ask, 60, [192, 0, 2, 7])));
     let seen = read(&mut reader).expect("a record");
-    assert_eq!((seen.tells, seen.addresses), (vec![1, 2], vec!["192.0.2.7".to_owned()]));
+    assert_eq!((seen.event_set, seen.addresses), (vec![1, 2], vec!["192.0.2.7".to_owned()]));
     assert_eq!((seen.rcode, seen.ttl, seen.waited_ms), (Some(Rcode::NOERROR), 60, 2000));
     // From memory: what stands behind the cache is not reached, what stands before it sees the aged answer.
     server.wait(10);
     assert!(matches!(server.ask(&ask), Asked::Answered(_)));
     let seen = read(&mut reader).expect("a record");
-    assert_eq!((seen.tells, seen.ttl, seen.waited_ms), (vec![1], 50, 0));
+    assert_eq!((seen.event_set, seen.ttl, seen.waited_ms), (vec![1], 50, 0));
     assert_eq!((seen.qname.as_str(), seen.addresses.len()), ("www.example.org.", 1));
     assert_eq!(read(&mut reader), None);
     assert_eq!(reader.counts().label(LabelId(0)), 2);
@@ -114,32 +114,32 @@ fn what_no_client_waits_for_is_not_told() {
         assert!(matches!(server.ask(&ask), Asked::Answered(_)));
         assert!(read(&mut reader).is_some());
     }
-    let errand = server.engine.next_errand().expect("it is fetched anew");
-    server.resume(errand, Ok(&with_address(&ask, 60, [192, 0, 2, 7])));
+    let prefetch = server.engine.next_prefetch().expect("it is fetched anew");
+    server.resume(prefetch, Ok(&with_address(&ask, 60, [192, 0, 2, 7])));
     assert_eq!(read(&mut reader), None);
 }
 
 #[test]
 fn a_query_without_a_reply_is_told() {
-    let tell = Op::Event(EventStep::Tell { id: TellId(7), share: None, is_urgent: true });
+    let tell = Op::Event(EventStep::Emit { id: EventId(7), share: None, is_urgent: true });
     let mut server = Server::with(gate(), |_| vec![tell, Op::Drop]);
     let (writer, mut reader) = ring(0, Arc::default());
-    server.engine = server.engine.telling(writer);
+    server.engine = server.engine.with_events(writer);
     assert!(matches!(server.ask(&www()), Asked::Dropped));
     let seen = read(&mut reader).expect("a record");
-    assert_eq!((seen.tells, seen.rcode), (vec![7], None));
+    assert_eq!((seen.event_set, seen.rcode), (vec![7], None));
 }
 
 #[test]
 fn the_way_goes_on_after_waiting() {
-    let tell = Op::Event(EventStep::Tell { id: TellId(0), share: None, is_urgent: false });
+    let tell = Op::Event(EventStep::Emit { id: EventId(0), share: None, is_urgent: false });
     let mut server = Server::noting_path(gate(), |cache| {
         let mut ops = vec![tell];
         ops.extend(usual(cache, CacheRules::default()));
         ops
     });
     let (writer, mut reader) = ring(0, Arc::default());
-    server.engine = server.engine.telling(writer);
+    server.engine = server.engine.with_events(writer);
     let ask = www();
     server.fetch(&ask, &with_address(&ask, 60, [192, 0, 2, 7]));
     let mut record = EventRecord::default();

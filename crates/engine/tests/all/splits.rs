@@ -66,7 +66,7 @@ fn finish(
             },
         };
         match verdict {
-            Verdict::Answered | Verdict::Drop | Verdict::Hand(_) => {
+            Verdict::Answered | Verdict::Drop | Verdict::Stream(_) => {
                 return (reply.bytes().to_vec(), reply.report());
             }
             Verdict::Defer(suspended) => waiting = suspended,
@@ -107,7 +107,7 @@ fn decide(engine: &mut Engine, parent: &mut Suspended, says: Says<'_>) -> Option
                 let mut buffer = vec![0; 65_535];
                 let mut reply = Reply::new(&mut buffer);
                 match engine.branch(parent, branch, &mut reply) {
-                    Verdict::Answered | Verdict::Drop | Verdict::Hand(_) => {
+                    Verdict::Answered | Verdict::Drop | Verdict::Stream(_) => {
                         (reply.bytes().to_vec(), reply.report())
                     }
                     Verdict::Defer(begun) => finish(engine, begun, says),

@@ -261,7 +261,7 @@ impl Server {
         let mut reply = Reply::new(&mut buf);
         match self.engine.answer(&ask.bytes(), &self.client, &mut reply) {
             Verdict::Answered => Asked::Answered(reply.bytes().to_vec()),
-            Verdict::Drop | Verdict::Hand(_) => Asked::Dropped,
+            Verdict::Drop | Verdict::Stream(_) => Asked::Dropped,
             Verdict::Defer(suspended) => Asked::Deferred(suspended),
         }
     }
@@ -285,7 +285,7 @@ impl Server {
         let mut reply = Reply::new(&mut buf);
         match self.engine.resume(suspended, outcome, Share::First, &mut reply) {
             Verdict::Answered => reply.bytes().to_vec(),
-            Verdict::Drop | Verdict::Hand(_) => vec![],
+            Verdict::Drop | Verdict::Stream(_) => vec![],
             Verdict::Defer(_) => panic!("deferred again"),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 use engine::Transport;
-use engine::events::{Addresses, Event, EventRecord, Tells, ring};
+use engine::events::{Addresses, Event, EventRecord, EventSet, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 fn settings(file: PathBuf) -> settings::Recorder {
@@ -33,7 +33,7 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
     path.push(2, Mark::Hit);
     let body = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 7];
     writer.tell(&Event {
-        tells: &Tells::default(),
+        event_set: &EventSet::default(),
         monotonic_ms,
         waited_us: 3_040,
         client: client.parse().expect("an address"),

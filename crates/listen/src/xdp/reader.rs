@@ -282,7 +282,7 @@ impl<S: Service> Reader<S> {
             let mut engine = service.engine();
             let mut socket = outlet.socket.borrow_mut();
             engine.begin(now);
-            engine.foresee(
+            engine.prefetch_lines(
                 self.batch
                     .iter()
                     .filter_map(|received| received.datagram.payload_in(socket.read(&received.packet))),

@@ -382,7 +382,7 @@ fn a_stopping_worker_says_goodbye() {
 }
 
 #[test]
-fn a_listener_for_both_tells_of_http_3() {
+fn a_listener_for_both_announces_http_3() {
     run(async {
         let (tls, certificate) = tls();
         let cell = Arc::new(TlsCell::new(Some(tls)));

@@ -49,7 +49,7 @@ impl Answer for Script {
         }
     }
 
-    fn next_errand(&mut self) -> Option<Vec<u8>> {
+    fn next_prefetch(&mut self) -> Option<Vec<u8>> {
         None
     }
 
@@ -88,7 +88,7 @@ impl Service for Scripted {
         self.late.borrow_mut().push((deferred, to));
     }
 
-    fn errand(&self, _errand: Vec<u8>) {}
+    fn prefetch(&self, _prefetch: Vec<u8>) {}
 
     fn flush(&self) {}
 }

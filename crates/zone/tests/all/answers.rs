@@ -434,10 +434,10 @@ fn looking_ahead_takes_any_names() {
     let zones = both();
     let names: Vec<wire::NameBuf> =
         (0..200).map(|i| name(&format!("n{i}.example.{}", ["org", "net", "com"][i % 3]))).collect();
-    zones.foresee(names.iter().map(wire::NameBuf::as_name));
-    zones.foresee(std::iter::empty());
+    zones.prefetch_lines(names.iter().map(wire::NameBuf::as_name));
+    zones.prefetch_lines(std::iter::empty());
     assert!(!zones.are_large());
-    zone::Zones::new(support::KEY, vec![]).foresee(names.iter().map(wire::NameBuf::as_name));
+    zone::Zones::new(support::KEY, vec![]).prefetch_lines(names.iter().map(wire::NameBuf::as_name));
 }
 
 #[test]

@@ -357,7 +357,7 @@ fn mosdns_asks_the_servers_that_its_sequences_choose() {
 }
 
 #[test]
-fn mosdns_tells_servers_what_the_client_sent_and_keeps_dnssec() {
+fn mosdns_sends_servers_what_the_client_sent_and_keeps_dnssec() {
     let Mosdns { server, home, far: _far, office: _office } = mosdns();
     let subnet = [0, 1, 24, 0, 198, 51, 100];
     server.ask(&ask("one.example.org", Rtype::A).option(OptionCode::CLIENT_SUBNET, &subnet));
@@ -624,7 +624,7 @@ fn oxidns_caches_prefers_redirects_and_changes_answers() {
 }
 
 #[test]
-fn oxidns_tells_others_what_it_saw() {
+fn oxidns_reports_to_others_what_it_saw() {
     let Oxidns { server, hook, router, fast: _fast, slow: _slow, .. } = oxidns();
     assert_eq!(server.ask(&ask("gone.example.org", Rtype::A)).rcode(), Rcode::NXDOMAIN);
     // (the IPv6 address that hides the others is told to nobody)

@@ -18,10 +18,10 @@ const ALL_S: u32 = 86_400;
 /// A primary that has its zone from elsewhere, and may serve it for as long as the test says; or one that knows nothing of EDNS.
 struct Between {
     port: u16,
-    told: Arc<Told>,
+    told: Arc<EventContext>,
 }
 
-struct Told {
+struct EventContext {
     left_s: AtomicU32,
     serial: AtomicU32,
     /// What it says to a query that has an OPT, if it does not know what that is.
@@ -39,7 +39,7 @@ impl Between {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let port = listener.local_addr().expect("an address").port();
         let (left_s, serial) = (AtomicU32::new(left_s), AtomicU32::new(7));
-        let told = Arc::new(Told { left_s, serial, refusal, asked: Mutex::default() });
+        let told = Arc::new(EventContext { left_s, serial, refusal, asked: Mutex::default() });
         let served = Arc::clone(&told);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -63,7 +63,7 @@ impl Between {
 }
 
 /// Answers the next query of a connection.
-fn answer(mut stream: &TcpStream, told: &Told) -> Option<()> {
+fn answer(mut stream: &TcpStream, told: &EventContext) -> Option<()> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).ok()?;
     let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
@@ -112,7 +112,7 @@ fn left_s(server: &Server, qtype: Rtype) -> Option<u32> {
 }
 
 #[test]
-fn a_primary_tells_what_the_soa_says() {
+fn a_primary_announces_what_the_soa_says() {
     let server = primary("transfer: [loopback]", "");
     assert_eq!(left_s(&server, Rtype::SOA), Some(ALL_S));
     assert_eq!(left_s(&server, Rtype::AXFR), Some(ALL_S));

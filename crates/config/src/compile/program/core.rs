@@ -301,7 +301,7 @@ impl Emitter<'_> {
         let plan = self.parts.caches.iter().find(|cache| cache.name == name)?;
         // Clients' subnets keep answers apart if any group that fills the cache is told them.
         let keeps_subnets_apart =
-            self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.tells_subnets(group));
+            self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.sends_subnets(group));
         Some(CacheStep {
             cache: plan.cache.clone(),
             rules: CacheRules { keeps_subnets_apart, ..rules(settings) },
@@ -315,12 +315,12 @@ impl Emitter<'_> {
         Some(ForwardStep {
             pool: PoolId(*self.parts.pools.get(name)?),
             members: ALL_MEMBERS,
-            forwards_client_subnet: self.tells_subnets(name),
+            forwards_client_subnet: self.sends_subnets(name),
             trusts_ad: group.trust_ad,
         })
     }
 
-    fn tells_subnets(&self, name: &str) -> bool {
+    fn sends_subnets(&self, name: &str) -> bool {
         let mut groups = self.parts.settings.upstreams.iter();
         groups.any(|group| group.name.value == name && group.client_subnet == ClientSubnetUse::Forward)
     }

@@ -1,10 +1,10 @@
 //! Actions that tell somebody about the query: to steps.
 
 use diagnostic::{Problem, Span};
-use engine::events::{LABELS_MAX, LabelId, TellId};
+use engine::events::{EventId, LABELS_MAX, LabelId};
 use engine::ops::event::EventStep;
 use engine::program::Op;
-use plan::jobs::{Effect, Jobs, Learn, Tell};
+use plan::jobs::{Effect, EventAction, Jobs, Learn};
 
 use super::Emitter;
 use crate::jobs::{EffectSettings, ScheduleSettings};
@@ -13,14 +13,14 @@ use crate::policy::action::Event;
 use crate::settings::Settings;
 
 /// Things that can be told about, over all configurations of one process.
-const TELLS_MAX: usize = 4096;
+const EVENTS_MAX: usize = 4096;
 /// Queries that may wait for an effect that is written into a rule.
 const INLINE_QUEUE: usize = 1024;
 
 /// What can be told about, and by which number. Numbers keep their meaning while the process lives.
 #[derive(Clone, Default)]
 pub(crate) struct Numbers {
-    tells: Vec<Tell>,
+    event_set: Vec<EventAction>,
     labels: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Numbers {
     pub(crate) fn extend(&mut self, settings: &Settings, problems: &mut Vec<Problem>) -> Jobs {
         let mut effects: Vec<Effect> = settings.effects.iter().map(EffectSettings::plan).collect();
         if settings.recorder.is_some() {
-            self.number(&Tell::Record);
+            self.number(&EventAction::Record);
         }
         for action in settings.policies.iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions)
         {
@@ -63,55 +63,55 @@ impl Numbers {
             effects,
             schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),
             recorder: settings.recorder.clone(),
-            tells: self.tells.clone(),
+            event_set: self.event_set.clone(),
             resolvers: settings.resolvers.clone(),
             labels: self.labels.clone(),
         }
     }
 
-    fn number(&mut self, tell: &Tell) -> Option<TellId> {
-        if let Some(id) = id(&self.tells, tell) {
+    fn number(&mut self, tell: &EventAction) -> Option<EventId> {
+        if let Some(id) = id(&self.event_set, tell) {
             return Some(id);
         }
-        (self.tells.len() < TELLS_MAX).then(|| self.tells.push(tell.clone()))?;
-        id(&self.tells, tell)
+        (self.event_set.len() < EVENTS_MAX).then(|| self.event_set.push(tell.clone()))?;
+        id(&self.event_set, tell)
     }
 }
 
-fn id(tells: &[Tell], tell: &Tell) -> Option<TellId> {
-    let at = tells.iter().position(|known| known == tell)?;
-    u16::try_from(at).ok().map(TellId)
+fn id(event_set: &[EventAction], tell: &EventAction) -> Option<EventId> {
+    let at = event_set.iter().position(|known| known == tell)?;
+    u16::try_from(at).ok().map(EventId)
 }
 
 /// Returns what an action tells.
-fn tell(event: &Event) -> Option<Tell> {
+fn tell(event: &Event) -> Option<EventAction> {
     match event {
-        Event::Effect(name) => Some(Tell::Effect(name.value.clone())),
-        Event::Inline(text, _) => Some(Tell::Effect(text.clone())),
-        Event::Record => Some(Tell::Record),
-        Event::Log(text) => Some(Tell::Log(text.clone())),
-        Event::Learn(set, what) => Some(Tell::Learn(Learn { set: set.value.clone(), what: *what })),
+        Event::Effect(name) => Some(EventAction::Effect(name.value.clone())),
+        Event::Inline(text, _) => Some(EventAction::Effect(text.clone())),
+        Event::Record => Some(EventAction::Record),
+        Event::Log(text) => Some(EventAction::Log(text.clone())),
+        Event::Learn(set, what) => Some(EventAction::Learn(Learn { set: set.value.clone(), what: *what })),
         Event::Label(_) => None,
     }
 }
 
 /// Returns the step that tells `tell`.
-fn step(jobs: &Jobs, tell: &Tell) -> Option<EventStep> {
+fn step(jobs: &Jobs, tell: &EventAction) -> Option<EventStep> {
     let share = match (tell, &jobs.recorder) {
-        (Tell::Record, None) => return None,
-        (Tell::Record, Some(recorder)) if recorder.share_percent < 100 => {
+        (EventAction::Record, None) => return None,
+        (EventAction::Record, Some(recorder)) if recorder.share_percent < 100 => {
             Some((u64::from(recorder.share_percent) * (1 << 32) / 100) as u32)
         }
         _ => None,
     };
     let is_urgent = match tell {
-        Tell::Effect(name) => {
+        EventAction::Effect(name) => {
             jobs.effects.iter().any(|effect| effect.name == *name && effect.kind.is_urgent())
         }
-        Tell::Learn(_) => true,
-        Tell::Record | Tell::Log(_) => false,
+        EventAction::Learn(_) => true,
+        EventAction::Record | EventAction::Log(_) => false,
     };
-    Some(EventStep::Tell { id: id(&jobs.tells, tell)?, share, is_urgent })
+    Some(EventStep::Emit { id: id(&jobs.event_set, tell)?, share, is_urgent })
 }
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
@@ -132,7 +132,7 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
 pub(super) fn record_all(emitter: &mut Emitter<'_>) {
     let jobs = emitter.parts.jobs;
     if jobs.recorder.as_ref().is_some_and(|recorder| recorder.records_all)
-        && let Some(step) = step(jobs, &Tell::Record)
+        && let Some(step) = step(jobs, &EventAction::Record)
     {
         emitter.push(Op::Event(step), Span::BUILT_IN);
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use crate::{BusyPoll, Clock, Engine, Suspended};
 
 /// Carries out what deferred queries wait for. Never blocks; one per worker.
-pub trait Desk {
+pub trait Driver {
     /// Takes a deferred query; its reply goes to `to`, exactly once, or never if the client has
     /// gone.
     ///
@@ -18,7 +18,7 @@ pub trait Desk {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo);
 
     /// Takes work that no client waits for: a prefetch, or the refresh behind a stale answer.
-    fn errand(&self, suspended: Box<Suspended>);
+    fn prefetch(&self, suspended: Box<Suspended>);
 
     /// Sends what was queued since the last call. Listeners call it once per batch.
     fn flush(&self);

@@ -4,16 +4,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use engine::authority::{Done, Pending, Transfer};
-use engine::{Handed, ReplyTo, Worker};
+use engine::{ReplyTo, Streamed, Worker};
 use tokio::task::{spawn_local, yield_now};
 use wire::Rcode;
 
 /// Sees to it, beside the worker's queries. What it starts ends with the client, at the latest with the worker.
-pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Handed, to: ReplyTo) {
+pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Streamed, to: ReplyTo) {
     let worker = Rc::clone(worker);
     match handed {
-        Handed::Transfer(transfer) => drop(spawn_local(send(worker, transfer, to))),
-        Handed::Update(pending) => drop(spawn_local(wait(worker, pending, to))),
+        Streamed::Transfer(transfer) => drop(spawn_local(send(worker, transfer, to))),
+        Streamed::Update(pending) => drop(spawn_local(wait(worker, pending, to))),
     }
 }
 

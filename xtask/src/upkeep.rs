@@ -1,4 +1,4 @@
-//! The chores, one function each.
+//! The tasks, one function each.
 
 use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched, target};
 use crate::{bpf, instructions, tidy, tools};
