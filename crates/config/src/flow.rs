@@ -588,7 +588,7 @@ const fn marks(action: &Action) -> u64 {
 #[cfg(test)]
 mod tests {
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     fn check(rules: &str, expect: &[&str]) {

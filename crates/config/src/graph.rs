@@ -246,7 +246,7 @@ impl Drawing {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     const POLICY: &str = "policy:\n  main:\n    - {if: qname == \"a.example\", do: [call(kids), drop]}\n    - [cache(main), forward(default)]\n  kids: [{if: mark(1), do: return}, reject(refused)]\nviews: [{if: rd, policy: kids}]\n";

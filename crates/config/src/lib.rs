@@ -22,6 +22,7 @@ mod secrets;
 pub mod sets;
 pub mod settings;
 pub mod signing;
+mod surroundings;
 pub mod values;
 mod yaml;
 pub mod zones;
@@ -31,5 +32,6 @@ pub use compile::{
     routes, upstream_descriptors, watched, workers,
 };
 pub use import::{Dialect, Imported, NameServer, import, import_name_server};
-pub use load::{Loaded, Surroundings, System, Telling, built_in, load, load_in, load_text};
+pub use load::{Loaded, built_in, load, load_in, load_text};
 pub use settings::{NeedsRestart, Settings, diff};
+pub use surroundings::{Memory, Surroundings, System, Telling};

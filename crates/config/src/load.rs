@@ -1,10 +1,7 @@
 //! Files to settings: reading, includes, merging, checking.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics};
 
@@ -12,200 +9,14 @@ use crate::link;
 use crate::lower::{Lowering, io_text};
 use crate::schema::{self, Kind};
 use crate::secrets;
-use crate::sets::SetProgress;
 use crate::settings::Settings;
+use crate::surroundings::{Surroundings, System};
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
 
 /// How deep files may include files.
 const INCLUDE_DEPTH_MAX: usize = 8;
 /// Files of one configuration.
 const FILES_MAX: usize = 1000;
-
-/// What a configuration is read in: the file system and the environment.
-pub trait Surroundings {
-    /// Returns the value of an environment variable.
-    fn variable(&self, name: &str) -> Option<String>;
-
-    /// Reads a file; may stop after 16 MiB and one octet, which is too large.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-
-    /// Reads a list of a set; may stop after `octets_max` octets and one, which is too large.
-    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
-        let _ = octets_max;
-        self.read(path)
-    }
-
-    /// Returns a number that changes when a file does: two readings with the same number between them are the same.
-    fn stamp(&self, path: &Path) -> io::Result<u64> {
-        let mut hasher = DefaultHasher::new();
-        self.read(path)?.hash(&mut hasher);
-        Ok(hasher.finish())
-    }
-
-    /// Hears how far a large set or zone is: again and again while it is made.
-    fn hear(&self, progress: &SetProgress<'_>) {
-        let _ = progress;
-    }
-
-    /// Returns the names in a directory, in any order.
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
-
-    /// Returns where the system's resolver configuration is.
-    fn resolv_conf(&self) -> PathBuf;
-
-    /// Returns where the system's hosts file is.
-    fn hosts_file(&self) -> PathBuf;
-
-    /// Returns how many processors the process may use.
-    fn processors(&self) -> usize;
-
-    /// Fills `octets` with what nobody can guess.
-    fn random(&self, octets: &mut [u8]);
-
-    /// Returns whether every user of the machine may read a file.
-    fn is_open_to_all(&self, path: &Path) -> bool {
-        let _ = path;
-        false
-    }
-
-    /// Returns the seconds since 1970.
-    fn unix_seconds(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.ok().and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(0)
-    }
-}
-
-/// The machine we run on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct System;
-
-impl Surroundings for System {
-    fn variable(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut octets = Vec::new();
-        open(path)?.take(FILE_OCTETS_MAX as u64 + 1).read_to_end(&mut octets)?;
-        Ok(octets)
-    }
-
-    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
-        let file = open(path)?;
-        let len = file.metadata().map_or(0, |metadata| metadata.len()).min(octets_max);
-        let mut octets = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
-        file.take(octets_max.saturating_add(1)).read_to_end(&mut octets)?;
-        Ok(octets)
-    }
-
-    fn stamp(&self, path: &Path) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt as _;
-        let metadata = std::fs::metadata(path)?;
-        let mut hasher = DefaultHasher::new();
-        let changed = [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())];
-        (metadata.dev(), metadata.ino(), metadata.len(), changed).hash(&mut hasher);
-        Ok(hasher.finish())
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        // A name that is not UTF-8 cannot be asked for in a configuration.
-        std::fs::read_dir(directory)?
-            .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
-            .collect()
-    }
-
-    fn resolv_conf(&self) -> PathBuf {
-        PathBuf::from("/etc/resolv.conf")
-    }
-
-    fn hosts_file(&self) -> PathBuf {
-        PathBuf::from("/etc/hosts")
-    }
-
-    fn is_open_to_all(&self, path: &Path) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
-        /// "Others may read."
-        const OTHERS_READ: u32 = 0o004;
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & OTHERS_READ != 0)
-    }
-
-    fn processors(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
-    }
-
-    fn random(&self, octets: &mut [u8]) {
-        getrandom::fill(octets).expect("the kernel has a random number generator");
-    }
-}
-
-/// Opens a file for reading. What else can be opened may keep whoever reads it for ever: a pipe until somebody writes, a device
-/// without an end.
-fn open(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::FileTypeExt as _;
-    let kind = std::fs::metadata(path)?.file_type();
-    let what = if kind.is_file() {
-        return std::fs::File::open(path);
-    } else if kind.is_dir() {
-        "it is a directory, not a file"
-    } else if kind.is_fifo() {
-        "it is a pipe, not a file"
-    } else if kind.is_socket() {
-        "it is a socket, not a file"
-    } else {
-        "it is a device, not a file"
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-}
-
-/// The machine we run on, for somebody who wants to hear how far large sets are.
-pub struct Telling<F>(pub F);
-
-impl<F: Fn(&SetProgress<'_>)> Surroundings for Telling<F> {
-    fn hear(&self, progress: &SetProgress<'_>) {
-        self.0(progress);
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        System.variable(name)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        System.read(path)
-    }
-
-    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
-        System.read_list(path, octets_max)
-    }
-
-    fn stamp(&self, path: &Path) -> io::Result<u64> {
-        System.stamp(path)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        System.list(directory)
-    }
-
-    fn resolv_conf(&self) -> PathBuf {
-        System.resolv_conf()
-    }
-
-    fn hosts_file(&self) -> PathBuf {
-        System.hosts_file()
-    }
-
-    fn is_open_to_all(&self, path: &Path) -> bool {
-        System.is_open_to_all(path)
-    }
-
-    fn processors(&self) -> usize {
-        System.processors()
-    }
-
-    fn random(&self, octets: &mut [u8]) {
-        System.random(octets);
-    }
-}
 
 /// A configuration without mistakes.
 #[derive(Debug)]
@@ -558,65 +369,9 @@ fn merge(into: &mut Vec<Entry>, from: Vec<Entry>, path: &str, problems: &mut Vec
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::cell::RefCell;
-    use std::collections::HashMap;
-
-    /// Files and variables that a test makes up.
-    #[derive(Default)]
-    pub(crate) struct Memory {
-        pub(crate) files: HashMap<PathBuf, Vec<u8>>,
-        pub(crate) variables: HashMap<String, String>,
-        /// What was heard about large sets, if anybody listens.
-        pub(crate) heard: Option<RefCell<Vec<String>>>,
-    }
-
-    impl Memory {
-        pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-            let files =
-                files.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-            Self { files, ..Self::default() }
-        }
-    }
-
-    impl Surroundings for Memory {
-        fn hear(&self, progress: &SetProgress<'_>) {
-            let SetProgress { set, list, count, .. } = progress;
-            if let Some(heard) = &self.heard {
-                heard.borrow_mut().push(format!("{set}: {count} of {}", list.unwrap_or("all")));
-            }
-        }
-
-        fn variable(&self, name: &str) -> Option<String> {
-            self.variables.get(name).cloned()
-        }
-
-        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-            self.files.get(path).cloned().ok_or_else(|| io::Error::from_raw_os_error(2))
-        }
-
-        fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-            let names = self.files.keys().filter(|path| path.parent() == Some(directory));
-            Ok(names.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect())
-        }
-
-        fn resolv_conf(&self) -> PathBuf {
-            PathBuf::from("/etc/resolv.conf")
-        }
-
-        fn hosts_file(&self) -> PathBuf {
-            PathBuf::from("/etc/hosts")
-        }
-
-        fn processors(&self) -> usize {
-            2
-        }
-
-        fn random(&self, octets: &mut [u8]) {
-            octets.fill(7);
-        }
-    }
+    use crate::surroundings::Memory;
 
     fn check(files: &[(&str, &str)], expect: &[&str]) {
         let memory = Memory::new(files);

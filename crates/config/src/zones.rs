@@ -19,7 +19,7 @@ use wire::{HashKey, NameBuf};
 use zone::{Aliases, Pool, Zone, Zones};
 
 use crate::checks::Checks;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::sets::{Loading, SetProgress, Sets};
 use crate::settings::{Settings, Transfers, ZoneSettings};
 
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::compile::Plans;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     #[test]

@@ -34,7 +34,8 @@ use plan::listeners::{
 use plan::tls::TlsPlan;
 use wire::{HashKey, NameBuf, Ttl};
 
-use crate::load::{Loaded, Surroundings};
+use crate::load::Loaded;
+use crate::surroundings::Surroundings;
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
@@ -634,7 +635,7 @@ pub(crate) fn ttl(duration: Duration) -> Ttl {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     fn machine() -> Memory {

@@ -10,7 +10,7 @@ use engine::special;
 use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::Settings;
 use crate::values;
@@ -114,7 +114,7 @@ fn read_hosts(
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use engine::local::LocalAnswer;
     use wire::{HashKey, Rtype};
 

@@ -179,7 +179,7 @@ mod tests {
     use std::path::Path;
 
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     /// Returns what is warned of.
     fn warned(text: &str) -> Vec<String> {

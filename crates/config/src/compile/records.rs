@@ -10,7 +10,7 @@ use diagnostic::{At, Problem};
 use engine::records::{Records, RecordsBuilder};
 use wire::{HashKey, NameBuf, Rtype};
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::sets::Mistakes;

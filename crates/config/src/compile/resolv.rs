@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Servers that are taken; the C library stops at three.
 const SERVERS_MAX: usize = 8;
@@ -46,7 +46,7 @@ fn address(word: &str, surroundings: &dyn Surroundings) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     fn check(text: &str, expect: &[&str]) {
         let memory = Memory::new(&[("/sys/class/net/eth0/ifindex", "7\n")]);

@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Certificate, Settings, TlsVersionWord};
 

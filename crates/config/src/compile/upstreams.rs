@@ -14,7 +14,7 @@ use exchange::plan::{
 use wire::Rcode;
 
 use super::resolv;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
@@ -457,7 +457,7 @@ fn is_loopback(address: IpAddr) -> bool {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     /// Checks the targets of the only group, and the warnings.

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use diagnostic::{At, Diagnostic, Problem, Span, diagnostics};
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 
 pub use self::authority::{NameServer, import_name_server};
 

@@ -7,7 +7,7 @@ use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Sources, Span};
 
 use super::Dialect;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Scalar, Value};
 
 /// How deep files may include files, in both programs.
@@ -379,7 +379,7 @@ pub(super) fn rules(node: &Node, problems: &mut Vec<Problem>) -> Vec<Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     fn plugins(dialect: Dialect, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let found = read(dialect, Path::new(files[0].0), &Memory::new(files));

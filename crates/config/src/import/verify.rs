@@ -5,7 +5,7 @@ use std::path::Path;
 use diagnostic::{FileId, Problem, Severity, Sources, Span};
 
 use super::Diagnostic;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// A place in the new file.
 struct Made<'t> {

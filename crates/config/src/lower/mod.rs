@@ -268,7 +268,7 @@ pub(crate) fn io_text(error: &std::io::Error) -> String {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use crate::schema::{Row, rows};
     use std::cell::RefCell;
     use std::collections::BTreeSet;

@@ -247,7 +247,8 @@ impl Lowering<'_> {
 mod tests {
     use std::path::Path;
 
-    use crate::load::{System, load_text};
+    use crate::load::load_text;
+    use crate::surroundings::System;
 
     /// Reads a policy with a token; returns what is wrong with it, for people and for editors.
     fn problems(token: &str, more: &str) -> (Vec<String>, String) {

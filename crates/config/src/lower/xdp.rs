@@ -46,7 +46,7 @@ impl Lowering<'_> {
 #[cfg(test)]
 mod tests {
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     fn check(text: &str, expect: &str) {

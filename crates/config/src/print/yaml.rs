@@ -333,7 +333,7 @@ fn key_text(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use diagnostic::FileId;
     use proptest::prelude::*;
     use std::path::Path;

@@ -371,7 +371,7 @@ mod tests {
     use wire::HashKey;
 
     fn new(wanted: &DynamicSet, known: Option<&Dynamic>, directory: &Path) -> Dynamic {
-        let memory = crate::load::System;
+        let memory = crate::surroundings::System;
         let workshop = Workshop {
             key: HashKey::new([1, 2]),
             state_directory: directory,

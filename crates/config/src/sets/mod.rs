@@ -34,7 +34,7 @@ pub(crate) use reading::Mistakes;
 pub(crate) use reading::address_range;
 use reading::{Ear, Reading};
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::settings::{ListFormat, NamePattern, Set, SetList, Settings};
 use crate::values::Prefix;
 
@@ -484,7 +484,7 @@ mod tests {
     use std::cell::RefCell;
 
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use crate::settings::ListPlace;
     use sets::Sought;
     use wire::Folded;

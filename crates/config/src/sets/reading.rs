@@ -7,7 +7,7 @@ use diagnostic::At;
 use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
 use wire::{HashKey, NameBuf};
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::settings::ListFormat;
 use crate::values::{self, Prefix, Read};
 

@@ -185,7 +185,7 @@ impl Startup {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use crate::schema;
     use std::path::Path;
 

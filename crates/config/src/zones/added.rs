@@ -14,7 +14,8 @@ use super::own_keys::OwnKeys;
 use super::plan::{failure, plan, written};
 use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
-use crate::load::{Loaded, Surroundings};
+use crate::load::Loaded;
+use crate::surroundings::Surroundings;
 use crate::lower::{Known, Lowering, check_chosen, named_file};
 use crate::sets::Sets;
 use crate::settings::{CatalogWord, KeySettings, ZoneSettings};
@@ -255,7 +256,7 @@ impl Planner {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     const ZONE: &str = "@ SOA ns.example.net. h.example.net. 7 1 1 1 1\n NS ns.example.net.\n";
     const MAIN: &str = "zone-templates:\n  customers:\n    file: \"customers/{name}.zone\"\n    transfer: [key k]\n  listed: {catalog-role: consumer, primaries: 192.0.2.1}\n\

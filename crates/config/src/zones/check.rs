@@ -11,7 +11,7 @@ use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress};
 

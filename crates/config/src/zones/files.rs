@@ -11,7 +11,7 @@ use zone::{Pool, Zone};
 
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;

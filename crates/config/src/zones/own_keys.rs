@@ -15,7 +15,7 @@ use zone::json::KeySet;
 use zone::master::Place;
 use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone};
 
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::{io_text, named_file};
 use crate::settings::{DenialWord, ZoneSettings};
 
@@ -275,7 +275,7 @@ mod tests {
 
     use super::super::check;
     use super::*;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     const KEY: HashKey = HashKey::new([1, 2]);
     const FROM: u64 = 1_795_000_000;

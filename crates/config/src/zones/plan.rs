@@ -17,7 +17,7 @@ use super::ZonePlans;
 use super::files::{Kept, folded};
 use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::sets::Sets;
 use crate::settings::{

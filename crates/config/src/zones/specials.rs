@@ -300,7 +300,7 @@ mod tests {
     use std::path::Path;
 
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
 
     use super::*;
 

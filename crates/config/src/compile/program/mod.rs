@@ -27,7 +27,7 @@ use wire::HashKey;
 use super::names::Names;
 use super::{CachePlan, ttl};
 use crate::flow;
-use crate::load::Surroundings;
+use crate::surroundings::Surroundings;
 use crate::policy::action::answer::Answer;
 use crate::policy::action::{Addresses, Meaning};
 use crate::policy::{Action, Condition, ENTRY, SPLIT, Test};
@@ -488,7 +488,7 @@ pub(super) fn rules(settings: &CacheSettings) -> CacheRules {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::load::tests::Memory;
+    use crate::surroundings::Memory;
     use engine::matchers::Matcher;
     use std::path::Path;
 

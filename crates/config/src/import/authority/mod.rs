@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use diagnostic::{At, Diagnostic, FileId, Problem, Sources, Span, diagnostics};
 
-use crate::load::{Surroundings, matches};
+use crate::load::matches;
+use crate::surroundings::Surroundings;
 use crate::yaml::FILE_OCTETS_MAX;
 
 use super::Imported;
