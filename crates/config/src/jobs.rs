@@ -1,5 +1,6 @@
 //! Effects, schedules and their texts as written, with their places; what the jobs run on is [`plan::jobs`].
 
+use values::{Misread, Read};
 use diagnostic::At;
 use diagnostic::suggest::{nearest, one_of};
 use plan::jobs::{Effect, EffectKind, Field, Schedule, Task, Template, UnknownField};
@@ -7,7 +8,6 @@ use plan::jobs::{Effect, EffectKind, Field, Schedule, Task, Template, UnknownFie
 use crate::policy::Action;
 use crate::policy::action::Event;
 use crate::settings::Settings;
-use crate::values::{Misread, Read};
 
 /// An effect as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +89,7 @@ pub fn task(text: &str) -> Read<Task> {
     let Some((word, inside)) = split else { return Err(wrong(0..text.len())) };
     let name = inside.trim();
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
-    let name = crate::values::identifier(name)
+    let name = values::identifier(name)
         .map_err(|misread| Misread { at: start + misread.at.start..start + misread.at.end, ..misread })?;
     let or_all = |all: &str| (name != all).then(|| name.to_owned());
     match word.trim() {

@@ -23,7 +23,6 @@ pub mod sets;
 pub mod settings;
 pub mod signing;
 mod surroundings;
-pub mod values;
 mod yaml;
 pub mod zones;
 

@@ -6,12 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use values::{Misread, Read};
 use wire::rdata::parse_tokens;
 use wire::rtypes::{self, Field, Kind, NameRule};
 use wire::text::{TextError, Token, Tokens, idn_from_token, parse_period};
 use wire::{Class, Name, NameBuf, Rtype, Ttl};
-
-use crate::values::{Misread, Read};
 
 /// The TTL of records that say none, and no `$TTL` before them does.
 const TTL: Ttl = Ttl::new(3600);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use engine::gate::prefixes::Prefix;
+use wire::Prefix;
 
 use crate::Secret;
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use engine::gate::prefixes::Prefix;
+pub use wire::Prefix;
 
 /// All listeners and their limits. Fixed until a restart.
 #[derive(Clone, Debug, Default)]

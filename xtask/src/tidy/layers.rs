@@ -15,6 +15,7 @@ pub(crate) const LAYERS: [(&str, u8); 23] = [
     ("sets", 1),
     ("dnssec", 1),
     ("tsig", 1),
+    ("values", 1),
     ("zone", 2),
     ("engine", 3),
     ("resolver", 3),

@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plan::Secret;
+use wire::Prefix;
 use cache::Cache;
 use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
 use engine::Snapshot;
@@ -41,7 +43,6 @@ use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
-use crate::values::{Prefix, Secret};
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};
 use plan::jobs::{Jobs, Learned};

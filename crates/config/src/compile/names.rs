@@ -13,7 +13,6 @@ use super::{designated, ttl};
 use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::Settings;
-use crate::values;
 
 /// Names that need nobody else.
 pub(super) struct Names {

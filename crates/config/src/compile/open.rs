@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use wire::Prefix;
 use diagnostic::Problem;
 use engine::matchers::Matcher;
 use engine::program::{Next, Op, Program};
 
 use crate::settings::Settings;
-use crate::values::Prefix;
 
 /// The widest prefixes that may be an operator's own, IPv4 and IPv6. A campus or a provider has blocks of up to a /16; larger ones
 /// are held by few, who are worth asking. Of IPv6, a registry gives a member up to a /29 without asking what for (RIPE-738 §5.1.2).

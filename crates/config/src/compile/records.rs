@@ -15,7 +15,6 @@ use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};
-use crate::values;
 
 /// Compiles every set, by name.
 pub(super) fn compile(

@@ -28,7 +28,7 @@ pub(super) fn servers(text: &str, surroundings: &dyn Surroundings) -> Vec<Socket
 
 /// Reads an address whose scope may be the name of an interface: `fe80::1%eth0`.
 fn address(word: &str, surroundings: &dyn Surroundings) -> Option<SocketAddr> {
-    if let Some(mut address) = crate::values::scoped(word) {
+    if let Some(mut address) = values::scoped(word) {
         address.set_port(53);
         return Some(address);
     }

@@ -5,7 +5,6 @@ use diagnostic::{At, Span};
 use super::plugins::{Plugin, Quick, items};
 use super::policies::{Action, Rule};
 use super::{Args, Dialect, Kind, Translator};
-use crate::values;
 use crate::yaml::Value;
 
 /// Rules that an executor becomes, mostly one with one action.
@@ -680,9 +679,9 @@ fn ttl(fixed: Option<u64>, min: Option<u64>, max: Option<u64>) -> Rules {
 }
 
 /// Returns a network without host bits, as prefixes are written here.
-fn network(address: std::net::IpAddr, bits: u64) -> values::Prefix {
+fn network(address: std::net::IpAddr, bits: u64) -> wire::Prefix {
     let most = if address.is_ipv4() { 32 } else { 128 };
-    values::Prefix::new(address, bits.min(most) as u8)
+    wire::Prefix::new(address, bits.min(most) as u8)
 }
 
 /// Returns a text as actions take it.

@@ -4,7 +4,6 @@ use diagnostic::At;
 
 use super::plugins::{Plugin, Quick, items, words};
 use super::{Dialect, Kind, Translator};
-use crate::values;
 use crate::yaml::Value;
 
 /// What stands for a matcher in a condition, and whether it needs parentheses beside `and`.

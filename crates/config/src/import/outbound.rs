@@ -8,7 +8,6 @@ use super::args::Args;
 use super::plugins::Plugin;
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Translator};
-use crate::values;
 use crate::yaml::{Node, Value};
 
 /// A way out.

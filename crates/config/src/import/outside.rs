@@ -6,7 +6,6 @@ use super::plugins::{Plugin, Quick, rules, words};
 use super::policies::{Action, Rule};
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
-use crate::values;
 use crate::yaml::Value;
 
 /// One half of a kernel set: which set, and how many bits of an address go in.

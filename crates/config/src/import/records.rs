@@ -9,7 +9,6 @@ use super::plugins::{Plugin, words};
 use super::policies::{Action, Policy, Rule};
 use super::write::{Map, Out};
 use super::{Kind, Translator};
-use crate::values;
 
 /// The TTL that both programs give to names of `hosts`.
 pub(super) const HOSTS_TTL: u32 = 10;

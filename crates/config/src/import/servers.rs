@@ -6,7 +6,6 @@ use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::policy::ENTRY;
 use crate::settings::TransportWord;
-use crate::values;
 
 /// What is said where a sequence takes the word of peers about their clients.
 pub(super) const TRUSTED_FROM_THE_START: &str =

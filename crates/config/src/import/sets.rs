@@ -9,7 +9,6 @@ use super::records::Expression;
 use super::write::{Map, Noted, Out};
 use super::{Dialect, Kind, Translator};
 use crate::settings::{ListFormat, ListPlace, SetList};
-use crate::values;
 
 impl<'a> Translator<'a> {
     /// Returns what a condition compares names with: `$set`, `&file` and expressions.
@@ -67,7 +66,7 @@ impl<'a> Translator<'a> {
         match values::address(address) {
             Ok(found) if bits.is_none() && !word.value.contains('/') => Some(found.to_string()),
             Ok(found) if bits.is_some_and(|bits| bits <= if found.is_ipv4() { 32 } else { 128 }) => {
-                Some(values::Prefix::new(found, bits.unwrap_or(0)).to_string())
+                Some(wire::Prefix::new(found, bits.unwrap_or(0)).to_string())
             }
             Ok(_) | Err(_) => {
                 self.wrong(word.span, format!("\"{}\" is no address or network", word.value));

@@ -12,7 +12,6 @@ use super::policies::Rule;
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 use crate::lower::server;
-use crate::values;
 use crate::yaml::Node;
 
 /// Octets that an entry of a cache takes here, to turn numbers of entries into sizes.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use values::{Misread, Read};
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, Span};
 use tsig::{Algorithm, Key};
@@ -15,7 +16,6 @@ use crate::settings::{
     AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Scheme, Server,
     UpdateSettings,
 };
-use crate::values::{self, Misread, Read};
 use crate::yaml::Scalar;
 
 /// A word of a text, and where it is.

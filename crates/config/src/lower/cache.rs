@@ -4,7 +4,6 @@ use diagnostic::Problem;
 
 use super::{Lowering, Section};
 use crate::settings::CacheSettings;
-use crate::values;
 
 impl Lowering<'_> {
     pub(super) fn caches(&mut self, root: &Section<'_>) -> Vec<CacheSettings> {

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use values::Misread;
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem};
 use rustls::pki_types::CertificateDer;
 
 use super::{Lowering, Section, io_text};
 use crate::settings::{CheckWord, TrustedRoots};
-use crate::values::Misread;
 use plan::checks::{Check, CheckKind};
 
 impl Lowering<'_> {

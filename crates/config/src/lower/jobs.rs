@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use values::{Misread, Read};
+use plan::Secret;
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem, Span};
 use plan::jobs::{
@@ -13,7 +15,6 @@ use super::read::unreachable_kind;
 use super::{Lowering, Section};
 use crate::jobs::{self, EffectSettings, ScheduleSettings};
 use crate::schema::{self, Kind, Value};
-use crate::values::{self, Misread, Read, Secret};
 
 /// Octets of a text in a setting: a body may be a few lines.
 const TEXT_OCTETS_MAX: usize = 16 * 1024;

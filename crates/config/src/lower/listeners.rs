@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use values::Misread;
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
 
@@ -13,7 +14,6 @@ use crate::settings::{
     Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
     TlsVersionWord, TransportWord,
 };
-use crate::values::{self, Misread};
 
 impl Lowering<'_> {
     pub(super) fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {

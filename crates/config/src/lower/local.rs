@@ -8,7 +8,6 @@ use super::notation::path;
 use super::read::Values as _;
 use super::{Lowering, Section};
 use crate::settings::{Hosts, LocalName};
-use crate::values;
 
 impl Lowering<'_> {
     pub(super) fn hosts(&mut self, root: &Section<'_>) -> Hosts {

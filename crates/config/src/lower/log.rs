@@ -7,7 +7,6 @@ use diagnostic::Problem;
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::schema::Value;
-use crate::values;
 
 impl Lowering<'_> {
     /// Reads where metrics can be fetched.

@@ -27,13 +27,11 @@ use std::path::Path;
 
 use crate::schema::{self, Kind, Value};
 use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
-use crate::values;
 use crate::yaml::{self, Entry, Node};
 use diagnostic::{At, FileId, Problem, Sources, Span};
 pub(crate) use notation::server;
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
-pub(crate) use sets::range_of;
 pub(crate) use zones::{Known, check_chosen, named_file};
 
 /// What lowering needs besides the tree.

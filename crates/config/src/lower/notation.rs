@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use values::{PREFIX_WORDS, Misread, Read};
+use wire::Prefix;
 use diagnostic::suggest::nearest;
 
 use super::{expected_value, stamp};
-use crate::schema::{PREFIX_WORDS, Value};
+use crate::schema::Value;
 use crate::settings::{Host, Pick, PickWord, RcodeTerm, Scheme, Server};
-use crate::values::{self, Misread, Prefix, Read};
 use crate::yaml::{self, Node};
 
 pub(super) fn path(text: &str) -> Read<PathBuf> {

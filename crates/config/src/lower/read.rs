@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use values::{PREFIX_WORDS, Misread, Read};
+use plan::Secret;
+use wire::Prefix;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Span};
 
 use super::notation::{path, prefixes};
 use super::{Lowering, Section, default_node, io_text};
 use crate::print::flow;
-use crate::schema::{self, Kind, PREFIX_WORDS, Row, Value};
+use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{Hedge, ListFormat};
-use crate::values::{self, Misread, Prefix, Read, Secret};
 use crate::yaml::{self, Entry, Node, Scalar};
 
 impl Lowering<'_> {

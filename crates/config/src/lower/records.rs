@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use values::Misread;
 use diagnostic::{At, Problem};
 
 use super::notation::path;
 use super::{Lowering, Section};
 use crate::records::{Includes, Record, parse_all};
 use crate::settings::{IncludingText, RecordSet};
-use crate::values::{self, Misread};
 
 impl Lowering<'_> {
     pub(super) fn records(&mut self, root: &Section<'_>) -> Vec<RecordSet> {

@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use values::{PREFIX_WORDS, Misread, Read};
+use wire::Prefix;
 use diagnostic::{At, Problem};
 
-use crate::schema::{PREFIX_WORDS, Value};
+use crate::schema::Value;
 use crate::sets::name_pattern;
 use crate::settings::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
-use crate::values::{self, Misread, Prefix, Read};
 
 use super::notation::{path, prefixes};
 use super::read::{Values as _, expected_value};
@@ -202,22 +203,9 @@ fn notation(text: &str) -> Read<Notation> {
 /// Reads an address, a prefix, a range `first-last` or a word for several prefixes.
 fn addresses(text: &str) -> Read<Vec<(IpAddr, IpAddr)>> {
     if PREFIX_WORDS.contains(&text) {
-        return Ok(values::prefix_word(text).into_iter().map(range_of).collect());
+        return Ok(values::prefix_word(text).into_iter().map(Prefix::range).collect());
     }
     crate::sets::address_range(text).map(|range| vec![range])
-}
-
-/// Returns the first and the last address of a prefix.
-pub(crate) fn range_of(prefix: Prefix) -> (IpAddr, IpAddr) {
-    let last = match prefix.address() {
-        IpAddr::V4(first) => {
-            IpAddr::V4((first.to_bits() | u32::MAX.checked_shr(prefix.bits().into()).unwrap_or(0)).into())
-        }
-        IpAddr::V6(first) => {
-            IpAddr::V6((first.to_bits() | u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0)).into())
-        }
-    };
-    (prefix.address(), last)
 }
 
 #[cfg(test)]

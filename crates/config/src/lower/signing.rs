@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use values::Misread;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
 use dnssec::rollover::Announce;
@@ -13,7 +14,6 @@ use crate::settings::{
     CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, TokenUri, ZonemdWord,
 };
 use crate::signing::SigningPolicy;
-use crate::values::{self, Misread};
 
 /// Octets that a salt may have.
 const SALT_OCTETS_MAX: usize = 255;

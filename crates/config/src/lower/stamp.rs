@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use wire::text::read_base64url;
 
 use crate::settings::Stamp;
-use crate::values;
 
 /// What a stamp says.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use plan::Secret;
 use diagnostic::{At, Problem};
 
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
@@ -11,7 +12,6 @@ use crate::schema::{Kind, Value};
 use crate::settings::{
     Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Scheme, Server, ServerTls, TrustedRoots,
 };
-use crate::values::{self, Secret};
 
 impl Lowering<'_> {
     pub(super) fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use values::Misread;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem, Span};
 use dnssec::Denial;
 use wire::rdata::parse_splitting;
 use wire::rtypes::{self, Kind};
-use wire::{Name, NameBuf, Rtype};
+use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
@@ -21,7 +22,6 @@ use crate::settings::{
     ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
-use crate::values::{self, Misread, Prefix};
 use crate::yaml::{self, Entry, Node, Scalar};
 use crate::zones::is_json;
 use plan::checks::Check;

@@ -13,11 +13,11 @@
 
 use std::ops::Range;
 
+use values::{Misread, Read};
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem, Span};
 
 use super::tokens::{Dialect, Token, TokenKind, tokens};
-use crate::values::{self, Misread, Read};
 use crate::yaml::Scalar;
 
 /// A mistake was found and noted.

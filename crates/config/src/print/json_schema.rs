@@ -4,11 +4,11 @@
 //!
 //! It knows shapes, words and numbers, not what names refer to, nor the range of a duration: the checker does.
 
+use values::RCODES;
 use diagnostic::json_text;
 
 use crate::lower::default_node;
 use crate::schema::{self, Kind, Row, Value};
-use crate::values::RCODES;
 use crate::yaml::{self, Node};
 
 /// Returns the schema.

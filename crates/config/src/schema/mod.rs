@@ -107,7 +107,7 @@ pub enum Value {
         /// The word for none.
         word: Option<&'static str>,
     },
-    /// An address prefix, or one of [`PREFIX_WORDS`].
+    /// An address prefix, or one of [`PREFIX_WORDS`](values::PREFIX_WORDS).
     Prefix,
     /// An upstream server.
     Server,
@@ -133,7 +133,7 @@ pub enum Value {
     Password,
     /// A rule on names.
     NamePattern,
-    /// An address, a prefix, a range, or one of [`PREFIX_WORDS`].
+    /// An address, a prefix, a range, or one of [`PREFIX_WORDS`](values::PREFIX_WORDS).
     AddressRange,
     /// The format and the place of a list.
     SetList,
@@ -144,9 +144,6 @@ pub enum Value {
     /// A name for something in this file.
     Label,
 }
-
-/// Words that stand for prefixes.
-pub const PREFIX_WORDS: [&str; 4] = ["loopback", "private", "lan", "any"];
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]

@@ -19,7 +19,6 @@ use wire::{Name, NameBuf, Rcode, Rtype};
 
 use super::reading::{Ear, Reading, lines, name_of, shown};
 use super::text::is_usual_host;
-use crate::values;
 
 /// A rule, cut into its parts.
 struct Rule<'a> {

@@ -11,7 +11,6 @@ use wire::NameBuf;
 use super::Workshop;
 use super::store::{Change, Store};
 use crate::settings::{DynamicKind, DynamicSet};
-use crate::values;
 use plan::jobs::Learned;
 
 /// Octets of a file that keeps a dynamic set: enough for ten million names.

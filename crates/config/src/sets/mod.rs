@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use diagnostic::Problem;
 use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder};
-use wire::HashKey;
+use wire::{HashKey, Prefix};
 
 pub use dynamic::{Dynamic, DynamicHandle};
 pub(crate) use pattern::name_pattern;
@@ -36,7 +36,6 @@ use reading::{Ear, Reading};
 
 use crate::surroundings::Surroundings;
 use crate::settings::{ListFormat, NamePattern, Set, SetList, Settings};
-use crate::values::Prefix;
 
 /// Part of what a condition compares with: something written there, or the name of a set.
 #[derive(Clone, Copy, Debug)]
@@ -509,7 +508,7 @@ mod tests {
     }
 
     fn holds(sets: &Sets, set: &str, name: &str) -> bool {
-        let name = crate::values::name(name).expect("a name");
+        let name = values::name(name).expect("a name");
         let mut folded = Folded::root();
         let hash = KEY.fold(name.as_name(), &mut folded);
         sets.names(std::iter::once(Term::Set(set))).contains(&Sought::new(&folded, hash))

@@ -1,9 +1,9 @@
 //! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads[0-9]+\.`.
 
+use values::{Misread, Read};
 use sets::{PatternError, Reach};
 
 use crate::settings::NamePattern;
-use crate::values::{self, Misread, Read};
 
 /// The forms of a rule.
 const FORMS: [&str; 4] = ["suffix:", "exact:", "keyword:", "regex:"];

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use values::Read;
 use diagnostic::At;
 use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
-use wire::{HashKey, NameBuf};
+use wire::{HashKey, NameBuf, Prefix};
 
 use crate::surroundings::Surroundings;
 use crate::settings::ListFormat;
-use crate::values::{self, Prefix, Read};
 
 use super::{Loading, SetProgress, adguard, mmdb, rpz, text, v2ray};
 
@@ -199,7 +199,7 @@ pub(super) fn lenient_range(text: &str) -> Read<(IpAddr, IpAddr)> {
         && let (Ok(address), Ok(bits)) = (host.parse::<IpAddr>(), bits.parse::<u8>())
         && bits <= if address.is_ipv4() { 32 } else { 128 }
     {
-        return Ok(crate::lower::range_of(Prefix::new(address, bits)));
+        return Ok(Prefix::new(address, bits).range());
     }
     address_range(text)
 }
@@ -227,5 +227,5 @@ pub(crate) fn address_range(text: &str) -> Read<(IpAddr, IpAddr)> {
             }),
         };
     }
-    values::prefix(text).map(crate::lower::range_of)
+    values::prefix(text).map(Prefix::range)
 }

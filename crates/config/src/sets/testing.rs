@@ -12,7 +12,6 @@ use wire::{Folded, HashKey, Name, Rcode, Rtype};
 
 use super::Compiler;
 use crate::settings::{ListFormat, ListPlace, Set, SetList};
-use crate::values;
 
 const KEY: HashKey = HashKey::new([1, 2]);
 

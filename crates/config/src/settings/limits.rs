@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::values::{Prefix, Secret};
+use plan::Secret;
+use wire::Prefix;
 
 words! {
     /// What a query over UDP gets that is given up because too many wait.

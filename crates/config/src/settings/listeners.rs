@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use wire::Prefix;
 use diagnostic::At;
 use engine::Transport;
 
 use super::TrustedRoots;
-use crate::values::Prefix;
 
 words! {
     /// What a listener speaks.

@@ -50,8 +50,8 @@ use plan::jobs::Recorder;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::signing::SigningPolicy;
-use crate::values::Prefix;
 
+use wire::Prefix;
 pub use cache::CacheSettings;
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, ShedWord, Tcp};

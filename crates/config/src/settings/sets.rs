@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use diagnostic::{At, Span};
 use sets::Reach;
-use wire::NameBuf;
-
-use crate::values::Prefix;
+use wire::{NameBuf, Prefix};
 
 /// A set of names and addresses.
 #[derive(Clone, Debug, PartialEq)]

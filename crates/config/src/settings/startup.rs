@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use values::{duration_text, size_text};
+
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
-use crate::values::{duration_text, size_text};
 
 words! {
     /// Whether workers poll for the next query before they sleep (busy polling).

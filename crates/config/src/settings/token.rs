@@ -6,9 +6,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use values::{Misread, Read};
 use diagnostic::suggest::nearest;
-
-use crate::values::{Misread, Read};
 
 /// What such a URI begins with.
 const SCHEME: &str = "pkcs11:";

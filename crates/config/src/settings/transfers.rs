@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diagnostic::At;
-use wire::{NameBuf, Rtype};
-
-use crate::values::Prefix;
+use wire::{NameBuf, Prefix, Rtype};
 
 /// How many transfers there may be at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plan::Secret;
 use diagnostic::At;
 use wire::{NameBuf, Rcode};
-
-use crate::values::Secret;
 
 words! {
     /// What becomes of a client's EDNS client subnet.

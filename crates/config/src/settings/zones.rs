@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use values::Misread;
 use diagnostic::At;
 use wire::serial::SerialPolicy;
-use wire::{NameBuf, Rtype};
+use wire::{NameBuf, Prefix, Rtype};
 
 use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
 use crate::signing::SigningPolicy;
-use crate::values::{self, Misread, Prefix};
 use plan::checks::Check;
 
 /// A zone that is served.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::{Diagnostic, Problem, Severity, Span};
-use wire::{HashKey, NameBuf};
+use wire::{HashKey, NameBuf, Prefix};
 use zone::json::Contexts;
 use zone::{Pool, Zone};
 
@@ -15,7 +15,6 @@ use crate::surroundings::Surroundings;
 use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;
-use crate::values::Prefix;
 
 /// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem};
 use engine::authority::{Grant, Reach, Rights, Scope};
-use engine::gate::prefixes::{Prefix, PrefixSet};
+use engine::gate::prefixes::PrefixSet;
 use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use exchange::transfer::Remote;
 use tsig::Keys;
-use wire::{HashKey, Name, NameBuf};
+use wire::{HashKey, Name, NameBuf, Prefix};
 use zone::{Zone, Zones};
 
 use super::ZonePlans;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use diagnostic::Problem;
 use dnssec::Denial;
 use sets::AddressSet;
-use wire::{HashKey, NameBuf, Rtype, Ttl};
+use wire::{HashKey, NameBuf, Prefix, Rtype, Ttl};
 use zone::{Alternative, Choice, Maker, Proof, Specials, Zone, Zones};
 
 use super::ZonePlans;
@@ -17,7 +17,6 @@ use crate::checks::Checks;
 use crate::compile::ttl;
 use crate::sets::{Sets, Term};
 use crate::settings::{CatalogWord, Settings, ZoneAlternative, ZoneName, ZoneSettings};
-use crate::values::Prefix;
 
 impl ZonePlans {
     /// Complains of ALIAS records that lead where nobody asks, and of those whose addresses are not signed.

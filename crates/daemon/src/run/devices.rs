@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::settings::Startup;
-use config::values::Prefix;
+use wire::Prefix;
 use engine::ListenerId;
 use listen::{Bound, XdpQueue};
 use plan::listeners::Datagrams;

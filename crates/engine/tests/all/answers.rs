@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
-use engine::gate::prefixes::{Prefix, PrefixSet};
+use engine::gate::prefixes::PrefixSet;
+use wire::Prefix;
 use engine::gate::rate::RateRule;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;

@@ -8,7 +8,8 @@ use std::sync::mpsc::channel;
 
 use cache::{Cache, Limits};
 use engine::gate::Gate;
-use engine::gate::prefixes::{Prefix, PrefixSet};
+use engine::gate::prefixes::PrefixSet;
+use wire::Prefix;
 use engine::gate::rate::RateTable;
 use engine::local::LocalBuilder;
 use engine::ops::cache::{CacheRules, CacheStep};

@@ -11,7 +11,7 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::gate::prefixes::Prefix;
+use wire::Prefix;
 use plan::jobs::{self as settings, MikrotikWhat, Timeout};
 
 use rustls::ClientConfig;

@@ -14,7 +14,6 @@ use super::Emitter;
 use crate::policy::TtlChange;
 use crate::policy::action::Addresses;
 use crate::policy::action::edit::{Edit, Rebind, Selection, Sort};
-use crate::values;
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Edit, place: Span) {
     let step = match action {

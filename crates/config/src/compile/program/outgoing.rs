@@ -1,5 +1,6 @@
 //! Actions that change the query that is sent to upstreams: to steps.
 
+use wire::Prefix;
 use diagnostic::Span;
 use engine::ClientSubnet;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
@@ -8,7 +9,6 @@ use engine::program::Op;
 use super::Emitter;
 use crate::policy::action::Addresses;
 use crate::policy::action::outgoing::{EdnsOption, Flags, Outgoing, Subnet};
-use crate::values::{self, Prefix};
 
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Outgoing, place: Span) {
     match action {

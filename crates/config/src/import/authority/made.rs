@@ -8,7 +8,6 @@ use super::super::write::{Map, Noted, Out, document};
 use super::templates::fold;
 use super::{Files, NameServer, Peer};
 use crate::settings::TokenUri;
-use crate::values;
 
 /// What of a zone the new file says.
 #[derive(Clone, Default)]

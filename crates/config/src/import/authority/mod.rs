@@ -223,7 +223,7 @@ impl Peer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Who {
     /// Addresses; none at all means any.
-    from: Vec<crate::values::Prefix>,
+    from: Vec<wire::Prefix>,
     key: Option<String>,
     needs_tls: bool,
     /// Hosts one of which its certificate has to be for.
@@ -235,7 +235,7 @@ struct Who {
 impl Who {
     /// Returns who a server is that comes from its own address and proves what it proves when it is asked.
     fn of_peer(peer: &Peer) -> Self {
-        let from = vec![crate::values::Prefix::new(peer.address.ip(), u8::MAX)];
+        let from = vec![wire::Prefix::new(peer.address.ip(), u8::MAX)];
         let (hosts, pins) = match &peer.tls {
             Some(tls) => (tls.name.clone().into_iter().collect(), tls.pins.clone()),
             None => (Vec::new(), Vec::new()),

@@ -338,7 +338,7 @@ impl Nsd<'_, '_> {
         if let Some(nsid) = fields.one("nsid").filter(|nsid| !nsid.value.is_empty()) {
             let text = match nsid.value.strip_prefix("ascii_") {
                 Some(text) => Some(text.to_owned()),
-                None => crate::values::hex(&nsid.value).and_then(|octets| String::from_utf8(octets).ok()),
+                None => values::hex(&nsid.value).and_then(|octets| String::from_utf8(octets).ok()),
             };
             match text {
                 Some(text) => self.made.server.put("identity", text),

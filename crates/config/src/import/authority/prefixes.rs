@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::values::{self, Prefix};
+use wire::Prefix;
 
 /// Prefixes that a range of addresses may take.
 const RANGE_PREFIXES_MAX: usize = 128;

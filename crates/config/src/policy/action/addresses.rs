@@ -1,11 +1,11 @@
 //! Addresses that an action compares with: prefixes, words for some, and sets.
 
+use values::{PREFIX_WORDS, Read};
+use wire::Prefix;
 use diagnostic::At;
 
 use super::{Noun, Reference};
 use crate::policy::arguments::label;
-use crate::schema::PREFIX_WORDS;
-use crate::values::{self, Prefix, Read};
 
 /// Some addresses.
 #[derive(Clone, Debug, Default, PartialEq)]

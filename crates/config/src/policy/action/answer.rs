@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use values::{Misread, Read};
 use diagnostic::At;
 use wire::{EdeCode, Rcode};
 
@@ -10,7 +11,6 @@ use super::edit::ttl_time;
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, label};
 use crate::records::{self, Record, Reply};
-use crate::values::{self, Misread, Read};
 
 /// One action.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use values::{Misread, Read};
 use diagnostic::At;
 use engine::ops::dns64::Prefix64;
 use engine::ops::quickest::PORTS_MAX;
 use engine::ops::split::BRANCHES_MAX;
-use wire::{NameBuf, Rcode};
+use wire::{NameBuf, Prefix, Rcode};
 
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, label, word};
 use crate::policy::condition;
-use crate::values::{self, Misread, Prefix, Read};
 
 /// One action.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use values::{Misread, Read};
 use diagnostic::At;
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Rcode, Rtype};
@@ -9,7 +10,6 @@ use wire::{EdeCode, Rcode, Rtype};
 use super::answer::{reason_code, reason_text};
 use super::{Action, Addresses, Meaning, Reference, Row, addresses};
 use crate::policy::arguments::{Arguments, Reported, word};
-use crate::values::{self, Misread, Read};
 
 /// One action.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,11 +3,11 @@
 //! What they tell is told when the reply is complete, with the answer the client gets; where they stand says only which
 //! queries reach them.
 
+use values::{Misread, Read};
 use diagnostic::At;
 
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{self, Arguments, Reported};
-use crate::values::{self, Misread, Read};
 use plan::jobs::{EffectKind, Family, Ipset, Learned, Nftset, Timeout};
 
 /// Octets of a text to log.

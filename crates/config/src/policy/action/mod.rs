@@ -18,7 +18,6 @@ use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
 
 use super::arguments::{Arguments, Reported};
-use crate::values;
 use crate::yaml::Scalar;
 
 pub use self::addresses::Addresses;

@@ -1,11 +1,11 @@
 //! Actions that change the query that is sent to upstreams.
 
+use values::{Misread, Read};
 use diagnostic::At;
-use wire::OptionCode;
+use wire::{OptionCode, Prefix};
 
 use super::{Action, Meaning, Reference, Row};
 use crate::policy::arguments::{Arguments, Reported, word};
-use crate::values::{self, Misread, Prefix, Read};
 
 /// One action.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! What a condition can look at: one row for each field, and how what follows it is read.
 
+use values::Read;
 use diagnostic::{At, Problem};
 use engine::matchers::rate::Subject;
 use sets::Reach;
@@ -7,11 +8,10 @@ use wire::{Class, Flags, Opcode, OptionCode};
 
 use super::hours::{self, Hours};
 use super::parser::{Operator, Parser, plain, with_sign};
-use super::values::{self, mark};
+use super::operand::{self, mark};
 use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, Test, TextOperator, TextSource};
 use crate::policy::tokens::Token;
 use crate::settings::NamePattern;
-use crate::values::{self as value, Read};
 
 /// One thing that a condition can look at.
 pub struct Field {
@@ -98,7 +98,7 @@ pub const FIELDS: &[Field] = &[
         word: "client-mac",
         text: "The client's hardware address, which `trusted-peers` tell in EDNS option 65001 (dnsmasq `add-mac`) or 65073 \
                (as text): `client-mac == 00:00:5e:00:53:01`.",
-        read: |parser, field| parser.listed(field, values::mac, |all| Test::ClientMac(plain(all))),
+        read: |parser, field| parser.listed(field, operand::mac, |all| Test::ClientMac(plain(all))),
     },
     Field {
         word: "client-id",
@@ -109,12 +109,12 @@ pub const FIELDS: &[Field] = &[
     Field {
         word: "listener",
         text: "The listener that the query came to, by its name: `listener == guests`.",
-        read: |parser, field| parser.listed(field, values::label, Test::Listener),
+        read: |parser, field| parser.listed(field, operand::label, Test::Listener),
     },
     Field {
         word: "transport",
         text: "What the query came over: `transport == udp`; `udp`, `tcp`, `tls`, `https`, `quic` or `h3`.",
-        read: |parser, field| parser.listed(field, values::transport, Test::Transport),
+        read: |parser, field| parser.listed(field, operand::transport, Test::Transport),
     },
     Field {
         word: "sni",
@@ -189,12 +189,12 @@ pub const FIELDS: &[Field] = &[
     Field {
         word: "answer-cname",
         text: "The names that aliases in the answer lead to: `answer-cname in suffix:cdn.example`.",
-        read: |parser, field| parser.listed(field, values::name_term, Test::AnswerCname),
+        read: |parser, field| parser.listed(field, operand::name_term, Test::AnswerCname),
     },
     Field {
         word: "ptr-address",
         text: "The address that a question for PTR asks about: `ptr-address in lan`.",
-        read: |parser, field| parser.listed(field, values::address_term, Test::PtrAddress),
+        read: |parser, field| parser.listed(field, operand::address_term, Test::PtrAddress),
     },
     Field {
         word: "env",
@@ -206,18 +206,18 @@ pub const FIELDS: &[Field] = &[
 impl Parser<'_> {
     fn qname(&mut self, field: &'static str) -> Option<Condition> {
         let read = |text: &str, operator| match operator {
-            Operator::Member => values::name_term(text),
-            _ => value::name(text).map(|name| NameTerm::Pattern(NamePattern::Name(name, Reach::Itself))),
+            Operator::Member => operand::name_term(text),
+            _ => values::name(text).map(|name| NameTerm::Pattern(NamePattern::Name(name, Reach::Itself))),
         };
         self.listed_or_text(field, TextSource::Qname, read, Test::Qname)
     }
 
     fn qtype(&mut self, field: &'static str) -> Option<Condition> {
-        self.listed_or_text(field, TextSource::Qtype, |text, _| value::rtype(text), Test::Qtype)
+        self.listed_or_text(field, TextSource::Qtype, |text, _| values::rtype(text), Test::Qtype)
     }
 
     fn rcode(&mut self, field: &'static str) -> Option<Condition> {
-        let read = |text: &str, _| values::rcode(text);
+        let read = |text: &str, _| operand::rcode(text);
         self.listed_or_text(field, TextSource::Rcode, read, |all| Test::Rcode(plain(all)))
     }
 
@@ -227,7 +227,7 @@ impl Parser<'_> {
         source: TextSource,
         test: fn(Vec<At<AddressTerm>>) -> Test,
     ) -> Option<Condition> {
-        self.listed_or_text(field, source, |text, _| values::address_term(text), test)
+        self.listed_or_text(field, source, |text, _| operand::address_term(text), test)
     }
 
     fn mark(&mut self, field: &'static str) -> Option<Condition> {
@@ -248,13 +248,13 @@ impl Parser<'_> {
         }
         let (operator, negated) = self.operator(field, &[Operator::Has])?;
         let values = self.values(field, operator)?;
-        Some(with_sign(Test::AnswerType(self.each(&values, value::rtype)?), negated))
+        Some(with_sign(Test::AnswerType(self.each(&values, values::rtype)?), negated))
     }
 
     fn edns_size(&mut self, field: &'static str) -> Option<Condition> {
         let (operator, negated) = self.operator(field, Operator::NUMBER)?;
         let values = self.values(field, operator)?;
-        let size = self.each(&values, values::octets)?.first()?.value;
+        let size = self.each(&values, operand::octets)?.first()?.value;
         let nothing = || Condition::Constant(false);
         let test = |min, max| Condition::Test(Test::EdnsSize(min, max));
         let condition = match operator {
@@ -289,7 +289,7 @@ impl Parser<'_> {
     fn random(&mut self, field: &'static str) -> Option<Condition> {
         let (operator, _) = self.operator(field, &[Operator::Less])?;
         let values = self.values(field, operator)?;
-        let share = self.each(&values, values::share)?.first()?.value;
+        let share = self.each(&values, operand::share)?.first()?.value;
         Some(match u32::try_from(share) {
             Ok(share) => Condition::Test(Test::Random(share)),
             Err(_) => Condition::Constant(true),
@@ -317,16 +317,16 @@ impl Parser<'_> {
             }
             seen.push(word);
             let token = *token;
-            self.each(&[token], |text| values::subject(text, subject))
+            self.each(&[token], |text| operand::subject(text, subject))
                 .and_then(|read| read.into_iter().next())
                 .map(|read| subject = read.value)?;
         }
         let (operator, _) = self.operator(field, &[Operator::Greater, Operator::LessOrEqual])?;
         let values = self.values(field, operator)?;
-        let (count, period_ms) = self.each(&values, values::frequency)?.first()?.value;
+        let (count, period_ms) = self.each(&values, operand::frequency)?.first()?.value;
         let burst = if self.take_if("burst") {
             let burst = self.value()?;
-            self.each(&[burst], values::count)?.first()?.value
+            self.each(&[burst], operand::count)?.first()?.value
         } else {
             count
         };
@@ -384,5 +384,5 @@ fn value_of<T: std::str::FromStr>(
     what: &'static str,
     words: &'static [&'static str],
 ) -> impl Fn(&str) -> Read<T> {
-    move |text| text.parse().map_err(|_| value::unknown_word(text, what, words))
+    move |text| text.parse().map_err(|_| values::unknown_word(text, what, words))
 }

@@ -15,24 +15,23 @@
 mod fields;
 mod hours;
 mod implies;
+mod operand;
 mod parser;
-mod values;
 
 use diagnostic::At;
 use engine::Transport;
 use engine::matchers::identity::Mac;
 use engine::matchers::rate::Subject;
-use wire::{Class, Flags, Opcode, OptionCode, Rcode, Rtype};
+use wire::{Class, Flags, Opcode, OptionCode, Prefix, Rcode, Rtype};
 
 use crate::settings::NamePattern;
-use crate::values::Prefix;
 
 pub(crate) use fields::is_taken;
 pub use fields::{FIELDS, Field};
 pub use hours::Hours;
 pub(crate) use implies::implies;
 pub(crate) use parser::parse;
-pub(crate) use values::mark;
+pub(crate) use operand::mark;
 
 /// How deep parentheses and `not` may nest: protects the stack.
 pub const DEPTH_MAX: usize = 32;
@@ -125,7 +124,7 @@ pub enum NameTerm {
 /// Addresses to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AddressTerm {
-    /// A prefix or what one of [`PREFIX_WORDS`](crate::schema::PREFIX_WORDS) stands for.
+    /// A prefix or what one of [`PREFIX_WORDS`](values::PREFIX_WORDS) stands for.
     Prefixes(Vec<Prefix>),
     /// The addresses of a set.
     Set(String),

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
+use values::{Misread, Read};
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
 
 use super::fields::FIELDS;
-use super::values;
+use super::operand;
 use super::{Condition, DEPTH_MAX, Test, TextOperator, TextSource, TextTest};
 use crate::policy::tokens::{Dialect, Token, TokenKind, tokens};
-use crate::values::{self as value, Misread, Read};
 use crate::yaml::Scalar;
 
 /// What may follow a field.
@@ -190,7 +190,7 @@ impl<'t> Parser<'t> {
             None => true,
             Some(next) => next.is("and") || next.is("or") || next.is(")"),
         };
-        if token.kind == TokenKind::Word && stands_alone && value::identifier(token.text).is_ok() {
+        if token.kind == TokenKind::Word && stands_alone && values::identifier(token.text).is_ok() {
             let span = self.scalar.span(token.start, token.end);
             return Some(Condition::Named(At { value: token.text.to_owned(), span }));
         }
@@ -303,7 +303,7 @@ impl<'t> Parser<'t> {
             _ => TextOperator::Equal,
         };
         let values = self.each(values, |text| match operator {
-            TextOperator::Matches => values::regex(text),
+            TextOperator::Matches => operand::regex(text),
             _ => Ok(text.to_owned()),
         })?;
         let source = At { value: source, span: self.scalar.span(at.start, at.end) };

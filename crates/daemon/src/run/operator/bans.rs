@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use control::api;
 use engine::gate::bans::RateBans;
-use engine::gate::prefixes::Prefix;
+use wire::Prefix;
 use tracing::info;
 
 use super::{Running, lock};

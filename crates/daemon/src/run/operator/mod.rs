@@ -23,7 +23,7 @@ use config::settings::Startup;
 use control::Operator;
 use control::api::{self, Request, Response};
 use engine::explain::Recorder;
-use engine::gate::prefixes::Prefix;
+use wire::Prefix;
 use engine::{Clock, SnapshotCell};
 use files::Seen;
 use jobs::Jobs;

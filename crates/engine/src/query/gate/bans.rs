@@ -9,7 +9,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::prefixes::Prefix;
+use wire::Prefix;
 use super::rate::RateRule;
 
 /// Prefixes that may be banned at a time.

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use wire::Prefix;
 use diagnostic::{At, Span};
 
 use super::super::{Peer, PeerTls, Who, prefixes};
 use super::Bind;
 use super::text::{Part, Statement};
-use crate::values::{self, Prefix};
 
 /// How deep lists may name lists.
 const LISTS_MAX: usize = 16;

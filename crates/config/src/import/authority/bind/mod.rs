@@ -812,7 +812,7 @@ impl<'s> Bind<'_, '_, 's> {
                 Some(
                     ["loopback", "private"]
                         .iter()
-                        .flat_map(|word| crate::values::prefix_word(word))
+                        .flat_map(|word| values::prefix_word(word))
                         .map(prefixes::text)
                         .collect(),
                 )

@@ -551,7 +551,7 @@ impl<'s> Knot<'_, '_, 's> {
     /// Says what the ACLs of a zone allow.
     fn rights(&mut self, zone: &Fields<'_>, made: &mut ZoneMade) {
         // What was denied so far, by action.
-        let mut denied: BTreeMap<&str, Vec<crate::values::Prefix>> = BTreeMap::new();
+        let mut denied: BTreeMap<&str, Vec<wire::Prefix>> = BTreeMap::new();
         for id in zone.all("acl") {
             let Some(entries) = self.item("acl", &id.value) else {
                 self.files.wrong(id.span, format!("there is no ACL \"{}\"", id.value));
@@ -893,7 +893,7 @@ fn bracket(rest: &mut std::str::Chars<'_>) -> Option<(usize, usize)> {
 }
 
 /// Returns who is left of those who may when some are denied.
-fn remaining(who: &Who, denied: &[crate::values::Prefix]) -> Option<Who> {
+fn remaining(who: &Who, denied: &[wire::Prefix]) -> Option<Who> {
     if denied.is_empty() {
         return Some(who.clone());
     }

@@ -1,5 +1,6 @@
 //! The values that conditions compare with.
 
+use values::{PREFIX_WORDS, Misread, Read};
 use engine::Transport;
 use engine::matchers::identity::{Mac, parse_mac};
 use engine::matchers::rate::Subject;
@@ -7,9 +8,7 @@ use engine::matchers::text::Regex;
 use wire::Rcode;
 
 use super::{AddressTerm, MARKS, NameTerm};
-use crate::schema::PREFIX_WORDS;
 use crate::sets::name_pattern;
-use crate::values::{self, Misread, Read};
 
 fn misread(text: &str, message: impl Into<String>) -> Misread {
     Misread { at: 0..text.len(), message: message.into(), expected: None, hint: None }

@@ -1,6 +1,8 @@
 //! The notations for single values: durations, sizes, percentages, addresses, prefixes, names.
 //!
-//! Each reader takes text and returns the value, or what is wrong with which part of the text.
+//! Each reader takes text and returns the value, or what is wrong with which part of the text. Never guesses.
+
+#![forbid(unsafe_code)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
@@ -8,10 +10,8 @@ use std::time::Duration;
 
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{Problem, Span};
-pub use engine::gate::prefixes::Prefix;
-pub use plan::Secret;
 use wire::rtypes::describe;
-use wire::{NameBuf, Rcode, Rtype};
+use wire::{NameBuf, Prefix, Rcode, Rtype};
 
 /// Why a text is not the value that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,24 +27,30 @@ pub struct Misread {
 }
 
 impl Misread {
-    pub(crate) fn whole(text: &str, message: impl Into<String>) -> Self {
+    /// Says that all of the text is wrong.
+    pub fn whole(text: &str, message: impl Into<String>) -> Self {
         Self { at: 0..text.len(), message: message.into(), expected: None, hint: None }
     }
 
-    pub(crate) fn part(at: Range<usize>, message: impl Into<String>) -> Self {
+    /// Says that these octets of the text are wrong.
+    pub fn part(at: Range<usize>, message: impl Into<String>) -> Self {
         Self { at, message: message.into(), expected: None, hint: None }
     }
 
-    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
+    /// Adds what would have been right.
+    #[must_use]
+    pub fn expected(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(expected.into()), ..self }
     }
 
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
     /// Makes it a problem at the place of its part of the text.
-    pub(crate) fn into_problem(self, span: Span) -> Problem {
+    pub fn into_problem(self, span: Span) -> Problem {
         let mut problem = Problem::error(span, self.message);
         if let Some(expected) = self.expected {
             problem = problem.expected(expected);
@@ -276,7 +282,7 @@ pub fn socket_address(text: &str, port: u16) -> Read<SocketAddr> {
 /// Reads an address that may have a scope after `%`; the port is zero.
 ///
 /// A scope must be the number of the interface: looking up its name takes the system, which this crate does not ask.
-pub(crate) fn scoped(text: &str) -> Option<SocketAddr> {
+pub fn scoped(text: &str) -> Option<SocketAddr> {
     match text.split_once('%') {
         Some((host, scope)) => {
             let address: Ipv6Addr = host.parse().ok()?;
@@ -291,8 +297,11 @@ fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
     address
 }
 
-/// Returns the prefixes that one of [`PREFIX_WORDS`](crate::schema::PREFIX_WORDS) stands for; none for other words.
-pub(crate) fn prefix_word(word: &str) -> Vec<Prefix> {
+/// Words that stand for prefixes.
+pub const PREFIX_WORDS: [&str; 4] = ["loopback", "private", "lan", "any"];
+
+/// Returns the prefixes that one of [`PREFIX_WORDS`] stands for; none for other words.
+pub fn prefix_word(word: &str) -> Vec<Prefix> {
     const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
     // RFC 1918, RFC 6598, RFC 3927; RFC 4193, RFC 4291 §2.5.6.
     const PRIVATE: [&str; 7] = [
@@ -451,7 +460,7 @@ pub fn rcode(text: &str) -> Read<Rcode> {
 }
 
 /// Says that `text` is none of `words`.
-pub(crate) fn unknown_word(text: &str, what: &str, words: &[&str]) -> Misread {
+pub fn unknown_word(text: &str, what: &str, words: &[&str]) -> Misread {
     let misread = Misread::whole(text, format!("unknown {what} \"{text}\"")).expected(one_of(words));
     match nearest(text, words.iter().copied()) {
         Some(word) => misread.hint(format!("did you mean \"{word}\"?")),
