@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics};
+use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_text};
 
 use crate::link;
-use crate::lower::{Lowering, io_text};
+use crate::lower::Lowering;
 use crate::schema::{self, Kind};
 use crate::secrets;
 use crate::settings::Settings;

@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         }
         let path = includes.directory.join(file.text);
         let octets = (includes.read)(&path).map_err(|error| {
-            let error = crate::lower::io_text(&error);
+            let error = diagnostic::io_text(&error);
             Mistake::new(&file, format!("cannot read \"{}\": {error}", path.display()), "a file")
         })?;
         let text = String::from_utf8_lossy(&octets);

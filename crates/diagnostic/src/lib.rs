@@ -12,5 +12,5 @@ pub mod suggest;
 
 pub use problem::{Problem, diagnostics};
 pub use redact::without_secrets;
-pub use report::{Diagnostic, Severity, json_text};
+pub use report::{Diagnostic, Severity, io_text, json_text};
 pub use source::{At, FileId, Place, Source, Sources, Span};

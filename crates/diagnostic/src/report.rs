@@ -1,6 +1,7 @@
 //! A mistake that is complete in itself, and its three printers: for people, for editors, for programs.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 /// How bad it is.
@@ -133,4 +134,13 @@ pub fn json_text(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// Says what went wrong with a file, without the number that Rust adds.
+pub fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
 }

@@ -4,14 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use diagnostic::{Problem, Span};
+use diagnostic::{Problem, Span, io_text};
 use engine::local::{LocalBuilder, LocalData};
 use engine::special;
 use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::settings::Settings;
 
 /// Names that need nobody else.

@@ -6,12 +6,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use diagnostic::{At, Problem};
+use diagnostic::{At, Problem, io_text};
 use engine::records::{Records, RecordsBuilder};
 use wire::{HashKey, NameBuf, Rtype};
 
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Span, io_text};
 use engine::PoolId;
 use exchange::plan::{
     Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
@@ -15,7 +15,6 @@ use wire::Rcode;
 
 use super::resolv;
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
     TrustedRoots,

@@ -247,7 +247,7 @@ impl<'a> Translator<'a> {
             Err(error) => {
                 self.wrong(
                     file.span,
-                    format!("cannot read \"{}\": {}", file.value, crate::lower::io_text(&error)),
+                    format!("cannot read \"{}\": {}", file.value, diagnostic::io_text(&error)),
                 );
                 return Vec::new();
             }

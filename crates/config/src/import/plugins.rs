@@ -104,7 +104,7 @@ impl Reader<'_> {
                 Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20))
             }
             Ok(octets) => String::from_utf8(octets).map_err(|_| "not UTF-8 text".to_owned()),
-            Err(error) => Err(format!("cannot read it: {}", crate::lower::io_text(&error))),
+            Err(error) => Err(format!("cannot read it: {}", diagnostic::io_text(&error))),
         };
         let text = match (text, asked) {
             (Ok(text), _) => text,

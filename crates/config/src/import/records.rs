@@ -66,7 +66,7 @@ impl<'a> Translator<'a> {
         let text = match self.surroundings.read(&path) {
             Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
             Err(error) => {
-                let error = crate::lower::io_text(&error);
+                let error = diagnostic::io_text(&error);
                 self.wrong(file.span, format!("\"{}\": cannot read it: {error}", path.display()));
                 return Vec::new();
             }

@@ -253,15 +253,6 @@ impl Lowering<'_> {
     }
 }
 
-/// Says what went wrong with a file, without the number that Rust adds.
-pub(crate) fn io_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,10 +9,10 @@ use values::{PREFIX_WORDS, Misread, Read};
 use plan::Secret;
 use wire::Prefix;
 use diagnostic::suggest::{nearest, one_of};
-use diagnostic::{At, FileId, Problem, Span};
+use diagnostic::{At, FileId, Problem, Span, io_text};
 
 use super::notation::{path, prefixes};
-use super::{Lowering, Section, default_node, io_text};
+use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::{Hedge, ListFormat};

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
-use crate::lower::io_text;
 use crate::settings::{ListFormat, ListPlace, Set, SetList, Settings};
-use diagnostic::without_secrets;
+use diagnostic::{io_text, without_secrets};
 
 /// A list that comes from a web server.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use diagnostic::{Diagnostic, Severity};
+use diagnostic::{Diagnostic, Severity, io_text};
 use wire::{HashKey, Name, NameBuf};
 use zone::json::{Contexts, KeySet, Remark, concealed, holds_keys};
 use zone::master::{Include, Included, Mistake, Place};
@@ -12,7 +12,6 @@ use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::sets::{Loading, SetProgress};
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.

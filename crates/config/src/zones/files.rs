@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use diagnostic::{Diagnostic, Problem, Severity, Span};
+use diagnostic::{Diagnostic, Problem, Severity, Span, io_text};
 use wire::{HashKey, NameBuf, Prefix};
 use zone::json::Contexts;
 use zone::{Pool, Zone};
@@ -12,7 +12,6 @@ use zone::{Pool, Zone};
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
 use crate::signing::SigningPolicy;
 

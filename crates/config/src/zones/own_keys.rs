@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use diagnostic::io_text;
 use dnssec::keys::{ZoneKey, erldns};
 use dnssec::tree::Tree;
 use dnssec::{
@@ -16,7 +17,7 @@ use zone::master::Place;
 use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone};
 
 use crate::surroundings::Surroundings;
-use crate::lower::{io_text, named_file};
+use crate::lower::named_file;
 use crate::settings::{DenialWord, ZoneSettings};
 
 /// Names below which a zone is signed by one thread: starting others would take longer.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use diagnostic::{At, Problem};
+use diagnostic::{At, Problem, io_text};
 use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::PrefixSet;
 use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
@@ -18,7 +18,6 @@ use super::files::{Kept, folded};
 use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::sets::Sets;
 use crate::settings::{
     CatalogWord, FileChangeWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Span, io_text};
 use engine::PoolId;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
@@ -17,7 +17,6 @@ use sets::{NameSetBuilder, Reach};
 use wire::Rtype;
 
 use super::{Emitter, rules};
-use crate::lower::io_text;
 use crate::policy::action::Core;
 use crate::policy::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern, prefix64};
 use crate::settings::ClientSubnetUse;

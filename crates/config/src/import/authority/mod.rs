@@ -107,7 +107,7 @@ impl Files<'_> {
                 Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20))
             }
             Ok(octets) => String::from_utf8(octets).map_err(|_| "not UTF-8 text".to_owned()),
-            Err(error) => Err(format!("cannot read it: {}", crate::lower::io_text(&error))),
+            Err(error) => Err(format!("cannot read it: {}", diagnostic::io_text(&error))),
         };
         match (text, asked) {
             (Ok(text), _) => {
@@ -148,7 +148,7 @@ impl Files<'_> {
                 names.into_iter().map(|name| folder.join(name)).collect()
             }
             Err(error) => {
-                let message = format!("\"{}\": {}", folder.display(), crate::lower::io_text(&error));
+                let message = format!("\"{}\": {}", folder.display(), diagnostic::io_text(&error));
                 self.wrong(pattern.span, message);
                 Vec::new()
             }
