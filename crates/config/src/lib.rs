@@ -9,7 +9,6 @@ pub mod compile;
 pub mod explained;
 mod flow;
 pub mod graph;
-pub mod import;
 pub mod jobs;
 mod link;
 pub mod load;
@@ -23,14 +22,15 @@ pub mod sets;
 pub mod settings;
 pub mod signing;
 mod surroundings;
-mod yaml;
+pub mod yaml;
 pub mod zones;
 
 pub use compile::{
     CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, files_of_set, listening,
     routes, upstream_descriptors, watched, workers,
 };
-pub use import::{Dialect, Imported, NameServer, import, import_name_server};
 pub use load::{Loaded, built_in, load, load_in, load_text};
+pub use lower::{named_file, server};
+pub use secrets::keys as secret_keys;
 pub use settings::{NeedsRestart, Settings, diff};
 pub use surroundings::{Memory, Surroundings, System, Telling};

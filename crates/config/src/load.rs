@@ -307,7 +307,7 @@ impl<'a> Loader<'a> {
 }
 
 /// Returns whether `name` fits `pattern`, in which `*` is any text and `?` any character.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
     // Where the last star was, and how much of the name it has taken so far.

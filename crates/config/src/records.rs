@@ -6,6 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use diagnostic::io_text;
+
 use values::{Misread, Read};
 use wire::rdata::parse_tokens;
 use wire::rtypes::{self, Field, Kind, NameRule};
@@ -174,7 +176,7 @@ impl<'a> Reader<'a> {
         }
         let path = includes.directory.join(file.text);
         let octets = (includes.read)(&path).map_err(|error| {
-            let error = diagnostic::io_text(&error);
+            let error = io_text(&error);
             Mistake::new(&file, format!("cannot read \"{}\": {error}", path.display()), "a file")
         })?;
         let text = String::from_utf8_lossy(&octets);

@@ -8,7 +8,7 @@ use crate::schema::{self, Kind};
 use crate::yaml::{Entry, Node, Value};
 
 /// Returns the keys whose values are secrets.
-pub(crate) fn keys() -> Vec<&'static str> {
+pub fn keys() -> Vec<&'static str> {
     let mut keys: Vec<&str> = schema::rows().filter(|row| row.is_secret()).map(schema::Row::key).collect();
     keys.sort_unstable();
     keys.dedup();

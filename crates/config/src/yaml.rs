@@ -10,22 +10,24 @@ use diagnostic::{FileId, Problem, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
 
 /// Octets of one file, so that a device or a log given by mistake does not fill the memory.
-pub(crate) const FILE_OCTETS_MAX: usize = 16 << 20;
+pub const FILE_OCTETS_MAX: usize = 16 << 20;
 /// How deep lists and mappings may nest: protects the stack of everything that walks the tree.
-pub(crate) const DEPTH_MAX: usize = 24;
+pub const DEPTH_MAX: usize = 24;
 /// Octets of a key; YAML allows 1024 characters for a key on one line.
 const KEY_OCTETS_MAX: usize = 1024;
 
 /// One node of the tree.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Where it stands.
+    pub span: Span,
+    /// What it holds.
+    pub value: Value,
 }
 
 impl Node {
     /// Returns the place to point at when the whole node is meant: its text, or the first key of a mapping.
-    pub(crate) fn head(&self) -> Span {
+    pub fn head(&self) -> Span {
         match &self.value {
             Value::Map(entries) => entries.first().map_or(self.span, |entry| entry.key_span),
             Value::List(items) if self.span.start == self.span.end => {
@@ -36,7 +38,7 @@ impl Node {
     }
 
     /// Reads built-in text that is a word, a list of words or an empty mapping; `None` if it takes a parser.
-    pub(crate) fn of_words(text: &str) -> Option<Self> {
+    pub fn of_words(text: &str) -> Option<Self> {
         let built_in = |value| Self { span: Span::BUILT_IN, value };
         let word = |text: &str| {
             let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
@@ -57,7 +59,7 @@ impl Node {
     }
 
     /// Returns the same with every place replaced by the mark of built-in text.
-    pub(crate) fn built_in(mut self) -> Self {
+    pub fn built_in(mut self) -> Self {
         self.span = Span::BUILT_IN;
         match &mut self.value {
             Value::Null => {}
@@ -81,35 +83,42 @@ impl Node {
 }
 
 /// Returns a mapping that says nothing but `key`, where something stands that means it.
-pub(crate) fn in_mapping(key: &str, key_span: Span, node: Node) -> Node {
+pub fn in_mapping(key: &str, key_span: Span, node: Node) -> Node {
     let span = node.span;
     Node { span, value: Value::Map(vec![Entry { key: key.to_owned(), key_span, node }]) }
 }
 
 /// What a node holds.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
     /// Nothing was written, or `null` or `~`.
     Null,
+    /// A text.
     Scalar(Scalar),
+    /// A list.
     List(Vec<Node>),
+    /// A mapping, in the order of the file.
     Map(Vec<Entry>),
 }
 
 /// One `key: value` of a mapping.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// What stands behind it.
+    pub node: Node,
 }
 
 /// Text, and where each octet of it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Scalar {
-    pub(crate) text: String,
+pub struct Scalar {
+    /// The text.
+    pub text: String,
     /// Not to be read further: a variable in it is not set, which was reported.
-    pub(crate) is_refused: bool,
+    pub is_refused: bool,
     origin: Origin,
 }
 
@@ -124,12 +133,12 @@ enum Origin {
 
 impl Scalar {
     /// Returns a text that stands, or seems to stand, at a place.
-    pub(crate) fn straight(text: String, span: Span) -> Self {
+    pub fn straight(text: String, span: Span) -> Self {
         Self { text, is_refused: false, origin: Origin::Straight(span) }
     }
 
     /// Returns the place in the file of the octets from `start` to `end` of the text.
-    pub(crate) fn span(&self, start: usize, end: usize) -> Span {
+    pub fn span(&self, start: usize, end: usize) -> Span {
         match &self.origin {
             Origin::Straight(span) => {
                 let at = |offset: usize| span.start + offset.min(self.text.len()) as u32;
@@ -222,11 +231,11 @@ impl Scalar {
 
 /// A file's tree.
 #[derive(Debug)]
-pub(crate) struct Parsed {
+pub struct Parsed {
     /// What was read; up to the first error of syntax if there is one.
-    pub(crate) root: Node,
+    pub root: Node,
     /// Whether reading stopped at an error of syntax.
-    pub(crate) broken: bool,
+    pub broken: bool,
 }
 
 /// A list or mapping whose end has not been seen.
@@ -239,7 +248,7 @@ struct Open {
 }
 
 /// Reads one file.
-pub(crate) fn parse(
+pub fn parse(
     file: FileId,
     text: &str,
     variables: &dyn Fn(&str) -> Option<String>,

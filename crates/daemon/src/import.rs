@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use config::{Dialect, NameServer, System, import, import_name_server};
+use config::System;
+use import::{Dialect, NameServer};
 
 use crate::cli::{ImportArgs, Program};
 use crate::inspect::{Origin, human};
@@ -14,12 +15,12 @@ use crate::out;
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     let origin = Origin::File(args.file.clone());
     let made = match args.program {
-        Program::Mosdns => import(Dialect::Mosdns, &args.file, &System),
-        Program::Oxidns => import(Dialect::Oxidns, &args.file, &System),
-        Program::Knot => import_name_server(NameServer::Knot, &args.file, &System),
-        Program::Nsd => import_name_server(NameServer::Nsd, &args.file, &System),
-        Program::Bind => import_name_server(NameServer::Bind, &args.file, &System),
-        Program::Erldns => import_name_server(NameServer::Erldns, &args.file, &System),
+        Program::Mosdns => import::forwarder(Dialect::Mosdns, &args.file, &System),
+        Program::Oxidns => import::forwarder(Dialect::Oxidns, &args.file, &System),
+        Program::Knot => import::name_server(NameServer::Knot, &args.file, &System),
+        Program::Nsd => import::name_server(NameServer::Nsd, &args.file, &System),
+        Program::Bind => import::name_server(NameServer::Bind, &args.file, &System),
+        Program::Erldns => import::name_server(NameServer::Erldns, &args.file, &System),
     };
     let imported = match made {
         Ok(imported) => imported,

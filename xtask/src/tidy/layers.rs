@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 23] = [
+pub(crate) const LAYERS: [(&str, u8); 25] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -25,6 +25,7 @@ pub(crate) const LAYERS: [(&str, u8); 23] = [
     ("forward", 6),
     ("config", 6),
     ("driver", 7),
+    ("import", 7),
     ("control", 8),
     ("jobs", 8),
     ("zones", 8),

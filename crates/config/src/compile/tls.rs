@@ -4,14 +4,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use diagnostic::{At, Problem};
+use diagnostic::{At, Problem, io_text};
 use plan::tls::{CertificateFacts, Identity, IdentityError, TlsPlan, check_authority};
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
 
 use crate::surroundings::Surroundings;
-use crate::lower::io_text;
 use crate::settings::{Certificate, Settings, TlsVersionWord};
 
 /// A certificate that the server shows to clients.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use values::Misread;
 use diagnostic::suggest::nearest;
-use diagnostic::{At, Problem};
+use diagnostic::{At, Problem, io_text};
 use rustls::pki_types::CertificateDer;
 
-use super::{Lowering, Section, io_text};
+use super::{Lowering, Section};
 use crate::settings::{CheckWord, TrustedRoots};
 use plan::checks::{Check, CheckKind};
 

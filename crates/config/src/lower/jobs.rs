@@ -5,7 +5,7 @@ use std::time::Duration;
 use values::{Misread, Read};
 use plan::Secret;
 use diagnostic::suggest::one_of;
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Span, io_text};
 use plan::jobs::{
     EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder, RouterTls, Script,
     Template, Timeout,
@@ -435,7 +435,7 @@ impl Lowering<'_> {
                 Some(Secret::new(octets.trim_ascii_end().to_vec()))
             }
             Err(error) => {
-                let message = format!("cannot read \"{}\": {}", file.display(), super::io_text(&error));
+                let message = format!("cannot read \"{}\": {}", file.display(), io_text(&error));
                 self.problems.push(Problem::error(text.span, message));
                 None
             }

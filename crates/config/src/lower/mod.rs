@@ -29,10 +29,11 @@ use crate::schema::{self, Kind, Value};
 use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
 use crate::yaml::{self, Entry, Node};
 use diagnostic::{At, FileId, Problem, Sources, Span};
-pub(crate) use notation::server;
+pub use notation::server;
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
-pub(crate) use zones::{Known, check_chosen, named_file};
+pub use zones::named_file;
+pub(crate) use zones::{Known, check_chosen};
 
 /// What lowering needs besides the tree.
 pub(crate) struct Lowering<'a> {

@@ -88,7 +88,7 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
 }
 
 /// Reads an upstream server.
-pub(crate) fn server(text: &str) -> Read<Server> {
+pub fn server(text: &str) -> Read<Server> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
         at,
         message,

@@ -68,7 +68,7 @@ pub(crate) struct Known<'k> {
 }
 
 /// Returns a path in which `{name}` stands for a zone's name.
-pub(crate) fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
+pub fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
     match path.to_str() {
         Some(text) if text.contains(NAME_MARK) => text.replace(NAME_MARK, &file_label(name)).into(),
         _ => path.to_owned(),

@@ -17,7 +17,7 @@ use wire::{Flags, OptionCode, Query, Rcode, Rtype};
 /// Copies the fixture of a program into a directory, with texts of its files replaced by what there is in a test.
 fn fixture(system: &str, replaced: &[(&str, String)]) -> TempDir {
     let directory = TempDir::new().expect("a temporary directory");
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/config/tests/import").join(system);
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/import/tests/programs").join(system);
     copy(&from, directory.path(), replaced);
     directory
 }
@@ -465,7 +465,7 @@ fn oxidns() -> Oxidns {
     let fast = [1, 2, 3].map(|last| Stub::start(known(last)));
     let slow = [(); 2].map(|()| Stub::start(Script::always(Answer::a(100, Ipv4Addr::new(203, 0, 113, 1)))));
     // It has the list that is downloaded, too.
-    let list = "../crates/config/tests/import/oxidns/lists/blocked.txt";
+    let list = "../crates/import/tests/programs/oxidns/lists/blocked.txt";
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join(list);
     let list = std::fs::read(list).expect("a list of the fixture");
     let hook = Web::start(move |request| {

@@ -374,7 +374,7 @@ impl Parser<'_> {
 }
 
 /// Returns whether a word means something in conditions, so that no condition can be called so.
-pub(crate) fn is_taken(word: &str) -> bool {
+pub fn is_taken(word: &str) -> bool {
     ["true", "false", "and", "or", "not", "in", "is", "has"].contains(&word)
         || FIELDS.iter().any(|field| field.word == word)
 }

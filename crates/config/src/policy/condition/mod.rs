@@ -26,8 +26,7 @@ use wire::{Class, Flags, Opcode, OptionCode, Prefix, Rcode, Rtype};
 
 use crate::settings::NamePattern;
 
-pub(crate) use fields::is_taken;
-pub use fields::{FIELDS, Field};
+pub use fields::{FIELDS, Field, is_taken};
 pub use hours::Hours;
 pub(crate) use implies::implies;
 pub(crate) use parser::parse;

@@ -1,0 +1,497 @@
+//! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use config::server;
+use config::yaml::Node;
+use diagnostic::At;
+
+use super::executors::with_end;
+use super::outbound::Profile;
+use super::plugins::{Plugin, Quick};
+use super::policies::Rule;
+use super::write::{Map, Noted, Out};
+use super::{Args, Dialect, Kind, Translator};
+
+/// Octets that an entry of a cache takes here, to turn numbers of entries into sizes.
+const ENTRY_OCTETS: u64 = 256;
+/// The smallest cache there can be.
+const CACHE_OCTETS_MIN: u64 = 1 << 20;
+/// The longest times that caches take, in seconds.
+const STALE_MAX: u64 = 30 * 86_400;
+const TTL_MAX: u64 = 30 * 86_400;
+const NEGATIVE_TTL_MAX: u64 = 7 * 86_400;
+const DUMP_EVERY_MAX: u64 = 7 * 86_400;
+/// Most connections to one server.
+const CONNECTIONS_MAX: u64 = exchange::plan::CONNECTIONS_MAX as u64;
+/// As long as upstreams are tried at all: until every one of them has ended.
+const WAIT_FOR_ALL: &str = "5s";
+/// Most connections to one server if nothing is said.
+const CONNECTIONS_USUAL: u64 = 4;
+/// Most upstreams that mosdns asks at once.
+const MOSDNS_CONCURRENT_MAX: u64 = 3;
+
+impl<'a> Translator<'a> {
+    /// Translates a `forward` plugin, once, and returns the action that asks it.
+    pub(super) fn forward(&mut self, plugin: &'a Plugin, members: &[At<String>]) -> Option<String> {
+        let is_new = !self.names.contains_key(&(Kind::Upstream, plugin.tag.value.clone()));
+        let name = self.name(Kind::Upstream, &plugin.tag.value);
+        if is_new {
+            self.group(plugin, &name);
+        }
+        if members.is_empty() {
+            return Some(format!("forward({name})"));
+        }
+        let known = self.member_tags(plugin);
+        let mut list = Vec::new();
+        for member in members {
+            if !known.contains(&member.value) {
+                let message = format!("\"{}\" has no upstream \"{}\"", plugin.tag.value, member.value);
+                self.wrong(member.span, message);
+                return None;
+            }
+            list.push(member.value.clone());
+        }
+        Some(format!("forward({name}, members {})", list.join("|")))
+    }
+
+    /// Returns the tags of a group's servers.
+    fn member_tags(&self, plugin: &'a Plugin) -> Vec<String> {
+        let mut quiet = Vec::new();
+        let args = Args::new(self.dialect, "", &plugin.args, &mut quiet);
+        args.items("upstreams")
+            .iter()
+            .filter_map(|node| Args::new(self.dialect, "", node, &mut quiet).text("tag", &mut Vec::new()))
+            .map(|tag| tag.value)
+            .collect()
+    }
+
+    fn group(&mut self, plugin: &'a Plugin, name: &str) {
+        let args = self.args(plugin);
+        let concurrent = args.number("concurrent", &mut self.problems).map_or(1, |number| number.value);
+        let mut group = Map::default();
+        let mut notes = Vec::new();
+        let defaults = match self.dialect {
+            Dialect::Mosdns => {
+                let defaults = Defaults {
+                    mark: args.text("so_mark", &mut self.problems),
+                    interface: args.text("bind_to_device", &mut self.problems),
+                    bootstrap: args.text("bootstrap", &mut self.problems),
+                    socks5: args.text("socks5", &mut self.problems),
+                };
+                args.ignore(&["bootstrap_version"], "both families are looked up", &mut self.problems);
+                defaults
+            }
+            Dialect::Oxidns => Defaults::default(),
+        };
+        let selection = match self.dialect {
+            Dialect::Mosdns => None,
+            Dialect::Oxidns => {
+                let _ = args.flag("short_circuit", &mut self.problems);
+                args.text("response_selection", &mut self.problems)
+            }
+        };
+        let mut servers = Vec::new();
+        let mut bootstrap: Vec<String> = Vec::new();
+        for node in args.items("upstreams") {
+            servers.extend(self.server(node, &defaults, &mut bootstrap));
+        }
+        args.finish(&mut self.problems);
+        if servers.is_empty() {
+            self.wrong(plugin.tag.span, format!("\"{}\" has no upstreams", plugin.tag.value));
+        }
+        let count = servers.len() as u64;
+        let concurrent = match self.dialect {
+            Dialect::Mosdns => concurrent.clamp(1, MOSDNS_CONCURRENT_MAX),
+            Dialect::Oxidns => concurrent.max(1),
+        }
+        .min(count.max(1));
+        group.put("servers", Out::List(servers));
+        // Since 1.4 this is what OxiDNS does where nobody says otherwise.
+        let usual = (self.dialect == Dialect::Oxidns).then_some("balanced");
+        let mut negative_wait = None;
+        let mut any_rcode = false;
+        let pick = match (selection.as_ref().map(|found| found.value.as_str()).or(usual), concurrent) {
+            (Some("prefer_positive"), 2..) => {
+                negative_wait = Some(WAIT_FOR_ALL);
+                format!("prefer-positive({concurrent})")
+            }
+            // A negative answer waits as long there, too: 100 ms.
+            (Some("balanced"), 2..) => format!("prefer-positive({concurrent})"),
+            (Some("consensus"), 2..) => {
+                notes.push(
+                    "In OxiDNS one answer with records is enough; here two servers must agree.".to_owned(),
+                );
+                format!("consensus(2 of {concurrent})")
+            }
+            (Some("fastest"), 2..) => {
+                any_rcode = true;
+                format!("race({concurrent})")
+            }
+            (Some(other), _) if !["fastest", "balanced", "prefer_positive", "consensus"].contains(&other) => {
+                if let Some(selection) = &selection {
+                    self.wrong(selection.span, format!("unknown response selection \"{other}\""));
+                }
+                return;
+            }
+            (_, 1) if count == 1 => "ordered".to_owned(),
+            (_, 1) => {
+                notes.push(format!(
+                    "{} asks one at random and gives up when it fails; here the next one is asked then.",
+                    self.dialect.name()
+                ));
+                "balanced".to_owned()
+            }
+            (_, several) => format!("race({several})"),
+        };
+        if pick != "ordered" {
+            group.put("pick", pick);
+        }
+        group.put_some("negative-wait", negative_wait);
+        if any_rcode {
+            group.put("fallback-on", Out::Row(Vec::new()));
+        }
+        if !bootstrap.is_empty() {
+            bootstrap.dedup();
+            group.put("bootstrap", Out::Row(bootstrap));
+        }
+        self.upstreams.note(name, notes, group);
+    }
+
+    fn server(&mut self, node: &Node, defaults: &Defaults, bootstrap: &mut Vec<String>) -> Option<Noted> {
+        let args = Args::new(self.dialect, "an upstream", node, &mut self.problems);
+        let tag = args.text("tag", &mut self.problems);
+        let address = args.text("addr", &mut self.problems);
+        let dial = args.text("dial_addr", &mut self.problems);
+        let mark = args.text("so_mark", &mut self.problems).or_else(|| defaults.mark.clone());
+        let interface =
+            args.text("bind_to_device", &mut self.problems).or_else(|| defaults.interface.clone());
+        let own_bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
+        let port = args.number("port", &mut self.problems);
+        let way = self.way_out(&args);
+        let socks5 = args.text("socks5", &mut self.problems).or_else(|| defaults.socks5.clone());
+        let is_proxy_usual = socks5.is_none();
+        let socks5 = socks5.or_else(|| way.proxy.clone()).filter(|socks5| !socks5.value.is_empty());
+        let idle = args.number("idle_timeout", &mut self.problems).map(|seconds| seconds.value);
+        let most = args.number("max_conns", &mut self.problems).map(|count| count.value);
+        let least = args.number("min_conns", &mut self.problems).map(|count| count.value);
+        let is_unproved =
+            args.flag("insecure_skip_verify", &mut self.problems).is_some_and(|flag| flag.value);
+        let http3 = args.flag("enable_http3", &mut self.problems).filter(|flag| flag.value);
+        args.ignore(
+            &["enable_pipeline", "bootstrap_version", "weight", "timeout"],
+            "connections are looked after without it",
+            &mut self.problems,
+        );
+        args.finish(&mut self.problems);
+        let Some(address) = address else {
+            self.wrong(node.head(), "this upstream has no \"addr\"".to_owned());
+            return None;
+        };
+        let (scheme, host) = match address.value.split_once("://") {
+            Some((scheme, host)) => (scheme, host),
+            None => ("udp", address.value.as_str()),
+        };
+        let prefix = match scheme {
+            "udp" => "",
+            "tcp" | "tcp+pipeline" => "tcp://",
+            "tls" | "tls+pipeline" | "dot" => "tls://",
+            "https" | "doh" if http3.is_some() => "h3://",
+            "https" | "doh" => "https://",
+            "quic" | "doq" => "quic://",
+            "h3" => "h3://",
+            other => {
+                self.wrong(address.span, format!("unknown scheme \"{other}\""));
+                return None;
+            }
+        };
+        let is_secured = matches!(prefix, "tls://" | "https://" | "quic://" | "h3://");
+        let (host, path) = host.split_at(host.find('/').unwrap_or(host.len()));
+        let with_port = |host: &str| match &port {
+            Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{}", port.value),
+            Some(port) if !has_port(host) => format!("{host}:{}", port.value),
+            Some(_) | None => host.to_owned(),
+        };
+        // Where to go is what counts without encryption; the name has no meaning of its own then.
+        let (host, dial) = match &dial {
+            Some(dial) if is_secured => dialled(&with_port(host), &dial.value),
+            Some(dial) => (with_port(&dial.value), None),
+            None => (with_port(host), None),
+        };
+        let is_name = dial.is_none() && values::socket_address(&host, 53).is_err();
+        match &own_bootstrap {
+            Some(own) if is_name => bootstrap.push(own.value.trim_start_matches("udp://").to_owned()),
+            None if is_name => bootstrap.extend(way.resolvers.iter().cloned()),
+            Some(_) | None => {}
+        }
+        // OxiDNS does not look at a proxy there; one that everybody has is nobody's wish in particular.
+        let socks5 =
+            socks5.filter(|_| passes_proxy(prefix) || !is_proxy_usual || self.dialect == Dialect::Mosdns);
+        let text = format!("{prefix}{host}{path}");
+        if let Err(misread) = server(&text) {
+            let message = misread.message;
+            self.problems.push(diagnostic::Problem::error(address.span, message));
+            return None;
+        }
+        let mut map = Map::default();
+        map.put("address", text.clone());
+        let is_connected = !prefix.is_empty();
+        let (idle, most, least) = if is_connected { (idle, most, least) } else { (None, None, None) };
+        let is_plain =
+            tag.is_none() && mark.is_none() && interface.is_none() && dial.is_none() && socks5.is_none();
+        if is_plain
+            && !(is_secured && is_unproved)
+            && idle.or(most).or(least).is_none_or(|number| number == 0)
+        {
+            return Some(text.into());
+        }
+        map.put_some("dial", dial);
+        if let Some(socks5) = socks5 {
+            put_proxy(&mut map, &socks5.value);
+        }
+        if is_secured && is_unproved {
+            map.put("verify", "false");
+        }
+        let bounded = |number: u64| number.min(CONNECTIONS_MAX).to_string();
+        let least = least.map(|least| least.min(most.filter(|&most| most > 0).unwrap_or(CONNECTIONS_USUAL)));
+        map.put_some("connections-min", least.filter(|&least| least > 0).map(bounded));
+        map.put_some("connections-max", most.filter(|&most| most > 0).map(bounded));
+        map.put_some("idle", idle.filter(|&idle| idle > 0).map(|idle| format!("{}s", idle.min(3600))));
+        map.put_some("name", tag.map(|tag| tag.value));
+        map.put_some("mark", mark.map(|mark| mark.value));
+        map.put_some("interface", interface.map(|interface| interface.value));
+        Some(map.into())
+    }
+
+    /// Translates `forward addr addr…`.
+    pub(super) fn quick_forward(&mut self, quick: &Quick) -> Vec<Rule> {
+        let mut ends = false;
+        let mut addresses = quick.words();
+        addresses.retain(|word| {
+            let is_option = self.dialect == Dialect::Oxidns && word.value.starts_with("short_circuit");
+            ends |= is_option && !word.value.ends_with("false");
+            !is_option
+        });
+        let Profile { proxy, resolvers: usual } = self.usual_way_out();
+        let mut servers: Vec<Noted> = Vec::new();
+        let mut has_names = false;
+        for address in &addresses {
+            let (scheme, host) = address.value.split_once("://").unwrap_or(("udp", &address.value));
+            let prefix = match scheme {
+                "udp" => "",
+                "tcp" | "tcp+pipeline" => "tcp://",
+                "tls" | "tls+pipeline" | "dot" => "tls://",
+                "https" | "doh" => "https://",
+                "quic" | "doq" => "quic://",
+                "h3" => "h3://",
+                other => {
+                    self.wrong(address.span, format!("unknown scheme \"{other}\""));
+                    return Vec::new();
+                }
+            };
+            let (bare, _) = host.split_at(host.find('/').unwrap_or(host.len()));
+            has_names |= values::socket_address(bare, 53).is_err();
+            if let Err(misread) = server(&format!("{prefix}{host}")) {
+                self.wrong(address.span, misread.message);
+                return Vec::new();
+            }
+            match proxy.as_ref().filter(|_| passes_proxy(prefix)) {
+                Some(proxy) => {
+                    let mut map = Map::default();
+                    map.put("address", format!("{prefix}{host}"));
+                    put_proxy(&mut map, &proxy.value);
+                    servers.push(map.into());
+                }
+                None => servers.push(format!("{prefix}{host}").into()),
+            }
+        }
+        if servers.is_empty() {
+            self.wrong(quick.span(), "\"forward\" has no addresses".to_owned());
+            return Vec::new();
+        }
+        let most = if self.dialect == Dialect::Mosdns { MOSDNS_CONCURRENT_MAX as usize } else { usize::MAX };
+        let concurrent = servers.len().min(most);
+        let name = self.fresh(Kind::Upstream, "quick");
+        let mut group = Map::default();
+        group.put("servers", Out::List(servers));
+        if concurrent > 1 {
+            let way = if self.dialect == Dialect::Mosdns { "race" } else { "prefer-positive" };
+            group.put("pick", format!("{way}({concurrent})"));
+        }
+        if has_names && !usual.is_empty() {
+            group.put("bootstrap", Out::Row(usual));
+        }
+        self.upstreams.put(name.clone(), group);
+        with_end(format!("forward({name})"), ends)
+    }
+
+    /// Translates a `cache` plugin, once; returns whether a hit ends the query.
+    pub(super) fn cache(&mut self, plugin: &'a Plugin) -> Option<bool> {
+        let is_new = !self.names.contains_key(&(Kind::Cache, plugin.tag.value.clone()));
+        let name = self.name(Kind::Cache, &plugin.tag.value);
+        let args = self.args(plugin);
+        let problems = &mut self.problems;
+        let entries = args.number("size", problems).map_or(1024, |size| size.value);
+        let lazy = args.number("lazy_cache_ttl", problems).map_or(0, |ttl| ttl.value);
+        let bounded = |key: &str, seconds: u64, (least, most): (u64, u64), problems: &mut Vec<_>| {
+            let kept = seconds.clamp(least, most);
+            if kept != seconds
+                && let Some(place) = args.place(key)
+            {
+                let text = values::duration_text(Duration::from_secs(kept));
+                let message = format!("\"{key}\" becomes {text}: {seconds} s cannot be said here");
+                problems.push(diagnostic::Problem::warning(place, message));
+            }
+            format!("{kept}s")
+        };
+        let file = args.text("dump_file", problems);
+        let every = args.number("dump_interval", problems).map_or(600, |seconds| seconds.value);
+        let mut ends = false;
+        let mut cache = Map::default();
+        let mut notes = Vec::new();
+        cache.put("size", values::size_text(octets(entries)));
+        match self.dialect {
+            Dialect::Mosdns => {
+                notes.push(
+                    "mosdns keeps NXDOMAIN for 30 s and NODATA for at most 5 min; here the zone's SOA says how long \
+                     (RFC 2308), up to max-negative-ttl."
+                        .to_owned(),
+                );
+                cache.put("max-negative-ttl", "5m");
+            }
+            Dialect::Oxidns => {
+                ends = args.flag("short_circuit", problems).is_some_and(|flag| flag.value);
+                let negative = args.flag("cache_negative", problems).is_none_or(|flag| flag.value);
+                let most = args.number("max_negative_ttl", problems).map_or(300, |ttl| ttl.value);
+                cache.put(
+                    "max-negative-ttl",
+                    if negative {
+                        bounded("max_negative_ttl", most, (0, NEGATIVE_TTL_MAX), problems)
+                    } else {
+                        "0s".to_owned()
+                    },
+                );
+                if let Some(most) = args.number("max_positive_ttl", problems) {
+                    cache.put("max-ttl", bounded("max_positive_ttl", most.value, (1, TTL_MAX), problems));
+                }
+                if let Some(least) = args.number("min_positive_ttl", problems)
+                    && let Some(place) = args.place("min_positive_ttl")
+                {
+                    let message = format!(
+                        "answers with a TTL below {} s are kept as long as they may be, not left out",
+                        least.value
+                    );
+                    problems.push(diagnostic::Problem::warning(place, message));
+                }
+                args.ignore(
+                    &["negative_ttl_without_soa"],
+                    "without an SOA nobody knows how long a negative answer holds (RFC 2308 §5)",
+                    problems,
+                );
+                let apart = args.flag("ecs_in_key", problems);
+                if apart.is_none_or(|flag| !flag.value) {
+                    notes.push(
+                        "Answers for different client subnets are always kept apart here where subnets are sent."
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+        if lazy > 0 {
+            let stale = bounded("lazy_cache_ttl", lazy, (1, STALE_MAX), problems);
+            let notes = match lazy > STALE_MAX {
+                true => vec![format!("{lazy} s there; an answer is never stale for longer than this here.")],
+                false => Vec::new(),
+            };
+            cache.note("stale", notes, Out::Text(stale));
+            cache.put("stale-client-timeout", "0s");
+            match self.dialect {
+                Dialect::Mosdns => cache.put("stale-ttl", "5s"),
+                Dialect::Oxidns => cache.note(
+                    "stale-ttl",
+                    vec![
+                        "OxiDNS gives expired answers the TTL that they had; here clients soon ask again."
+                            .to_owned(),
+                    ],
+                    "30s",
+                ),
+            }
+        } else {
+            cache.put("stale", "off");
+        }
+        if let Some(file) = file.filter(|file| !file.value.is_empty()) {
+            let mut dump = Map::default();
+            dump.put("file", file.value);
+            dump.put("every", bounded("dump_interval", every, (60, DUMP_EVERY_MAX), problems));
+            cache.put("dump", dump);
+        }
+        args.finish(problems);
+        if is_new {
+            self.caches.note(name, notes, cache);
+        }
+        Some(ends)
+    }
+
+    /// Puts down a cache of so many entries and nothing else.
+    pub(super) fn plain_cache(&mut self, name: &str, entries: u64) {
+        let mut cache = Map::default();
+        cache.put("size", values::size_text(octets(entries)));
+        cache.put("stale", "off");
+        self.caches.put(name, cache);
+    }
+}
+
+/// What upstreams take from their group if they do not say otherwise.
+#[derive(Default)]
+struct Defaults {
+    mark: Option<At<String>>,
+    interface: Option<At<String>>,
+    bootstrap: Option<At<String>>,
+    socks5: Option<At<String>>,
+}
+
+/// Returns whether OxiDNS goes through a proxy to servers that are written so.
+fn passes_proxy(prefix: &str) -> bool {
+    !matches!(prefix, "" | "quic://" | "h3://")
+}
+
+/// Puts down the SOCKS5 proxy of a server: an address, perhaps with a scheme, a user and a password.
+fn put_proxy(map: &mut Map, text: &str) {
+    let text = text.trim_start_matches("socks5://");
+    let (login, place) = text.rsplit_once('@').map_or((None, text), |(login, place)| (Some(login), place));
+    map.put("proxy", place);
+    if let Some((user, password)) = login.and_then(|login| login.split_once(':')) {
+        map.put("proxy-user", user);
+        map.put("proxy-password", password);
+    }
+}
+
+/// Returns whether a host is followed by a port.
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(before, port)| {
+        port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
+    })
+}
+
+/// Puts together a name and the address it is to be found at, which may have the port.
+fn dialled(host: &str, dial: &str) -> (String, Option<String>) {
+    match dial.parse::<SocketAddr>() {
+        Ok(address) if !has_port(host) => {
+            (format!("{host}:{}", address.port()), Some(address.ip().to_string()))
+        }
+        Ok(address) => {
+            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+            (format!("{name}:{}", address.port()), Some(address.ip().to_string()))
+        }
+        Err(_) => {
+            let address = dial.trim_start_matches('[').trim_end_matches(']');
+            (host.to_owned(), Some(address.to_owned()))
+        }
+    }
+}
+
+/// Returns the memory for so many entries, in whole MiB.
+fn octets(entries: u64) -> u64 {
+    (entries.saturating_mul(ENTRY_OCTETS)).max(CACHE_OCTETS_MIN).div_ceil(1 << 20) << 20
+}
