@@ -9,7 +9,6 @@ use engine::events::EventId;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::PrefixSet;
-use wire::Prefix;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::local::LocalBuilder;
 use engine::matchers::Matcher;
@@ -30,6 +29,7 @@ use engine::{
 use sets::{NameSetBuilder, Reach};
 use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};
+use wire::Prefix;
 use wire::{HashKey, Message, Rcode, Rtype, Ttl};
 
 /// The time at which [`engine`] begins.

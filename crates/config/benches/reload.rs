@@ -48,12 +48,12 @@ fn reload(criterion: &mut Criterion) {
     let running = plans(&text, None);
     let took = begin.elapsed();
     let (_, set) = running.sets.fresh().next().expect("the set was made");
-    assert_eq!(set.rules, RULES);
+    assert_eq!(set.set.rules, RULES);
     eprintln!(
         "1 M rules from a file of {} octets: {:.2} s, {} octets",
         list.len(),
         took.as_secs_f64(),
-        set.octets
+        set.set.octets
     );
     let mut group = criterion.benchmark_group("reload");
     group.bench_function("1 M rules that did not change", |bencher| {

@@ -1,9 +1,9 @@
 //! Effects, schedules and their texts as written, with their places; what the jobs run on is [`plan::jobs`].
 
-use values::{Misread, Read};
 use diagnostic::At;
 use diagnostic::suggest::{nearest, one_of};
 use plan::jobs::{Effect, EffectKind, Field, Schedule, Task, Template, UnknownField};
+use values::{Misread, Read};
 
 use crate::policy::Action;
 use crate::policy::action::Event;

@@ -13,15 +13,16 @@ use std::sync::Arc;
 
 use diagnostic::{Diagnostic, Problem};
 use files::{Kept, folded, load, wanted};
+use lists::Sets;
 use specials::{Guarded, specials};
 use tsig::Keys;
 use wire::{HashKey, NameBuf};
 use zone::{Aliases, Pool, Zone, Zones};
 
 use crate::checks::Checks;
-use crate::surroundings::Surroundings;
-use crate::sets::{Loading, SetProgress, Sets};
+use crate::sets::{Loading, SetProgress};
 use crate::settings::{Settings, Transfers, ZoneSettings};
+use crate::surroundings::Surroundings;
 
 pub use added::{Addition, Planner, explain};
 pub(crate) use check::is_json;

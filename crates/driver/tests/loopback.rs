@@ -12,7 +12,6 @@ use driver::{Board, Driver};
 use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::prefixes::PrefixSet;
-use wire::Prefix;
 use engine::gate::rate::RateTable;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
@@ -26,6 +25,7 @@ use exchange::plan::{Hedge, Limits, Pick, Target};
 use exchange::{Plan, PoolPlan, ServerPlan};
 use testkit::{Answer, Ask, Heard, Lie, Script, Stub};
 use tokio::sync::Notify;
+use wire::Prefix;
 use wire::{EdeCode, HashKey, Rcode, Rtype, Ttl};
 
 /// Everything here is over in milliseconds; what hangs fails.

@@ -1,5 +1,7 @@
-//! Configurations of other programs, turned into ours: of mosdns v5 and OxiDNS (once ForgeDNS) here, of servers that are
-//! authoritative for zones in `authority`.
+//! Turns the configurations of other programs into ours.
+//!
+//! Those of mosdns v5 and OxiDNS (once ForgeDNS) here, those of authoritative servers in
+//! `authority`.
 //!
 //! Never guesses: what behaves otherwise here gets a comment beside it, and what cannot be said here is an error at its
 //! line. Where the two programs read the same text differently, each is taken at its own word.

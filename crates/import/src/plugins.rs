@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use config::Surroundings;
-use config::yaml::{Entry, FILE_OCTETS_MAX, Node, Scalar, Value, self};
+use config::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Scalar, Value};
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Sources, Span};
 

@@ -1,9 +1,7 @@
 //! Providers to sets, and the lists that matchers write out.
 
-use std::time::Duration;
-
-use config::settings::{ListFormat, ListPlace, SetList};
 use diagnostic::At;
+use lists::{List, ListFormat};
 
 use super::plugins::{Plugin, words};
 use super::records::Expression;
@@ -269,15 +267,6 @@ fn adguard_rule(rule: &At<String>) -> Result<(), String> {
     if rule.value.contains("badfilter") {
         return Ok(());
     }
-    let list = SetList {
-        span: rule.span,
-        format: ListFormat::Adguard,
-        place: ListPlace::Here(rule.value.clone()),
-        select: Vec::new(),
-        refresh: None,
-        timeout: Duration::ZERO,
-        octets_max: rule.value.len() as u64,
-        is_strict: true,
-    };
-    config::sets::check_list(&list, rule.value.clone().into_bytes()).map(drop)
+    let list = List { format: ListFormat::Adguard, select: Vec::new(), is_own: true };
+    list.check(rule.value.clone().into_bytes()).map(drop)
 }

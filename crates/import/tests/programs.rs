@@ -12,7 +12,9 @@ fn fixture(name: &str) -> PathBuf {
 
 fn import(dialect: Dialect, name: &str) -> Imported {
     let lines = |found: Vec<Diagnostic>| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
-    import::forwarder(dialect, &fixture(name), &System).map_err(lines).unwrap_or_else(|lines| panic!("{lines}"))
+    import::forwarder(dialect, &fixture(name), &System)
+        .map_err(lines)
+        .unwrap_or_else(|lines| panic!("{lines}"))
 }
 
 /// Compares with the file that was accepted; `GANNET_UPDATE_IMPORTS=1` rewrites it.

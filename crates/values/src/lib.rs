@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+mod words;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 use std::time::Duration;

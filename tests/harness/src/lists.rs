@@ -1,9 +1,6 @@
 //! No list makes its reader panic, whatever its format says it is.
 
-use std::time::Duration;
-
-use config::settings::{ListFormat, ListPlace, SetList};
-use diagnostic::{At, Span};
+use lists::{List, ListFormat};
 
 /// A list: an octet that says in which format, and its text.
 pub fn lists(bytes: &[u8]) {
@@ -11,18 +8,9 @@ pub fn lists(bytes: &[u8]) {
     let word = ListFormat::WORDS[usize::from(number) % ListFormat::WORDS.len()];
     let Some(format) = ListFormat::parse(word) else { return };
     // Half of the time one part of the list is selected.
-    let select = if number >= 128 && format.has_parts() { vec!["cn".to_owned()] } else { Vec::new() };
-    let list = SetList {
-        span: Span::BUILT_IN,
-        format,
-        place: ListPlace::File("list".into()),
-        select: select.into_iter().map(|value| At { value, span: Span::BUILT_IN }).collect(),
-        refresh: None,
-        timeout: Duration::from_secs(1),
-        octets_max: 1 << 20,
-        is_strict: octets.len() % 2 == 0,
-    };
-    if let Err(why) = config::sets::check_list(&list, octets.to_vec()) {
+    let select = if number >= 128 && format.has_parts() { vec!["cn"] } else { Vec::new() };
+    let list = List { format, select, is_own: octets.len() % 2 == 0 };
+    if let Err(why) = list.check(octets.to_vec()) {
         assert!(!why.is_empty(), "a refusal has a reason");
     }
 }

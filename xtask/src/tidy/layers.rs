@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 25] = [
+pub(crate) const LAYERS: [(&str, u8); 26] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -17,6 +17,7 @@ pub(crate) const LAYERS: [(&str, u8); 25] = [
     ("tsig", 1),
     ("values", 1),
     ("zone", 2),
+    ("lists", 2),
     ("engine", 3),
     ("resolver", 3),
     ("plan", 4),

@@ -41,7 +41,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
         "html.rs",
         "json.rs",
         "knot/mod.rs",
-        "load.rs",
         "machine/tests.rs",
         "managed.rs",
         "nsd.rs",

@@ -16,8 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plan::Secret;
-use wire::Prefix;
 use cache::Cache;
 use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
 use engine::Snapshot;
@@ -30,19 +28,21 @@ use engine::gate::rate::{RateRule, RateTable};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::reverse::ReverseTable;
+use plan::Secret;
 use plan::listeners::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Transports, UdpPlan,
 };
 use plan::tls::TlsPlan;
+use wire::Prefix;
 use wire::{HashKey, NameBuf, Ttl};
 
 use crate::load::Loaded;
-use crate::surroundings::Surroundings;
 use crate::policy::Action;
 use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
+use crate::surroundings::Surroundings;
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};
 use plan::jobs::{Jobs, Learned};
@@ -345,16 +345,23 @@ pub fn compile_again(
     let sets = Sets::compile(settings, &workshop, &mut problems);
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
-    zones.serve(settings, keep.key, &sets, &mut problems);
+    zones.serve(settings, keep.key, sets.compiled(), &mut problems);
     let (mut signing, served) = signing::compile(
         zones.to_sign(settings),
         zones.served.as_ref(),
         previous.map(|previous| &previous.signing),
     );
     signing.parents = zones::parents(settings, surroundings, &mut problems);
-    zones.plan(settings, (keep.key, &sets), (&signing, served.as_ref()), surroundings, &mut problems);
-    zones.planner =
-        zones.pool().map(|pool| Arc::new(zones::Planner::new(loaded, &sets, (keep.key, Arc::clone(pool)))));
+    zones.plan(
+        settings,
+        (keep.key, sets.compiled()),
+        (&signing, served.as_ref()),
+        surroundings,
+        &mut problems,
+    );
+    zones.planner = zones
+        .pool()
+        .map(|pool| Arc::new(zones::Planner::new(loaded, sets.compiled(), (keep.key, Arc::clone(pool)))));
     let parts = program::Parts {
         settings,
         key: keep.key,
@@ -363,7 +370,7 @@ pub fn compile_again(
         names: &own_names,
         zones: served.as_ref(),
         zone_sets: &zones.sets,
-        sets: &sets,
+        sets: sets.compiled(),
         jobs: &jobs,
         listeners: &keep.listeners,
         local_sockets: &keep.local_sockets,

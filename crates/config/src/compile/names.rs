@@ -10,8 +10,8 @@ use engine::special;
 use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
-use crate::surroundings::Surroundings;
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 
 /// Names that need nobody else.
 pub(super) struct Names {

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::Prefix;
 use diagnostic::Problem;
 use engine::matchers::Matcher;
 use engine::program::{Next, Op, Program};
+use wire::Prefix;
 
 use crate::settings::Settings;
 

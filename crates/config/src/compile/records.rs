@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
 use engine::records::{Records, RecordsBuilder};
+use lists::Mistakes;
 use wire::{HashKey, NameBuf, Rtype};
 
-use crate::surroundings::Surroundings;
 use crate::records::{Includes, Record, alias_with_others, parse_all};
-use crate::sets::Mistakes;
 use crate::settings::{RecordSet, Settings};
+use crate::surroundings::Surroundings;
 
 /// Compiles every set, by name.
 pub(super) fn compile(

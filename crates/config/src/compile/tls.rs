@@ -10,8 +10,8 @@ use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wire::NameBuf;
 
-use crate::surroundings::Surroundings;
 use crate::settings::{Certificate, Settings, TlsVersionWord};
+use crate::surroundings::Surroundings;
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

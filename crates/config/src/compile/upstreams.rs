@@ -14,11 +14,11 @@ use exchange::plan::{
 use wire::Rcode;
 
 use super::resolv;
-use crate::surroundings::Surroundings;
 use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
     TrustedRoots,
 };
+use crate::surroundings::Surroundings;
 
 /// Returns the plan for all groups.
 pub(super) fn plan(

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use values::{Misread, Read};
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, Span};
 use tsig::{Algorithm, Key};
+use values::{Misread, Read};
 use wire::{NameBuf, Rtype};
 
 use super::{Lowering, Section, notation};

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use values::Misread;
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, io_text};
 use rustls::pki_types::CertificateDer;
+use values::Misread;
 
 use super::{Lowering, Section};
 use crate::settings::{CheckWord, TrustedRoots};

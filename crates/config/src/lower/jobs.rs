@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use values::{Misread, Read};
-use plan::Secret;
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem, Span, io_text};
+use plan::Secret;
 use plan::jobs::{
     EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder, RouterTls, Script,
     Template, Timeout,
 };
+use values::{Misread, Read};
 
 use super::read::unreachable_kind;
 use super::{Lowering, Section};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use values::Misread;
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
+use values::Misread;
 
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};

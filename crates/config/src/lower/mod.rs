@@ -258,8 +258,8 @@ impl Lowering<'_> {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
     use crate::schema::{Row, rows};
+    use crate::surroundings::Memory;
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 

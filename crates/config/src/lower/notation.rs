@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use values::{PREFIX_WORDS, Misread, Read};
-use wire::Prefix;
 use diagnostic::suggest::nearest;
+use values::{Misread, PREFIX_WORDS, Read};
+use wire::Prefix;
 
 use super::{expected_value, stamp};
 use crate::schema::Value;

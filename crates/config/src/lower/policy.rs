@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use diagnostic::{At, Problem, Span};
+use lists::NamePattern;
 use sets::Reach;
 use wire::NameBuf;
 
@@ -14,9 +15,8 @@ use crate::policy::action::Core;
 use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
 use crate::policy::{Condition, Rule, SPLIT, Test, action, condition};
 use crate::schema::Row;
-use crate::settings::{CacheSettings, NamePattern, NamedCondition, Policy, Split, View};
-use crate::yaml::{Entry, Node, in_mapping};
-use crate::{values, yaml};
+use crate::settings::{CacheSettings, NamedCondition, Policy, Split, View};
+use crate::yaml::{self, Entry, Node, in_mapping};
 
 impl Lowering<'_> {
     pub(super) fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {

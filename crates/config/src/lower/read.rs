@@ -5,17 +5,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use values::{PREFIX_WORDS, Misread, Read};
-use plan::Secret;
-use wire::Prefix;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Span, io_text};
+use lists::ListFormat;
+use plan::Secret;
+use values::{Misread, PREFIX_WORDS, Read};
+use wire::Prefix;
 
 use super::notation::{path, prefixes};
 use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
-use crate::settings::{Hedge, ListFormat};
+use crate::settings::Hedge;
 use crate::yaml::{self, Entry, Node, Scalar};
 
 impl Lowering<'_> {

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use values::Misread;
 use diagnostic::{At, Problem};
+use values::Misread;
 
 use super::notation::path;
 use super::{Lowering, Section};

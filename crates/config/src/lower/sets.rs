@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use values::{PREFIX_WORDS, Misread, Read};
-use wire::Prefix;
 use diagnostic::{At, Problem};
+use lists::{ListFormat, NamePattern, name_pattern};
+use values::{Misread, PREFIX_WORDS, Read};
+use wire::Prefix;
 
 use crate::schema::Value;
-use crate::sets::name_pattern;
-use crate::settings::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
+use crate::settings::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 
 use super::notation::{path, prefixes};
 use super::read::{Values as _, expected_value};
@@ -205,7 +205,7 @@ fn addresses(text: &str) -> Read<Vec<(IpAddr, IpAddr)>> {
     if PREFIX_WORDS.contains(&text) {
         return Ok(values::prefix_word(text).into_iter().map(Prefix::range).collect());
     }
-    crate::sets::address_range(text).map(|range| vec![range])
+    lists::address_range(text).map(|range| vec![range])
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use values::Misread;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
 use dnssec::rollover::Announce;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
+use values::Misread;
 
 use super::{Lowering, Section};
 use crate::schema::Value;

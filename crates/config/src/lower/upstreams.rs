@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use plan::Secret;
 use diagnostic::{At, Problem};
+use plan::Secret;
 
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
 use super::read::{Values as _, expected_kind, unreachable_kind};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use values::Misread;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem, Span};
 use dnssec::Denial;
+use values::Misread;
 use wire::rdata::parse_splitting;
 use wire::rtypes::{self, Kind};
 use wire::{Name, NameBuf, Prefix, Rtype};

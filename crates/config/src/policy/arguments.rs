@@ -13,9 +13,9 @@
 
 use std::ops::Range;
 
-use values::{Misread, Read};
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem, Span};
+use values::{Misread, Read};
 
 use super::tokens::{Dialect, Token, TokenKind, tokens};
 use crate::yaml::Scalar;

@@ -4,8 +4,8 @@
 //!
 //! It knows shapes, words and numbers, not what names refer to, nor the range of a duration: the checker does.
 
-use values::RCODES;
 use diagnostic::json_text;
+use values::RCODES;
 
 use crate::lower::default_node;
 use crate::schema::{self, Kind, Row, Value};

@@ -1,19 +1,10 @@
-//! Sets of names and addresses: from what the configuration and lists say to what queries are compared with.
+//! Sets of names and addresses: from what the configuration says to what queries are compared with.
 //!
 //! A set is compiled anew only if something that it is made of has changed; otherwise the one in use is taken over.
 
-mod adguard;
 mod dynamic;
-mod mmdb;
-mod pattern;
 mod place;
-mod reading;
-mod rpz;
 mod store;
-#[cfg(test)]
-mod testing;
-mod text;
-mod v2ray;
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -22,48 +13,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diagnostic::Problem;
-use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder};
-use wire::{HashKey, Prefix};
+use lists::{CompiledSet, List, Progress, SetBuilder};
+use wire::HashKey;
 
 pub use dynamic::{Dynamic, DynamicHandle};
-pub(crate) use pattern::name_pattern;
 pub use place::{UrlList, copy_file};
 pub(crate) use place::{file_of, url_lists};
-use place::{is_own, label_of, read_list};
-pub(crate) use reading::Mistakes;
-pub(crate) use reading::address_range;
-use reading::{Ear, Reading};
+use place::{label_of, read_list};
 
+use crate::settings::{Set, SetList, Settings};
 use crate::surroundings::Surroundings;
-use crate::settings::{ListFormat, NamePattern, Set, SetList, Settings};
 
-/// Part of what a condition compares with: something written there, or the name of a set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Term<'a, T> {
-    /// As it is written.
-    Inline(T),
-    /// What the set of that name holds.
-    Set(&'a str),
-}
-
-/// A set, compiled.
-pub struct CompiledSet {
+/// A set of the configuration, compiled.
+pub struct MadeSet {
     /// What it was made of: the same number, the same set.
     print: u64,
     /// The state of its lists then.
     stamps: Vec<Option<u64>>,
-    /// The names it holds. Rules that look at more than a name are not among them.
-    names: Arc<NameSet>,
-    addresses: Arc<AddressSet>,
-    /// The whole list, if it has exceptions or says what is to become of a query.
-    list: Option<Arc<Blocklist>>,
+    /// What queries are compared with.
+    pub set: Arc<CompiledSet>,
     dynamic: Option<Dynamic>,
     /// What was wrong with each list.
     mistakes: Vec<Vec<Mistake>>,
-    /// Rules of its own, and ranges of addresses.
-    pub rules: usize,
-    /// Octets of memory.
-    pub octets: usize,
     /// How long compiling it took.
     pub took: Duration,
 }
@@ -100,8 +71,8 @@ struct Mistake {
 /// Every set of a configuration, compiled.
 #[derive(Clone)]
 pub struct Sets {
-    key: HashKey,
-    all: BTreeMap<String, Arc<CompiledSet>>,
+    compiled: lists::Sets,
+    made: BTreeMap<String, Arc<MadeSet>>,
     /// Sets that were compiled anew, and not taken over.
     fresh: Vec<String>,
 }
@@ -116,84 +87,11 @@ pub(crate) struct Workshop<'a> {
     pub(crate) only: Option<&'a str>,
 }
 
-/// Reads a list for the sake of knowing whether it is one; returns how many rules it has, or why it is none.
-///
-/// A download that is refused here never takes the place of a good copy.
-pub fn check_list(list: &SetList, octets: Vec<u8>) -> Result<usize, String> {
-    let mut compiler = Compiler::new(HashKey::new([1, 1]), None);
-    let label = "download";
-    let mistakes = compiler.read(list, label, octets, &HashSet::new());
-    let rules = compiler.rules();
-    let wrong = mistakes.describe().map_or(String::new(), |text| format!(": {text}"));
-    if rules == 0 {
-        return Err(format!("it has no rule{wrong}"));
-    }
-    // A page that says "not found" has lines that happen to be names.
-    if mistakes.count > rules {
-        return Err(format!("more of it is wrong than right{wrong}"));
-    }
-    Ok(rules)
-}
-
-/// A set in the making.
-struct Compiler<'a> {
-    key: HashKey,
-    set: Option<&'a Set>,
-    ear: Ear<'a>,
-    names: NameSetBuilder,
-    addresses: AddressSetBuilder,
-    without: AddressSetBuilder,
-    list: BlocklistBuilder,
-}
-
-impl<'a> Compiler<'a> {
-    fn new(key: HashKey, set: Option<&'a Set>) -> Self {
-        Self {
-            key,
-            set,
-            ear: Ear::default(),
-            names: NameSetBuilder::new(&key),
-            addresses: AddressSetBuilder::new(),
-            without: AddressSetBuilder::new(),
-            list: BlocklistBuilder::new(&key),
-        }
-    }
-
-    /// Reads one list.
-    fn read(&mut self, list: &SetList, label: &str, octets: Vec<u8>, revoked: &HashSet<String>) -> Mistakes {
-        self.names.source(label);
-        self.list.source(label);
-        if list.format.has_names() {
-            // A guess that spares moving half of a long list about.
-            self.names.reserve(octets.len() / 24);
-        }
-        let mut reading = Reading {
-            ear: Ear { list: Some(label), ..self.ear },
-            key: &self.key,
-            names: &mut self.names,
-            addresses: &mut self.addresses,
-            without: &mut self.without,
-            list: &mut self.list,
-            tags: self.set.map_or(&[], |set| set.tags.as_slice()),
-            select: list.select.iter().map(|part| part.value.as_str()).collect(),
-            revoked,
-            is_own: is_own(list),
-            mistakes: Mistakes::of(is_own(list)),
-        };
-        reading.read(list.format, octets);
-        reading.mistakes
-    }
-
-    /// Returns how many rules there are, roughly.
-    fn rules(&self) -> usize {
-        self.names.len() + self.addresses.len() + self.without.len() + self.list.len()
-    }
-}
-
 impl Sets {
     /// Compiles every set, in an order in which those that others are made of come first.
     pub(crate) fn compile(settings: &Settings, workshop: &Workshop<'_>, problems: &mut Vec<Problem>) -> Self {
-        let mut sets = Self { key: workshop.key, all: BTreeMap::new(), fresh: Vec::new() };
+        let compiled = lists::Sets::new(workshop.key);
+        let mut sets = Self { compiled, made: BTreeMap::new(), fresh: Vec::new() };
         let mut open = Vec::new();
         for set in &settings.sets {
             sets.add(set, settings, workshop, &mut open, problems);
@@ -211,7 +109,7 @@ impl Sets {
         problems: &mut Vec<Problem>,
     ) {
         let name = set.name.value.as_str();
-        if self.all.contains_key(name) || open.contains(&name) {
+        if self.made.contains_key(name) || open.contains(&name) {
             return;
         }
         open.push(name);
@@ -227,7 +125,7 @@ impl Sets {
             }
         }
         open.pop();
-        let known = workshop.previous.and_then(|previous| previous.all.get(name));
+        let known = workshop.previous.and_then(|previous| previous.made.get(name));
         let is_looked_at = workshop.only.is_none_or(|only| only == name);
         let stamps = match known.filter(|known| !is_looked_at && known.stamps.len() == set.lists.len()) {
             Some(known) => known.stamps.clone(),
@@ -237,14 +135,14 @@ impl Sets {
             }
         };
         let print = self.print(set, &stamps);
-        let compiled = match known.filter(|known| known.print == print) {
+        let made = match known.filter(|known| known.print == print) {
             Some(known) => Arc::clone(known),
             None => {
                 self.fresh.push(name.to_owned());
                 Arc::new(self.compile_one(set, (print, stamps), workshop))
             }
         };
-        for (list, mistakes) in set.lists.iter().zip(&compiled.mistakes) {
+        for (list, mistakes) in set.lists.iter().zip(&made.mistakes) {
             for mistake in mistakes {
                 let text = mistake.text.clone();
                 problems.push(if mistake.is_error {
@@ -254,7 +152,8 @@ impl Sets {
                 });
             }
         }
-        self.all.insert(name.to_owned(), compiled);
+        self.compiled.insert(name.to_owned(), Arc::clone(&made.set));
+        self.made.insert(name.to_owned(), made);
     }
 
     /// Returns a number for everything that a set is made of: what is said, the state of its files, its parts.
@@ -272,7 +171,7 @@ impl Sets {
         stamps.hash(&mut hasher);
         for (number, parts) in [(1, &set.include), (2, &set.except)] {
             for part in parts {
-                (number, &part.value, self.all.get(&part.value).map(|part| part.print)).hash(&mut hasher);
+                (number, &part.value, self.made.get(&part.value).map(|part| part.print)).hash(&mut hasher);
             }
         }
         hasher.finish()
@@ -283,198 +182,93 @@ impl Sets {
         set: &Set,
         (print, stamps): (u64, Vec<Option<u64>>),
         workshop: &Workshop<'_>,
-    ) -> CompiledSet {
+    ) -> MadeSet {
         let begin = Instant::now();
-        let mut compiler = Compiler::new(self.key, Some(set));
-        compiler.ear.who = Some((workshop.surroundings, &set.name.value));
-        compiler.names.source(format!("set {}", set.name.value));
-        for (line, pattern) in (1..).zip(&set.names) {
-            add(&mut compiler.names, pattern, line);
+        let mut builder = SetBuilder::new(workshop.key);
+        builder.tags(set.tags.iter().map(|(tag, prefixes)| (tag.value.as_str(), prefixes.as_slice())));
+        builder.patterns(format!("set {}", set.name.value), &set.names);
+        for &range in &set.addresses {
+            builder.range(range);
         }
-        for &(first, last) in &set.addresses {
-            let is_right = compiler.addresses.range(first, last);
-            debug_assert!(is_right, "checked when it was read");
-        }
-        let mut read: Vec<Result<Vec<u8>, Mistake>> =
-            set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
-        let mut revoked = HashSet::new();
-        for (list, octets) in set.lists.iter().zip(&read) {
-            if let (ListFormat::Adguard, Ok(octets)) = (list.format, octets) {
-                adguard::revoked(octets, &mut revoked);
-            }
-        }
-        let mistakes = set.lists.iter().zip(read.drain(..)).map(|(list, octets)| match octets {
-            Ok(octets) => {
-                let label = label_of(set, list);
-                let mistakes = compiler.read(list, &label, octets, &revoked);
-                let is_error = is_own(list);
-                let told = |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error };
-                if is_error {
-                    mistakes.each().map(told).collect()
-                } else {
-                    mistakes.describe().map(told).into_iter().collect()
-                }
-            }
-            Err(mistake) => vec![mistake],
-        });
-        let mistakes = mistakes.collect();
+        let mistakes = read_lists(set, &mut builder, workshop);
+        let known = workshop.previous.and_then(|previous| previous.made.get(&set.name.value));
         let dynamic = set.dynamic.as_ref().map(|wanted| {
-            let known = workshop.previous.and_then(|previous| previous.all.get(&set.name.value));
             let known = known.and_then(|known| known.dynamic.as_ref());
             Dynamic::new(&set.name.value, wanted, known, workshop)
         });
-        compiler.ear.tell(compiler.rules());
-        let Compiler { mut names, mut addresses, without, list, .. } = compiler;
+        workshop.report(set, None, builder.rules());
         match dynamic.as_ref().map(|dynamic| &dynamic.handle) {
-            Some(DynamicHandle::Names(live)) => names.live(Arc::clone(live)),
-            Some(DynamicHandle::Addresses(live)) => addresses.live(Arc::clone(live)),
+            Some(DynamicHandle::Names(live)) => builder.live_names(Arc::clone(live)),
+            Some(DynamicHandle::Addresses(live)) => builder.live_addresses(Arc::clone(live)),
             None => {}
         }
         let parts = |names: &[diagnostic::At<String>]| -> Vec<Arc<CompiledSet>> {
-            names.iter().filter_map(|part| self.all.get(&part.value).map(Arc::clone)).collect()
+            names.iter().filter_map(|part| Some(Arc::clone(&self.made.get(&part.value)?.set))).collect()
         };
-        let (include, except) = (parts(&set.include), parts(&set.except));
-        let is_list = !list.is_empty() || include.iter().any(|part| part.list.is_some());
-        let mut lists = Vec::new();
-        for part in &include {
-            match &part.list {
-                Some(list) => lists.push(Arc::clone(list)),
-                None => names.include(Arc::clone(&part.names)),
-            }
-            addresses.include(&part.addresses);
-        }
-        for part in &except {
-            names.except(Arc::clone(&part.names));
-            addresses.except(&part.addresses);
-        }
-        addresses.except(&without.compile());
-        let addresses = Arc::new(addresses.compile());
-        let names = Arc::new(names.compile());
-        let mut octets = names.octets() + addresses.octets();
-        let mut rules = names.len() + addresses.len();
-        let (names, list) = if is_list {
-            let out = except.iter().map(|part| Arc::clone(&part.names)).collect();
-            let list = list.compile(names, lists, out);
-            octets = list.octets() + addresses.octets();
-            rules = list.len() + addresses.len();
-            (Arc::new(list.names(&self.key)), Some(Arc::new(list)))
-        } else {
-            (names, None)
-        };
-        CompiledSet {
-            print,
-            stamps,
-            names,
-            addresses,
-            list,
-            dynamic,
-            mistakes,
-            rules,
-            octets,
-            took: begin.elapsed(),
-        }
+        let compiled = Arc::new(builder.compile(&parts(&set.include), &parts(&set.except)));
+        MadeSet { print, stamps, set: compiled, dynamic, mistakes, took: begin.elapsed() }
+    }
+
+    /// Returns the sets as conditions are compiled with them.
+    pub fn compiled(&self) -> &lists::Sets {
+        &self.compiled
     }
 
     /// Returns the sets that were compiled anew, with what came of it.
-    pub fn fresh(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
-        self.fresh.iter().filter_map(|name| Some((name.as_str(), &**self.all.get(name)?)))
+    pub fn fresh(&self) -> impl Iterator<Item = (&str, &MadeSet)> {
+        self.fresh.iter().filter_map(|name| Some((name.as_str(), &**self.made.get(name)?)))
     }
 
     /// Returns the dynamic part of a set.
     pub fn dynamic(&self, name: &str) -> Option<&Dynamic> {
-        self.all.get(name)?.dynamic.as_ref()
+        self.made.get(name)?.dynamic.as_ref()
     }
 
     /// Walks the sets that have a dynamic part.
     pub fn dynamics(&self) -> impl Iterator<Item = (&str, &Dynamic)> {
-        self.all.iter().filter_map(|(name, set)| Some((name.as_str(), set.dynamic.as_ref()?)))
+        self.made.iter().filter_map(|(name, set)| Some((name.as_str(), set.dynamic.as_ref()?)))
     }
 
     /// Walks all sets.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
-        self.all.iter().map(|(name, set)| (name.as_str(), &**set))
-    }
-
-    /// Returns the list of a set that has exceptions or says what is to become of a query.
-    pub(crate) fn list(&self, name: &str) -> Option<Arc<Blocklist>> {
-        self.all.get(name)?.list.clone()
-    }
-
-    /// Returns the list of a set whatever it holds: one without exceptions blocks the names that it holds.
-    pub(crate) fn any_list(&self, name: &str) -> Option<Arc<Blocklist>> {
-        let set = self.all.get(name)?;
-        Some(match &set.list {
-            Some(list) => Arc::clone(list),
-            None => {
-                let list = BlocklistBuilder::new(&self.key);
-                Arc::new(list.compile(Arc::clone(&set.names), Vec::new(), Vec::new()))
-            }
-        })
-    }
-
-    /// Returns the set of the names that a condition compares with; a set that stands alone is shared.
-    pub(crate) fn names<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a NamePattern>>) -> Arc<NameSet> {
-        let terms: Vec<Term<'a, &'a NamePattern>> = terms.collect();
-        if let [Term::Set(name)] = terms.as_slice()
-            && let Some(set) = self.all.get(*name)
-        {
-            return Arc::clone(&set.names);
-        }
-        let mut builder = NameSetBuilder::new(&self.key);
-        builder.source("condition");
-        for (line, term) in (1..).zip(terms) {
-            match term {
-                Term::Inline(pattern) => add(&mut builder, pattern, line),
-                Term::Set(name) => {
-                    if let Some(set) = self.all.get(name) {
-                        builder.include(Arc::clone(&set.names));
-                    }
-                }
-            }
-        }
-        Arc::new(builder.compile())
-    }
-
-    /// Returns the set of the addresses that a condition compares with; a set that stands alone is shared.
-    pub(crate) fn addresses<'a>(
-        &self,
-        terms: impl Iterator<Item = Term<'a, &'a [Prefix]>>,
-    ) -> Arc<AddressSet> {
-        let terms: Vec<Term<'a, &'a [Prefix]>> = terms.collect();
-        if let [Term::Set(name)] = terms.as_slice()
-            && let Some(set) = self.all.get(*name)
-        {
-            return Arc::clone(&set.addresses);
-        }
-        let mut builder = AddressSetBuilder::new();
-        for term in terms {
-            match term {
-                Term::Inline(prefixes) => add_prefixes(&mut builder, prefixes),
-                Term::Set(name) => {
-                    if let Some(set) = self.all.get(name) {
-                        builder.include(&set.addresses);
-                    }
-                }
-            }
-        }
-        Arc::new(builder.compile())
+        self.compiled.iter()
     }
 }
 
-fn add(builder: &mut NameSetBuilder, pattern: &NamePattern, line: u32) {
-    match pattern {
-        NamePattern::Name(name, reach) => builder.name(name.as_name(), *reach, line),
-        // Both were tried when they were read.
-        NamePattern::Keyword(keyword) => drop(builder.keyword(keyword, line)),
-        NamePattern::Regex(regex) => drop(builder.regex(regex, line)),
+impl Workshop<'_> {
+    /// Tells how far a set is.
+    fn report(&self, set: &Set, list: Option<&str>, count: usize) {
+        let set = set.name.value.as_str();
+        self.surroundings.hear(&SetProgress { what: Loading::Set, set, list, count });
     }
 }
 
-fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
-    for prefix in prefixes {
-        let is_right = builder.prefix(prefix.address(), prefix.bits());
-        debug_assert!(is_right, "a prefix is never longer than an address");
+/// Reads the lists of a set; returns what is wrong with each.
+fn read_lists(set: &Set, builder: &mut SetBuilder<'_>, workshop: &Workshop<'_>) -> Vec<Vec<Mistake>> {
+    let lists: Vec<List<'_>> = set.lists.iter().map(SetList::reading).collect();
+    let read: Vec<Result<Vec<u8>, Mistake>> =
+        set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
+    let mut revoked = HashSet::new();
+    for (list, octets) in lists.iter().zip(&read) {
+        if let Ok(octets) = octets {
+            list.revoked(octets, &mut revoked);
+        }
     }
+    let each = set.lists.iter().zip(&lists).zip(read).map(|((place, list), octets)| match octets {
+        Ok(octets) => {
+            let label = label_of(set, place);
+            let report = |count| workshop.report(set, Some(&label), count);
+            let mistakes = builder.read(list, &label, octets, &revoked, Progress::to(&report));
+            let told = |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error: list.is_own };
+            if list.is_own {
+                mistakes.each().map(told).collect()
+            } else {
+                mistakes.describe().map(told).into_iter().collect()
+            }
+        }
+        Err(mistake) => vec![mistake],
+    });
+    each.collect()
 }
 
 #[cfg(test)]
@@ -484,7 +278,7 @@ mod tests {
 
     use crate::load::load_text;
     use crate::surroundings::Memory;
-    use crate::settings::ListPlace;
+    use lists::Term;
     use sets::Sought;
     use wire::Folded;
 
@@ -511,7 +305,7 @@ mod tests {
         let name = values::name(name).expect("a name");
         let mut folded = Folded::root();
         let hash = KEY.fold(name.as_name(), &mut folded);
-        sets.names(std::iter::once(Term::Set(set))).contains(&Sought::new(&folded, hash))
+        sets.compiled().names(std::iter::once(Term::Set(set))).contains(&Sought::new(&folded, hash))
     }
 
     #[test]
@@ -540,7 +334,7 @@ mod tests {
         let (third, _) = compile(text, &memory, Some(&second));
         assert_eq!(third.fresh().map(|(name, _)| name).collect::<Vec<_>>(), ["b", "both"]);
         assert!(holds(&third, "both", "c.example") && !holds(&third, "both", "b.example"));
-        assert!(Arc::ptr_eq(&third.all["a"], &first.all["a"]));
+        assert!(Arc::ptr_eq(&third.made["a"], &first.made["a"]));
     }
 
     #[test]
@@ -606,7 +400,7 @@ mod tests {
         {
             assert!(holds(&sets, "n", name), "{name}");
         }
-        let addresses = sets.addresses(std::iter::once(Term::Set("a")));
+        let addresses = sets.compiled().addresses(std::iter::once(Term::Set("a")));
         for address in ["192.0.2.1", "2001:db8:1::"] {
             assert!(addresses.contains(address.parse().expect("an address")), "{address}");
         }
@@ -626,7 +420,7 @@ mod tests {
             compile("sets: {ads: {lists: \"adguard:https://example.org/list.txt\"}}\n", &memory, None);
         assert_eq!(problems, Vec::<String>::new());
         assert!(holds(&sets, "ads", "x.ads.example") && !holds(&sets, "ads", "x.good.ads.example"));
-        assert!(sets.list("ads").is_some());
+        assert!(sets.compiled().list("ads").is_some());
     }
 
     #[test]
@@ -645,25 +439,5 @@ mod tests {
                 "/etc/x.yaml:1:27: error: \"/etc/a.txt\" is larger than 1KiB; if it may be, say so with \"size\" beside \"list\""
             ]
         );
-    }
-
-    #[test]
-    fn a_download_that_is_no_list_is_refused() {
-        let list = |format| SetList {
-            span: diagnostic::Span::BUILT_IN,
-            format,
-            place: ListPlace::Url("https://example.org/".to_owned()),
-            select: Vec::new(),
-            refresh: None,
-            timeout: Duration::from_secs(1),
-            octets_max: 1 << 20,
-            is_strict: true,
-        };
-        assert_eq!(check_list(&list(ListFormat::Names), b"a.example\nb.example\n".to_vec()), Ok(2));
-        let page = b"<html>\n<body>\n404 not found\n</body>\n".to_vec();
-        assert!(check_list(&list(ListFormat::Names), page.clone()).is_err());
-        assert!(check_list(&list(ListFormat::Geosite), page.clone()).is_err());
-        assert!(check_list(&list(ListFormat::Hosts), page).is_err());
-        assert!(check_list(&list(ListFormat::Adguard), b"! nothing\n".to_vec()).is_err());
     }
 }

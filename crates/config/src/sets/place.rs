@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
-use crate::settings::{ListFormat, ListPlace, Set, SetList, Settings};
+use crate::settings::{ListPlace, Set, SetList, Settings};
 use diagnostic::{io_text, without_secrets};
 
 /// A list that comes from a web server.
@@ -42,17 +42,6 @@ pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
         (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     state_directory.join("sets").join(format!("{set}-{hash:016x}"))
-}
-
-/// Returns whether mistakes in a list are the operator's own.
-pub(super) const fn is_own(list: &SetList) -> bool {
-    match list.place {
-        ListPlace::File(_) => {
-            list.is_strict && matches!(list.format, ListFormat::Names | ListFormat::Addresses)
-        }
-        ListPlace::Here(_) => true,
-        ListPlace::Url(_) => false,
-    }
 }
 
 /// Returns the file that a list is read from, if it is.

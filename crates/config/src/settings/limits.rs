@@ -5,7 +5,7 @@ use std::time::Duration;
 use plan::Secret;
 use wire::Prefix;
 
-words! {
+values::words! {
     /// What a query over UDP gets that is given up because too many wait.
     ShedWord {
         /// SERVFAIL.

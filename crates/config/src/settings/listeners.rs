@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use wire::Prefix;
 use diagnostic::At;
 use engine::Transport;
+use wire::Prefix;
 
 use super::TrustedRoots;
 
-words! {
+values::words! {
     /// What a listener speaks.
     TransportWord {
         /// Datagrams.
@@ -84,7 +84,7 @@ impl TransportWord {
     }
 }
 
-words! {
+values::words! {
     /// Whether clients show certificates.
     ClientCertificateWord {
         /// They are not asked.
@@ -98,7 +98,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// What comes over a Unix socket.
     LocalSocketWord {
         /// Connections.
@@ -108,7 +108,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// The oldest version of TLS that is spoken.
     TlsVersionWord {
         /// TLS 1.2.

@@ -1,6 +1,6 @@
 //! The words of the log.
 
-words! {
+values::words! {
     /// How log lines look.
     LogFormat {
         /// By where they go.
@@ -14,7 +14,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// The least important messages to log.
     LogLevel {
         /// What needs a person.

@@ -2,30 +2,6 @@
 //!
 //! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile) resolves them.
 
-/// Declares a closed choice and the words it is written with, once.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($(#[$variant_meta])* $variant,)* }
-
-        impl $name {
-            /// The words, in the order of the variants.
-            pub const WORDS: &'static [&'static str] = &[$($word),*];
-
-            /// Returns the choice that `word` stands for.
-            pub fn parse(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
-            }
-
-            /// Returns the word for it.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-    };
-}
-
 mod cache;
 mod limits;
 mod listeners;
@@ -51,7 +27,6 @@ use plan::jobs::Recorder;
 use crate::jobs::{EffectSettings, ScheduleSettings};
 use crate::signing::SigningPolicy;
 
-use wire::Prefix;
 pub use cache::CacheSettings;
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, ShedWord, Tcp};
@@ -63,7 +38,7 @@ pub use local::{Hosts, LocalName};
 pub use log::{LogFormat, LogLevel};
 pub use policy::{NamedCondition, Policy, Split, View};
 pub use records::{IncludingText, RecordSet};
-pub use sets::{DynamicKind, DynamicSet, ListFormat, ListPlace, NamePattern, Set, SetList};
+pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
 pub use startup::{NeedsRestart, Startup, StayAwake, diff};
 pub use token::{TokenFact, TokenUri};
@@ -74,6 +49,7 @@ pub use upstreams::{
     Bootstrap, ClientSubnetUse, Group, GroupServer, Hedge, Host, Pick, PickWord, RcodeTerm, Scheme, Server,
     ServerTls, Stamp, TrustedRoots,
 };
+use wire::Prefix;
 pub use xdp::{Xdp, XdpExisting, XdpMode};
 pub(crate) use zones::NAME_MARK;
 pub use zones::{

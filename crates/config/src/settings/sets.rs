@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use diagnostic::{At, Span};
-use sets::Reach;
-use wire::{NameBuf, Prefix};
+use lists::{ListFormat, NamePattern};
+use wire::Prefix;
 
 /// A set of names and addresses.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,25 @@ pub struct SetList {
     pub is_strict: bool,
 }
 
+impl SetList {
+    /// Returns whether mistakes in it are the operator's own.
+    pub const fn is_own(&self) -> bool {
+        match self.place {
+            ListPlace::File(_) => {
+                self.is_strict && matches!(self.format, ListFormat::Names | ListFormat::Addresses)
+            }
+            ListPlace::Here(_) => true,
+            ListPlace::Url(_) => false,
+        }
+    }
+
+    /// Returns how it is read.
+    pub fn reading(&self) -> lists::List<'_> {
+        let select = self.select.iter().map(|part| part.value.as_str()).collect();
+        lists::List { format: self.format, select, is_own: self.is_own() }
+    }
+}
+
 /// Where a list is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListPlace {
@@ -101,52 +120,6 @@ pub enum ListPlace {
     Url(String),
     /// In the configuration: its lines.
     Here(String),
-}
-
-words! {
-    /// How a list is written.
-    ListFormat {
-        /// A rule on names on each line: `domain:`, `full:`, `keyword:`, `regexp:`.
-        Names = "names",
-        /// An address, a prefix or a range on each line.
-        Addresses = "addresses",
-        /// The `geosite.dat` of v2ray.
-        Geosite = "geosite",
-        /// The `geoip.dat` of v2ray.
-        Geoip = "geoip",
-        /// The syntax of AdGuard and Adblock Plus.
-        Adguard = "adguard",
-        /// A hosts file: the names in it.
-        Hosts = "hosts",
-        /// A dnsmasq configuration: the names in `address=`, `server=` and `local=`.
-        Dnsmasq = "dnsmasq",
-        /// A response policy zone.
-        Rpz = "rpz",
-        /// A MaxMind database of countries or networks.
-        Mmdb = "mmdb",
-    }
-}
-
-impl ListFormat {
-    /// Returns whether lists of this format say of names that they hold them.
-    pub const fn has_names(self) -> bool {
-        !matches!(self, Self::Addresses | Self::Geoip | Self::Mmdb)
-    }
-
-    /// Returns whether lists of this format hold addresses.
-    pub const fn has_addresses(self) -> bool {
-        matches!(self, Self::Addresses | Self::Geoip | Self::Mmdb | Self::Rpz)
-    }
-
-    /// Returns whether lists of this format have exceptions, or say what is to become of a query.
-    pub const fn has_treatments(self) -> bool {
-        matches!(self, Self::Adguard | Self::Rpz)
-    }
-
-    /// Returns whether parts of such a list can be selected.
-    pub const fn has_parts(self) -> bool {
-        matches!(self, Self::Geosite | Self::Geoip | Self::Mmdb)
-    }
 }
 
 /// What a set holds that is changed while the server runs.
@@ -162,7 +135,7 @@ pub struct DynamicSet {
     pub persist: bool,
 }
 
-words! {
+values::words! {
     /// What a dynamic set holds.
     DynamicKind {
         /// Names, each with those below it.
@@ -170,15 +143,4 @@ words! {
         /// Addresses and prefixes.
         Addresses = "addresses",
     }
-}
-
-/// A rule that names fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NamePattern {
-    /// A name, what lies below it, or both.
-    Name(NameBuf, Reach),
-    /// A part of a name.
-    Keyword(String),
-    /// A regular expression that a part of a name fits.
-    Regex(String),
 }

@@ -1,6 +1,6 @@
 //! The words of policies that sign zones; a policy itself is a [`SigningPolicy`](crate::signing::SigningPolicy).
 
-words! {
+values::words! {
     /// How absence is proved.
     DenialWord {
         /// By names.
@@ -12,7 +12,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// What new keys sign with.
     SigningAlgorithmWord {
         /// RSA with SHA-256.
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// When CDS and CDNSKEY are in a zone.
     CdsWord {
         /// Never.
@@ -44,7 +44,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// The digests of CDS.
     CdsDigestWord {
         /// SHA-256.
@@ -54,7 +54,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// The digest of a whole zone.
     ZonemdWord {
         /// None.

@@ -9,7 +9,7 @@ use values::{duration_text, size_text};
 
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
 
-words! {
+values::words! {
     /// Whether workers poll for the next query before they sleep (busy polling).
     StayAwake {
         /// While queries come faster for it, within a budget.
@@ -186,8 +186,8 @@ impl Startup {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
     use crate::schema;
+    use crate::surroundings::Memory;
     use std::path::Path;
 
     fn startup(text: &str) -> Startup {

@@ -85,7 +85,7 @@ pub enum ReachSettings {
     Below(NameBuf),
 }
 
-words! {
+values::words! {
     /// What signatures are made with.
     AlgorithmWord {
         /// HMAC-MD5.

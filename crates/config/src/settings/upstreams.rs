@@ -4,11 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plan::Secret;
 use diagnostic::At;
+use plan::Secret;
 use wire::{NameBuf, Rcode};
 
-words! {
+values::words! {
     /// What becomes of a client's EDNS client subnet.
     ClientSubnetUse {
         /// Upstreams do not see it.
@@ -18,7 +18,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// How to choose among servers, without the number that a race takes.
     PickWord {
         /// The first that works.

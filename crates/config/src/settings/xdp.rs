@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 
-words! {
+values::words! {
     /// In which way packets are taken past the kernel's network stack.
     XdpMode {
         /// Not at all.
@@ -20,7 +20,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// What becomes of another program on an interface.
     XdpExisting {
         /// It stays.

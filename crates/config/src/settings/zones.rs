@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use values::Misread;
 use diagnostic::At;
+use values::Misread;
 use wire::serial::SerialPolicy;
 use wire::{NameBuf, Prefix, Rtype};
 
@@ -163,7 +163,7 @@ pub struct ZoneDirectory {
     pub common: Option<Arc<ZoneSettings>>,
 }
 
-words! {
+values::words! {
     /// The files of a directory that are zones.
     ZoneFormat {
         /// Master files (`.zone`), and JSON (`.json`).
@@ -175,7 +175,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// What a check tries.
     CheckWord {
         /// To connect.
@@ -187,7 +187,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// What becomes of what was changed while the server runs when a zone's file changes.
     FileChangeWord {
         /// It stays, and the new file is not taken before somebody decides.
@@ -199,7 +199,7 @@ words! {
     }
 }
 
-words! {
+values::words! {
     /// How the serial of a new version is chosen.
     SerialWord {
         /// One more than before.
@@ -222,7 +222,7 @@ impl SerialWord {
     }
 }
 
-words! {
+values::words! {
     /// What a catalog zone is to this server.
     CatalogWord {
         /// It says which zones there are here.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Diagnostic, FileId, Problem, Sources, diagnostics};
+use lists::Sets;
 use wire::{HashKey, Name, NameBuf};
 use zone::Pool;
 
@@ -15,11 +16,10 @@ use super::plan::{failure, plan, written};
 use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
 use crate::load::Loaded;
-use crate::surroundings::Surroundings;
 use crate::lower::{Known, Lowering, check_chosen, named_file};
-use crate::sets::Sets;
 use crate::settings::{CatalogWord, KeySettings, ZoneSettings};
 use crate::signing::SigningPolicy;
+use crate::surroundings::Surroundings;
 use crate::yaml::{self, Entry, Value};
 use plan::checks::Check;
 

@@ -11,8 +11,8 @@ use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
-use crate::surroundings::Surroundings;
 use crate::sets::{Loading, SetProgress};
+use crate::surroundings::Surroundings;
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;

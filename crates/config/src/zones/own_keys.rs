@@ -16,9 +16,9 @@ use zone::json::KeySet;
 use zone::master::Place;
 use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone};
 
-use crate::surroundings::Surroundings;
 use crate::lower::named_file;
 use crate::settings::{DenialWord, ZoneSettings};
+use crate::surroundings::Surroundings;
 
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;

@@ -9,6 +9,7 @@ use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::PrefixSet;
 use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use exchange::transfer::Remote;
+use lists::Sets;
 use tsig::Keys;
 use wire::{HashKey, Name, NameBuf, Prefix};
 use zone::{Zone, Zones};
@@ -17,13 +18,12 @@ use super::ZonePlans;
 use super::files::{Kept, folded};
 use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
-use crate::surroundings::Surroundings;
-use crate::sets::Sets;
 use crate::settings::{
     CatalogWord, FileChangeWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings,
     ZoneSettings,
 };
 use crate::signing::{ParentServers, SigningPlans, Wanted};
+use crate::surroundings::Surroundings;
 
 /// What of a zone the server signs.
 #[derive(Clone)]

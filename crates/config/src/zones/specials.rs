@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use diagnostic::Problem;
 use dnssec::Denial;
+use lists::{Sets, Term};
 use sets::AddressSet;
 use wire::{HashKey, NameBuf, Prefix, Rtype, Ttl};
 use zone::{Alternative, Choice, Maker, Proof, Specials, Zone, Zones};
@@ -15,7 +16,6 @@ use plan::checks::Check;
 
 use crate::checks::Checks;
 use crate::compile::ttl;
-use crate::sets::{Sets, Term};
 use crate::settings::{CatalogWord, Settings, ZoneAlternative, ZoneName, ZoneSettings};
 
 impl ZonePlans {

@@ -6,8 +6,9 @@ use config::policy::action::answer::{Block, BlockWith};
 use config::policy::action::{Answer, Core};
 use config::policy::condition::{TextOperator, TextSource};
 use config::policy::{Action, AddressTerm, Condition, NameTerm, Test};
-use config::settings::{NamePattern, Settings};
+use config::settings::Settings;
 use engine::Transport;
+use lists::NamePattern;
 use sets::Reach;
 use wire::{Class, Flags, OptionCode, Rcode, Rtype};
 

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::settings::Startup;
-use wire::Prefix;
 use engine::ListenerId;
 use listen::{Bound, XdpQueue};
 use plan::listeners::Datagrams;
 use tracing::{debug, info, warn};
+use wire::Prefix;
 use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
 
 /// Banned prefixes that statistics name: of an interface, those that cost most.

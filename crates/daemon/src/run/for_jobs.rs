@@ -108,7 +108,7 @@ impl ListStore for Orders {
         let list = self.known().lists.iter().find(|list| list.file == download.file).cloned();
         // A set that is gone since needs no list.
         let Some(list) = list else { return Err("no set reads it any more".to_owned()) };
-        config::sets::check_list(&list.list, octets.to_vec()).map(drop)
+        list.list.reading().check(octets.to_vec()).map(drop)
     }
 
     fn adopt(&self, sets: &[String]) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefixes::PrefixSet;
-use wire::Prefix;
 use engine::gate::rate::RateRule;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
@@ -14,6 +13,7 @@ use engine::ops::ttl::TtlRule;
 use engine::program::{Matcher, Op};
 use engine::{Client, Failure, PoolId, Reply, Transport, Verdict};
 use sets::{NameSetBuilder, Reach};
+use wire::Prefix;
 use wire::{Class, Flags, Header, Message, OptionCode, Rcode, Rtype, Section, Ttl};
 
 use crate::common;

@@ -9,7 +9,6 @@ use std::sync::mpsc::channel;
 use cache::{Cache, Limits};
 use engine::gate::Gate;
 use engine::gate::prefixes::PrefixSet;
-use wire::Prefix;
 use engine::gate::rate::RateTable;
 use engine::local::LocalBuilder;
 use engine::ops::cache::{CacheRules, CacheStep};
@@ -19,6 +18,7 @@ use engine::{
     Client, Counters, Engine, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell,
     Suspended, Transport, Verdict,
 };
+use wire::Prefix;
 use wire::{Class, Flags, HashKey, Header, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 /// What everything here hashes with.

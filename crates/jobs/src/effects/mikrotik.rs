@@ -11,8 +11,8 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wire::Prefix;
 use plan::jobs::{self as settings, MikrotikWhat, Timeout};
+use wire::Prefix;
 
 use rustls::ClientConfig;
 

@@ -10,6 +10,7 @@ use engine::matchers::rate::Rate;
 use engine::matchers::text::{self, Regex};
 use engine::matchers::{Matcher, TypeSet};
 use engine::snapshot::{CONNECTION_TESTS_MAX, ConnectionTest, ConnectionText};
+use lists::Term;
 use plan::listeners::LOCAL_LISTENERS_FROM;
 use sets::{AddressSet, NameSet};
 use wire::Rtype;
@@ -17,7 +18,6 @@ use wire::Rtype;
 use super::{Emitter, Parts};
 use crate::policy::Test;
 use crate::policy::condition::{AddressTerm, CertificatePart, NameTerm, TextOperator, TextSource, TextTest};
-use crate::sets::Term;
 
 /// Returns matchers of which one holds when the test does; none: it never does.
 pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Vec<Matcher> {

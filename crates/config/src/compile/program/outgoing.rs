@@ -1,10 +1,10 @@
 //! Actions that change the query that is sent to upstreams: to steps.
 
-use wire::Prefix;
 use diagnostic::Span;
 use engine::ClientSubnet;
 use engine::ops::outgoing::{Change, OptionChange, OutFlag, SubnetChange};
 use engine::program::Op;
+use wire::Prefix;
 
 use super::Emitter;
 use crate::policy::action::Addresses;

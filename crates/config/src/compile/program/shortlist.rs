@@ -10,14 +10,13 @@ use engine::names::NameTable;
 use engine::shortlist::{
     Kind, NameRows, PatternRules, RULES_MAX, Row, Rows, Screen, Shortlist, flags, mac_number,
 };
+use lists::{NamePattern, Term};
 use sets::{AddressSet, Reach};
 use wire::NameBuf;
 
 use super::{Emitter, matcher};
 use crate::policy::condition::{AddressTerm, NameTerm, TextSource};
 use crate::policy::{Condition, Test};
-use crate::sets::Term;
-use crate::settings::NamePattern;
 
 /// Rules that names rule out from which one look-up for all of them pays.
 const NAMED_MIN: usize = 4;

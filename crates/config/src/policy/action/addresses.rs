@@ -1,8 +1,8 @@
 //! Addresses that an action compares with: prefixes, words for some, and sets.
 
+use diagnostic::At;
 use values::{PREFIX_WORDS, Read};
 use wire::Prefix;
-use diagnostic::At;
 
 use super::{Noun, Reference};
 use crate::policy::arguments::label;

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use values::{Misread, Read};
 use diagnostic::At;
+use values::{Misread, Read};
 use wire::{EdeCode, Rcode};
 
 use super::edit::ttl_time;

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use values::{Misread, Read};
 use diagnostic::At;
 use engine::ops::dns64::Prefix64;
 use engine::ops::quickest::PORTS_MAX;
 use engine::ops::split::BRANCHES_MAX;
+use values::{Misread, Read};
 use wire::{NameBuf, Prefix, Rcode};
 
 use super::{Action, Meaning, Noun, Reference, Row};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use values::{Misread, Read};
 use diagnostic::At;
+use values::{Misread, Read};
 use wire::rdata::SvcKey;
 use wire::{EdeCode, Rcode, Rtype};
 

@@ -3,8 +3,8 @@
 //! What they tell is told when the reply is complete, with the answer the client gets; where they stand says only which
 //! queries reach them.
 
-use values::{Misread, Read};
 use diagnostic::At;
+use values::{Misread, Read};
 
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::policy::arguments::{self, Arguments, Reported};

@@ -1,7 +1,7 @@
 //! Actions that change the query that is sent to upstreams.
 
-use values::{Misread, Read};
 use diagnostic::At;
+use values::{Misread, Read};
 use wire::{OptionCode, Prefix};
 
 use super::{Action, Meaning, Reference, Row};

@@ -1,17 +1,17 @@
 //! What a condition can look at: one row for each field, and how what follows it is read.
 
-use values::Read;
 use diagnostic::{At, Problem};
 use engine::matchers::rate::Subject;
+use lists::NamePattern;
 use sets::Reach;
+use values::Read;
 use wire::{Class, Flags, Opcode, OptionCode};
 
 use super::hours::{self, Hours};
-use super::parser::{Operator, Parser, plain, with_sign};
 use super::operand::{self, mark};
+use super::parser::{Operator, Parser, plain, with_sign};
 use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, Test, TextOperator, TextSource};
 use crate::policy::tokens::Token;
-use crate::settings::NamePattern;
 
 /// One thing that a condition can look at.
 pub struct Field {

@@ -1,9 +1,9 @@
 //! Hours of the day and days of the week: `mon-fri 21:00-07:00`.
 
-use values::{Misread, Read};
 use engine::matchers::clock::{DAY_MINUTES, Window};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use values::{Misread, Read};
 
 /// Stretches of days by the clock of a time zone.
 #[derive(Clone, Debug, PartialEq)]

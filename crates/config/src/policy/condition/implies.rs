@@ -4,10 +4,10 @@
 //! the answer, rates and chance.
 
 use diagnostic::At;
+use lists::NamePattern;
 use sets::Reach;
 
 use super::{AddressTerm, Condition, NameTerm, Test};
-use crate::settings::NamePattern;
 
 /// Returns whether `wide` surely holds for every query for which `narrow` does.
 pub(crate) fn implies(narrow: &Condition, wide: &Condition) -> bool {

@@ -22,15 +22,14 @@ use diagnostic::At;
 use engine::Transport;
 use engine::matchers::identity::Mac;
 use engine::matchers::rate::Subject;
+use lists::NamePattern;
 use wire::{Class, Flags, Opcode, OptionCode, Prefix, Rcode, Rtype};
-
-use crate::settings::NamePattern;
 
 pub use fields::{FIELDS, Field, is_taken};
 pub use hours::Hours;
 pub(crate) use implies::implies;
-pub(crate) use parser::parse;
 pub(crate) use operand::mark;
+pub(crate) use parser::parse;
 
 /// How deep parentheses and `not` may nest: protects the stack.
 pub const DEPTH_MAX: usize = 32;

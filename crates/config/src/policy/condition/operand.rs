@@ -1,14 +1,14 @@
 //! The values that conditions compare with.
 
-use values::{PREFIX_WORDS, Misread, Read};
 use engine::Transport;
 use engine::matchers::identity::{Mac, parse_mac};
 use engine::matchers::rate::Subject;
 use engine::matchers::text::Regex;
+use lists::name_pattern;
+use values::{Misread, PREFIX_WORDS, Read};
 use wire::Rcode;
 
 use super::{AddressTerm, MARKS, NameTerm};
-use crate::sets::name_pattern;
 
 fn misread(text: &str, message: impl Into<String>) -> Misread {
     Misread { at: 0..text.len(), message: message.into(), expected: None, hint: None }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use values::{Misread, Read};
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
+use values::{Misread, Read};
 
 use super::fields::FIELDS;
 use super::operand;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use control::api;
 use engine::gate::bans::RateBans;
-use wire::Prefix;
 use tracing::info;
+use wire::Prefix;
 
 use super::{Running, lock};
 use crate::run::devices::{BANNED_SHOWN_MAX, Banned};

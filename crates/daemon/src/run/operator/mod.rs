@@ -23,7 +23,6 @@ use config::settings::Startup;
 use control::Operator;
 use control::api::{self, Request, Response};
 use engine::explain::Recorder;
-use wire::Prefix;
 use engine::{Clock, SnapshotCell};
 use files::Seen;
 use jobs::Jobs;
@@ -34,6 +33,7 @@ use listen::TlsCell;
 use reload::report;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info};
+use wire::Prefix;
 
 use crate::explain::Prepared;
 use crate::inspect::Origin;

@@ -67,8 +67,8 @@ pub(crate) fn report_sets(sets: &Sets) {
     for (name, set) in sets.fresh() {
         info!(
             set = name,
-            rules = set.rules,
-            octets = set.octets,
+            rules = set.set.rules,
+            octets = set.set.octets,
             took_ms = set.took.as_millis() as u64,
             "set in use"
         );

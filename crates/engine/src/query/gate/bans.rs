@@ -9,8 +9,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::Prefix;
 use super::rate::RateRule;
+use wire::Prefix;
 
 /// Prefixes that may be banned at a time.
 pub const BANS_MAX: usize = 1024;

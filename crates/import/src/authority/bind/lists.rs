@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use wire::Prefix;
 use diagnostic::{At, Span};
+use wire::Prefix;
 
 use super::super::{Peer, PeerTls, Who, prefixes};
 use super::Bind;

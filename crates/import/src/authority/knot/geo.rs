@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use config::yaml::{Node, Value, self};
+use config::yaml::{self, Node, Value};
 use diagnostic::At;
 
 use super::super::super::write::{Map, Noted, Out};

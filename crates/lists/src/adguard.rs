@@ -17,8 +17,8 @@ use sets::{
 };
 use wire::{Name, NameBuf, Rcode, Rtype};
 
-use super::reading::{Ear, Reading, lines, name_of, shown};
-use super::text::is_usual_host;
+use crate::reading::{Progress, Reading, lines, name_of, shown};
+use crate::text::is_usual_host;
 
 /// A rule, cut into its parts.
 struct Rule<'a> {
@@ -30,7 +30,7 @@ struct Rule<'a> {
 /// Returns the rules that rules with `badfilter` take back, as [`canonical`] writes them.
 pub(super) fn revoked(octets: &[u8], all: &mut HashSet<String>) {
     const MARK: &[u8] = b"badfilter";
-    for (_, line) in lines(octets, Ear::default()) {
+    for (_, line) in lines(octets, Progress::default()) {
         if line.windows(MARK.len()).any(|part| part == MARK)
             && let Ok(text) = std::str::from_utf8(line)
             && let Some(mut rule) = cut(text)
@@ -52,7 +52,7 @@ fn canonical(rule: &Rule<'_>) -> String {
 
 /// Reads a list.
 pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets, to.ear) {
+    for (number, line) in lines(octets, to.progress) {
         if line.is_empty() || line.starts_with(b"!") || line.starts_with(b"[") {
             continue;
         }
@@ -247,8 +247,8 @@ fn clients(to: &Reading<'_>, value: &str, condition: &mut Condition) -> Result<(
         if let Ok(prefix) = values::prefix(&word) {
             let is_right = list.prefix(prefix.address(), prefix.bits());
             debug_assert!(is_right, "a prefix is never longer than an address");
-        } else if let Some((_, prefixes)) = to.tags.iter().find(|(name, _)| name.value == word) {
-            super::add_prefixes(list, prefixes);
+        } else if let Some((_, prefixes)) = to.tags.iter().find(|(name, _)| *name == word) {
+            crate::set::add_prefixes(list, prefixes);
         } else {
             return Err(format!("the set has no tag \"{word}\""));
         }
@@ -415,8 +415,8 @@ enum Begin {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Asked, check_list};
-    use crate::settings::ListFormat;
+    use crate::ListFormat;
+    use crate::testing::{Asked, check_list};
 
     fn check(list: &str, asked: &[(Asked<'_>, &str)], mistakes: &[&str]) {
         check_list(ListFormat::Adguard, list.as_bytes(), asked, mistakes);

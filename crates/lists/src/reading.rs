@@ -3,15 +3,11 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use values::Read;
-use diagnostic::At;
 use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Reach};
+use values::Read;
 use wire::{HashKey, NameBuf, Prefix};
 
-use crate::surroundings::Surroundings;
-use crate::settings::ListFormat;
-
-use super::{Loading, SetProgress, adguard, mmdb, rpz, text, v2ray};
+use crate::{ListFormat, adguard, mmdb, rpz, text, v2ray};
 
 /// Mistakes of a list of others that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
@@ -20,30 +16,30 @@ const OWN_MISTAKES_TOLD_MAX: usize = 100;
 
 /// What is wrong with a list.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mistakes {
+pub struct Mistakes {
     told_max: usize,
     /// The first ones: the line, from 1 (zero if it is about the whole list), and what is wrong there.
-    pub(crate) told: Vec<(u32, String)>,
+    pub told: Vec<(u32, String)>,
     /// How many there are.
-    pub(crate) count: usize,
+    pub count: usize,
 }
 
 impl Mistakes {
     /// Returns that nothing is wrong yet with a list of one's own, or of others.
-    pub(crate) const fn of(is_own: bool) -> Self {
+    pub const fn of(is_own: bool) -> Self {
         let told_max = if is_own { OWN_MISTAKES_TOLD_MAX } else { MISTAKES_TOLD_MAX };
         Self { told_max, told: Vec::new(), count: 0 }
     }
 
     /// Returns each mistake that is told as a text of its own, and that there are more.
-    pub(crate) fn each(&self) -> impl Iterator<Item = String> {
+    pub fn each(&self) -> impl Iterator<Item = String> {
         let more = self.count - self.told.len();
         let told = self.told.iter().map(|(line, what)| at_line(*line, what));
         told.chain((more > 0).then(|| format!("and {more} more")))
     }
 
     /// Notes a mistake; `what` is asked only if it is one that is told.
-    pub(crate) fn add(&mut self, line: u32, what: impl FnOnce() -> String) {
+    pub fn add(&mut self, line: u32, what: impl FnOnce() -> String) {
         self.count += 1;
         if self.told.len() < self.told_max {
             self.told.push((line, what()));
@@ -51,7 +47,7 @@ impl Mistakes {
     }
 
     /// Returns all of it in one text; `None` if nothing is wrong.
-    pub(crate) fn describe(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let told: Vec<String> = self.told.iter().map(|(line, what)| at_line(*line, what)).collect();
         let more = self.count - self.told.len();
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -66,33 +62,29 @@ fn at_line(line: u32, what: &str) -> String {
 /// Entries of a list between two words about how far it is.
 const ENTRIES_UNTOLD: u32 = 1 << 16;
 
-/// Whom to tell how far a set is, if anybody wants to hear it.
+/// Whom to tell how many entries are read, if anybody wants to know.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ear<'a> {
-    /// Who hears it, and the name of the set.
-    pub(crate) who: Option<(&'a dyn Surroundings, &'a str)>,
-    /// The list that is read.
-    pub(crate) list: Option<&'a str>,
-}
+pub struct Progress<'a>(Option<&'a dyn Fn(usize)>);
 
-impl Ear<'_> {
-    /// Tells it every so many entries.
-    pub(crate) fn at(self, entry: u32) {
-        if entry.is_multiple_of(ENTRIES_UNTOLD) {
-            self.tell(entry as usize);
-        }
+impl<'a> Progress<'a> {
+    /// Tells `report`.
+    pub fn to(report: &'a dyn Fn(usize)) -> Self {
+        Self(Some(report))
     }
 
-    pub(crate) fn tell(self, count: usize) {
-        if let Some((who, set)) = self.who {
-            who.hear(&SetProgress { what: Loading::Set, set, list: self.list, count });
+    /// Tells it every so many entries.
+    pub(crate) fn at(self, entry: u32) {
+        if let Some(report) = self.0
+            && entry.is_multiple_of(ENTRIES_UNTOLD)
+        {
+            report(entry as usize);
         }
     }
 }
 
 /// A list that is being read.
 pub(crate) struct Reading<'a> {
-    pub(crate) ear: Ear<'a>,
+    pub(crate) progress: Progress<'a>,
     pub(crate) key: &'a HashKey,
     /// Rules on names that say no more than that the set holds them.
     pub(crate) names: &'a mut NameSetBuilder,
@@ -100,8 +92,8 @@ pub(crate) struct Reading<'a> {
     /// Addresses that the set does not hold.
     pub(crate) without: &'a mut AddressSetBuilder,
     pub(crate) list: &'a mut BlocklistBuilder,
-    /// What clients are called.
-    pub(crate) tags: &'a [(At<String>, Vec<Prefix>)],
+    /// What clients are called, and where they are.
+    pub(crate) tags: &'a [(&'a str, &'a [Prefix])],
     /// Parts of the list that count; all if there are none.
     pub(crate) select: Vec<&'a str>,
     /// Rules that a `badfilter` takes back, in all lists of the set.
@@ -151,9 +143,9 @@ impl Reading<'_> {
 }
 
 /// Walks the lines of a text with their numbers from 1, without what ends them.
-pub(super) fn lines<'o>(octets: &'o [u8], ear: Ear<'_>) -> impl Iterator<Item = (u32, &'o [u8])> {
+pub(super) fn lines<'o>(octets: &'o [u8], progress: Progress<'_>) -> impl Iterator<Item = (u32, &'o [u8])> {
     (1..).zip(octets.split(|&octet| octet == b'\n')).map(move |(number, line)| {
-        ear.at(number);
+        progress.at(number);
         (number, line.trim_ascii())
     })
 }
@@ -205,7 +197,7 @@ pub(super) fn lenient_range(text: &str) -> Read<(IpAddr, IpAddr)> {
 }
 
 /// Reads an address, a prefix or a range `first-last`.
-pub(crate) fn address_range(text: &str) -> Read<(IpAddr, IpAddr)> {
+pub fn address_range(text: &str) -> Read<(IpAddr, IpAddr)> {
     if let Some((first, last)) = text.split_once('-') {
         let read = |text: &str, start: usize| {
             text.trim().parse::<IpAddr>().map_err(|_| values::Misread {

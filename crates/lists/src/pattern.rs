@@ -1,15 +1,25 @@
 //! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads[0-9]+\.`.
 
-use values::{Misread, Read};
 use sets::{PatternError, Reach};
+use values::{Misread, Read};
+use wire::NameBuf;
 
-use crate::settings::NamePattern;
+/// A rule that names fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamePattern {
+    /// A name, what lies below it, or both.
+    Name(NameBuf, Reach),
+    /// A part of a name.
+    Keyword(String),
+    /// A regular expression that a part of a name fits.
+    Regex(String),
+}
 
 /// The forms of a rule.
 const FORMS: [&str; 4] = ["suffix:", "exact:", "keyword:", "regex:"];
 
 /// Reads a rule; without a form it is a suffix.
-pub(crate) fn name_pattern(text: &str) -> Read<NamePattern> {
+pub fn name_pattern(text: &str) -> Read<NamePattern> {
     let (form, rest, start) = match text.split_once(':') {
         Some((form, rest)) => (form, rest, form.len() + 1),
         None => ("suffix", text, 0),

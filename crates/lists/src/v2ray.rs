@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use sets::{AddressSetBuilder, Reach};
 
-use super::reading::{Reading, shown};
+use crate::reading::{Reading, shown};
 
 /// A field of a message.
 enum Field<'a> {
@@ -146,7 +146,7 @@ pub(super) fn geosite(to: &mut Reading<'_>, octets: &[u8]) {
                 }
                 Some((2, Field::Octets(message))) => {
                     number += 1;
-                    to.ear.at(number);
+                    to.progress.at(number);
                     let Some(domain) = domain(message) else { return damaged(to) };
                     let is_wanted = selectors.is_empty()
                         || fits.iter().any(|&at| {
@@ -291,8 +291,8 @@ fn prefix(cidr: &[u8]) -> Option<(IpAddr, u8)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check_addresses, check_selected, count_mistakes};
-    use crate::settings::ListFormat;
+    use crate::ListFormat;
+    use crate::testing::{check_addresses, check_selected, count_mistakes};
 
     /// Writes a field that holds octets.
     fn field(number: u8, octets: &[u8]) -> Vec<u8> {

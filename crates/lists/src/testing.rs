@@ -4,46 +4,17 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use diagnostic::{At, Span};
 use sets::{Asking, Sought, Treatment};
 use wire::{Folded, HashKey, Name, Rcode, Rtype};
 
-use super::Compiler;
-use crate::settings::{ListFormat, ListPlace, Set, SetList};
+use crate::{List, ListFormat, Progress, SetBuilder};
 
 const KEY: HashKey = HashKey::new([1, 2]);
 
-fn list(format: ListFormat, select: &[&str]) -> SetList {
-    let select = select.iter().map(|&text| At { value: text.to_owned(), span: Span::BUILT_IN });
-    SetList {
-        span: Span::BUILT_IN,
-        format,
-        place: ListPlace::File("x".into()),
-        select: select.collect(),
-        refresh: None,
-        timeout: Duration::from_secs(1),
-        octets_max: 1 << 20,
-        is_strict: true,
-    }
-}
-
-fn set() -> Set {
-    let tag = |name: &str, prefix: &str| {
-        let name = At { value: name.to_owned(), span: Span::BUILT_IN };
-        (name, vec![values::prefix(prefix).expect("a prefix")])
-    };
-    Set {
-        name: At { value: "test".to_owned(), span: Span::BUILT_IN },
-        names: Vec::new(),
-        addresses: Vec::new(),
-        lists: Vec::new(),
-        include: Vec::new(),
-        except: Vec::new(),
-        tags: vec![tag("device_tv", "192.0.2.77/32"), tag("Frank's tv", "192.0.2.78/32")],
-        dynamic: None,
-    }
+fn list<'a>(format: ListFormat, select: &[&'a str]) -> List<'a> {
+    let is_own = matches!(format, ListFormat::Names | ListFormat::Addresses);
+    List { format, select: select.to_vec(), is_own }
 }
 
 fn sought<T>(text: &str, f: impl FnOnce(&Sought<'_>) -> T) -> T {
@@ -53,13 +24,13 @@ fn sought<T>(text: &str, f: impl FnOnce(&Sought<'_>) -> T) -> T {
     f(&Sought::new(&folded, hash))
 }
 
-fn told(mistakes: &super::Mistakes) -> Vec<String> {
+fn told(mistakes: &crate::Mistakes) -> Vec<String> {
     let line = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
     mistakes.told.iter().map(|(number, what)| format!("{}{what}", line(*number))).collect()
 }
 
 /// Reads a list of names.
-pub(super) fn check_selected(
+pub(crate) fn check_selected(
     format: ListFormat,
     octets: &[u8],
     select: &[&str],
@@ -67,10 +38,11 @@ pub(super) fn check_selected(
     outside: &[&str],
     mistakes: &[&str],
 ) {
-    let mut compiler = Compiler::new(KEY, None);
-    let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
+    let mut builder = SetBuilder::new(KEY);
+    let found =
+        builder.read(&list(format, select), "x", octets.to_vec(), &HashSet::new(), Progress::default());
     assert_eq!(told(&found), mistakes);
-    let names = compiler.names.compile();
+    let names = builder.names.compile();
     for text in inside {
         assert!(sought(text, |sought| names.contains(sought)), "{text}");
     }
@@ -79,12 +51,12 @@ pub(super) fn check_selected(
     }
 }
 
-pub(super) fn check(format: ListFormat, octets: &[u8], inside: &[&str], outside: &[&str], mistakes: &[&str]) {
+pub(crate) fn check(format: ListFormat, octets: &[u8], inside: &[&str], outside: &[&str], mistakes: &[&str]) {
     check_selected(format, octets, &[], inside, outside, mistakes);
 }
 
 /// Reads a list of addresses.
-pub(super) fn check_addresses(
+pub(crate) fn check_addresses(
     format: ListFormat,
     octets: &[u8],
     select: &[&str],
@@ -92,11 +64,12 @@ pub(super) fn check_addresses(
     outside: &[&str],
     mistakes: usize,
 ) {
-    let mut compiler = Compiler::new(KEY, None);
-    let found = compiler.read(&list(format, select), "x", octets.to_vec(), &HashSet::new());
+    let mut builder = SetBuilder::new(KEY);
+    let found =
+        builder.read(&list(format, select), "x", octets.to_vec(), &HashSet::new(), Progress::default());
     assert_eq!(found.count, mistakes, "{:?}", found.told);
-    compiler.addresses.except(&compiler.without.compile());
-    let addresses = compiler.addresses.compile();
+    builder.addresses.except(&builder.without.compile());
+    let addresses = builder.addresses.compile();
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");
     for text in inside {
         assert!(addresses.contains(address(text)), "{text}");
@@ -106,17 +79,17 @@ pub(super) fn check_addresses(
     }
 }
 
-pub(super) fn count_mistakes(format: ListFormat, octets: &[u8]) -> usize {
-    let mut compiler = Compiler::new(KEY, None);
-    compiler.read(&list(format, &["none"]), "x", octets.to_vec(), &HashSet::new()).count
+pub(crate) fn count_mistakes(format: ListFormat, octets: &[u8]) -> usize {
+    let mut builder = SetBuilder::new(KEY);
+    builder.read(&list(format, &["none"]), "x", octets.to_vec(), &HashSet::new(), Progress::default()).count
 }
 
 /// A query.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) name: &'a str,
-    pub(super) qtype: &'a str,
-    pub(super) client: &'a str,
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) qtype: &'a str,
+    pub(crate) client: &'a str,
 }
 
 fn treatment_text(treatment: &Treatment) -> String {
@@ -139,16 +112,18 @@ fn treatment_text(treatment: &Treatment) -> String {
 }
 
 /// Reads a list with exceptions, and asks it.
-pub(super) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>, &str)], mistakes: &[&str]) {
-    let set = set();
+pub(crate) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>, &str)], mistakes: &[&str]) {
+    let prefix = |text: &str| [values::prefix(text).expect("a prefix")];
+    let (tv, franks) = (prefix("192.0.2.77/32"), prefix("192.0.2.78/32"));
     let mut revoked = HashSet::new();
     if format == ListFormat::Adguard {
-        super::adguard::revoked(octets, &mut revoked);
+        crate::adguard::revoked(octets, &mut revoked);
     }
-    let mut compiler = Compiler::new(KEY, Some(&set));
-    let found = compiler.read(&list(format, &[]), "x", octets.to_vec(), &revoked);
+    let mut builder = SetBuilder::new(KEY);
+    builder.tags([("device_tv", tv.as_slice()), ("Frank's tv", franks.as_slice())]);
+    let found = builder.read(&list(format, &[]), "x", octets.to_vec(), &revoked, Progress::default());
     assert_eq!(told(&found), mistakes);
-    let list = compiler.list.compile(Arc::new(compiler.names.compile()), Vec::new(), Vec::new());
+    let list = builder.list.compile(Arc::new(builder.names.compile()), Vec::new(), Vec::new());
     for (asked, expected) in asked {
         let found = sought(asked.name, |sought| {
             let asking = Asking {

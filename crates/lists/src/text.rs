@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use sets::Reach;
 
-use super::reading::{Reading, address_range, lenient_range, lines, shown};
+use crate::reading::{Reading, address_range, lenient_range, lines, shown};
 
 /// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what is below them too.
 pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets, to.ear) {
+    for (number, line) in lines(octets, to.progress) {
         let line = without_comment(line);
         if line.is_empty() {
             continue;
@@ -60,7 +60,7 @@ fn bare(name: &[u8]) -> &[u8] {
 
 /// Reads addresses, prefixes and ranges. What follows a blank is a comment.
 pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets, to.ear) {
+    for (number, line) in lines(octets, to.progress) {
         let line = without_comment(line);
         let Some(word) = line.split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty()) else {
             continue;
@@ -76,7 +76,7 @@ pub(super) fn addresses(to: &mut Reading<'_>, octets: &[u8]) {
 
 /// Reads the names of a hosts file (hosts(5)). The names that every such file has are left out.
 pub(super) fn hosts(to: &mut Reading<'_>, octets: &[u8]) {
-    for (number, line) in lines(octets, to.ear) {
+    for (number, line) in lines(octets, to.progress) {
         let mut words = without_comment(line).split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(first) = words.next() else { continue };
         let address = std::str::from_utf8(first).ok().and_then(|text| {
@@ -119,7 +119,7 @@ pub(super) fn is_usual_host(name: &[u8]) -> bool {
 /// alike. `/#/`, all names, is not a rule about one.
 pub(super) fn dnsmasq(to: &mut Reading<'_>, octets: &[u8]) {
     const KEYS: [&[u8]; 5] = [b"address", b"server", b"local", b"ipset", b"nftset"];
-    for (number, line) in lines(octets, to.ear) {
+    for (number, line) in lines(octets, to.progress) {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
@@ -165,8 +165,8 @@ fn without_comment(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check, check_addresses};
-    use crate::settings::ListFormat;
+    use crate::ListFormat;
+    use crate::testing::{check, check_addresses};
 
     #[test]
     fn rules_on_names_are_read() {

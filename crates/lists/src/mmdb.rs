@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::reading::Reading;
+use crate::reading::Reading;
 
 /// What stands before the metadata.
 const MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
@@ -300,9 +300,9 @@ pub(super) fn read(to: &mut Reading<'_>, octets: Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check_addresses, count_mistakes};
     use super::*;
-    use crate::settings::ListFormat;
+    use crate::ListFormat;
+    use crate::testing::{check_addresses, count_mistakes};
 
     fn text(text: &str) -> Vec<u8> {
         assert!(text.len() < 29);

@@ -10,7 +10,7 @@ use std::str::FromStr as _;
 use sets::{AddressSetBuilder, NameText, Treatment, Trigger, ZoneBuilder};
 use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens};
 
-use super::reading::Reading;
+use crate::reading::Reading;
 
 /// What a rule looks at.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
     };
     let (mut at, mut line) = (0, 1);
     while at < text.len() {
-        to.ear.at(line);
+        to.progress.at(line);
         let rest = &text[at..];
         let mut tokens = Tokens::new(rest);
         let result = entry(to, &mut zone, rest, &mut tokens, line);
@@ -284,8 +284,8 @@ fn prefix(trigger: Name<'_>) -> Result<(IpAddr, u8), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Asked, check_addresses, check_list};
-    use crate::settings::ListFormat;
+    use crate::ListFormat;
+    use crate::testing::{Asked, check_addresses, check_list};
 
     const ZONE: &str = "$TTL 300\n$ORIGIN rpz.example.\n@ IN SOA ns.example. root.example. (\n 1 ; serial\n 2 3 4 5 )\n  IN NS ns.example.\n\
         bad.org CNAME .\n*.bad.org 60 IN CNAME .\ngood.bad.org CNAME rpz-passthru.\nempty.org IN CNAME *.\nsilent.org CNAME rpz-drop.\n\

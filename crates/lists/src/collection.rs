@@ -1,0 +1,105 @@
+//! Every set of a server by its name, and what conditions compare with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder};
+use wire::{HashKey, Prefix};
+
+use crate::NamePattern;
+use crate::set::{CompiledSet, add, add_prefixes};
+
+/// Part of what a condition compares with: something written there, or the name of a set.
+#[derive(Clone, Copy, Debug)]
+pub enum Term<'a, T> {
+    /// As it is written.
+    Inline(T),
+    /// What the set of that name holds.
+    Set(&'a str),
+}
+
+/// Compiled sets by their names.
+#[derive(Clone)]
+pub struct Sets {
+    key: HashKey,
+    all: BTreeMap<String, Arc<CompiledSet>>,
+}
+
+impl Sets {
+    /// Returns that there is no set.
+    pub const fn new(key: HashKey) -> Self {
+        Self { key, all: BTreeMap::new() }
+    }
+
+    /// Adds a set.
+    pub fn insert(&mut self, name: String, set: Arc<CompiledSet>) {
+        self.all.insert(name, set);
+    }
+
+    /// Walks all sets.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
+        self.all.iter().map(|(name, set)| (name.as_str(), &**set))
+    }
+
+    /// Returns the list of a set that has exceptions or says what is to become of a query.
+    pub fn list(&self, name: &str) -> Option<Arc<Blocklist>> {
+        self.all.get(name)?.list.clone()
+    }
+
+    /// Returns the list of a set whatever it holds: one without exceptions blocks the names that it holds.
+    pub fn any_list(&self, name: &str) -> Option<Arc<Blocklist>> {
+        let set = self.all.get(name)?;
+        Some(match &set.list {
+            Some(list) => Arc::clone(list),
+            None => {
+                let list = BlocklistBuilder::new(&self.key);
+                Arc::new(list.compile(Arc::clone(&set.names), Vec::new(), Vec::new()))
+            }
+        })
+    }
+
+    /// Returns the set of the names that a condition compares with; a set that stands alone is shared.
+    pub fn names<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a NamePattern>>) -> Arc<NameSet> {
+        let terms: Vec<Term<'a, &'a NamePattern>> = terms.collect();
+        if let [Term::Set(name)] = terms.as_slice()
+            && let Some(set) = self.all.get(*name)
+        {
+            return Arc::clone(&set.names);
+        }
+        let mut builder = NameSetBuilder::new(&self.key);
+        builder.source("condition");
+        for (line, term) in (1..).zip(terms) {
+            match term {
+                Term::Inline(pattern) => add(&mut builder, pattern, line),
+                Term::Set(name) => {
+                    if let Some(set) = self.all.get(name) {
+                        builder.include(Arc::clone(&set.names));
+                    }
+                }
+            }
+        }
+        Arc::new(builder.compile())
+    }
+
+    /// Returns the set of the addresses that a condition compares with; a set that stands alone is shared.
+    pub fn addresses<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a [Prefix]>>) -> Arc<AddressSet> {
+        let terms: Vec<Term<'a, &'a [Prefix]>> = terms.collect();
+        if let [Term::Set(name)] = terms.as_slice()
+            && let Some(set) = self.all.get(*name)
+        {
+            return Arc::clone(&set.addresses);
+        }
+        let mut builder = AddressSetBuilder::new();
+        for term in terms {
+            match term {
+                Term::Inline(prefixes) => add_prefixes(&mut builder, prefixes),
+                Term::Set(name) => {
+                    if let Some(set) = self.all.get(name) {
+                        builder.include(&set.addresses);
+                    }
+                }
+            }
+        }
+        Arc::new(builder.compile())
+    }
+}

@@ -1,0 +1,220 @@
+//! A set in the making, and what becomes of it.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sets::{
+    AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, DynamicAddresses, DynamicNames, NameSet,
+    NameSetBuilder,
+};
+use wire::{HashKey, Prefix};
+
+use crate::reading::{Mistakes, Progress, Reading};
+use crate::{ListFormat, NamePattern, adguard};
+
+/// A list as it is to be read.
+#[derive(Clone, Debug)]
+pub struct List<'a> {
+    /// How it is written.
+    pub format: ListFormat,
+    /// Which parts of it count; all if there are none.
+    pub select: Vec<&'a str>,
+    /// Whether it is a list of one's own, in which nothing is mended.
+    pub is_own: bool,
+}
+
+impl List<'_> {
+    /// Notes the rules that a list says are taken back, in whichever list of the set they stand.
+    pub fn revoked(&self, octets: &[u8], all: &mut HashSet<String>) {
+        if self.format == ListFormat::Adguard {
+            adguard::revoked(octets, all);
+        }
+    }
+
+    /// Reads the list for the sake of knowing whether it is one; returns how many rules it has, or why it is none.
+    ///
+    /// A download that is refused here never takes the place of a good copy.
+    pub fn check(&self, octets: Vec<u8>) -> Result<usize, String> {
+        let mut builder = SetBuilder::new(HashKey::new([1, 1]));
+        let mistakes = builder.read(self, "download", octets, &HashSet::new(), Progress::default());
+        let rules = builder.rules();
+        let wrong = mistakes.describe().map_or(String::new(), |text| format!(": {text}"));
+        if rules == 0 {
+            return Err(format!("it has no rule{wrong}"));
+        }
+        // A page that says "not found" has lines that happen to be names.
+        if mistakes.count > rules {
+            return Err(format!("more of it is wrong than right{wrong}"));
+        }
+        Ok(rules)
+    }
+}
+
+/// A set, compiled.
+pub struct CompiledSet {
+    /// The names it holds. Rules that look at more than a name are not among them.
+    pub(crate) names: Arc<NameSet>,
+    pub(crate) addresses: Arc<AddressSet>,
+    /// The whole list, if it has exceptions or says what is to become of a query.
+    pub(crate) list: Option<Arc<Blocklist>>,
+    /// Rules of its own, and ranges of addresses.
+    pub rules: usize,
+    /// Octets of memory.
+    pub octets: usize,
+}
+
+/// A set in the making.
+pub struct SetBuilder<'a> {
+    key: HashKey,
+    tags: Vec<(&'a str, &'a [Prefix])>,
+    pub(crate) names: NameSetBuilder,
+    pub(crate) addresses: AddressSetBuilder,
+    pub(crate) without: AddressSetBuilder,
+    pub(crate) list: BlocklistBuilder,
+}
+
+impl<'a> SetBuilder<'a> {
+    /// Begins a set that holds nothing yet.
+    pub fn new(key: HashKey) -> Self {
+        Self {
+            key,
+            tags: Vec::new(),
+            names: NameSetBuilder::new(&key),
+            addresses: AddressSetBuilder::new(),
+            without: AddressSetBuilder::new(),
+            list: BlocklistBuilder::new(&key),
+        }
+    }
+
+    /// Says what clients are called in the lists, and where they are.
+    pub fn tags(&mut self, tags: impl IntoIterator<Item = (&'a str, &'a [Prefix])>) {
+        self.tags.extend(tags);
+    }
+
+    /// Adds rules on names that are written in place; `label` is what they are called where a rule is shown.
+    pub fn patterns<'p>(&mut self, label: String, patterns: impl IntoIterator<Item = &'p NamePattern>) {
+        self.names.source(label);
+        for (line, pattern) in (1..).zip(patterns) {
+            add(&mut self.names, pattern, line);
+        }
+    }
+
+    /// Adds a range of addresses.
+    pub fn range(&mut self, (first, last): (IpAddr, IpAddr)) {
+        let is_right = self.addresses.range(first, last);
+        debug_assert!(is_right, "checked when it was read");
+    }
+
+    /// Reads one list, without the rules that are `revoked`; `label` is what people call it.
+    pub fn read(
+        &mut self,
+        list: &List<'_>,
+        label: &str,
+        octets: Vec<u8>,
+        revoked: &HashSet<String>,
+        progress: Progress<'_>,
+    ) -> Mistakes {
+        self.names.source(label);
+        self.list.source(label);
+        if list.format.has_names() {
+            // A guess that spares moving half of a long list about.
+            self.names.reserve(octets.len() / 24);
+        }
+        let mut reading = Reading {
+            progress,
+            key: &self.key,
+            names: &mut self.names,
+            addresses: &mut self.addresses,
+            without: &mut self.without,
+            list: &mut self.list,
+            tags: &self.tags,
+            select: list.select.clone(),
+            revoked,
+            is_own: list.is_own,
+            mistakes: Mistakes::of(list.is_own),
+        };
+        reading.read(list.format, octets);
+        reading.mistakes
+    }
+
+    /// Returns how many rules there are, roughly.
+    pub fn rules(&self) -> usize {
+        self.names.len() + self.addresses.len() + self.without.len() + self.list.len()
+    }
+
+    /// Adds names that change while the server runs.
+    pub fn live_names(&mut self, live: Arc<DynamicNames>) {
+        self.names.live(live);
+    }
+
+    /// Adds addresses that change while the server runs.
+    pub fn live_addresses(&mut self, live: Arc<DynamicAddresses>) {
+        self.addresses.live(live);
+    }
+
+    /// Puts the set together, with what the sets of `include` hold and without what those of `except` hold.
+    pub fn compile(self, include: &[Arc<CompiledSet>], except: &[Arc<CompiledSet>]) -> CompiledSet {
+        let Self { key, mut names, mut addresses, without, list, .. } = self;
+        let is_list = !list.is_empty() || include.iter().any(|part| part.list.is_some());
+        let mut lists = Vec::new();
+        for part in include {
+            match &part.list {
+                Some(list) => lists.push(Arc::clone(list)),
+                None => names.include(Arc::clone(&part.names)),
+            }
+            addresses.include(&part.addresses);
+        }
+        for part in except {
+            names.except(Arc::clone(&part.names));
+            addresses.except(&part.addresses);
+        }
+        addresses.except(&without.compile());
+        let addresses = Arc::new(addresses.compile());
+        let names = Arc::new(names.compile());
+        let mut octets = names.octets() + addresses.octets();
+        let mut rules = names.len() + addresses.len();
+        let (names, list) = if is_list {
+            let out = except.iter().map(|part| Arc::clone(&part.names)).collect();
+            let list = list.compile(names, lists, out);
+            octets = list.octets() + addresses.octets();
+            rules = list.len() + addresses.len();
+            (Arc::new(list.names(&key)), Some(Arc::new(list)))
+        } else {
+            (names, None)
+        };
+        CompiledSet { names, addresses, list, rules, octets }
+    }
+}
+
+pub(crate) fn add(builder: &mut NameSetBuilder, pattern: &NamePattern, line: u32) {
+    match pattern {
+        NamePattern::Name(name, reach) => builder.name(name.as_name(), *reach, line),
+        // Both were tried when they were read.
+        NamePattern::Keyword(keyword) => drop(builder.keyword(keyword, line)),
+        NamePattern::Regex(regex) => drop(builder.regex(regex, line)),
+    }
+}
+
+pub(crate) fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
+    for prefix in prefixes {
+        let is_right = builder.prefix(prefix.address(), prefix.bits());
+        debug_assert!(is_right, "a prefix is never longer than an address");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_that_is_no_list_is_refused() {
+        let list = |format| List { format, select: Vec::new(), is_own: false };
+        assert_eq!(list(ListFormat::Names).check(b"a.example\nb.example\n".to_vec()), Ok(2));
+        let page = b"<html>\n<body>\n404 not found\n</body>\n".to_vec();
+        assert!(list(ListFormat::Names).check(page.clone()).is_err());
+        assert!(list(ListFormat::Geosite).check(page.clone()).is_err());
+        assert!(list(ListFormat::Hosts).check(page).is_err());
+        assert!(list(ListFormat::Adguard).check(b"! nothing\n".to_vec()).is_err());
+    }
+}
