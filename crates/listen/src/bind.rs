@@ -143,7 +143,7 @@ impl Sockets {
             let listener_info = Arc::clone(&listener_info);
             match &socket {
                 LocalSocket::Connections(listener) => {
-                    worker.local.push((listener.try_clone()?, listener_info))
+                    worker.local.push((listener.try_clone()?, listener_info));
                 }
                 LocalSocket::Datagrams(socket) => {
                     worker.local_datagrams.push((socket.try_clone()?, listener_info));
