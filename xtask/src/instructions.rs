@@ -151,7 +151,8 @@ fn file_name(path: &str) -> String {
         let rest = from(at + "/registry/src/".len());
         return rest.split_once('/').map_or(rest.clone(), |(_, rest)| rest.to_string());
     }
-    match path.rfind("/crates/").or_else(|| path.find("/library/")) {
+    let ours = path.rfind("/crates/").or_else(|| path.rfind("/bench/instructions/"));
+    match ours.or_else(|| path.find("/library/")) {
         Some(at) => from(at + 1),
         None => path.to_string(),
     }

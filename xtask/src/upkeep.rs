@@ -116,7 +116,8 @@ fn browser() -> Result<(), String> {
         println!("skipped: {} is not installed", tools::BROWSER);
         return Ok(());
     }
-    let test = ["test", "--package", "gannet-tests", "--test", "system", "--", "--ignored", "conformance::"];
+    // With all packages, as built before: one package alone has other features, and everything is compiled again.
+    let test = ["test", "--workspace", "--test", "system", "--", "--ignored", "conformance::"];
     run(&mut cargo(test))
 }
 
