@@ -33,7 +33,6 @@ pub use driver::{Address, Courier, Delivery, Driver, Outlet, Parcel, ReplyTo, Wo
 pub use lookahead::LOOKAHEAD_MAX;
 pub use observe::{explain, trace};
 pub use ops::wait::{FetchWant, OutQuery, Outcome, PoolId, Won};
-pub use peers as authority;
 pub use peers::{Authority, Streamed};
 pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
 pub use program::{shortlist, snapshot};

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 use wire::{Name, NameBuf, Rtype};
 use zone::{Aliases, Zones};
 
+use crate::lock;
 use crate::resolver::look_up_records;
 
 /// Targets that are asked for at the same time.
@@ -65,10 +66,6 @@ struct Target {
     again_at: u32,
     /// How often in a row it could not be resolved.
     failures: u32,
-}
-
-fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Follower {

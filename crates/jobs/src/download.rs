@@ -17,7 +17,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use ureq::http::{Request, header};
 use crate::clock::unix_ms_now;
 use crate::effects::Count;
 use crate::http::{Trust, agent};
+use crate::lock;
 use crate::resolver::Resolvers;
 
 /// The pause after the first failure where there is a copy, where there is none, and the longest.
@@ -258,10 +259,6 @@ struct Shared {
     list_store: Arc<dyn ListStore>,
     resolvers: Resolvers,
     counts: Counts,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Downloads {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plan::checks::{Check, CheckKind, Watched};
@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use wire::Name;
 
 use crate::http::Trust;
+use crate::lock;
 use crate::tls;
 
 /// Checks that are made at the same time.
@@ -102,10 +103,6 @@ struct Shared {
 /// Checks records on threads of its own.
 #[derive(Clone, Default)]
 pub struct Checker(Arc<Shared>);
-
-fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Checker {
     /// Checks these records of the configuration from now on. What was tried before for any of them stays as it stands.

@@ -97,6 +97,7 @@ pub struct StepNames {
 /// Counters by group: what `gannet stats` shows.
 pub type Stats = BTreeMap<String, BTreeMap<String, u64>>;
 
+/// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

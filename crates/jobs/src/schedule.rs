@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use plan::jobs::{Schedule, Task};
 use tracing::{error, info, warn};
+
+use crate::lock;
 
 /// How long we sleep at most: the clock on the wall may be set, and time zones may change.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -67,10 +69,6 @@ struct Entry {
 struct Record {
     last: Option<Zoned>,
     outcome: Option<Result<String, String>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Entry {

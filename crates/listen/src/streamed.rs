@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use engine::authority::{Done, Pending, Transfer};
+use engine::peers::{Done, Pending, Transfer};
 use engine::{ReplyTo, Streamed, Worker};
 use tokio::task::{spawn_local, yield_now};
 use wire::Rcode;

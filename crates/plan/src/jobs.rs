@@ -27,7 +27,7 @@ pub struct Jobs {
     pub labels: Vec<String>,
 }
 
-/// What a policy tells about a query.
+/// An event that a policy emits for a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventAction {
     /// An effect is to happen.

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::sync::Mutex;
 
-use engine::authority::Done;
+use engine::peers::Done;
 use wire::NameBuf;
 
 use crate::managed::lock;

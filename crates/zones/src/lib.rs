@@ -39,7 +39,7 @@ use config::signing::SigningPolicy;
 use config::zones::{Failing, ZonePlan, ZonePlans};
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
-use engine::authority::{Forward, Places, Update};
+use engine::peers::{Forward, Places, Update};
 use managed::{ManagedZone, lock};
 use plan::checks::Watched;
 use requests::work;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::settings::FileChangeWord;
 use config::zones::{SignedHere, ZonePlan};
-use engine::authority::Scope;
+use engine::peers::Scope;
 use tokio::sync::Notify;
 use tracing::info;
 use wire::serial::is_newer;

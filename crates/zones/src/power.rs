@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::settings::FileChangeWord;
 use config::zones::{SignedHere, ZonePlan};
-use engine::authority::Scope;
+use engine::peers::Scope;
 use wire::{Class, Flags, HashKey, NameBuf, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer};
 use zone::Zone;
 use zone::difference::{Difference, build};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::authority::Authority;
+use engine::peers::Authority;
 use zone::{Change, Zones};
 
 use crate::managed::{ManagedZone, Origin, lock};

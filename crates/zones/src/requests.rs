@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::authority::{self, Done, Forward, Rights, Update};
+use engine::peers::{self, Done, Forward, Rights, Update};
 use exchange::transfer::{self, Patience};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -27,7 +27,7 @@ const FORWARD_PATIENCE: Patience = Patience {
 /// Managed zones as workers see them.
 pub(crate) struct Requests(pub(crate) Arc<Shared>);
 
-impl authority::ManagedZones for Requests {
+impl peers::ManagedZones for Requests {
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>> {
         self.0.managed(apex).map(|managed| Arc::clone(&managed.plan().rights))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use config::zones::{ZonePlan, ZonePlans};
-use engine::authority::Places;
+use engine::peers::Places;
 use tracing::{info, warn};
 use wire::Name;
 use zone::{Change, Zones};

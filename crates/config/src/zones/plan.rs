@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
-use engine::authority::{Grant, Reach, Rights, Scope};
 use engine::gate::prefixes::PrefixSet;
+use engine::peers::{Grant, Reach, Rights, Scope};
 use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
 use exchange::transfer::Remote;
 use lists::Sets;

@@ -1,4 +1,4 @@
-//! Transfers, notifications and updates: what is said to each message, and what the listener has to
+//! Transfers, notifications and updates: the reply to each message, and what the listener has to
 //! see to.
 
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ pub struct LateReply {
 }
 
 impl Pending {
-    /// Hands the update over; `done` hears what came of it. Returns the reply in the making.
+    /// Hands the update over; `done` gets its outcome. Returns the reply in the making.
     pub fn begin(self, done: Box<dyn FnOnce(Done) + Send>) -> Result<LateReply, LateReply> {
         let Self { keeper, apex, task, request, signer } = self;
         let is_taken = match task {
@@ -118,7 +118,7 @@ fn serial_in(message: &[u8], section: wire::Section, apex: Name<'_>) -> Option<u
     serial_of(soa.rdata)
 }
 
-/// What is said to a message of the kinds that are handled here.
+/// The reply to a message of the kinds that are handled here.
 pub(crate) enum Outcome {
     Reply(Vec<u8>),
     Stream(Box<Streamed>),

@@ -24,7 +24,7 @@ pub use places::Places;
 pub use rights::{Grant, Reach, Rights, Scope};
 pub use transfer::Transfer;
 
-/// Looks after zones: has their history, hears of news, carries out updates. Never blocks.
+/// Managed zones: their history, NOTIFY and dynamic updates. Never blocks.
 pub trait ManagedZones: Send + Sync {
     /// Returns who may do what with a zone; nobody anything where there is nothing.
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>>;

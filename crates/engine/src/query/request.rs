@@ -1,6 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! A query with who asks it, and what of the server and the moment steps may look at.
+//! A query with its client, and what of the server and the moment steps may look at.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use super::gate::cookie::Proof;
 use super::gate::prefixes::PrefixSet;
 use super::names::Sought;
 
-/// One query, and who asks.
+/// One query and its client.
 pub(crate) struct Request<'q> {
     pub(crate) query: &'q Query<'q>,
     pub(crate) client: &'q Client,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use config::signing::{ParentServers, SigningPlans, SigningPolicy, ToSign};
@@ -16,6 +16,8 @@ use zone::{Pool, Zone};
 use super::token::Tokens;
 use super::zone::{INCEPTION_OFFSET, KeyState, Push, PushOutcome, RETRY_AFTER, SignedZone};
 use super::{parent, store};
+
+use crate::lock;
 
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -115,10 +117,6 @@ struct Latest {
 pub struct Signing {
     shared: Arc<Shared>,
     is_started: Mutex<bool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn now() -> u64 {

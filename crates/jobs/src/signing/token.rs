@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use config::settings::{TokenFact, TokenUri};
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
@@ -31,16 +31,14 @@ use zeroize::Zeroizing;
 
 use said::said;
 
+use crate::lock;
+
 /// Sessions with one token: more threads wait for each other. Tokens have bounds of their own, often small ones.
 const SESSIONS_MAX: usize = 16;
 /// Octets that a file with a PIN may have.
 const PIN_OCTETS_MAX: u64 = 256;
 /// Octets of the identifier of a key that is made here.
 const ID_OCTETS: usize = 16;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The tokens of this process.
 #[derive(Default)]

@@ -95,7 +95,7 @@ fn tell(event: &Event) -> Option<EventAction> {
     }
 }
 
-/// Returns the step that tells `tell`.
+/// Returns the step that emits `tell`.
 fn step(jobs: &Jobs, tell: &EventAction) -> Option<EventStep> {
     let share = match (tell, &jobs.recorder) {
         (EventAction::Record, None) => return None,
