@@ -1,5 +1,4 @@
-//! Records in the form of a zone file (RFC 1035 §5.1): `$ORIGIN`, `$TTL`, `$INCLUDE` and `$GENERATE`, owners that carry
-//! over, parentheses, all types, and `\#` for any (RFC 3597).
+//! Sets of records as a configuration has them: zone files without a zone, read by `zone::master`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,15 +8,14 @@ use std::path::{Path, PathBuf};
 use diagnostic::io_text;
 
 use values::{Misread, Read};
-use wire::rdata::parse_tokens;
-use wire::rtypes::{self, Field, Kind, NameRule};
-use wire::text::{TextError, Token, Tokens, idn_from_token, parse_period};
+use wire::rtypes::{self, Field, NameRule};
 use wire::{Class, Name, NameBuf, Rtype, Ttl};
+use zone::master::{self, Include, Included, MistakeKind, NameForm, Options, Outcome};
 
 /// The TTL of records that say none, and no `$TTL` before them does.
 const TTL: Ttl = Ttl::new(3600);
 /// Files that may include each other, so that none includes itself for ever.
-const INCLUDES_MAX: u8 = 8;
+const INCLUDES_MAX: usize = 8;
 /// Mistakes of one text that are told.
 const MISTAKES_MAX: usize = 100;
 /// Records that one `$GENERATE` may make.
@@ -60,32 +58,79 @@ pub struct Includes<'a> {
     pub read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
 }
 
+/// Opens what a text includes; nothing if it may not include anything.
+struct Opener<'a>(Option<&'a Includes<'a>>);
+
+impl Include for Opener<'_> {
+    fn include(&mut self, name: &str, from: &str) -> Result<Included, String> {
+        let Some(includes) = self.0 else { return Err("no file can be included here".to_owned()) };
+        // The text itself has no name.
+        let directory = match from {
+            "" => &*includes.directory,
+            from => Path::new(from).parent().unwrap_or(Path::new("")),
+        };
+        let path = directory.join(name);
+        let text = (includes.read)(&path)
+            .map_err(|error| format!("cannot read \"{}\": {}", path.display(), io_text(&error)))?;
+        Ok(Included { name: path.display().to_string(), text })
+    }
+}
+
 /// Reads all records of a text, and finds all mistakes. Names without a dot at their end are below `origin` until
 /// `$ORIGIN` says another.
 pub fn parse_all(text: &str, origin: Name<'_>, includes: &Includes<'_>) -> (Vec<Record>, Vec<Mistake>) {
-    let mut reader = Reader::new(origin.to_buf(), TTL, Some(includes.clone()), 0);
-    reader.text(text);
-    (reader.records, reader.mistakes)
+    read(text, origin, Some(includes))
 }
 
 /// Reads all records of a text that includes no files, or finds its first mistake.
 pub fn parse(text: &str, origin: Name<'_>) -> Result<Vec<Record>, Mistake> {
-    let mut reader = Reader::new(origin.to_buf(), TTL, None, 0);
-    reader.text(text);
-    match reader.mistakes.into_iter().next() {
+    let (records, mistakes) = read(text, origin, None);
+    match mistakes.into_iter().next() {
         Some(mistake) => Err(mistake),
-        None => Ok(reader.records),
+        None => Ok(records),
     }
 }
 
-impl Mistake {
-    fn new(token: &Token<'_>, message: impl Into<String>, expected: &str) -> Self {
-        let at = token.at..token.at + token.text.len();
-        Self { at, message: message.into(), expected: expected.to_owned(), is_within: false }
-    }
+fn read(text: &str, origin: Name<'_>, includes: Option<&Includes<'_>>) -> (Vec<Record>, Vec<Mistake>) {
+    // Sets of records have no SOA that says a TTL, and the TTL of one record is not meant for the next.
+    let options = Options {
+        origin,
+        ttl: Some(TTL),
+        ttl_outlives_include: false,
+        names: NameForm::Idn,
+        generated_max: GENERATED_MAX,
+        includes_max: INCLUDES_MAX,
+    };
+    let mut records = Vec::new();
+    let outcome = master::read("", text.as_bytes(), &options, &mut Opener(includes), |entry| {
+        records.push(Record {
+            owner: entry.owner.to_buf(),
+            rtype: entry.rtype,
+            ttl: entry.ttl,
+            rdata: entry.rdata.to_vec(),
+            is_split: entry.is_split,
+        });
+    });
+    let mistakes = outcome.mistakes.iter().take(MISTAKES_MAX);
+    let mistakes = mistakes.map(|mistake| Mistake::new(mistake, &outcome, includes.is_some())).collect();
+    (records, mistakes)
+}
 
-    fn moved(self, by: usize) -> Self {
-        Self { at: self.at.start + by..self.at.end + by, ..self }
+impl Mistake {
+    fn new(mistake: &master::Mistake, outcome: &Outcome, can_include: bool) -> Self {
+        let (message, expected) = described(mistake, can_include);
+        let (mut file, mut at) = (mistake.place.file, mistake.at.clone());
+        let is_within = file > 0;
+        let message = match outcome.files.get(usize::from(file)).filter(|_| is_within) {
+            Some(name) => format!("\"{name}\", line {}: {message}", mistake.place.line),
+            None => message,
+        };
+        // The places of an included file's mistakes are in that file; in the text, its name is what points to it.
+        while let Some(inclusion) = usize::from(file).checked_sub(1).and_then(|at| outcome.inclusions.get(at))
+        {
+            (file, at) = (inclusion.file, inclusion.at.clone());
+        }
+        Self { at, message, expected, is_within }
     }
 
     /// Returns the number of its line in `text`, from 1.
@@ -94,19 +139,31 @@ impl Mistake {
     }
 }
 
-impl From<TextError> for Mistake {
-    fn from(error: TextError) -> Self {
-        let message = match error.what.as_str() {
-            "" => "the record ends too early".to_owned(),
-            what => format!("\"{what}\" cannot stand here"),
-        };
-        Self {
-            at: error.at..error.at + error.what.len(),
-            message,
-            expected: error.expected.to_owned(),
-            is_within: false,
+/// Returns what is wrong, and what would have been right.
+fn described(mistake: &master::Mistake, can_include: bool) -> (String, String) {
+    let found = &mistake.found;
+    let (message, expected) = match mistake.kind {
+        MistakeKind::Unexpected if found.is_empty() => ("the record ends too early".to_owned(), None),
+        MistakeKind::Unexpected => (format!("\"{found}\" cannot stand here"), None),
+        MistakeKind::NoOwner => {
+            let message = "there is no record before whose owner this one could have";
+            (message.to_owned(), Some("an owner"))
         }
-    }
+        MistakeKind::Class => (format!("records of class {found} are not served"), Some("class IN")),
+        MistakeKind::Rtype => (format!("\"{found}\" is not a type of records"), None),
+        MistakeKind::Ttl => (format!("\"{found}\" is not a TTL"), None),
+        MistakeKind::Excess => (format!("\"{found}\" is too much"), None),
+        MistakeKind::Directive => (format!("\"{found}\" is not a directive that is understood here"), None),
+        MistakeKind::Range => (format!("\"{found}\" makes no or too many records"), None),
+        MistakeKind::Include => {
+            let expected = if can_include { "a file" } else { "records" };
+            (mistake.why.clone().unwrap_or_default(), Some(expected))
+        }
+        MistakeKind::IncludeDepth => {
+            (format!("files include each other more than {INCLUDES_MAX} deep"), Some(""))
+        }
+    };
+    (message, expected.map_or_else(|| mistake.expected.clone(), str::to_owned))
 }
 
 impl From<Mistake> for Misread {
@@ -114,291 +171,6 @@ impl From<Mistake> for Misread {
         let expected = Some(mistake.expected).filter(|text| !text.is_empty());
         Self { at: mistake.at, message: mistake.message, expected, hint: None }
     }
-}
-
-struct Reader<'a> {
-    origin: NameBuf,
-    ttl: Ttl,
-    /// The owner of the record before.
-    owner: Option<NameBuf>,
-    records: Vec<Record>,
-    mistakes: Vec<Mistake>,
-    /// Those of the file that the entry under way includes.
-    within: Vec<Mistake>,
-    includes: Option<Includes<'a>>,
-    /// How many files include this text.
-    depth: u8,
-}
-
-impl<'a> Reader<'a> {
-    fn new(origin: NameBuf, ttl: Ttl, includes: Option<Includes<'a>>, depth: u8) -> Self {
-        let (records, mistakes, within) = (Vec::new(), Vec::new(), Vec::new());
-        Self { origin, ttl, owner: None, records, mistakes, within, includes, depth }
-    }
-
-    /// Reads a text entry by entry; one that is wrong is passed over.
-    fn text(&mut self, text: &str) {
-        let mut at = 0;
-        while at < text.len() && self.mistakes.len() < MISTAKES_MAX {
-            let rest = &text[at..];
-            let mut tokens = Tokens::new(rest).with_idn();
-            let result = self.entry(&mut tokens, rest.starts_with([' ', '\t']));
-            let within = std::mem::take(&mut self.within);
-            self.mistakes.extend(within.into_iter().map(|mistake| mistake.moved(at)));
-            let end = match result {
-                Ok(()) => tokens.at(),
-                Err(mistake) => {
-                    self.mistakes.push(mistake.moved(at));
-                    passed_over(tokens).unwrap_or_else(|| rest.find('\n').unwrap_or(rest.len()))
-                }
-            };
-            // What follows is the end of the line.
-            at += end + 1;
-            while !text.is_char_boundary(at.min(text.len())) {
-                at += 1;
-            }
-        }
-    }
-
-    /// Reads `$INCLUDE FILE [ORIGIN]`: neither its origin nor its TTL nor its last owner is left behind (RFC 1035 §5.1).
-    fn include(&mut self, first: &Token<'_>, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
-        let file = tokens.expect("a file")?;
-        let origin = match tokens.next_token()? {
-            Some(name) => self.name(&name)?,
-            None => self.origin,
-        };
-        let Some(includes) = &self.includes else {
-            return Err(Mistake::new(first, "no file can be included here", "records"));
-        };
-        if self.depth >= INCLUDES_MAX {
-            let message = format!("files include each other more than {INCLUDES_MAX} deep");
-            return Err(Mistake::new(&file, message, ""));
-        }
-        let path = includes.directory.join(file.text);
-        let octets = (includes.read)(&path).map_err(|error| {
-            let error = io_text(&error);
-            Mistake::new(&file, format!("cannot read \"{}\": {error}", path.display()), "a file")
-        })?;
-        let text = String::from_utf8_lossy(&octets);
-        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let inner = Includes { directory, read: includes.read };
-        let mut reader = Reader::new(origin, self.ttl, Some(inner), self.depth + 1);
-        reader.text(&text);
-        self.records.append(&mut reader.records);
-        let at = file.at..file.at + file.text.len();
-        // The places of an included file's mistakes are in that file; here its name is what points to it.
-        self.within.extend(reader.mistakes.into_iter().map(|mistake| Mistake {
-            at: at.clone(),
-            message: match mistake.is_within {
-                true => mistake.message,
-                false => format!("\"{}\", line {}: {}", path.display(), mistake.line(&text), mistake.message),
-            },
-            expected: mistake.expected,
-            is_within: true,
-        }));
-        Ok(())
-    }
-
-    /// Reads one entry: a directive, a record or nothing.
-    fn entry(&mut self, tokens: &mut Tokens<'_>, is_indented: bool) -> Result<(), Mistake> {
-        let Some(first) = tokens.next_token()? else { return Ok(()) };
-        if first.text.starts_with('$') && !first.is_quoted {
-            return self.directive(&first, tokens);
-        }
-        let mut next = first;
-        if is_indented {
-            if self.owner.is_none() {
-                return Err(Mistake::new(
-                    &first,
-                    "there is no record before whose owner this one could have",
-                    "an owner",
-                ));
-            }
-        } else {
-            self.owner = Some(self.name(&first)?);
-            next = tokens.expect("a type")?;
-        }
-        self.record(next, tokens)
-    }
-
-    fn name(&self, token: &Token<'_>) -> Result<NameBuf, Mistake> {
-        idn_from_token(token, Some(self.origin.as_name())).map_err(Mistake::from)
-    }
-
-    /// Reads a record from the word after its owner on.
-    fn record<'t>(&mut self, mut next: Token<'t>, tokens: &mut Tokens<'t>) -> Result<(), Mistake> {
-        let (mut ttl, mut class) = (None, None);
-        // TTL and class may stand in either order (RFC 1035 §5.1).
-        let rtype = loop {
-            if let (None, Some(seconds)) = (ttl, parse_period(next.text)) {
-                ttl = Some(Ttl::new(seconds));
-            } else if let (None, Ok(found)) = (class, next.text.parse::<Class>())
-                && !next.text.starts_with(|c: char| c.is_ascii_digit())
-            {
-                if found != Class::IN {
-                    return Err(Mistake::new(
-                        &next,
-                        format!("records of class {found} are not served"),
-                        "class IN",
-                    ));
-                }
-                class = Some(found);
-            } else {
-                match next.text.parse::<Rtype>() {
-                    Ok(rtype) if rtypes::describe(rtype).is_none_or(|known| known.kind == Kind::Data) => {
-                        break rtype;
-                    }
-                    _ => {
-                        return Err(Mistake::new(
-                            &next,
-                            format!("\"{}\" is not a type of records", next.text),
-                            "a type such as A, CNAME or TYPE65280",
-                        ));
-                    }
-                }
-            }
-            next = tokens.expect("a type")?;
-        };
-        let mut rdata = Vec::new();
-        parse_tokens(rtype, tokens, Some(self.origin.as_name()), &mut rdata)?;
-        if let Some(more) = tokens.next_token()? {
-            return Err(Mistake::new(
-                &more,
-                format!("\"{}\" is too much", more.text),
-                "the end of the record",
-            ));
-        }
-        let Some(owner) = self.owner else { return Ok(()) };
-        self.records.push(Record {
-            owner,
-            rtype,
-            ttl: ttl.unwrap_or(self.ttl),
-            rdata,
-            is_split: tokens.has_split(),
-        });
-        Ok(())
-    }
-
-    fn directive(&mut self, first: &Token<'_>, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
-        match first.text {
-            "$ORIGIN" => {
-                let name = tokens.expect("a name")?;
-                self.origin = self.name(&name)?;
-            }
-            "$TTL" => {
-                let period = tokens.expect("a TTL")?;
-                let seconds = parse_period(period.text);
-                self.ttl = seconds.map(Ttl::new).ok_or_else(|| {
-                    Mistake::new(&period, format!("\"{}\" is not a TTL", period.text), "seconds, or 1h30m")
-                })?;
-            }
-            "$GENERATE" => return self.generate(tokens),
-            "$INCLUDE" => return self.include(first, tokens),
-            _ => {
-                return Err(Mistake::new(
-                    first,
-                    format!("\"{}\" is not a directive that is understood here", first.text),
-                    "$ORIGIN, $TTL, $INCLUDE or $GENERATE",
-                ));
-            }
-        }
-        match tokens.next_token()? {
-            Some(more) => {
-                Err(Mistake::new(&more, format!("\"{}\" is too much", more.text), "the end of the line"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Reads `first-last[/step] owner [TTL] [class] type data` and makes a record for each number.
-    fn generate(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Mistake> {
-        const EXPECTED: &str = "a range such as 1-10 or 0-100/2";
-        let range = tokens.expect(EXPECTED)?;
-        let wrong = || Mistake::new(&range, format!("\"{}\" is not a range", range.text), EXPECTED);
-        let (span, step) = range.text.split_once('/').unwrap_or((range.text, "1"));
-        let (first, last) = span.split_once('-').ok_or_else(wrong)?;
-        let number = |text: &str| text.parse::<u32>().ok();
-        let (Some(first), Some(last), Some(step @ 1..)) = (number(first), number(last), number(step)) else {
-            return Err(wrong());
-        };
-        if first > last || (last - first) / step >= GENERATED_MAX {
-            return Err(Mistake::new(
-                &range,
-                format!("\"{}\" makes no or too many records", range.text),
-                EXPECTED,
-            ));
-        }
-        let mut words = Vec::new();
-        while let Some(token) = tokens.next_token()? {
-            words.push(token);
-        }
-        let Some(template) = words.first() else {
-            return Err(Mistake::new(&range, "nothing follows the range", "an owner, a type and data"));
-        };
-        for i in (first..=last).step_by(step as usize) {
-            let mut line = String::new();
-            for word in &words {
-                let quote = if word.is_quoted { "\"" } else { "" };
-                let text = substituted(word.text, i).ok_or_else(|| {
-                    Mistake::new(
-                        word,
-                        format!("\"{}\" has a \"${{\" that is not understood", word.text),
-                        "${offset,width,base}",
-                    )
-                })?;
-                line.push_str(&format!("{quote}{text}{quote} "));
-            }
-            let mut tokens = Tokens::new(&line).with_idn();
-            // The record is not in the text; the template is.
-            self.entry(&mut tokens, false).map_err(|mistake| Mistake {
-                at: template.at..template.at + template.text.len(),
-                ..mistake
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// Goes to the end of an entry and returns where that is; `None` if it cannot be found.
-fn passed_over(mut tokens: Tokens<'_>) -> Option<usize> {
-    while tokens.next_token().ok()?.is_some() {}
-    Some(tokens.at())
-}
-
-/// Replaces `$` and `${offset,width,base}` by a number; `\$` stays a dollar sign.
-fn substituted(text: &str, number: u32) -> Option<String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['$', '\\']) {
-        out.push_str(&rest[..at]);
-        if let Some(after) = rest[at..].strip_prefix('\\') {
-            let escaped = after.chars().next().map_or(0, char::len_utf8);
-            out.push_str(&rest[at..at + 1 + escaped]);
-            rest = &after[escaped..];
-            continue;
-        }
-        rest = &rest[at + 1..];
-        let Some(inside) = rest.strip_prefix('{') else {
-            out.push_str(&number.to_string());
-            continue;
-        };
-        let (inside, after) = inside.split_once('}')?;
-        rest = after;
-        let mut parts = inside.split(',').map(str::trim);
-        let offset: i64 = parts.next()?.parse().ok()?;
-        let width: usize =
-            parts.next().map_or(Some(0), |text| text.parse().ok()).filter(|&width| width <= 63)?;
-        let value = u32::try_from(i64::from(number) + offset).ok()?;
-        out.push_str(&match parts.next().unwrap_or("d") {
-            "d" => format!("{value:0width$}"),
-            "o" => format!("{value:0width$o}"),
-            "x" => format!("{value:0width$x}"),
-            "X" => format!("{value:0width$X}"),
-            _ => return None,
-        });
-    }
-    out.push_str(rest);
-    Some(out)
 }
 
 /// Reads the records between one pair of quotes: names are taken from the root on.

@@ -18,7 +18,7 @@ use wire::{HashKey, NameBuf, Rtype, Ttl};
 
 use self::value::{Node, Value};
 use crate::build::{Builder, Built};
-use crate::master::{Entry, MISTAKES_MAX, Mistake, Place};
+use crate::master::{Entry, MISTAKES_MAX, Mistake, MistakeKind, Place};
 
 /// Which records are taken: erldns's contexts are a filter for a whole server, not a view of a client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -266,11 +266,13 @@ impl Reader<'_, '_> {
         let (place, column) = self.place_at(at);
         let found = self.shown(at, len);
         self.file.mistakes.push(Mistake {
+            kind: MistakeKind::Unexpected,
             place,
             column,
             at: at..at + len,
             found,
             expected: expected.into(),
+            why: None,
         });
     }
 

@@ -4,7 +4,7 @@ use wire::{HashKey, Name};
 
 use crate::build::Builder;
 use crate::check::Finding;
-use crate::master::{self, GENERATED_MAX, Include, Mistake, Options};
+use crate::master::{self, Include, Mistake, Options};
 use crate::zone::Zone;
 
 /// What came of a zone's file.
@@ -25,8 +25,7 @@ pub struct Loaded {
 pub fn load(apex: Name<'_>, file: &str, text: &[u8], include: &mut dyn Include, key: HashKey) -> Loaded {
     let mut builder = Builder::new(apex, key);
     builder.reserve(text.len());
-    let options = Options { origin: apex, ttl: None, generated_max: GENERATED_MAX };
-    let read = master::read(file, text, &options, include, |entry| builder.push(entry));
+    let read = master::read(file, text, &Options::of_zone(apex), include, |entry| builder.push(entry));
     let mut built = builder.compile();
     if !read.mistakes.is_empty() {
         // What is not there may only be what could not be read.

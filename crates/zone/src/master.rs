@@ -2,7 +2,8 @@
 //! TTLs and classes that carry over, parentheses, all types, and `\#` for any (RFC 3597 §5).
 //!
 //! Reading goes on after a mistake, so that all mistakes of a file come at once. Records leave through a function of
-//! the caller's, one after the other; nothing is kept here.
+//! the caller's, one after the other; nothing is kept here. Sets of records in a configuration are read by the same
+//! rules but for what [`Options`] say.
 //!
 //! # Limitations
 //!
@@ -16,12 +17,13 @@ use std::ops::Range;
 
 use wire::rdata::parse_tokens;
 use wire::rtypes::{self, Kind};
-use wire::text::{TextError, Token, Tokens, parse_period};
+use wire::text::{TextError, Token, Tokens, idn_from_token, parse_period};
 use wire::{Class, Name, NameBuf, Rtype, Ttl};
 
 use self::text::Text;
 
-/// Files that may include each other in a row, so that a file that includes itself is found out.
+/// Files that may include each other in a row, unless the caller says otherwise: a file that includes itself is found
+/// out.
 pub const INCLUDES_MAX: usize = 16;
 /// Mistakes that are told; of those after them, only the number.
 pub const MISTAKES_MAX: usize = 1000;
@@ -45,9 +47,36 @@ impl Place {
     pub const NOWHERE: Self = Self { file: 0, line: 0 };
 }
 
+/// What kind of mistake it is, for callers that word it in their own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MistakeKind {
+    /// Something else was expected, or more.
+    Unexpected,
+    /// A record is to carry over an owner, and no record before has one.
+    NoOwner,
+    /// A record is not of class IN.
+    Class,
+    /// There is no such type of data.
+    Rtype,
+    /// There is no such TTL.
+    Ttl,
+    /// The entry should have ended.
+    Excess,
+    /// There is no such directive.
+    Directive,
+    /// The range of `$GENERATE` makes no records, or too many.
+    Range,
+    /// A file cannot be included.
+    Include,
+    /// Files include each other too deep.
+    IncludeDepth,
+}
+
 /// Something that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// What kind it is.
+    pub kind: MistakeKind,
     /// The file and the line.
     pub place: Place,
     /// The first character that is wrong, from 1.
@@ -58,13 +87,18 @@ pub struct Mistake {
     pub found: String,
     /// What was expected in its place.
     pub expected: String,
+    /// Why a file cannot be included.
+    pub why: Option<String>,
 }
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.found.as_str() {
             "" => write!(f, "expected {}, found the end of the entry", self.expected),
-            found => write!(f, "expected {}, found \"{found}\"", self.expected),
+            found => match &self.why {
+                Some(why) => write!(f, "expected {} ({why}), found \"{found}\"", self.expected),
+                None => write!(f, "expected {}, found \"{found}\"", self.expected),
+            },
         }
     }
 }
@@ -116,15 +150,61 @@ impl Include for NoIncludes {
     }
 }
 
+/// What names outside ASCII are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameForm {
+    /// Octets as they stand: the instances of RFC 6763 §4.1.1 are UTF-8.
+    Octets,
+    /// Internationalized domain names (UTS #46).
+    Idn,
+}
+
 /// How a file is read.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// What names without a dot at their end are below, until `$ORIGIN` says another.
     pub origin: Name<'a>,
-    /// The TTL of records that say none, as long as nothing before them does either.
+    /// The TTL of records that say none where no `$TTL` counts. Without one, it is that of the record before, and of the
+    /// first record the MINIMUM of a SOA.
     pub ttl: Option<Ttl>,
+    /// Whether the `$TTL` of an included file still counts after it.
+    pub ttl_outlives_include: bool,
+    /// What names outside ASCII are.
+    pub names: NameForm,
     /// Records that one `$GENERATE` may make.
     pub generated_max: u32,
+    /// Files that may include each other in a row.
+    pub includes_max: usize,
+}
+
+impl<'a> Options<'a> {
+    /// Returns how the file of a zone is read.
+    pub const fn of_zone(origin: Name<'a>) -> Self {
+        Self {
+            origin,
+            ttl: None,
+            ttl_outlives_include: true,
+            names: NameForm::Octets,
+            generated_max: GENERATED_MAX,
+            includes_max: INCLUDES_MAX,
+        }
+    }
+
+    fn tokens<'t>(&self, text: &'t str) -> Tokens<'t> {
+        match self.names {
+            NameForm::Octets => Tokens::new(text),
+            NameForm::Idn => Tokens::new(text).with_idn(),
+        }
+    }
+}
+
+/// Where a file is included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inclusion {
+    /// The file that names it.
+    pub file: u16,
+    /// The octets there that are its name.
+    pub at: Range<usize>,
 }
 
 /// What came of reading, besides the records.
@@ -132,6 +212,8 @@ pub struct Options<'a> {
 pub struct Outcome {
     /// The files, by [`Place::file`].
     pub files: Vec<String>,
+    /// Where each of them is included, but for the first.
+    pub inclusions: Vec<Inclusion>,
     /// What is wrong, in the order of reading; at most [`MISTAKES_MAX`].
     pub mistakes: Vec<Mistake>,
     /// Mistakes after those.
@@ -168,26 +250,37 @@ pub fn read(
 
 /// Something wrong at an octet of the text under way.
 struct Wrong {
+    kind: MistakeKind,
     at: usize,
     len: usize,
     found: String,
     expected: String,
+    why: Option<String>,
 }
 
 impl Wrong {
-    fn new(token: &Token<'_>, expected: impl Into<String>) -> Self {
-        Self { at: token.at, len: token.text.len(), found: token.text.to_owned(), expected: expected.into() }
-    }
-
-    /// Returns it for a piece of text that begins `by` octets further on.
-    fn moved(self, by: usize) -> Self {
-        Self { at: self.at + by, ..self }
+    fn new(kind: MistakeKind, token: &Token<'_>, expected: impl Into<String>) -> Self {
+        Self {
+            kind,
+            at: token.at,
+            len: token.text.len(),
+            found: token.text.to_owned(),
+            expected: expected.into(),
+            why: None,
+        }
     }
 }
 
 impl From<TextError> for Wrong {
     fn from(error: TextError) -> Self {
-        Self { at: error.at, len: error.what.len(), found: error.what, expected: error.expected.to_owned() }
+        Self {
+            kind: MistakeKind::Unexpected,
+            at: error.at,
+            len: error.what.len(),
+            found: error.what,
+            expected: error.expected.to_owned(),
+            why: None,
+        }
     }
 }
 
@@ -196,6 +289,8 @@ impl From<TextError> for Wrong {
 struct File<'t> {
     number: u16,
     text: &'t Text<'t>,
+    /// Where in the text the entry under way begins.
+    at: usize,
 }
 
 struct Reader<'o, 's> {
@@ -222,13 +317,13 @@ impl Reader<'_, '_> {
         let Ok(number) = u16::try_from(self.outcome.files.len()) else { return };
         self.outcome.files.push(name.to_owned());
         let text = Text::new(octets);
-        let file = File { number, text: &text };
         let all = text.as_str();
         let mut at = 0;
         let mut line = 1;
         while at < all.len() {
             let rest = &all[at..];
-            let mut tokens = Tokens::new(rest);
+            let mut tokens = self.options.tokens(rest);
+            let file = File { number, text: &text, at };
             let place = Place { file: number, line };
             let is_indented = matches!(rest.as_bytes().first(), Some(b' ' | b'\t'));
             let mut used = match self.entry(file, place, &mut tokens, is_indented) {
@@ -238,7 +333,7 @@ impl Reader<'_, '_> {
                         // What is not closed is told where it began.
                         wrong.at = rest.len() - rest.trim_start().len();
                     }
-                    self.mistake(file, wrong.moved(at));
+                    self.mistake(file, wrong);
                     end_of_entry(rest, &mut tokens)
                 }
             };
@@ -254,13 +349,16 @@ impl Reader<'_, '_> {
             self.outcome.more_mistakes += 1;
             return;
         }
-        let (line, column) = file.text.line_and_column(wrong.at);
+        let at = file.at + wrong.at;
+        let (line, column) = file.text.line_and_column(at);
         self.outcome.mistakes.push(Mistake {
+            kind: wrong.kind,
             place: Place { file: file.number, line },
             column,
-            at: file.text.original(wrong.at)..file.text.original(wrong.at + wrong.len),
+            at: file.text.original(at)..file.text.original(at + wrong.len),
             found: wrong.found,
             expected: wrong.expected,
+            why: wrong.why,
         });
     }
 
@@ -273,13 +371,17 @@ impl Reader<'_, '_> {
         is_indented: bool,
     ) -> Result<(), Wrong> {
         let Some(first) = tokens.next_token()? else { return Ok(()) };
-        if first.text.starts_with('$') && !first.is_quoted && !is_indented {
+        if first.text.starts_with('$') && !first.is_quoted {
             return self.directive(file, place, &first, tokens);
         }
         let mut next = first;
         if is_indented {
             if self.owner.is_none() {
-                return Err(Wrong::new(&first, "an owner: no record before has one to carry over"));
+                return Err(Wrong::new(
+                    MistakeKind::NoOwner,
+                    &first,
+                    "an owner: no record before has one to carry over",
+                ));
             }
         } else {
             let owner = self.name(&first)?;
@@ -294,8 +396,12 @@ impl Reader<'_, '_> {
     }
 
     fn name(&self, token: &Token<'_>) -> Result<NameBuf, Wrong> {
-        NameBuf::from_text_below(token.text, self.origin.as_name())
-            .map_err(|error| Wrong::from(TextError { at: token.at, ..error }))
+        let origin = self.origin.as_name();
+        match self.options.names {
+            NameForm::Octets => NameBuf::from_text_below(token.text, origin)
+                .map_err(|error| Wrong::from(TextError { at: token.at, ..error })),
+            NameForm::Idn => idn_from_token(token, Some(origin)).map_err(Wrong::from),
+        }
     }
 
     /// Reads a record from the word after its owner on.
@@ -309,10 +415,18 @@ impl Reader<'_, '_> {
                 match (ttl, parse_period(next.text)) {
                     (None, Some(seconds)) if seconds <= i32::MAX as u32 => ttl = Some(Ttl::new(seconds)),
                     (None, _) => {
-                        return Err(Wrong::new(&next, "a TTL of at most 2147483647 seconds, or a type"));
+                        return Err(Wrong::new(
+                            MistakeKind::Ttl,
+                            &next,
+                            "a TTL of at most 2147483647 seconds, or a type",
+                        ));
                     }
                     (Some(_), _) => {
-                        return Err(Wrong::new(&next, "a class or a type: there is a TTL already"));
+                        return Err(Wrong::new(
+                            MistakeKind::Unexpected,
+                            &next,
+                            "a class or a type: there is a TTL already",
+                        ));
                     }
                 }
             } else if class.is_none()
@@ -320,7 +434,11 @@ impl Reader<'_, '_> {
                 && let Ok(found) = next.text.parse::<Class>()
             {
                 if found != Class::IN {
-                    return Err(Wrong::new(&next, "class IN, the only one that is served"));
+                    return Err(Wrong::new(
+                        MistakeKind::Class,
+                        &next,
+                        "class IN, the only one that is served",
+                    ));
                 }
                 class = Some(found);
             } else {
@@ -334,15 +452,19 @@ impl Reader<'_, '_> {
         self.rdata = rdata;
         read?;
         if let Some(more) = tokens.next_token()? {
-            return Err(Wrong::new(&more, "the end of the record"));
+            return Err(Wrong::new(MistakeKind::Excess, &more, "the end of the record"));
         }
         let Some(owner) = &self.owner else { return Ok(()) };
-        let Some(ttl) = ttl.or(self.default_ttl).or(self.last_ttl).or(self.options.ttl).or_else(|| {
+        let Some(ttl) = ttl.or(self.default_ttl).or(self.options.ttl).or(self.last_ttl).or_else(|| {
             // RFC 2308 §4 gave MINIMUM another meaning, but files from before have no $TTL.
             let minimum = self.rdata.last_chunk::<4>().filter(|_| rtype == Rtype::SOA)?;
             Some(Ttl::new(u32::from_be_bytes(*minimum)))
         }) else {
-            return Err(Wrong::new(&first, "a TTL: neither $TTL nor a record before says one"));
+            return Err(Wrong::new(
+                MistakeKind::Unexpected,
+                &first,
+                "a TTL: neither $TTL nor a record before says one",
+            ));
         };
         self.last_ttl = Some(ttl);
         let entry = Entry {
@@ -374,7 +496,7 @@ impl Reader<'_, '_> {
                 self.last_type = Some((token.text.to_owned(), rtype));
                 Ok(rtype)
             }
-            _ => Err(Wrong::new(token, "a type such as A, CNAME or TYPE65280")),
+            _ => Err(Wrong::new(MistakeKind::Rtype, token, "a type such as A, CNAME or TYPE65280")),
         }
     }
 
@@ -396,7 +518,7 @@ impl Reader<'_, '_> {
             let seconds = parse_period(period.text).filter(|&seconds| seconds <= i32::MAX as u32);
             let ttl = seconds
                 .map(Ttl::new)
-                .ok_or_else(|| Wrong::new(&period, "seconds, or a period such as 1h30m"))?;
+                .ok_or_else(|| Wrong::new(MistakeKind::Ttl, &period, "seconds, or a period such as 1h30m"))?;
             end_of_line(tokens)?;
             self.default_ttl = Some(ttl);
         } else if is("$INCLUDE") {
@@ -404,12 +526,13 @@ impl Reader<'_, '_> {
         } else if is("$GENERATE") {
             return self.generate(file, place, tokens);
         } else {
-            return Err(Wrong::new(first, "$ORIGIN, $TTL, $INCLUDE or $GENERATE"));
+            return Err(Wrong::new(MistakeKind::Directive, first, "$ORIGIN, $TTL, $INCLUDE or $GENERATE"));
         }
         Ok(())
     }
 
-    /// Reads `file [origin]` and the file. Its origin and owner are its own (RFC 1035 §5.1); its `$TTL` stays.
+    /// Reads `file [origin]` and the file. Its origin and owner are its own (RFC 1035 §5.1); its `$TTL` stays, unless the
+    /// options say otherwise.
     fn include(&mut self, file: File<'_>, tokens: &mut Tokens<'_>) -> Result<(), Wrong> {
         let name = tokens.expect("a file")?;
         let origin = match tokens.next_token()? {
@@ -417,25 +540,35 @@ impl Reader<'_, '_> {
             None => self.origin,
         };
         end_of_line(tokens)?;
-        if self.depth == INCLUDES_MAX {
-            return Err(Wrong::new(&name, format!("at most {INCLUDES_MAX} files that include each other")));
+        let wrong = |expected: &str| Wrong::new(MistakeKind::Unexpected, &name, expected);
+        let includes_max = self.options.includes_max;
+        if self.depth == includes_max {
+            let expected = format!("at most {includes_max} files that include each other");
+            return Err(Wrong { kind: MistakeKind::IncludeDepth, expected, ..wrong("") });
         }
         let path = name.octets()?;
-        let path = String::from_utf8(path).map_err(|_| Wrong::new(&name, "the name of a file in UTF-8"))?;
+        let path = String::from_utf8(path).map_err(|_| wrong("the name of a file in UTF-8"))?;
         let from = self.outcome.files.get(usize::from(file.number)).cloned().unwrap_or_default();
-        let included = self
-            .include
-            .include(&path, &from)
-            .map_err(|why| Wrong::new(&name, format!("a file that can be read ({why})")))?;
+        let included = self.include.include(&path, &from).map_err(|why| {
+            let (kind, why) = (MistakeKind::Include, Some(why));
+            Wrong { kind, why, ..wrong("a file that can be read") }
+        })?;
         if self.outcome.files.len() > usize::from(u16::MAX) {
-            return Err(Wrong::new(&name, "at most 65535 files"));
+            return Err(wrong("at most 65535 files"));
         }
-        let outer = (self.origin, self.owner.take());
+        let at =
+            file.text.original(file.at + name.at)..file.text.original(file.at + name.at + name.text.len());
+        self.outcome.inclusions.push(Inclusion { file: file.number, at });
+        let outer = (self.origin, self.owner.take(), self.default_ttl);
         self.origin = origin;
         self.depth += 1;
         self.file(&included.name, &included.text);
         self.depth -= 1;
-        (self.origin, self.owner) = outer;
+        let ttl;
+        (self.origin, self.owner, ttl) = outer;
+        if !self.options.ttl_outlives_include {
+            self.default_ttl = ttl;
+        }
         self.is_owner_new = true;
         Ok(())
     }
@@ -443,7 +576,7 @@ impl Reader<'_, '_> {
 
 fn end_of_line(tokens: &mut Tokens<'_>) -> Result<(), Wrong> {
     match tokens.next_token()? {
-        Some(more) => Err(Wrong::new(&more, "the end of the line")),
+        Some(more) => Err(Wrong::new(MistakeKind::Excess, &more, "the end of the line")),
         None => Ok(()),
     }
 }

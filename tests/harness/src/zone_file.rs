@@ -29,7 +29,7 @@ impl Include for Shelf {
 fn load(text: &[u8]) -> (Option<Zone>, usize) {
     let apex = NameBuf::from_text("example.org").expect("a name");
     let mut builder = Builder::new(apex.as_name(), KEY);
-    let options = Options { origin: apex.as_name(), ttl: None, generated_max: GENERATED_MAX };
+    let options = Options { generated_max: GENERATED_MAX, ..Options::of_zone(apex.as_name()) };
     let outcome = master::read("zone", text, &options, &mut Shelf, |entry| {
         assert!(entry.place.line > 0 && usize::from(entry.place.file) < 1 << 12);
         assert_eq!(wire::rdata::check(entry.rtype, entry.rdata, 0..entry.rdata.len()), Ok(()));

@@ -171,7 +171,11 @@ impl Excerpts<'_> {
         };
         let width = u32::try_from(mistake.found.chars().count()).unwrap_or(1).max(1);
         let at = self.at(Some(mistake.place), Path::new(""), Severity::Error);
-        Diagnostic { column: mistake.column, width, message, expected: Some(mistake.expected.clone()), ..at }
+        let expected = match &mistake.why {
+            Some(why) => format!("{} ({why})", mistake.expected),
+            None => mistake.expected.clone(),
+        };
+        Diagnostic { column: mistake.column, width, message, expected: Some(expected), ..at }
     }
 
     fn remark(&mut self, remark: &Remark) -> Diagnostic {

@@ -217,7 +217,7 @@ impl SignedZone {
     fn read_signed(&self) -> Option<Tree> {
         let text = std::fs::read(&self.zone_file).ok()?;
         let mut tree = Tree::new(self.apex.as_name());
-        let options = master::Options { origin: self.apex.as_name(), ttl: None, generated_max: 0 };
+        let options = master::Options { generated_max: 0, ..master::Options::of_zone(self.apex.as_name()) };
         let outcome = master::read("signed", &text, &options, &mut master::NoIncludes, |entry| {
             tree.push(entry.owner, entry.rtype, entry.ttl.seconds(), entry.rdata);
         });

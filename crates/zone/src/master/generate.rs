@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use wire::text::{Token, Tokens};
 
-use super::{File, Place, Reader, Wrong};
+use super::{File, MistakeKind, Place, Reader, Wrong};
 
 const RANGE: &str = "a range such as 1-10 or 0-100/2";
 /// Characters that one number may be written in.
@@ -39,10 +39,12 @@ impl Reader<'_, '_> {
         tokens: &mut Tokens<'_>,
     ) -> Result<(), Wrong> {
         let range = tokens.expect(RANGE)?;
-        let numbers = Numbers::parse(range.text).ok_or_else(|| Wrong::new(&range, RANGE))?;
+        let numbers =
+            Numbers::parse(range.text).ok_or_else(|| Wrong::new(MistakeKind::Range, &range, RANGE))?;
         let generated_max = self.options.generated_max;
         if (numbers.last - numbers.first) / numbers.step >= generated_max {
-            return Err(Wrong::new(&range, format!("a range of at most {generated_max} numbers")));
+            let expected = format!("a range of at most {generated_max} numbers");
+            return Err(Wrong::new(MistakeKind::Range, &range, expected));
         }
         let mut words: Vec<Token<'_>> = Vec::new();
         while let Some(token) = tokens.next_token()? {
@@ -55,7 +57,7 @@ impl Reader<'_, '_> {
         if owner.text.starts_with('$')
             && owner.text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
         {
-            return Err(Wrong::new(owner, "an owner"));
+            return Err(Wrong::new(MistakeKind::Unexpected, owner, "an owner"));
         }
         let mut line = String::new();
         for number in (numbers.first..=numbers.last).step_by(numbers.step as usize) {
@@ -64,13 +66,14 @@ impl Reader<'_, '_> {
                 let quote = if word.is_quoted { "\"" } else { "" };
                 line.push_str(quote);
                 substitute(word.text, number, &mut line).ok_or_else(|| {
-                    Wrong::new(word, "${offset,width,base}, the base one of d, o, x, X, n and N")
+                    let expected = "${offset,width,base}, the base one of d, o, x, X, n and N";
+                    Wrong::new(MistakeKind::Unexpected, word, expected)
                 })?;
                 line.push_str(quote);
                 line.push(' ');
             }
             // The record is not in the text; the word that made what is wrong is.
-            let mut made = Tokens::new(&line);
+            let mut made = self.options.tokens(&line);
             if let Err(wrong) = self.generated(file, place, &mut made) {
                 let word = blamed(&line, wrong.at, &words).unwrap_or(range);
                 return Err(Wrong { at: word.at, len: word.text.len(), ..wrong });

@@ -15,7 +15,7 @@ impl Include for Shelf {
 
 fn read_all(text: &[u8], shelf: &[(&'static str, &'static str)]) -> (Vec<String>, Vec<String>) {
     let origin = NameBuf::from_text("example.org").expect("a name");
-    let options = Options { origin: origin.as_name(), ttl: None, generated_max: 1000 };
+    let options = Options { generated_max: 1000, ..Options::of_zone(origin.as_name()) };
     let mut shelf = Shelf(shelf.iter().copied().collect());
     let mut records = Vec::new();
     let mut owner = NameBuf::root();
@@ -261,8 +261,7 @@ fn reading_goes_on_after_a_parenthesis_that_is_never_closed() {
 
 #[test]
 fn a_flood_of_mistakes_is_counted() {
-    let origin = Name::ROOT;
-    let options = Options { origin, ttl: None, generated_max: 1 };
+    let options = Options::of_zone(Name::ROOT);
     let text = "a A x\n".repeat(MISTAKES_MAX + 5);
     let outcome = read("zone", text.as_bytes(), &options, &mut NoIncludes, |_| {});
     assert_eq!((outcome.mistakes.len(), outcome.more_mistakes), (MISTAKES_MAX, 5));

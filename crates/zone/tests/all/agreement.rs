@@ -491,7 +491,7 @@ const NOW: u32 = 1_795_000_000;
 fn online(apex: &str, text: &str, secret: &Arc<SecretKey>) -> Zone {
     let apex = name(apex);
     let mut tree = Tree::new(apex.as_name());
-    let options = zone::master::Options { origin: apex.as_name(), ttl: None, generated_max: 1 };
+    let options = zone::master::Options::of_zone(apex.as_name());
     zone::master::read("zone", text.as_bytes(), &options, &mut NoIncludes, |entry| {
         tree.push(entry.owner, entry.rtype, entry.ttl.seconds(), entry.rdata);
     });

@@ -22,7 +22,7 @@ pub(crate) fn rdata(rtype: Rtype, text: &str) -> Vec<u8> {
 pub(crate) fn tree(apex: &str, text: &str) -> Tree {
     let apex = name(apex);
     let mut tree = Tree::new(apex.as_name());
-    let options = master::Options { origin: apex.as_name(), ttl: None, generated_max: 1 << 20 };
+    let options = master::Options::of_zone(apex.as_name());
     let outcome = master::read("zone", text.as_bytes(), &options, &mut master::NoIncludes, |entry| {
         tree.push(entry.owner, entry.rtype, entry.ttl.seconds(), entry.rdata);
     });

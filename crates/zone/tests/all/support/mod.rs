@@ -184,7 +184,7 @@ pub(crate) fn name_of(path: &[Vec<u8>]) -> NameBuf {
 /// Adds signatures (of nothing) and a chain of denial to the text of a zone.
 pub(crate) fn sign(apex: &str, text: &str, chain: Chain) -> String {
     let apex_name = name(apex);
-    let options = zone::master::Options { origin: apex_name.as_name(), ttl: None, generated_max: 1 };
+    let options = zone::master::Options::of_zone(apex_name.as_name());
     let mut names: BTreeMap<Path, BTreeSet<Rtype>> = BTreeMap::new();
     zone::master::read("zone", text.as_bytes(), &options, &mut NoIncludes, |entry| {
         names.entry(path(entry.owner)).or_default().insert(entry.rtype);
