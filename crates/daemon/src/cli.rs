@@ -15,6 +15,10 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::server::{
+    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
+    SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
+};
 use asking::QUERY_HELP;
 pub(crate) use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub(crate) use files::{
@@ -22,10 +26,6 @@ pub(crate) use files::{
     ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs, XdpCheckArgs, XdpCommand,
 };
 pub(crate) use record::{LogArgs, Top};
-pub(crate) use server::{
-    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
-    SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
-};
 pub(crate) use signing::{
     DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,

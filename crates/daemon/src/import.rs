@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use config::System;
 use import::{Dialect, NameServer};
+use server::Origin;
 
 use crate::cli::{ImportArgs, Program};
-use crate::inspect::{Origin, human};
+use crate::inspect::human;
 use crate::out;
 
 /// Runs `gannet import`.

@@ -8,6 +8,7 @@ use config::Loaded;
 use config::graph::Language;
 use control::api;
 use diagnostic::{Diagnostic, Severity};
+use server::Origin;
 
 use crate::cli::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs, Purpose, StarterArgs,
@@ -17,51 +18,16 @@ use crate::{out, progress};
 /// Where the configuration is if nobody says otherwise.
 const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
 
-/// Where a configuration comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// This file, which must be there.
-    File(PathBuf),
-    /// Nobody has configured anything.
-    BuiltIn,
-}
-
-impl Origin {
-    /// Decides: what is given, then `$GANNET_CONFIG`, then the usual file if it is there.
-    pub(crate) fn find(args: &ConfigArgs) -> Self {
-        let variable = std::env::var_os("GANNET_CONFIG").filter(|value| !value.is_empty());
-        if let Some(path) = args.config.clone().or_else(|| variable.map(PathBuf::from)) {
-            return Self::File(path);
-        }
-        // A file that is there but cannot be read must not be taken for none.
-        match Path::new(DEFAULT_FILE).symlink_metadata() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::BuiltIn,
-            Ok(_) | Err(_) => Self::File(DEFAULT_FILE.into()),
-        }
+/// Decides where the configuration comes from: what is given, then `$GANNET_CONFIG`, then the usual file if it is there.
+pub(crate) fn find(args: &ConfigArgs) -> Origin {
+    let variable = std::env::var_os("GANNET_CONFIG").filter(|value| !value.is_empty());
+    if let Some(path) = args.config.clone().or_else(|| variable.map(PathBuf::from)) {
+        return Origin::File(path);
     }
-
-    /// Reads it.
-    pub(crate) fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
-        match self {
-            Self::File(path) => config::load(path),
-            Self::BuiltIn => config::built_in(),
-        }
-    }
-
-    /// Returns what people call it.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::BuiltIn => "the built-in configuration".into(),
-        }
-    }
-
-    /// Returns the file, made independent of the working directory.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
-        match self {
-            Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-            Self::BuiltIn => None,
-        }
+    // A file that is there but cannot be read must not be taken for none.
+    match Path::new(DEFAULT_FILE).symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Origin::BuiltIn,
+        Ok(_) | Err(_) => Origin::File(DEFAULT_FILE.into()),
     }
 }
 
@@ -69,7 +35,7 @@ impl Origin {
 pub(crate) fn check(args: &CheckArgs) -> ExitCode {
     let origin = match &args.file {
         Some(file) => Origin::File(file.clone()),
-        None => Origin::find(&args.config),
+        None => find(&args.config),
     };
     let compiled = origin.load().and_then(|loaded| {
         let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine))?;
@@ -167,7 +133,7 @@ fn number_of(count: usize, noun: &str) -> String {
 
 /// Runs `gannet config show`.
 pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
-    let origin = Origin::find(&args.config);
+    let origin = find(&args.config);
     match origin.load() {
         Ok(loaded) if args.output.json => {
             out::print(&config::print::show_json(&loaded));

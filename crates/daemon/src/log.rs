@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use config::settings::LogLevel;
+use server::LogLevelHandle;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer, Registry, reload};
+use tracing_subscriber::{Layer, reload};
 
 use crate::{out, sys};
 
@@ -58,38 +58,6 @@ fn leads_to_journal() -> bool {
     stream == format!("{}:{}", there.dev(), there.ino())
 }
 
-/// Changes the level of a running log.
-pub(crate) struct LogLevelHandle(reload::Handle<LevelFilter, Registry>);
-
-/// Returns the level of a word, as the setting `log.level` and `gannet log-level` have them.
-pub(crate) fn level(word: &str) -> Option<LevelFilter> {
-    LogLevel::parse(word).map(filter)
-}
-
-/// Returns what lets through what is at least as important as the setting says.
-pub(crate) const fn filter(wanted: LogLevel) -> LevelFilter {
-    match wanted {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    }
-}
-
-impl LogLevelHandle {
-    /// Lets through what is at least as important as `level`.
-    pub(crate) fn set(&self, level: LevelFilter) {
-        // Fails only when the subscriber is gone, which lives as long as the process.
-        let _ = self.0.reload(level);
-    }
-
-    /// Returns the level.
-    pub(crate) fn level(&self) -> LevelFilter {
-        self.0.clone_current().unwrap_or(LevelFilter::INFO)
-    }
-}
-
 /// Starts logging to standard error. Called once.
 pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
     let (filter, handle) = reload::Layer::new(level);
@@ -108,7 +76,7 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
         (*metadata.level() > Level::INFO || !is_library(target)) && !shows_requests(target)
     });
     let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
-    LogLevelHandle(handle)
+    LogLevelHandle::new(handle)
 }
 
 /// Returns whether an event is a library's. Those tell of what single strangers send, for which an operator can do nothing and

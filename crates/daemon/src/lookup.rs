@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use control::api;
 use tsig::Key;
 use wire::text::write_hex;
-use wire::{EdeCode, Flags, Message, OptionCode, Rcode, Rtype, Section, rdata};
+use wire::{Message, OptionCode, Rcode, Section};
 
 use crate::cli::QueryArgs;
 use crate::out;
@@ -128,7 +128,7 @@ fn take(mut stream: Stream, target: &Target, begin: Instant, words: &Words, args
         taken.size_octets += octets as u64;
         let Ok(message) = Message::parse(&bytes) else { break Err("a message cannot be read".to_owned()) };
         let ended = transfer.take(&message);
-        let records = section(&message, Section::Answer);
+        let records = api::Record::section(&message, Section::Answer);
         if is_json {
             taken.answer.extend(records);
         } else if words.wishes.short {
@@ -259,61 +259,14 @@ fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
         size_octets: exchange.octets,
         status: message.rcode().to_string(),
         rcode: message.rcode().0,
-        flags: flag_names(message.header.flags),
+        flags: api::flag_names(message.header.flags),
         question: question.unwrap_or_default(),
-        answer: section(message, Section::Answer),
-        authority: section(message, Section::Authority),
-        additional: section(message, Section::Additional),
-        extended_errors: extended_errors(message),
+        answer: api::Record::section(message, Section::Answer),
+        authority: api::Record::section(message, Section::Authority),
+        additional: api::Record::section(message, Section::Additional),
+        extended_errors: api::ExtendedError::all(message),
         options: options(message),
         signed_by: exchange.signed_by.clone(),
-    }
-}
-
-/// Turns the records of one section into text.
-pub(crate) fn section(message: &Message<'_>, wanted: Section) -> Vec<api::Record> {
-    let records = message.records().filter(|record| record.section == wanted && record.rtype != Rtype::OPT);
-    records.map(|record| describe_record(&record)).collect()
-}
-
-/// Turns the Extended DNS Errors of a reply into text.
-pub(crate) fn extended_errors(message: &Message<'_>) -> Vec<api::ExtendedError> {
-    let options = message.edns.into_iter().flat_map(|edns| edns.options());
-    options
-        .filter(|option| option.code == OptionCode::EDE)
-        .filter_map(|option| {
-            let (&code, text) = option.data.split_first_chunk::<2>()?;
-            let text = String::from_utf8_lossy(text);
-            Some(ede_named(EdeCode(u16::from_be_bytes(code)), text.trim_end_matches('\0')))
-        })
-        .collect()
-}
-
-/// Returns an Extended DNS Error with its name.
-pub(crate) fn ede_named(code: EdeCode, text: &str) -> api::ExtendedError {
-    api::ExtendedError { code: code.0, name: code.to_string(), text: text.to_owned() }
-}
-
-pub(crate) fn flag_names(flags: Flags) -> Vec<String> {
-    const NAMES: [(Flags, &str); 7] = [
-        (Flags::QR, "qr"),
-        (Flags::AA, "aa"),
-        (Flags::TC, "tc"),
-        (Flags::RD, "rd"),
-        (Flags::RA, "ra"),
-        (Flags::AD, "ad"),
-        (Flags::CD, "cd"),
-    ];
-    NAMES.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, name)| (*name).to_owned()).collect()
-}
-
-fn describe_record(record: &wire::Record<'_>) -> api::Record {
-    api::Record {
-        name: record.owner.to_string(),
-        ttl: record.ttl().seconds(),
-        class: record.class.to_string(),
-        rtype: record.rtype.to_string(),
-        data: rdata::display(record.rtype, record.owner.message(), record.rdata_at..record.end()).to_string(),
     }
 }
 

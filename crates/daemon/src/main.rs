@@ -22,7 +22,6 @@ mod remote;
 mod run;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]
 mod sys;
-mod systemd;
 mod xdp_check;
 mod zone;
 

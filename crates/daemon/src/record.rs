@@ -10,7 +10,7 @@ use jobs::recorder::{Reader, Recorded, Wanted};
 use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};
-use crate::inspect::{self, Origin};
+use crate::inspect;
 use crate::{out, remote, sys};
 
 /// What `--top` counts, in milliseconds.
@@ -112,7 +112,7 @@ fn database(args: &LogArgs) -> Result<PathBuf, String> {
         let none = "the running server records no queries: its setting recorder.file is not set";
         return status.recorder.map(PathBuf::from).ok_or_else(|| none.to_owned());
     }
-    let origin = Origin::find(&args.config);
+    let origin = inspect::find(&args.config);
     let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
     let settings = &loaded.settings;
     let recorder =

@@ -19,7 +19,7 @@ pub(crate) fn file(source: &Source<'_>, findings: &mut Vec<Finding>) {
         findings.push(Finding::error(source.path, 1, message));
     }
     for at in source.code.match_indices("static mut ").map(|(at, _)| at) {
-        let message = "`static mut`: what is shared is created in `daemon` and passed";
+        let message = "`static mut`: what is shared is created in `server` and passed";
         findings.push(Finding::error(source.path, source.line(at), message));
     }
     if crate_of(source.path).is_some() {
@@ -48,7 +48,7 @@ fn statics(source: &Source<'_>, findings: &mut Vec<Finding>) {
         let typed = declaration.split(['=', ';']).next().unwrap_or("");
         let is_mutable = MUTABLE.iter().any(|mutable| typed.contains(mutable));
         if is_mutable && !source.allows("static", at) {
-            let message = "a `static` that changes: what is shared is created in `daemon` and passed";
+            let message = "a `static` that changes: what is shared is created in `server` and passed";
             findings.push(Finding::error(source.path, source.line(at), message));
         }
     }

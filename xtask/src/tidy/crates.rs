@@ -5,12 +5,13 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// Modules that may hold unsafe code: the crate, and the module's file or folder in it.
-pub(crate) const UNSAFE_MAY: [(&str, &str); 7] = [
+pub(crate) const UNSAFE_MAY: [(&str, &str); 8] = [
     ("xdp", "sys"),
     ("cache", "slots"),
     ("sets", "memory"),
     ("listen", "sys"),
     ("exchange", "sys"),
+    ("server", "sys"),
     ("daemon", "sys"),
     ("daemon", "privileges"),
 ];

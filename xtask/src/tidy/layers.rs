@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 26] = [
+pub(crate) const LAYERS: [(&str, u8); 27] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -30,7 +30,8 @@ pub(crate) const LAYERS: [(&str, u8); 26] = [
     ("control", 8),
     ("jobs", 8),
     ("zones", 8),
-    ("daemon", 9),
+    ("server", 9),
+    ("daemon", 10),
 ];
 
 /// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it is its purpose.
@@ -39,13 +40,13 @@ const PURE_LAYER_MAX: u8 = 3;
 /// Third parties that the pure layers leave alone, and why.
 const IMPURE: [(&str, &str); 10] = [
     ("tokio", "waiting is for `listen`, `exchange` and `driver`"),
-    ("libc", "system calls are for `listen`, `exchange` and `daemon`"),
-    ("nix", "system calls are for `listen`, `exchange` and `daemon`"),
-    ("rustix", "system calls are for `listen`, `exchange` and `daemon`"),
+    ("libc", "system calls are for `listen`, `exchange`, `server` and `daemon`"),
+    ("nix", "system calls are for `listen`, `exchange`, `server` and `daemon`"),
+    ("rustix", "system calls are for `listen`, `exchange`, `server` and `daemon`"),
     ("socket2", "sockets are for `listen` and `exchange`"),
     ("mio", "sockets are for `listen` and `exchange`"),
-    ("tracing", "logging is for `daemon` and `control`; the pure layers count"),
-    ("log", "logging is for `daemon` and `control`; the pure layers count"),
+    ("tracing", "logging is for `server` and what it runs; the pure layers count"),
+    ("log", "logging is for `server` and what it runs; the pure layers count"),
     ("serde", "types that become text live in `control::api`"),
     ("serde_json", "types that become text live in `control::api`"),
 ];
@@ -66,7 +67,7 @@ const IMPURE_CODE: [(&str, &str); 9] = [
     (".elapsed()", "time comes in as an argument"),
     ("Instant::now", "time comes in as an argument"),
     ("thread::sleep", "nothing here waits"),
-    ("thread::spawn", "threads are created by `daemon`"),
+    ("thread::spawn", "threads are created by `server`"),
 ];
 
 /// The one file of the pure layers that reads and writes a file.

@@ -62,7 +62,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
         ("replies.rs", "answered"),
         ("requests.rs", "send_to"),
         ("resume.rs", "resume"),
-        ("run/mod.rs", "start"),
         ("sets.rs", "set_plugin"),
         ("sign.rs", "try_sign"),
         ("signing.rs", "signing_policy"),

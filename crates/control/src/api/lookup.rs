@@ -1,6 +1,7 @@
 //! A reply in presentation form.
 
 use serde::{Deserialize, Serialize};
+use wire::{EdeCode, Flags, Message, OptionCode, Rtype, Section, rdata};
 
 /// What `gannet query --json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,4 +122,60 @@ pub struct ExtendedError {
     /// What the server adds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+}
+
+impl Record {
+    /// Returns the records of one section but OPT.
+    pub fn section(message: &Message<'_>, wanted: Section) -> Vec<Self> {
+        let records =
+            message.records().filter(|record| record.section == wanted && record.rtype != Rtype::OPT);
+        records.map(|record| Self::from(&record)).collect()
+    }
+}
+
+impl From<&wire::Record<'_>> for Record {
+    fn from(record: &wire::Record<'_>) -> Self {
+        let data = rdata::display(record.rtype, record.owner.message(), record.rdata_at..record.end());
+        Self {
+            name: record.owner.to_string(),
+            ttl: record.ttl().seconds(),
+            class: record.class.to_string(),
+            rtype: record.rtype.to_string(),
+            data: data.to_string(),
+        }
+    }
+}
+
+impl ExtendedError {
+    /// Returns the errors of a reply.
+    pub fn all(message: &Message<'_>) -> Vec<Self> {
+        let options = message.edns.into_iter().flat_map(|edns| edns.options());
+        options
+            .filter(|option| option.code == OptionCode::EDE)
+            .filter_map(|option| {
+                let (&code, text) = option.data.split_first_chunk::<2>()?;
+                let text = String::from_utf8_lossy(text);
+                Some(Self::named(EdeCode(u16::from_be_bytes(code)), text.trim_end_matches('\0')))
+            })
+            .collect()
+    }
+
+    /// Returns an error with its name.
+    pub fn named(code: EdeCode, text: &str) -> Self {
+        Self { code: code.0, name: code.to_string(), text: text.to_owned() }
+    }
+}
+
+/// Returns the names of the header flags that are set, in the order of the header.
+pub fn flag_names(flags: Flags) -> Vec<String> {
+    const NAMES: [(Flags, &str); 7] = [
+        (Flags::QR, "qr"),
+        (Flags::AA, "aa"),
+        (Flags::TC, "tc"),
+        (Flags::RD, "rd"),
+        (Flags::RA, "ra"),
+        (Flags::AD, "ad"),
+        (Flags::CD, "cd"),
+    ];
+    NAMES.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, name)| (*name).to_owned()).collect()
 }

@@ -23,7 +23,7 @@ pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun, Recorded, Tally};
 pub use log::{LogLevel, LogLevelIs};
-pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer};
+pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};

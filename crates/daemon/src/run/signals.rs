@@ -2,18 +2,8 @@
 
 use std::io;
 
+use server::Order;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// What a signal asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// SIGHUP: read the configuration again.
-    Reload,
-    /// SIGUSR1: write the caches to their files.
-    Dump,
-    /// SIGTERM or SIGINT: end; a second one ends at once.
-    End,
-}
 
 /// The signals we listen to. From the moment this exists they do not end the process.
 pub(crate) struct Signals {
@@ -34,7 +24,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Can be dropped at any time.
+    /// Waits for the next one: SIGHUP reloads, SIGUSR1 writes the caches, SIGTERM and SIGINT end. Can be dropped at any time.
     pub(crate) async fn next(&mut self) -> Order {
         tokio::select! {
             _ = self.hangup.recv() => Order::Reload,

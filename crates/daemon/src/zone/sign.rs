@@ -16,7 +16,7 @@ use zone::Zone;
 
 use super::{human_of, read};
 use crate::cli::{OutputArgs, SerialWord, SignArgs, VerifyArgs};
-use crate::{out, sys};
+use crate::out;
 
 /// Names between two words about how far it is.
 const TELL_EVERY: usize = 1 << 15;
@@ -211,7 +211,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
     {
         tree.set_serial(policy.next(soa.serial(), now));
     }
-    let threads = args.threads.unwrap_or_else(|| sys::allowed_cores().len()).max(1);
+    let threads = args.threads.unwrap_or_else(|| server::sys::allowed_cores().len()).max(1);
     let told = |done: usize| {
         if done.is_multiple_of(TELL_EVERY) {
             out::overwrite(&format!("{done} names signed"));

@@ -27,7 +27,7 @@ fn named(order: &ZoneOrder) -> Result<NameBuf, String> {
 }
 
 /// Returns the zones of which the files are not in use, and why.
-pub(super) fn refused(manager: &ZoneManager) -> Vec<api::ZoneNote> {
+pub(crate) fn refused(manager: &ZoneManager) -> Vec<api::ZoneNote> {
     // Those with which something is wrong come first.
     let failing = manager.report(None).into_iter().take_while(::zones::ZoneReport::is_failing);
     // What a primary does is not for a reload to say.
@@ -37,7 +37,7 @@ pub(super) fn refused(manager: &ZoneManager) -> Vec<api::ZoneNote> {
 
 /// Has the primaries of a zone asked; of all zones that have any, if none is named. A change of its file that was refused is
 /// decided on; what is refused then is in `reload`.
-pub(super) fn refresh_named(
+pub(crate) fn refresh_named(
     manager: &ZoneManager,
     order: &ZoneOrder,
     reload: &mut api::Reload,
@@ -73,12 +73,12 @@ pub(super) fn refresh_named(
 }
 
 /// Adds zones.
-pub(super) fn add(manager: &ZoneManager, add: &api::ZoneAdd) -> Response {
+pub(crate) fn add(manager: &ZoneManager, add: &api::ZoneAdd) -> Response {
     changed(&add.zones, |apexes| manager.add(apexes, &add.options))
 }
 
 /// Takes zones out that were added.
-pub(super) fn remove(manager: &ZoneManager, names: &[String]) -> Response {
+pub(crate) fn remove(manager: &ZoneManager, names: &[String]) -> Response {
     changed(names, |apexes| manager.remove(apexes))
 }
 
@@ -108,7 +108,7 @@ fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Cha
 }
 
 /// Makes what a file says the next version of a zone.
-pub(super) fn load(manager: &ZoneManager, load: &api::ZoneLoad) -> Response {
+pub(crate) fn load(manager: &ZoneManager, load: &api::ZoneLoad) -> Response {
     let loaded = parse(&load.zone).and_then(|apex| manager.load(apex.as_name(), Path::new(&load.file)));
     match loaded {
         Ok(message) => Response::ZoneDone(api::ZoneDone { message }),
@@ -117,7 +117,7 @@ pub(super) fn load(manager: &ZoneManager, load: &api::ZoneLoad) -> Response {
 }
 
 /// Does what is ordered.
-pub(super) fn carry_out(manager: &ZoneManager, order: &ZoneOrder) -> Response {
+pub(crate) fn carry_out(manager: &ZoneManager, order: &ZoneOrder) -> Response {
     try_carry_out(manager, order).unwrap_or_else(Response::error)
 }
 
@@ -156,7 +156,7 @@ fn try_carry_out(manager: &ZoneManager, order: &ZoneOrder) -> Result<Response, S
 }
 
 /// Begins to print the version of a zone that is served.
-pub(super) fn print(manager: &ZoneManager, order: &ZoneOrder) -> control::Parts {
+pub(crate) fn print(manager: &ZoneManager, order: &ZoneOrder) -> control::Parts {
     let begun = named(order).and_then(|apex| {
         manager.zone(apex.as_name()).ok_or_else(|| match manager.report(Some(apex.as_name())).is_empty() {
             true => format!("there is no zone \"{apex}\""),
@@ -224,7 +224,7 @@ fn shown(report: ::zones::ZoneReport) -> api::Zone {
 }
 
 /// Adds how the checks of each zone's records stand.
-pub(super) fn add_checks(zones: &mut [api::Zone], states: &[CheckState]) {
+pub(crate) fn add_checks(zones: &mut [api::Zone], states: &[CheckState]) {
     let mut by_zone: BTreeMap<String, Vec<&CheckState>> = BTreeMap::new();
     for state in states {
         by_zone.entry(state.watched.zone.to_string()).or_default().push(state);

@@ -13,11 +13,11 @@ use wire::Prefix;
 use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
 
 /// Banned prefixes that statistics name: of an interface, those that cost most.
-pub(super) const BANNED_SHOWN_MAX: usize = 100;
+pub(crate) const BANNED_SHOWN_MAX: usize = 100;
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
-pub(crate) struct Devices {
+pub struct Devices {
     devices: Vec<Device>,
     /// Interfaces of the configuration that are left to the kernel's sockets.
     unused: Vec<String>,
@@ -56,13 +56,15 @@ pub(crate) struct Banned {
 }
 
 /// The interfaces, and what each worker gets of them.
-pub(crate) struct Opened {
-    pub(crate) devices: Devices,
-    pub(crate) queues: Vec<Vec<XdpQueue>>,
+pub struct Opened {
+    /// The interfaces.
+    pub devices: Devices,
+    /// What each worker serves of them.
+    pub queues: Vec<Vec<XdpQueue>>,
 }
 
 /// Opens the interfaces of the configuration. An error means that one that was demanded cannot be had.
-pub(crate) fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened, String> {
+pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened, String> {
     let plans = config::devices(startup);
     let mut queues: Vec<Vec<XdpQueue>> = (0..workers).map(|_| Vec::new()).collect();
     let mut devices = Devices { wanted: wanted(startup, bound), ..Devices::default() };
@@ -221,7 +223,7 @@ impl Devices {
     }
 
     /// Has the programs drop queries from these prefixes, too: those that the configuration bans.
-    pub(crate) fn ban(&self, prefixes: &[Prefix]) {
+    pub fn ban(&self, prefixes: &[Prefix]) {
         let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
         bans.fixed = prefixes.iter().map(|prefix| (prefix.address(), prefix.bits())).collect();
         self.apply(&mut bans);

@@ -35,18 +35,18 @@ use tokio::sync::{mpsc, watch};
 use tracing::{error, info};
 use wire::Prefix;
 
+use crate::caches::{Caches, Kept, by_name};
+use crate::devices::Devices;
 use crate::explain::Prepared;
-use crate::inspect::Origin;
-use crate::log;
-use crate::run::caches::{Caches, Kept, by_name};
-use crate::run::devices::Devices;
-use crate::run::for_jobs::Orders;
-use crate::run::worker::{Explaining, Upstreams, WorkerHandle};
-use crate::run::{signing, zones};
+use crate::for_jobs::Orders;
+use crate::log_level;
+use crate::origin::Origin;
+use crate::worker::{Explaining, Upstreams, WorkerHandle};
+use crate::{signing, zones};
 
 pub(crate) use caches::Which;
 pub(crate) use files::Watched;
-pub(super) use sets::report_sets;
+pub(crate) use sets::report_sets;
 
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ pub(crate) struct Running {
     /// How listeners speak TLS.
     tls: Arc<TlsCell>,
     upstreams: watch::Sender<Upstreams>,
-    log_level: log::LogLevelHandle,
+    log_level: log_level::LogLevelHandle,
     jobs: Jobs,
     /// Signs zones.
     signing: Arc<Signing>,
@@ -127,7 +127,7 @@ pub(crate) struct Parts {
     pub(crate) manager: ZoneManager,
     pub(crate) tls: Arc<TlsCell>,
     pub(crate) upstreams: watch::Sender<Upstreams>,
-    pub(crate) log_level: log::LogLevelHandle,
+    pub(crate) log_level: log_level::LogLevelHandle,
     pub(crate) explaining: mpsc::Sender<Explaining>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) plans: config::Plans,
@@ -154,7 +154,7 @@ fn recorder_file(plans: &config::Plans) -> Option<PathBuf> {
 }
 
 /// Checks what records lead to, as the plans say.
-pub(super) fn begin_checks(checker: &Checker, plans: &config::Plans) {
+pub(crate) fn begin_checks(checker: &Checker, plans: &config::Plans) {
     if let Err(error) = checker.adopt(&plans.zones.checks.watched) {
         error!(%error, "not everything can be checked: no thread for it");
     }
@@ -298,9 +298,9 @@ impl Running {
 
     /// Changes what is logged until the next reload, if that is wanted; returns what is.
     fn log_level(&self, wanted: Option<&str>) -> Result<api::LogLevelIs, String> {
-        let configured = log::filter(lock(&self.work).loaded.settings.log_level);
+        let configured = log_level::filter(lock(&self.work).loaded.settings.log_level);
         if let Some(word) = wanted {
-            let level = log::level(word).ok_or_else(|| {
+            let level = log_level::level(word).ok_or_else(|| {
                 format!("unknown log level \"{word}\" (expected error, warn, info, debug or trace)")
             })?;
             // First what it was, then what it is: one of the two lets this line through.

@@ -9,7 +9,7 @@ use tracing::info;
 use wire::Prefix;
 
 use super::{Running, lock};
-use crate::run::devices::{BANNED_SHOWN_MAX, Banned};
+use crate::devices::{BANNED_SHOWN_MAX, Banned};
 
 /// Who is banned, as the configuration in use has it.
 #[derive(Clone)]

@@ -7,8 +7,7 @@ use control::api::{self, CacheFlush, CacheLookup, Response};
 use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
 use super::{Running, lock};
-use crate::lookup::{ede_named, section};
-use crate::run::caches::{Caches, Kept, now};
+use crate::caches::{Caches, Kept, now};
 
 /// Answers that one look into the caches shows.
 const ENTRIES_SHOWN_MAX: usize = 1000;
@@ -135,7 +134,8 @@ fn described(cache: &str, entry: &EntryView<'_>, freshness: Freshness, now: Now)
     };
     let bytes = message(entry, age, stale_for_s.is_some());
     let message = Message::parse(&bytes).ok();
-    let records = |wanted| message.as_ref().map_or_else(Vec::new, |message| section(message, wanted));
+    let records =
+        |wanted| message.as_ref().map_or_else(Vec::new, |message| api::Record::section(message, wanted));
     let kinds = [(KeyBits::DO, "dnssec"), (KeyBits::CD, "unchecked"), (KeyBits::FAILURE, "failure")];
     api::CacheEntry {
         cache: cache.to_owned(),
@@ -154,7 +154,7 @@ fn described(cache: &str, entry: &EntryView<'_>, freshness: Freshness, now: Now)
         answer: records(Section::Answer),
         authority: records(Section::Authority),
         additional: records(Section::Additional),
-        extended_error: entry.ede.map(|code| ede_named(code, "")),
+        extended_error: entry.ede.map(|code| api::ExtendedError::named(code, "")),
     }
 }
 

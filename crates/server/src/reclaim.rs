@@ -14,7 +14,7 @@ use crate::sys;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Starts the thread; what is sent to it is freed there.
-pub(super) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
+pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
     let (sender, old) = channel();
     std::thread::Builder::new().name("reclaim".into()).spawn(move || {
         sys::step_back();

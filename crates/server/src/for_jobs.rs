@@ -9,7 +9,7 @@ use jobs::{Download, Jobs, ListStore, Occurrence, SetLearner, StepNames, TaskRun
 use plan::jobs::{Learn, Learned, Task};
 use zone::Zone;
 
-use super::operator::{Running, Which};
+use crate::operator::{Running, Which};
 
 /// Carries schedules' orders to the server, once it runs.
 #[derive(Default)]

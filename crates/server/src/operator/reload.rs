@@ -14,9 +14,9 @@ use super::bans::LiveBans;
 use super::files::Watched;
 use super::sets::report_sets;
 use super::{Running, Work, begin_checks, lock};
-use crate::run::worker::Upstreams;
-use crate::run::{caches, signing, zones};
-use crate::{log, progress, sys, systemd};
+use crate::worker::Upstreams;
+use crate::{caches, signing, zones};
+use crate::{log_level, progress, sys, systemd};
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
@@ -88,7 +88,7 @@ impl Running {
         self.put(work, plans);
         self.start_signing();
         self.follower.adopt(signing::alias_plan(&loaded.settings));
-        self.log_level.set(log::filter(loaded.settings.log_level));
+        self.log_level.set(log_level::filter(loaded.settings.log_level));
         self.devices.ban(&loaded.settings.deny);
         self.devices.check_routes(config::routes(&loaded.settings.startup));
         let needs_restart = config::settings::diff(&self.startup, &loaded.settings.startup);

@@ -20,7 +20,7 @@ use zone::Zone;
 use crate::progress;
 
 /// Signs what the manager keeps.
-pub(super) struct Signatory(pub(super) Arc<Signing>);
+pub(crate) struct Signatory(pub(crate) Arc<Signing>);
 
 impl ::zones::Signer for Signatory {
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>) {
@@ -40,7 +40,7 @@ impl ::zones::Signer for Signatory {
 const PARENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends DS to the servers of parents by dynamic update.
-pub(super) struct Messenger;
+pub(crate) struct Messenger;
 
 impl Courier for Messenger {
     fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome {
@@ -63,7 +63,7 @@ impl Courier for Messenger {
 }
 
 /// Checks what zones lead to that come while the server runs.
-pub(super) struct Watch(pub(super) Checker);
+pub(crate) struct Watch(pub(crate) Checker);
 
 impl ::zones::Watcher for Watch {
     fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]) {
@@ -74,7 +74,7 @@ impl ::zones::Watcher for Watch {
 }
 
 /// Returns who is asked for what ALIAS records lead to.
-pub(super) fn alias_plan(settings: &Settings) -> AliasPlan {
+pub(crate) fn alias_plan(settings: &Settings) -> AliasPlan {
     let alias = &settings.alias;
     AliasPlan {
         resolvers: alias.resolvers.clone(),
@@ -84,7 +84,7 @@ pub(super) fn alias_plan(settings: &Settings) -> AliasPlan {
 }
 
 /// Compiles what runs once more, for the sake of other zones: nothing is read again.
-pub(super) fn again(
+pub(crate) fn again(
     loaded: &Loaded,
     addresses: &[SocketAddr],
     plans: &Plans,
@@ -94,7 +94,7 @@ pub(super) fn again(
 }
 
 /// Tells the signer what there is to sign. What it signed last is served until it has signed it again.
-pub(super) fn with_last(
+pub(crate) fn with_last(
     signing: &Signing,
     loaded: &Loaded,
     addresses: &[SocketAddr],
@@ -146,17 +146,17 @@ fn with_zone(zone: &str, act: impl FnOnce(&NameBuf) -> Result<(), String>, signi
 }
 
 /// Says how the keys of a zone stand.
-pub(super) fn keys(signing: &Signing, zone: &str) -> Response {
+pub(crate) fn keys(signing: &Signing, zone: &str) -> Response {
     with_zone(zone, |_| Ok(()), signing)
 }
 
 /// Takes it that the parent has a DS.
-pub(super) fn ds_seen(signing: &Signing, seen: &api::DsSeen) -> Response {
+pub(crate) fn ds_seen(signing: &Signing, seen: &api::DsSeen) -> Response {
     with_zone(&seen.zone, |apex| signing.ds_seen(apex.as_name(), seen.tag).map(drop), signing)
 }
 
 /// Has keys replaced.
-pub(super) fn roll(signing: &Signing, roll: &api::ZoneRoll) -> Response {
+pub(crate) fn roll(signing: &Signing, roll: &api::ZoneRoll) -> Response {
     let act = |apex: &NameBuf| {
         let role = roll
             .role

@@ -11,7 +11,7 @@ use tracing::info;
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Returns when workers poll. Says so when `auto` means never.
-pub(super) fn choose(setting: StayAwake, workers: usize, cores: &[usize]) -> Polling {
+pub(crate) fn choose(setting: StayAwake, workers: usize, cores: &[usize]) -> Polling {
     decide(setting, workers, cores, quota(Path::new(CONTROL_GROUPS)))
 }
 

@@ -13,7 +13,7 @@ const BEATS: u32 = 5;
 /// Returns ticks at this pace. Those that were missed while the machine slept or its clocks jumped are left out: a month of them
 /// would keep a processor busy for seconds.
 #[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
-pub(super) fn ticks(every: Duration) -> Interval {
+pub(crate) fn ticks(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks

@@ -1,0 +1,30 @@
+//! A server that runs: how it starts, how a configuration comes into use, and what it does for its operator.
+//!
+//! Never reads a command line and never gives up a privilege: `daemon` does, and opens the sockets, before it starts one.
+
+#![deny(unsafe_code)]
+
+mod caches;
+pub mod devices;
+pub mod explain;
+mod for_jobs;
+mod log_level;
+mod operator;
+mod origin;
+mod polling;
+pub mod progress;
+mod reclaim;
+mod signing;
+mod start;
+#[expect(unsafe_code, reason = "calls that only the operating system can do")]
+pub mod sys;
+mod systemd;
+mod watch;
+mod watchdog;
+mod worker;
+mod zones;
+
+pub use log_level::{LogLevelHandle, filter};
+pub use origin::Origin;
+pub use start::{Opened, Server, StartError, start};
+pub use watch::{End, Order, Serving};

@@ -1,0 +1,403 @@
+//! Starts a server: the first configuration, the threads, and what looks after them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use config::settings::LocalSocket;
+use config::{Loaded, Plans};
+use control::api;
+use diagnostic::Diagnostic;
+use engine::events::{Doorbell, EventReader, ring};
+use engine::{BusyPoll, Clock, SnapshotCell, Transport};
+use exchange::plan::Target;
+use jobs::alias::Follower;
+use jobs::health::Checker;
+use jobs::signing::Signing;
+use listen::{Stopper, TlsCell};
+use plan::listeners::{Connections, Datagrams};
+use tokio::sync::{mpsc, watch};
+use tracing::warn;
+
+use crate::log_level::LogLevelHandle;
+use crate::operator::{Parts, Running, Watched, begin_checks, report_sets};
+use crate::origin::Origin;
+use crate::watch::{HeldMemory, RefusalLog};
+use crate::watchdog::Watchdog;
+use crate::worker::{Upstreams, WorkerHandle};
+use crate::{caches, devices, for_jobs, polling, progress, reclaim, signing, sys, worker};
+
+/// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
+/// that is full.
+const EVENT_OCTETS: usize = 256 << 10;
+
+/// Where zones are kept that change while the server runs, below the folder for state.
+const ZONES_FOLDER: &str = "zones";
+
+/// Queries that wait to be explained; operators wait with them.
+const EXPLANATIONS_MAX: usize = 4;
+
+/// What is at hand once the sockets are open and privileges are gone.
+pub struct Opened {
+    /// Where the configuration comes from, for reloads.
+    pub origin: Origin,
+    /// The configuration.
+    pub loaded: Loaded,
+    /// Changes what is logged.
+    pub log_level: LogLevelHandle,
+    /// The processors that workers keep to.
+    pub cores: Vec<usize>,
+    /// How many workers there are to be.
+    pub workers: usize,
+    /// Where clients are listened to.
+    pub sockets: listen::Sockets,
+    /// Interfaces that are served past the kernel's network stack.
+    pub devices: devices::Opened,
+}
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The configuration has mistakes: all of them.
+    Invalid(Vec<Diagnostic>),
+    /// No zone can be planned.
+    NoZones,
+    /// The TLS library refuses the certificates.
+    Tls(String),
+    /// The machine refuses a thread, with what it was for.
+    Thread {
+        /// What cannot be started.
+        what: &'static str,
+        /// What the machine said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(found) => {
+                let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Self::NoZones => f.write_str("no zone can be planned"),
+            Self::Tls(why) => write!(f, "TLS cannot be spoken: {why}"),
+            Self::Thread { what, error } => write!(f, "{what} cannot be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<Vec<Diagnostic>> for StartError {
+    fn from(found: Vec<Diagnostic>) -> Self {
+        Self::Invalid(found)
+    }
+}
+
+/// Returns the error of something that the machine does not start.
+fn thread(what: &'static str) -> impl Fn(io::Error) -> StartError {
+    move |error| StartError::Thread { what, error }
+}
+
+/// A server whose workers answer.
+pub struct Server {
+    pub(crate) running: Arc<Running>,
+    pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    pub(crate) all_ended: mpsc::Receiver<()>,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) stopper: Stopper,
+    pub(crate) refusals: RefusalLog,
+    pub(crate) held: HeldMemory,
+    pub(crate) shutdown_timeout: Duration,
+    upstreams: Vec<String>,
+}
+
+impl Server {
+    /// Returns one line about the server.
+    pub fn summary(&self) -> String {
+        self.running.summary()
+    }
+
+    /// Returns the servers that will be asked, without the port that everybody expects.
+    pub fn upstreams(&self) -> &[String] {
+        &self.upstreams
+    }
+}
+
+/// Starts the workers, and what works beside them.
+///
+/// # Errors
+///
+/// Nothing is left behind that the end of the process does not take away.
+pub fn start(opened: Opened) -> Result<Server, StartError> {
+    let Opened { origin, mut loaded, log_level, cores, workers, sockets, devices } = opened;
+    let devices::Opened { devices, queues } = devices;
+    let listeners: Vec<listen::Bound> = sockets.addresses().to_vec();
+    let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
+    let refusals = RefusalLog::new(sockets.refusals());
+    let held = HeldMemory::new(sockets.budget());
+    let watched = Watched::of(&loaded.settings);
+    let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
+    let register = ::zones::Register::open(&zones_folder);
+    loaded.settings.has_added_zones = !register.is_empty();
+    let (plans, signing) = first_plans(&loaded, &addresses)?;
+    for warning in loaded.warnings.iter().chain(&plans.warnings) {
+        warn!("{}", warning.line());
+    }
+    let kept = caches::kept(&plans);
+    kept.iter().for_each(caches::Kept::read);
+
+    let cell = cell(&plans)?;
+    let checker = Checker::default();
+    let manager = ::zones::ZoneManager::start(::zones::Dependencies {
+        cell: Arc::clone(&cell),
+        signer: Arc::new(signing::Signatory(Arc::clone(&signing))),
+        watcher: Arc::new(signing::Watch(checker.clone())),
+        key: plans.snapshot.key,
+        folder: &zones_folder,
+        register,
+    });
+    let manager = manager.map_err(thread("a thread"))?;
+    begin_checks(&checker, &plans);
+    manager.adopt(&plans.zones);
+    let (adopted, _) = std::sync::mpsc::sync_channel(0);
+    let (upstreams, watched_upstreams) = watch::channel(Upstreams {
+        plan: Arc::clone(&plans.fetch),
+        relay: Arc::clone(&plans.relay),
+        adopted,
+    });
+    let (stopper, stop) = listen::stop();
+    let tls = Arc::new(TlsCell::default());
+    tls.adopt(plans.tls.as_ref()).map_err(|error| StartError::Tls(error.to_string()))?;
+    let clock = Clock::start(sys::since_boot, SystemTime::now);
+    let started = Workers {
+        clock,
+        cell: Arc::clone(&cell),
+        upstreams: watched_upstreams,
+        tls: Arc::clone(&tls),
+        polling: polling::choose(loaded.settings.startup.stay_awake, workers, &cores),
+        cores,
+        stop,
+    }
+    .start(sockets, queues)?;
+
+    let server_link = for_jobs::ServerLink::default();
+    let jobs = start_jobs(&server_link, started.readers, started.doorbell, clock)?;
+    server_link.0.adopt(&jobs, &plans);
+    report_sets(&plans.sets);
+    let follower = start_follower(&cell, &plans, &loaded, clock)?;
+    let heartbeats = started.handles.iter().map(|worker_handle| worker_handle.heartbeat.clone()).collect();
+    let shutdown_timeout = loaded.settings.startup.shutdown_timeout;
+    let asked = upstream_names(&plans.fetch);
+    let running = Arc::new(Running::new(Parts {
+        origin,
+        startup: loaded.settings.startup.clone(),
+        clock,
+        listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
+        worker_handles: started.handles,
+        cell,
+        manager,
+        tls,
+        upstreams,
+        log_level,
+        explaining: started.explaining,
+        addresses,
+        plans,
+        kept,
+        jobs,
+        signing,
+        follower,
+        checker,
+        loaded,
+        watched,
+        devices,
+        orders: Arc::clone(&server_link.0),
+    }));
+    server_link.serves(&running);
+    running.start_signing();
+    // What reading the configuration, zones and lists has left.
+    sys::give_back_memory();
+    Ok(Server {
+        running,
+        threads: started.threads,
+        all_ended: started.all_ended,
+        watchdog: Watchdog::new(heartbeats),
+        stopper,
+        refusals,
+        held,
+        shutdown_timeout,
+        upstreams: asked,
+    })
+}
+
+/// Compiles the configuration, with what was signed of its zones last, and returns what signs them.
+fn first_plans(loaded: &Loaded, addresses: &[SocketAddr]) -> Result<(Plans, Arc<Signing>), StartError> {
+    let plans = config::compile(loaded, addresses, None, &progress::logged())?;
+    let pool = plans.zones.pool().ok_or(StartError::NoZones)?;
+    let signing = Signing::new(
+        &loaded.settings.startup.state_directory,
+        (plans.snapshot.key, Arc::clone(pool)),
+        Arc::new(signing::Messenger),
+        // Not the least important: signatures must be renewed on a server that is never idle.
+        sys::step_back,
+    );
+    let plans = signing::with_last(&signing, loaded, addresses, plans)?;
+    Ok((plans, Arc::new(signing)))
+}
+
+/// Returns what the workers read the first snapshot from, and later ones.
+fn cell(plans: &Plans) -> Result<Arc<SnapshotCell>, StartError> {
+    let reclaim = reclaim::start().map_err(thread("a thread"))?;
+    let reclaim_zones = reclaim::start().map_err(thread("a thread"))?;
+    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim);
+    Ok(Arc::new(cell.reclaiming_zones(reclaim_zones)))
+}
+
+/// What all workers are given.
+struct Workers {
+    clock: Clock,
+    cell: Arc<SnapshotCell>,
+    upstreams: watch::Receiver<Upstreams>,
+    tls: Arc<TlsCell>,
+    polling: engine::busy_poll::Polling,
+    cores: Vec<usize>,
+    stop: listen::Stop,
+}
+
+/// Workers that run.
+struct StartedWorkers {
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    handles: Vec<WorkerHandle>,
+    /// What they tell jobs.
+    readers: Vec<EventReader>,
+    doorbell: Arc<Doorbell>,
+    /// To the one that explains queries.
+    explaining: mpsc::Sender<worker::Explaining>,
+    /// Says that all have ended.
+    all_ended: mpsc::Receiver<()>,
+}
+
+impl Workers {
+    /// Starts a worker for each share of the sockets.
+    fn start(
+        self,
+        sockets: listen::Sockets,
+        mut queues: Vec<Vec<listen::XdpQueue>>,
+    ) -> Result<StartedWorkers, StartError> {
+        let (ended, all_ended) = mpsc::channel(1);
+        let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
+        let mut explanations = Some(explanations);
+        let notices = Arc::<driver::Notices>::default();
+        let doorbell = Arc::<Doorbell>::default();
+        let (mut threads, mut handles, mut readers) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, sockets) in sockets.into_workers().into_iter().enumerate() {
+            let worker_handle =
+                WorkerHandle { board: Arc::new(driver::Board::sharing(&notices)), ..WorkerHandle::default() };
+            handles.push(worker_handle.clone());
+            let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
+            readers.push(reader);
+            let parts = worker::Parts {
+                index,
+                core: self.cores.get(index % self.cores.len().max(1)).copied().unwrap_or(0),
+                clock: self.clock,
+                cell: Arc::clone(&self.cell),
+                upstreams: self.upstreams.clone(),
+                sockets: sockets.secured_by(&self.tls),
+                queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
+                busy_poll: BusyPoll::new(self.polling),
+                worker_handle,
+                // The first worker explains.
+                explaining: explanations.take().unwrap_or_else(|| mpsc::channel(1).1),
+                stop: self.stop.clone(),
+                events,
+            };
+            threads.push(worker::start(parts, ended.clone()).map_err(thread("a worker"))?);
+        }
+        Ok(StartedWorkers { threads, handles, readers, doorbell, explaining, all_ended })
+    }
+}
+
+fn start_jobs(
+    server_link: &for_jobs::ServerLink,
+    readers: Vec<EventReader>,
+    doorbell: Arc<Doorbell>,
+    clock: Clock,
+) -> Result<jobs::Jobs, StartError> {
+    let jobs = jobs::Jobs::start(jobs::Parts {
+        readers,
+        doorbell,
+        clock: jobs::Clock::new(clock),
+        task_runner: Arc::clone(&server_link.0) as _,
+        list_store: Arc::clone(&server_link.0) as _,
+        set_learner: Some(Arc::clone(&server_link.0) as _),
+        lower_priority: sys::lower_priority,
+    });
+    jobs.map_err(thread("the jobs"))
+}
+
+/// Starts what follows the targets of ALIAS records.
+fn start_follower(
+    cell: &Arc<SnapshotCell>,
+    plans: &Plans,
+    loaded: &Loaded,
+    clock: Clock,
+) -> Result<Follower, StartError> {
+    let seen = Arc::clone(cell);
+    let served = Box::new(move |generation| seen.zones(generation));
+    let memory =
+        plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
+    Follower::start(memory, served, signing::alias_plan(&loaded.settings), clock).map_err(thread("a thread"))
+}
+
+/// Returns the listeners as the operator sees them.
+fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listener> {
+    let mut shown = Vec::new();
+    for socket in local {
+        let at = socket.path.value.display().to_string();
+        shown.push(api::Listener { at, transport: Transport::Unix.word().to_owned() });
+    }
+    for bound in listeners {
+        let mut show = |transport: &str| {
+            shown.push(api::Listener { at: bound.address.to_string(), transport: transport.to_owned() });
+        };
+        match bound.transports.datagrams {
+            Some(Datagrams::Dns) => show("udp"),
+            Some(Datagrams::Quic { doq, h3 }) => {
+                if doq {
+                    show("quic");
+                }
+                if h3 {
+                    show("h3");
+                }
+            }
+            None => {}
+        }
+        match bound.transports.connections {
+            Some(Connections::Dns) => show("tcp"),
+            Some(Connections::Local) => show(Transport::Unix.word()),
+            Some(Connections::Tls) => show("tls"),
+            Some(Connections::Https) => show("https"),
+            Some(Connections::Http) => show("http"),
+            None => {}
+        }
+    }
+    shown
+}
+
+/// Returns the servers that will be asked, without the port that everybody expects.
+fn upstream_names(plan: &exchange::Plan) -> Vec<String> {
+    let servers = plan.pools.iter().flat_map(|pool| &pool.servers);
+    let mut names: Vec<String> = servers
+        .map(|server| match &server.target {
+            Target::Address(address) if address.port() == 53 => address.ip().to_string(),
+            Target::Address(address) => address.to_string(),
+            Target::Name { name, .. } => name.to_string(),
+        })
+        .collect();
+    names.dedup();
+    names
+}

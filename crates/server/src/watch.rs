@@ -1,0 +1,297 @@
+//! Looks after a server that runs: orders, the control socket, what is due, and a clean end.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use control::{Operator, Socket};
+use listen::{RefusalReport, Refusals, Stopper};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Interval;
+use tracing::{error, info, warn};
+
+use crate::operator::{Running, Which};
+use crate::start::Server;
+use crate::watchdog::Watchdog;
+use crate::{sys, systemd, watchdog};
+
+/// How long the workers may take beyond the deadline for waiting queries, before we end without them.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the caches and the like may take to be written at the end, or to wait for a reload that is under way.
+const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often files and dynamic sets are looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether there is something to look after, when there was nothing.
+const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Octets of replies that waited for clients, from which on the memory is given back when they are gone.
+const HELD_OCTETS_MUCH: usize = 2 << 20;
+/// How often the log has a line on clients that are refused.
+const TELL_OF_REFUSALS_EVERY: Duration = Duration::from_secs(60);
+/// How often we look whether a cache is due to be written.
+const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What is asked of a running server from outside, but by the control socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Read the configuration again.
+    Reload,
+    /// Write the caches to their files.
+    Dump,
+    /// End; a second one ends at once.
+    End,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As it was ordered, with everything done that was to be done.
+    Clean,
+    /// By itself, or without what was still under way.
+    Failed,
+}
+
+/// Where a server is looked after from.
+pub struct Serving {
+    /// Orders as they come.
+    pub orders: mpsc::Receiver<Order>,
+    /// The control socket.
+    pub socket: Option<Socket>,
+    /// Who may use it besides root: the user that the server runs as.
+    pub own_user: u32,
+    /// Where metrics are fetched.
+    pub metrics: Vec<TcpListener>,
+}
+
+/// What the main thread looks after.
+struct Watch {
+    running: Arc<Running>,
+    orders: mpsc::Receiver<Order>,
+    socket: Option<Socket>,
+    own_user: u32,
+    /// Where metrics are fetched, until they are served.
+    metrics: Vec<TcpListener>,
+    all_ended: mpsc::Receiver<()>,
+    watchdog: Watchdog,
+    stopper: Stopper,
+    refusals: RefusalLog,
+    held: HeldMemory,
+}
+
+impl Server {
+    /// Looks after the server until it has ended.
+    pub async fn serve(self, serving: Serving) -> End {
+        let Serving { orders, socket, own_user, metrics } = serving;
+        systemd::ready(&self.running.summary());
+        for listener in &metrics {
+            if let Ok(address) = listener.local_addr() {
+                info!(%address, "metrics can be fetched");
+            }
+        }
+        let watch = Watch {
+            running: self.running,
+            orders,
+            socket,
+            own_user,
+            metrics,
+            all_ended: self.all_ended,
+            watchdog: self.watchdog,
+            stopper: self.stopper,
+            refusals: self.refusals,
+            held: self.held,
+        };
+        watch.until_the_end(self.shutdown_timeout, self.threads).await
+    }
+}
+
+/// Gives memory back that replies have taken which waited for clients.
+pub(crate) struct HeldMemory {
+    budget: Arc<listen::Budget>,
+    peak: usize,
+}
+
+impl HeldMemory {
+    pub(crate) const fn new(budget: Arc<listen::Budget>) -> Self {
+        Self { budget, peak: 0 }
+    }
+
+    /// Returns whether much was held, and most of it no longer is.
+    fn is_worth_giving_back(&mut self) -> bool {
+        self.peak = self.peak.max(self.budget.take_peak());
+        let is_worth = self.peak >= HELD_OCTETS_MUCH && self.budget.held() < self.peak / 4;
+        if is_worth {
+            self.peak = 0;
+        }
+        is_worth
+    }
+}
+
+/// Says now and then which clients are refused.
+pub(crate) struct RefusalLog {
+    refusals: Arc<Refusals>,
+    told: Option<Instant>,
+}
+
+impl RefusalLog {
+    pub(crate) const fn new(refusals: Arc<Refusals>) -> Self {
+        Self { refusals, told: None }
+    }
+
+    /// Says it, at most once in [`TELL_OF_REFUSALS_EVERY`].
+    fn look(&mut self, now: Instant) {
+        if self.told.is_some_and(|told| now < told + TELL_OF_REFUSALS_EVERY) {
+            return;
+        }
+        let Some(RefusalReport { client, refused, others }) = self.refusals.take() else { return };
+        self.told = Some(now);
+        warn!(
+            %client,
+            connections = refused.connections,
+            handshakes = refused.handshakes,
+            of_other_clients = others,
+            "a client's connections are refused: it has as many as it may (limits.tcp.connections-per-client, \
+             limits.tls.handshakes-per-client)"
+        );
+    }
+}
+
+impl Watch {
+    /// Follows orders until the one to end, and sees to a clean end.
+    async fn until_the_end(mut self, patience: Duration, threads: Vec<JoinHandle<io::Result<()>>>) -> End {
+        let is_ordered = self.follow_orders().await;
+        info!(patience_s = patience.as_secs_f64(), "ends, after the queries that wait");
+        systemd::stopping();
+        let deadline = tokio::time::Instant::now() + patience;
+        self.stopper.stop(deadline);
+        let is_clean = loop {
+            tokio::select! {
+                _ = self.all_ended.recv() => break true,
+                order = next(&mut self.orders) => if order == Order::End {
+                    warn!("ends now");
+                    return End::Failed;
+                },
+                () = tokio::time::sleep_until(deadline + GRACE) => break false,
+            }
+        };
+        if !is_clean {
+            warn!("not every worker ended in time");
+        }
+        let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
+        let running = Arc::clone(&self.running);
+        let dumps = tokio::task::spawn_blocking(move || {
+            running.stop_jobs();
+            running.manager().stop();
+            running.keep_sets();
+            running.dump(Which::All)
+        });
+        tokio::select! {
+            _ = dumps => {}
+            () = tokio::time::sleep(DUMP_TIME_MAX) => {
+                warn!("ends without the rest of what was to be written: something is still under way");
+            }
+            () = second_end(&mut self.orders) => {
+                warn!("ends now; the caches were not written");
+                return End::Failed;
+            }
+        }
+        drop(self.socket);
+        if is_ordered && is_served { End::Clean } else { End::Failed }
+    }
+
+    /// Returns whether the end was ordered; otherwise a worker ended by itself.
+    async fn follow_orders(&mut self) -> bool {
+        let operator: Arc<dyn Operator> = Arc::<Running>::clone(&self.running);
+        // Dropped, and its tasks with it, when this function returns.
+        let mut readers = JoinSet::new();
+        for listener in self.metrics.drain(..) {
+            let operator = Arc::clone(&operator);
+            readers.spawn(async move {
+                if let Err(error) = control::metrics::serve(listener, operator).await {
+                    warn!(%error, "no metrics");
+                }
+            });
+        }
+        let control = async {
+            if let Some(socket) = &self.socket
+                && let Err(error) = control::serve(socket, operator, self.own_user).await
+            {
+                warn!(%error, "no control from the command line");
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::pin!(control);
+        let mut dump_looks = watchdog::ticks(DUMP_LOOK_EVERY);
+        let mut next_look = tokio::time::Instant::now() + LOOK_EVERY;
+        let mut has_settled = false;
+        // systemd(1) recommends to be heard twice in its time.
+        let mut alive =
+            systemd::watchdog().map(|time| watchdog::ticks((time / 2).max(Duration::from_millis(1))));
+        // What takes time is done on another thread, in order: the work is behind one lock.
+        let spawn = |work: fn(&Running)| {
+            let running = Arc::clone(&self.running);
+            drop(tokio::task::spawn_blocking(move || work(&running)));
+        };
+        loop {
+            tokio::select! {
+                order = next(&mut self.orders) => match order {
+                    Order::Reload => spawn(|running| drop(running.reload())),
+                    Order::Dump => spawn(|running| drop(running.dump(Which::All))),
+                    Order::End => return true,
+                },
+                () = tokio::time::sleep_until(next_look) => {
+                    if !std::mem::replace(&mut has_settled, true) {
+                        sys::release_program_pages();
+                    }
+                    let is_idle = self.running.is_idle();
+                    next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };
+                    // After a time without a processor there is one look, not many.
+                    next_look = next_look.max(tokio::time::Instant::now());
+                    self.refusals.look(Instant::now());
+                    if self.held.is_worth_giving_back() {
+                        drop(tokio::task::spawn_blocking(sys::give_back_memory));
+                    }
+                    if is_idle {
+                        // Without another thread: nothing in it takes time.
+                        self.running.look_at_pace();
+                    } else {
+                        spawn(Running::look);
+                    }
+                }
+                _ = dump_looks.tick(), if self.running.has_dumps() => {
+                    spawn(|running| drop(running.dump(Which::Due)));
+                }
+                () = tick(alive.as_mut()) => {
+                    if self.watchdog.are_all_alive() {
+                        systemd::alive();
+                    } else {
+                        error!("a worker is stuck");
+                    }
+                }
+                _ = self.all_ended.recv() => return false,
+                () = &mut control => {}
+            }
+        }
+    }
+}
+
+/// Waits for the next tick; for ever without a clock.
+async fn tick(clock: Option<&mut Interval>) {
+    match clock {
+        Some(clock) => drop(clock.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the next order; for ever when nobody gives any more.
+async fn next(orders: &mut mpsc::Receiver<Order>) -> Order {
+    match orders.recv().await {
+        Some(order) => order,
+        None => std::future::pending().await,
+    }
+}
+
+async fn second_end(orders: &mut mpsc::Receiver<Order>) {
+    while next(orders).await != Order::End {}
+}
