@@ -20,28 +20,11 @@
 
 #![deny(unsafe_code)]
 
-mod cache;
-mod dump;
-mod entry;
-mod flush;
-mod ghost;
-mod key;
-mod lookup;
-mod plan;
-mod recovery;
-mod ring;
-mod security;
-mod slots;
-mod sync;
-mod walk;
-mod writer;
+mod answers;
+mod store;
 
-pub use cache::{Cache, Limits, Stats};
-pub use dump::{Clocks, DumpError, Dumped, Loaded, Meaning, Progress};
-pub use entry::{Entry, Refusal, Stored};
-pub use flush::Flush;
-pub use key::{Key, KeyBits, Now, Scope};
-pub use lookup::{Ageing, Freshness, Hit};
-pub use recovery::Recovery;
-pub use security::Security;
-pub use walk::EntryView;
+pub use answers::{
+    Ageing, Cache, Clocks, DumpError, Dumped, Entry, EntryView, Flush, Freshness, Hit, Key, KeyBits, Limits,
+    Loaded, Meaning, Now, Progress, Recovery, Refusal, Scope, Security, Stored,
+};
+pub use store::Stats;

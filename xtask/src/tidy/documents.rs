@@ -242,8 +242,8 @@ mod tests {
         check("", &[(1, "lacks the list")]);
         check(&format!("`unsafe` is allowed in {all}, `wire::rope`.\n"), &[(1, "`wire::rope` may hold no")]);
         check(
-            &format!("\nUnsafe code is allowed in {}.\n", all.replace("`cache::slots`, ", "")),
-            &[(2, "lacks `cache::slots`")],
+            &format!("\nUnsafe code is allowed in {}.\n", all.replace("`cache::store::slots`, ", "")),
+            &[(2, "lacks `cache::store::slots`")],
         );
     }
 }

@@ -1,6 +1,6 @@
 //! When remembered failures end before their time: a server of the group that failed has come back.
 
-use crate::cache::Cache;
+use super::Cache;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counters; groups beyond so many share them, which ends some failures early.
@@ -70,7 +70,7 @@ impl Cache {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::cache::Limits;
+    use crate::Limits;
     use wire::HashKey;
 
     #[test]

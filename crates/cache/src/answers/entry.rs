@@ -14,9 +14,9 @@
 //!    body, to a whole word
 //! ```
 
-use crate::key::{Key, KeyBits, SCOPED, Scope};
-use crate::security::Security;
-use crate::sync::{AtomicU64, Ordering};
+use super::key::{Key, KeyBits, SCOPED, Scope};
+use super::security::Security;
+use crate::store::{AtomicU64, Head, Ordering, Word};
 use wire::{Class, EdeCode, Flags, Rcode, Rtype};
 
 /// Words before the optional ones.
@@ -94,23 +94,6 @@ impl Refusal {
     }
 }
 
-/// A word of an entry, in the arena or in a copy.
-pub(crate) trait Word {
-    fn read(&self) -> u64;
-}
-
-impl Word for AtomicU64 {
-    fn read(&self) -> u64 {
-        self.load(Ordering::Relaxed)
-    }
-}
-
-impl Word for u64 {
-    fn read(&self) -> u64 {
-        *self
-    }
-}
-
 /// What the head of an entry says, and where its parts are.
 ///
 /// Read from words that may be overwritten meanwhile: nothing in it can be trusted before the ring's tail was looked
@@ -138,8 +121,9 @@ pub(crate) struct Meta {
     pub(crate) body_at: usize,
 }
 
-impl Meta {
-    pub(crate) fn read<W: Word>(words: &[W]) -> Option<Self> {
+impl Head for Meta {
+    #[inline(always)]
+    fn read<W: Word>(words: &[W]) -> Option<Self> {
         let (head, rest) = words.split_first_chunk::<HEAD_WORDS>()?;
         let [hash, identity, times, codes, sizes] = head.each_ref().map(Word::read);
         let mut meta = Self {
@@ -169,6 +153,30 @@ impl Meta {
         }
         meta.body_at = meta.name_at + (meta.ttls_at() + 2 * meta.ttls).div_ceil(8);
         Some(meta)
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn words(&self) -> usize {
+        self.words
+    }
+
+    fn stored_at(&self) -> u32 {
+        self.stored_at
+    }
+
+    fn is_expired(&self, now: u32) -> bool {
+        let age = now.saturating_sub(self.stored_at);
+        age >= self.ttl && age - self.ttl >= self.stale
+    }
+}
+
+impl Meta {
+    /// Returns whether words are those of the entry for `key`.
+    pub(super) fn is_of<W: Word>(words: &[W], key: &Key<'_>) -> bool {
+        Self::read(words).is_some_and(|meta| meta.is_for(words, key))
     }
 
     #[cold]
@@ -391,7 +399,6 @@ impl<'e> Packed<'e> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slots::{Pages, zeroed};
     use wire::{HashKey, Name, NameBuf};
 
     fn name_of(octets: usize) -> NameBuf {
@@ -414,7 +421,7 @@ mod tests {
             key = key.with_scope(&hash_key, scope);
         }
         let packed = Packed::new(&key, entry).expect("packs");
-        let words = zeroed(packed.words() as usize, Pages::Small);
+        let words: Vec<AtomicU64> = (0..packed.words()).map(|_| AtomicU64::new(0)).collect();
         packed.write(&key, 77, &words);
         let meta = Meta::read(&words).expect("long enough");
         assert!(meta.is_for(&words, &key));

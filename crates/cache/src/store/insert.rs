@@ -1,10 +1,8 @@
-//! Storing answers, and making room for them.
+//! Storing entries, and making room for them.
 
-use crate::cache::{Cache, Shard, Writer};
-use crate::entry::{Entry, Meta, Packed, Refusal, Stored};
-use crate::key::{Key, Now};
-use crate::slots::{RingId, Slot};
-use crate::sync::{AtomicU64, MutexGuard, Ordering};
+use super::slots::{RingId, Slot};
+use super::sync::MutexGuard;
+use super::{AtomicU64, Head, Ordering, Shard, Store, Writer};
 use std::sync::PoisonError;
 
 /// Entries carried to the head of the main ring for one insertion, so that a writer is never long.
@@ -13,83 +11,94 @@ const REINSERTIONS_MAX: u32 = 32;
 /// entry whose turn has come is dropped although it is in use.
 const RESERVE_WORDS_MAX: u64 = 512;
 
-/// Where an entry comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// An answer that came just now.
-    Answer,
-    /// A file from before the restart.
-    File {
-        /// When it was an answer.
-        stored_at: Now,
-        /// Whether it was used then: it goes to the main ring.
-        is_proven: bool,
-    },
+/// An entry that is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) hash: u64,
+    /// Words that it takes.
+    pub(crate) words: u64,
+    pub(crate) stored_at: u32,
+    /// Whether it is known to be used: it goes to the main ring.
+    pub(crate) is_proven: bool,
+    /// Whether what is there already stays if it is no older.
+    pub(crate) only_newer: bool,
 }
 
-impl Cache {
-    /// Remembers `entry` under `key`, in place of what was there. Makes room as needed.
+/// What became of an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    /// The table had no such entry.
+    New,
+    /// It takes the place of the one that there was.
+    Replaced,
+    /// It is larger than half of a shard's main ring.
+    TooLarge,
+    /// What is there is no older.
+    Older,
+}
+
+impl<H: Head> Store<H> {
+    /// Stores an entry in place of the one that `is_it`, and makes room as needed; `write` writes its words, which no
+    /// reader trusts yet.
     ///
     /// Takes one shard's mutex; readers go on.
-    pub fn insert(&self, key: &Key<'_>, entry: &Entry<'_>, now: Now) -> Stored {
-        self.insert_from(key, entry, now, Origin::Answer)
-    }
-
-    pub(crate) fn insert_from(&self, key: &Key<'_>, entry: &Entry<'_>, now: Now, origin: Origin) -> Stored {
-        let packed = match Packed::new(key, entry) {
-            Ok(packed) => packed,
-            Err(refusal) => return Stored::Refused(refusal),
-        };
-        match self.shard(key.hash()) {
-            Some(shard) => Edit::new(self, shard, now).insert(key, &packed, origin),
-            None => Stored::Refused(Refusal::Size),
+    pub(crate) fn insert(
+        &self,
+        newcomer: Newcomer,
+        now: u32,
+        is_it: impl Fn(&[AtomicU64]) -> bool,
+        write: impl FnOnce(&[AtomicU64]),
+    ) -> Inserted {
+        match self.shard(newcomer.hash) {
+            Some(shard) => Edit::new(self, shard, now).insert(newcomer, is_it, write),
+            None => Inserted::TooLarge,
         }
     }
 }
 
 impl Shard {
     /// Takes the mutex. A writer that panicked left nothing half done that matters: slots and tails are written last.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Writer> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One change to a shard, its mutex held.
-struct Edit<'c> {
-    cache: &'c Cache,
+struct Edit<'c, H: Head> {
+    store: &'c Store<H>,
     shard: &'c Shard,
     writer: MutexGuard<'c, Writer>,
-    now: Now,
+    now: u32,
     reinsertions_left: u32,
 }
 
-impl<'c> Edit<'c> {
-    fn new(cache: &'c Cache, shard: &'c Shard, now: Now) -> Self {
-        Self { cache, shard, writer: shard.lock(), now, reinsertions_left: REINSERTIONS_MAX }
+impl<'c, H: Head> Edit<'c, H> {
+    fn new(store: &'c Store<H>, shard: &'c Shard, now: u32) -> Self {
+        Self { store, shard, writer: shard.lock(), now, reinsertions_left: REINSERTIONS_MAX }
     }
 
-    fn insert(&mut self, key: &Key<'_>, packed: &Packed<'_>, origin: Origin) -> Stored {
-        let words = packed.words();
+    fn insert(
+        &mut self,
+        newcomer: Newcomer,
+        is_it: impl Fn(&[AtomicU64]) -> bool,
+        write: impl FnOnce(&[AtomicU64]),
+    ) -> Inserted {
+        let Newcomer { hash, words, stored_at, is_proven, only_newer } = newcomer;
         if words + self.reserve() > self.writer.main.capacity() / 2 {
-            return Stored::Refused(Refusal::Size);
+            return Inserted::TooLarge;
         }
-        let cache = self.cache;
-        let old = cache.find(key);
-        let (stored_at, is_proven) = match origin {
-            Origin::Answer => (self.now, false),
-            Origin::File { stored_at, is_proven } => {
-                if old.and_then(|(_, slot)| self.meta(slot)).is_some_and(|meta| meta.stored_at >= stored_at.0)
-                {
-                    return Stored::Refused(Refusal::Older);
-                }
-                (stored_at, is_proven)
-            }
-        };
+        let store = self.store;
+        let old = store.find(hash, is_it);
+        if only_newer
+            && old.and_then(|(_, slot)| self.head(slot)).is_some_and(|head| head.stored_at() >= stored_at)
+        {
+            return Inserted::Older;
+        }
         let was_main = old.is_some_and(|(_, slot)| slot.ring() == RingId::Main);
         let ring = if was_main
             || is_proven
             || words > self.writer.small.capacity() / 4
-            || self.writer.ghosts.recall(key.hash())
+            || self.writer.ghosts.recall(hash)
         {
             RingId::Main
         } else {
@@ -97,21 +106,21 @@ impl<'c> Edit<'c> {
         };
         let position = self.make_room(ring, words);
         self.append(ring, position, words);
-        packed.write(key, stored_at.0, self.shard.ring(ring).words(&cache.arena, position));
+        write(self.shard.ring(ring).words(&store.arena, position));
         // The old entry may have been moved or dropped to make room, but its slot is nobody else's yet.
         let old = old.map(|(at, _)| at).filter(|at| !Slot(at.load(Ordering::Relaxed)).is_empty());
-        let new = Slot::new(Slot::tag_of(key.hash()), ring, position);
+        let new = Slot::new(Slot::tag_of(hash), ring, position);
         self.writer.inserts += 1;
         if let Some(at) = old {
             at.store(new.0, Ordering::Release);
-            return Stored::Replaced;
+            return Inserted::Replaced;
         }
-        if let Some(at) = cache.index.bucket_of(key.hash()).iter().min_by_key(|at| worth(at)) {
+        if let Some(at) = store.index.bucket_of(hash).iter().min_by_key(|at| worth(at)) {
             self.push_out(Slot(at.load(Ordering::Relaxed)));
             self.writer.entries += 1;
             at.store(new.0, Ordering::Release);
         }
-        Stored::New
+        Inserted::New
     }
 
     /// Counts an entry whose slot is needed in a full bucket as dropped. Its words stay until the tail passes them.
@@ -119,18 +128,18 @@ impl<'c> Edit<'c> {
         if slot.is_empty() {
             return;
         }
-        if let Some(meta) = self.meta(slot)
+        if let Some(head) = self.head(slot)
             && slot.ring() == RingId::Small
         {
-            self.writer.ghosts.remember(meta.hash);
+            self.writer.ghosts.remember(head.hash());
         }
         self.writer.entries -= 1;
         self.writer.evictions += 1;
     }
 
     /// Reads the head of the entry in a slot.
-    fn meta(&self, slot: Slot) -> Option<Meta> {
-        Meta::read(self.shard.ring(slot.ring()).words(&self.cache.arena, slot.position()))
+    fn head(&self, slot: Slot) -> Option<H> {
+        H::read(self.shard.ring(slot.ring()).words(&self.store.arena, slot.position()))
     }
 
     fn reserve(&self) -> u64 {
@@ -195,19 +204,18 @@ impl<'c> Edit<'c> {
     /// Reads the head of the oldest entry of a ring.
     fn oldest(&mut self, ring: RingId) -> Option<Oldest<'c>> {
         let position = self.writer.ends(ring).oldest()?;
-        let words = self.shard.ring(ring).words(&self.cache.arena, position);
-        let meta = Meta::read(words)?;
-        let live = self.cache.index.bucket_of(meta.hash).iter().find_map(|at| {
+        let words = self.shard.ring(ring).words(&self.store.arena, position);
+        let head = H::read(words)?;
+        let live = self.store.index.bucket_of(head.hash()).iter().find_map(|at| {
             let slot = Slot(at.load(Ordering::Relaxed));
             slot.is_same_place(ring, position).then_some((at, slot))
         });
-        let age = self.now.0.saturating_sub(meta.stored_at);
         Some(Oldest {
             ring,
             position,
-            words: meta.words as u64,
-            hash: meta.hash,
-            is_expired: age >= meta.ttl && age - meta.ttl >= meta.stale,
+            words: head.words() as u64,
+            hash: head.hash(),
+            is_expired: head.is_expired(self.now),
             live,
         })
     }
@@ -216,8 +224,8 @@ impl<'c> Edit<'c> {
     fn carry(&mut self, entry: &Oldest<'c>, at: &AtomicU64, to: u64, freq: u64) {
         self.append(RingId::Main, to, entry.words);
         let count = entry.words as usize;
-        let from = self.shard.ring(entry.ring).words(&self.cache.arena, entry.position);
-        let into = self.shard.ring(RingId::Main).words(&self.cache.arena, to);
+        let from = self.shard.ring(entry.ring).words(&self.store.arena, entry.position);
+        let into = self.shard.ring(RingId::Main).words(&self.store.arena, to);
         for (from, into) in from.iter().zip(into).take(count) {
             into.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -244,7 +252,7 @@ impl<'c> Edit<'c> {
     }
 }
 
-impl Drop for Edit<'_> {
+impl<H: Head> Drop for Edit<'_, H> {
     fn drop(&mut self) {
         self.shard.note_used(&self.writer);
     }

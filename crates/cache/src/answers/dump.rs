@@ -14,12 +14,11 @@
 //! said, and *boot* which run of the machine it counts in. Read within the same run, a file has aged by that clock, however
 //! often somebody has set the other one. In version 1, *clock* was zero and there was no *boot*.
 
-use crate::cache::Cache;
-use crate::entry::{Entry, Refusal, Stored};
-use crate::key::{Key, KeyBits, Now, Scope};
-use crate::security::Security;
-use crate::walk::EntryView;
-use crate::writer::Origin;
+use super::entry::{Entry, Refusal, Stored};
+use super::key::{Key, KeyBits, Now, Scope};
+use super::security::Security;
+use super::walk::EntryView;
+use super::{Cache, Origin};
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

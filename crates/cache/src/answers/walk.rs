@@ -1,16 +1,12 @@
 //! Looking at all entries, one after the other.
 
-use crate::cache::Cache;
-use crate::entry::{Meta, Word};
-use crate::key::{KeyBits, Now, Scope};
-use crate::lookup::Freshness;
-use crate::security::Security;
-use crate::slots::{RingId, Slot};
-use crate::sync::Ordering;
+use super::Cache;
+use super::entry::Meta;
+use super::key::{KeyBits, Now, Scope};
+use super::lookup::Freshness;
+use super::security::Security;
+use crate::store::{Head, RingId, Slot, Word};
 use wire::{Class, EdeCode, Flags, Name, Rcode, Rtype};
-
-/// Attempts to copy an entry that keeps being moved.
-const LOOKS_MAX: usize = 4;
 
 /// One entry, copied whole.
 #[derive(Clone, Copy)]
@@ -73,28 +69,12 @@ impl Cache {
     /// Shows every entry, in no order, expired ones included. Blocks nobody; an entry that is dropped or stored
     /// meanwhile may or may not be shown.
     pub fn for_each(&self, mut f: impl FnMut(&EntryView<'_>)) {
-        let mut room = Room::default();
-        for (i, shard) in self.shards.iter().enumerate() {
-            for number in i * self.buckets_per_shard..(i + 1) * self.buckets_per_shard {
-                for at in self.index.bucket(number) {
-                    for _ in 0..LOOKS_MAX {
-                        let slot = Slot(at.load(Ordering::Acquire));
-                        if slot.is_empty() {
-                            break;
-                        }
-                        let ring = shard.ring(slot.ring());
-                        let words = ring.words(&self.arena, slot.position());
-                        let taken = room.take(words);
-                        if ring.is_intact(slot.position()) {
-                            if let Some(view) = taken.and_then(|()| room.view(slot)) {
-                                f(&view);
-                            }
-                            break;
-                        }
-                    }
-                }
+        let take = |room: &mut Room, words: &[_]| room.take(words).is_some();
+        self.store.for_each(&mut Room::default(), take, |room, slot| {
+            if let Some(view) = room.view(slot) {
+                f(&view);
             }
-        }
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a number of octets is divided.
 
-use crate::ghost::WORDS_PER_GHOST;
-use crate::slots::{BUCKET_OCTETS, BUCKET_SLOTS, Index};
+use super::ghost::WORDS_PER_GHOST;
+use super::slots::{BUCKET_OCTETS, BUCKET_SLOTS, Index};
 
 /// Shards of a large cache, so that two writers rarely want the same one.
 const SHARDS_MAX: usize = 64;

@@ -5,7 +5,7 @@
 //! A position is a lap and an offset: `lap << bits | offset`, with `capacity < 1 << bits`. Positions only grow, also from
 //! one lap to the next. An entry never spans two laps; what is left at the end of a lap is skipped.
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use super::sync::{AtomicU64, Ordering, fence};
 
 /// The part of a ring that readers see.
 pub(crate) struct Ring {
