@@ -19,7 +19,7 @@ const INCLUDE_DEPTH_MAX: usize = 8;
 const FILES_MAX: usize = 1000;
 
 /// A configuration without mistakes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     /// What it says.
     pub settings: Settings,

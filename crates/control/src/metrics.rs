@@ -330,8 +330,8 @@ fn state(out: &mut Exposition, status: &Status) {
     out.gauge("gannet_workers", "Threads that answer queries.", &[], status.workers as u64);
     out.gauge("gannet_waiting_queries", "Queries that wait for upstreams.", &[], status.waiting);
     let configuration = &status.configuration;
-    let help = "Number of the configuration in use; the one at the start is 1.";
-    out.gauge("gannet_configuration_generation", help, &[], configuration.generation);
+    let help = "Revision of the configuration in use; the one at the start is 1.";
+    out.gauge("gannet_configuration_revision", help, &[], configuration.revision);
     let help = "Time since the configuration in use was adopted.";
     out.gauge("gannet_configuration_age_seconds", help, &[], configuration.age_s);
     let help = "Whether the last reload was refused because of mistakes in the file.";

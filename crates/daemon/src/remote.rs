@@ -459,9 +459,9 @@ fn reload_text(reload: &api::Reload) -> String {
         let _ = writeln!(text, "{}", diagnostic.text);
     }
     if reload.is_adopted {
-        let _ = writeln!(text, "configuration {} in use after {} ms", reload.generation, reload.took_ms);
+        let _ = writeln!(text, "revision {} in use after {} ms", reload.revision, reload.took_ms);
     } else {
-        let _ = writeln!(text, "not reloaded; configuration {} stays in use", reload.generation);
+        let _ = writeln!(text, "not reloaded; revision {} stays in use", reload.revision);
     }
     for refused in &reload.refused {
         let _ = writeln!(text, "not taken: {}: {}", out::escaped(&refused.zone), out::escaped(&refused.text));
@@ -486,9 +486,9 @@ fn status_text(status: &api::Status) -> String {
     let configuration = &status.configuration;
     let _ = writeln!(
         text,
-        "configuration  {} (number {}, {} old{})",
+        "configuration  {} (revision {}, {} old{})",
         configuration.file.as_deref().unwrap_or("built in"),
-        configuration.generation,
+        configuration.revision,
         span(configuration.age_s),
         if configuration.is_last_reload_refused { "; the last reload was refused" } else { "" }
     );
@@ -677,7 +677,7 @@ mod tests {
 
     #[test]
     fn a_refused_reload_says_what_stays() {
-        let reload = api::Reload { generation: 3, ..api::Reload::default() };
-        assert_eq!(reload_text(&reload), "not reloaded; configuration 3 stays in use\n");
+        let reload = api::Reload { revision: 3, ..api::Reload::default() };
+        assert_eq!(reload_text(&reload), "not reloaded; revision 3 stays in use\n");
     }
 }

@@ -68,7 +68,8 @@ fn main() {
     let plan =
         Plan { recorder: Some(recorder(&file)), event_set: vec![EventAction::Record], ..Plan::default() };
     let names = ["a", "1: cache(main)", "2: forward(default)"].map(str::to_owned).into();
-    jobs.adopt(&plan, &[], StepNames { snapshot: 1, names });
+    let Ok(prepared) = jobs.prepare(&plan) else { panic!("no threads") };
+    jobs.adopt(prepared, &plan, &[], StepNames { snapshot: 1, names });
 
     let names: Vec<NameBuf> = (0..NAMES)
         .map(|number| format!("host{number}.example{}.org", number % 100).parse().expect("a name"))

@@ -5,7 +5,7 @@
 //! each change is told once. Workers only read a bit.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -105,18 +105,27 @@ struct Shared {
 pub struct Checker(Arc<Shared>);
 
 impl Checker {
+    /// Sees to it that there are threads for these records of a configuration; they check nothing of it before
+    /// [`Checker::adopt`].
+    pub fn prepare(&self, watched: &[Arc<Watched>]) -> io::Result<()> {
+        let mut state = lock(&self.0.state);
+        let targets = watched.iter().map(|watched| (watched.address, Arc::clone(&watched.check)));
+        let new: HashSet<_> = targets.filter(|target| !state.by_target.contains_key(target)).collect();
+        let threads = (state.probes.len() + new.len()).min(THREADS_MAX);
+        self.start_threads(&mut state, threads)
+    }
+
     /// Checks these records of the configuration from now on. What was tried before for any of them stays as it stands.
-    pub fn adopt(&self, watched: &[Arc<Watched>]) -> io::Result<()> {
-        {
-            let mut state = lock(&self.0.state);
-            state.generation += 1;
-            state.replace(Whose::Configuration, watched);
-            // A check that nothing names any more is not told of any more.
-            let State { probes, made, .. } = &mut *state;
-            let named: BTreeSet<&str> = probes.values().map(|probe| probe.check.name.as_str()).collect();
-            made.retain(|name, _| named.contains(name.as_str()));
-        }
-        self.start()
+    pub fn adopt(&self, watched: &[Arc<Watched>]) {
+        let mut state = lock(&self.0.state);
+        state.generation += 1;
+        state.replace(Whose::Configuration, watched);
+        // A check that nothing names any more is not told of any more.
+        let State { probes, made, .. } = &mut *state;
+        let named: BTreeSet<&str> = probes.values().map(|probe| probe.check.name.as_str()).collect();
+        made.retain(|name, _| named.contains(name.as_str()));
+        drop(state);
+        self.0.wake.notify_all();
     }
 
     /// Checks these records of a zone that came while the server runs, instead of those that were checked before. Costs in
@@ -130,13 +139,18 @@ impl Checker {
     fn start(&self) -> io::Result<()> {
         let mut state = lock(&self.0.state);
         let threads = state.probes.len().min(THREADS_MAX);
+        self.start_threads(&mut state, threads)?;
+        drop(state);
+        self.0.wake.notify_all();
+        Ok(())
+    }
+
+    fn start_threads(&self, state: &mut State, threads: usize) -> io::Result<()> {
         while state.threads < threads {
             let inside = Arc::clone(&self.0);
             std::thread::Builder::new().name("checks".into()).spawn(move || inside.run())?;
             state.threads += 1;
         }
-        drop(state);
-        self.0.wake.notify_all();
         Ok(())
     }
 

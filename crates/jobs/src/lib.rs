@@ -22,13 +22,14 @@ pub mod signing;
 mod tls;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::events::{Doorbell, EventCounts, EventReader, LabelId};
 use plan::jobs::{EventAction, Task};
-use tracing::{error, info};
+use tracing::info;
 
 pub use clock::Clock;
 pub use download::{Download, ListState, ListStore};
@@ -93,6 +94,29 @@ pub struct StepNames {
     /// The steps in order.
     pub names: Arc<[String]>,
 }
+
+/// Jobs that have their threads, and run as soon as their plan is adopted. Dropping it ends what is new.
+pub struct Prepared {
+    effects: Vec<Arc<Runner>>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+/// A job that the machine refuses a thread.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// Which.
+    pub what: String,
+    /// What the machine said.
+    pub error: io::Error,
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be started: {}", self.what, self.error)
+    }
+}
+
+impl std::error::Error for NotStarted {}
 
 /// Counters by group: what `gannet stats` shows.
 pub type Stats = BTreeMap<String, BTreeMap<String, u64>>;
@@ -173,8 +197,51 @@ impl Jobs {
         })
     }
 
-    /// Runs on `plan` from now on. What is the same as before goes on undisturbed; what is gone does what is in its queue.
-    pub fn adopt(&self, plan: &plan::jobs::Jobs, downloads: &[Download], steps: StepNames) {
+    /// Starts what a plan has and the one in use has not; it has nothing to do before [`Jobs::adopt`].
+    ///
+    /// # Errors
+    ///
+    /// Everything that cannot be started; the others are ended again.
+    pub fn prepare(&self, plan: &plan::jobs::Jobs) -> Result<Prepared, Vec<NotStarted>> {
+        let running = lock(&self.running);
+        let (mut effects, mut failed) = (Vec::new(), Vec::new());
+        for settings in &plan.effects {
+            let kept = running.effects.iter().find(|effect| effect.settings == *settings);
+            let start = || Runner::start(settings, &self.resolvers).map(Arc::new);
+            match kept.map_or_else(start, |kept| Ok(Arc::clone(kept))) {
+                Ok(effect) => effects.push(effect),
+                Err(error) => {
+                    failed.push(NotStarted { what: format!("effect \"{}\"", settings.name), error });
+                }
+            }
+        }
+        let recorder = match (&plan.recorder, &running.recorder) {
+            (Some(settings), Some(kept)) if kept.settings == *settings => Some(Arc::clone(kept)),
+            (Some(settings), _) => {
+                // It opens its file with the first record that it gets.
+                match Recorder::start(settings, self.clock, Arc::clone(&self.steps), self.lower_priority) {
+                    Ok(started) => Some(Arc::new(started)),
+                    Err(error) => {
+                        failed.push(NotStarted { what: "the recorder".to_owned(), error });
+                        None
+                    }
+                }
+            }
+            (None, _) => None,
+        };
+        if failed.is_empty() { Ok(Prepared { effects, recorder }) } else { Err(failed) }
+    }
+
+    /// Runs on `plan` from now on, for which `prepared` was made. What is the same as before goes on undisturbed; what is
+    /// gone does what is in its queue.
+    pub fn adopt(
+        &self,
+        prepared: Prepared,
+        plan: &plan::jobs::Jobs,
+        downloads: &[Download],
+        steps: StepNames,
+    ) {
+        let Prepared { effects, recorder } = prepared;
         {
             let mut known = lock(&self.steps);
             known.insert(0, (steps.snapshot, steps.names));
@@ -182,26 +249,11 @@ impl Jobs {
         }
         self.resolvers.adopt(&plan.resolvers);
         let mut running = lock(&self.running);
-        let mut effects = Vec::new();
-        for settings in &plan.effects {
-            let kept = running.effects.iter().find(|effect| effect.settings == *settings);
-            let start = || Runner::start(settings, &self.resolvers).map(Arc::new);
-            match kept.map_or_else(start, |kept| Ok(Arc::clone(kept))) {
-                Ok(effect) => effects.push(effect),
-                Err(error) => error!(effect = %settings.name, %error, "cannot be started"),
-            }
+        if let Some(recorder) = &recorder
+            && running.recorder.as_ref().is_none_or(|known| !Arc::ptr_eq(known, recorder))
+        {
+            info!(file = %recorder.settings.file.display(), "queries are recorded");
         }
-        let recorder = match (&plan.recorder, running.recorder.take()) {
-            (Some(settings), Some(kept)) if kept.settings == *settings => Some(kept),
-            (Some(settings), old) => {
-                drop(old);
-                info!(file = %settings.file.display(), "queries are recorded");
-                let started =
-                    Recorder::start(settings, self.clock, Arc::clone(&self.steps), self.lower_priority);
-                started.map_err(|error| error!(%error, "queries are not recorded")).ok().map(Arc::new)
-            }
-            (None, _) => None,
-        };
         let route = |tell: &EventAction| match tell {
             EventAction::Effect(name) => {
                 let effect = effects.iter().find(|effect| effect.name == *name);

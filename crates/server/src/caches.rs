@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cache::{Cache, Clocks, DumpError, Meaning, Now, Progress};
@@ -11,7 +12,7 @@ use config::Plans;
 use control::api;
 use tracing::{debug, info, warn};
 
-use crate::sys;
+use crate::{lock, sys};
 
 /// What the numbers of views mean in a file; another number when that changes.
 const MEANING: Meaning = Meaning(1);
@@ -21,8 +22,60 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// The caches by their names in the configuration.
 pub(crate) type Caches = BTreeMap<String, Arc<Cache>>;
 
+/// Which caches to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which<'a> {
+    /// Every one that has a file.
+    All,
+    /// Those that the configuration wants written now.
+    Due,
+    /// This one.
+    Named(&'a str),
+}
+
+/// The caches that are kept in files.
+#[derive(Default)]
+pub(crate) struct Dumps {
+    /// Held while files are written.
+    kept: Mutex<Vec<Kept>>,
+    has_periodic: AtomicBool,
+}
+
+impl Dumps {
+    /// Returns the caches of the first configuration, as their files have them.
+    pub(crate) fn read(plans: &Plans) -> Self {
+        kept(plans).iter().for_each(Kept::read);
+        Self::default()
+    }
+
+    /// Keeps the caches of these plans from now on. What is the same is not written sooner or later for that.
+    pub(crate) fn adopt(&self, plans: &Plans) {
+        let mut new = kept(plans);
+        let mut kept = lock(&self.kept);
+        new.iter_mut().for_each(|new| new.inherit(&kept));
+        self.has_periodic.store(new.iter().any(Kept::is_periodic), Ordering::Relaxed);
+        *kept = new;
+    }
+
+    /// Returns whether a cache is written now and then.
+    pub(crate) fn are_periodic(&self) -> bool {
+        self.has_periodic.load(Ordering::Relaxed)
+    }
+
+    /// Writes the caches that have files; with `Which::Due`, those whose turn it is.
+    pub(crate) fn write(&self, which: Which<'_>) -> Vec<api::Dumped> {
+        let mut kept = lock(&self.kept);
+        let due = kept.iter_mut().filter(|kept| match which {
+            Which::All => true,
+            Which::Due => kept.is_due(),
+            Which::Named(name) => kept.name == name,
+        });
+        due.map(Kept::write).collect()
+    }
+}
+
 /// A cache that is kept in a file.
-pub(crate) struct Kept {
+struct Kept {
     name: String,
     cache: Arc<Cache>,
     file: PathBuf,
@@ -36,7 +89,7 @@ pub(crate) fn by_name(plans: &Plans) -> Caches {
 }
 
 /// Returns the caches of `plans` that are kept in files.
-pub(crate) fn kept(plans: &Plans) -> Vec<Kept> {
+fn kept(plans: &Plans) -> Vec<Kept> {
     let kept = plans.caches.iter().filter_map(|plan| {
         Some(Kept {
             name: plan.name.clone(),
@@ -61,30 +114,25 @@ fn clocks() -> Clocks {
 }
 
 impl Kept {
-    /// Returns the cache's name in the configuration.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns whether it has not been written for as long as the configuration allows.
-    pub(crate) fn is_due(&self) -> bool {
+    fn is_due(&self) -> bool {
         self.every.is_some_and(|every| self.written.elapsed() >= every)
     }
 
     /// Returns whether it is written now and then.
-    pub(crate) const fn is_periodic(&self) -> bool {
+    const fn is_periodic(&self) -> bool {
         self.every.is_some()
     }
 
     /// Takes over from the same cache of an older configuration, so that a reload does not put off its turn.
-    pub(crate) fn inherit(&mut self, older: &[Self]) {
+    fn inherit(&mut self, older: &[Self]) {
         if let Some(older) = older.iter().find(|older| older.name == self.name && older.file == self.file) {
             self.written = older.written;
         }
     }
 
     /// Reads the file. That it is missing is no mistake; any other trouble costs the content, not the start.
-    pub(crate) fn read(&self) {
+    fn read(&self) {
         let begin = Instant::now();
         let mut told = begin;
         let progress = |progress: Progress| {
@@ -115,7 +163,7 @@ impl Kept {
     }
 
     /// Writes the file.
-    pub(crate) fn write(&mut self) -> api::Dumped {
+    fn write(&mut self) -> api::Dumped {
         // Also when it fails: the next try is due when the next dump is.
         self.written = Instant::now();
         let (entries, error) = match self.cache.dump(&self.file, clocks(), MEANING, |_| ()) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use config::settings::Startup;
 use engine::ListenerId;
@@ -11,6 +11,8 @@ use plan::listeners::Datagrams;
 use tracing::{debug, info, warn};
 use wire::Prefix;
 use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
+
+use crate::lock;
 
 /// Banned prefixes that statistics name: of an interface, those that cost most.
 pub(crate) const BANNED_SHOWN_MAX: usize = 100;
@@ -190,7 +192,7 @@ impl Devices {
             Ok(addresses) => addresses,
             Err(error) => return debug!(%error, "the machine's addresses cannot be read"),
         };
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         for (device, taken) in self.devices.iter().zip(taken.iter_mut()) {
             // A program of somebody else's has destinations of its own.
             let Some(filter) = device.filter() else { continue };
@@ -224,14 +226,14 @@ impl Devices {
 
     /// Has the programs drop queries from these prefixes, too: those that the configuration bans.
     pub fn ban(&self, prefixes: &[Prefix]) {
-        let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bans = lock(&self.bans);
         bans.fixed = prefixes.iter().map(|prefix| (prefix.address(), prefix.bits())).collect();
         self.apply(&mut bans);
     }
 
     /// The same for those that are banned while the server runs. Called once a second.
     pub(crate) fn ban_live(&self, banned: Banned) {
-        let mut bans = self.bans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bans = lock(&self.bans);
         if !self.devices.is_empty() && bans.live != banned {
             bans.live = banned;
             self.apply(&mut bans);
@@ -284,7 +286,7 @@ impl Devices {
             for (verdict, count) in filter.verdicts().iter().flat_map(Verdicts::named) {
                 each(&group, verdict, count);
             }
-            if self.bans.lock().unwrap_or_else(PoisonError::into_inner).known.is_empty() {
+            if lock(&self.bans).known.is_empty() {
                 continue;
             }
             let mut blocks = filter.blocks().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What schedules ask of the running server.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use config::Plans;
 use config::sets::{Sets, UrlList};
@@ -9,7 +9,9 @@ use jobs::{Download, Jobs, ListStore, Occurrence, SetLearner, StepNames, TaskRun
 use plan::jobs::{Learn, Learned, Task};
 use zone::Zone;
 
-use crate::operator::{Running, Which};
+use crate::caches::Which;
+use crate::lock;
+use crate::operator::Running;
 
 /// Carries schedules' orders to the server, once it runs.
 #[derive(Default)]
@@ -30,14 +32,9 @@ struct Known {
 }
 
 impl Orders {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // A panic ends the process, so a poisoned lock is never seen.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the jobs run on a configuration.
-    pub(crate) fn adopt(&self, jobs: &Jobs, plans: &Plans) {
-        *self.known() = Known { lists: plans.lists.clone(), sets: Some(plans.sets.clone()) };
+    /// Makes the jobs run on a configuration that they have prepared for.
+    pub(crate) fn adopt(&self, jobs: &Jobs, prepared: jobs::Prepared, plans: &Plans) {
+        *lock(&self.known) = Known { lists: plans.lists.clone(), sets: Some(plans.sets.clone()) };
         let steps = StepNames { snapshot: plans.snapshot.number, names: Arc::clone(&plans.steps) };
         let downloads: Vec<Download> = plans
             .lists
@@ -51,13 +48,13 @@ impl Orders {
                 octets_max: list.list.octets_max,
             })
             .collect();
-        jobs.adopt(&plans.jobs, &downloads, steps);
+        jobs.adopt(prepared, &plans.jobs, &downloads, steps);
     }
 }
 
 impl SetLearner for Orders {
     fn learn(&self, learn: &Learn, occurrence: &Occurrence) {
-        let dynamic = self.known().sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
+        let dynamic = lock(&self.known).sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
         let Some(dynamic) = dynamic else { return };
         let now = u64::try_from(occurrence.unix_ms / 1000).unwrap_or(0);
         let client = [occurrence.client];
@@ -105,7 +102,7 @@ impl TaskRunner for Orders {
 
 impl ListStore for Orders {
     fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String> {
-        let list = self.known().lists.iter().find(|list| list.file == download.file).cloned();
+        let list = lock(&self.known).lists.iter().find(|list| list.file == download.file).cloned();
         // A set that is gone since needs no list.
         let Some(list) = list else { return Err("no set reads it any more".to_owned()) };
         list.list.reading().check(octets.to_vec()).map(drop)

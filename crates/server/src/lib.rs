@@ -14,6 +14,7 @@ mod origin;
 mod polling;
 pub mod progress;
 mod reclaim;
+mod revision;
 mod signing;
 mod start;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]
@@ -24,7 +25,14 @@ mod watchdog;
 mod worker;
 mod zones;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use log_level::{LogLevelHandle, filter};
 pub use origin::Origin;
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
+
+/// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

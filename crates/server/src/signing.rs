@@ -1,14 +1,11 @@
 //! Zones that the server signs: what was signed comes into use as a reload does.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
-use config::{Loaded, Plans};
 use control::api::{self, Response};
-use diagnostic::Diagnostic;
 use exchange::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
@@ -16,8 +13,6 @@ use jobs::signing::{Courier, Push, PushOutcome, Signing};
 use plan::checks::Watched;
 use wire::{Name, NameBuf};
 use zone::Zone;
-
-use crate::progress;
 
 /// Signs what the manager keeps.
 pub(crate) struct Signatory(pub(crate) Arc<Signing>);
@@ -81,38 +76,6 @@ pub(crate) fn alias_plan(settings: &Settings) -> AliasPlan {
         stale: u32::try_from(alias.stale.as_secs()).unwrap_or(u32::MAX),
         targets_max: alias.targets as usize,
     }
-}
-
-/// Compiles what runs once more, for the sake of other zones: nothing is read again.
-pub(crate) fn again(
-    loaded: &Loaded,
-    addresses: &[SocketAddr],
-    plans: &Plans,
-) -> Result<Plans, Vec<Diagnostic>> {
-    // There is no set without a name, so all sets stay as they are.
-    config::compile_again(loaded, addresses, Some(plans), &progress::logged(), Some(""))
-}
-
-/// Tells the signer what there is to sign. What it signed last is served until it has signed it again.
-pub(crate) fn with_last(
-    signing: &Signing,
-    loaded: &Loaded,
-    addresses: &[SocketAddr],
-    mut plans: Plans,
-) -> Result<Plans, Vec<Diagnostic>> {
-    signing.pool().set_rate(loaded.settings.limits.signatures_per_second);
-    let last = signing.adopt(&plans.signing);
-    let mut has_new = false;
-    for zone in last.into_iter().flatten() {
-        has_new |= plans.signing.take(zone);
-    }
-    if !has_new {
-        return Ok(plans);
-    }
-    let mut compiled = again(loaded, addresses, &plans)?;
-    // What was found was found when the files were read.
-    compiled.warnings = plans.warnings;
-    Ok(compiled)
 }
 
 /// Reads the name of a zone and does something with it.

@@ -11,24 +11,26 @@ use config::settings::LocalSocket;
 use config::{Loaded, Plans};
 use control::api;
 use diagnostic::Diagnostic;
-use engine::events::{Doorbell, EventReader, ring};
+use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use exchange::plan::Target;
 use jobs::alias::Follower;
 use jobs::health::Checker;
 use jobs::signing::Signing;
-use listen::{Stopper, TlsCell};
+use listen::Stopper;
 use plan::listeners::{Connections, Datagrams};
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
+use crate::caches::Dumps;
 use crate::log_level::LogLevelHandle;
-use crate::operator::{Parts, Running, Watched, begin_checks, report_sets};
+use crate::operator::{Facts, Running, Watched};
 use crate::origin::Origin;
+use crate::revision::{Candidate, Cause, Components, Revision, again, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
-use crate::{caches, devices, for_jobs, polling, progress, reclaim, signing, sys, worker};
+use crate::{devices, for_jobs, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
@@ -65,8 +67,6 @@ pub enum StartError {
     Invalid(Vec<Diagnostic>),
     /// No zone can be planned.
     NoZones,
-    /// The TLS library refuses the certificates.
-    Tls(String),
     /// The machine refuses a thread, with what it was for.
     Thread {
         /// What cannot be started.
@@ -84,7 +84,6 @@ impl fmt::Display for StartError {
                 f.write_str(&lines.join("\n"))
             }
             Self::NoZones => f.write_str("no zone can be planned"),
-            Self::Tls(why) => write!(f, "TLS cannot be spoken: {why}"),
             Self::Thread { what, error } => write!(f, "{what} cannot be started: {error}"),
         }
     }
@@ -144,14 +143,14 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
     let register = ::zones::Register::open(&zones_folder);
     loaded.settings.has_added_zones = !register.is_empty();
-    let (plans, signing) = first_plans(&loaded, &addresses)?;
+    let (candidate, signing) = first_candidate(loaded, &addresses)?;
+    let Revision { loaded, plans, .. } = &candidate.revision;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
     }
-    let kept = caches::kept(&plans);
-    kept.iter().for_each(caches::Kept::read);
+    let dumps = Dumps::read(plans);
 
-    let cell = cell(&plans)?;
+    let cell = cell(plans)?;
     let checker = Checker::default();
     let manager = ::zones::ZoneManager::start(::zones::Dependencies {
         cell: Arc::clone(&cell),
@@ -162,61 +161,51 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         register,
     });
     let manager = manager.map_err(thread("a thread"))?;
-    begin_checks(&checker, &plans);
-    manager.adopt(&plans.zones);
-    let (adopted, _) = std::sync::mpsc::sync_channel(0);
-    let (upstreams, watched_upstreams) = watch::channel(Upstreams {
-        plan: Arc::clone(&plans.fetch),
-        relay: Arc::clone(&plans.relay),
-        adopted,
-    });
     let (stopper, stop) = listen::stop();
-    let tls = Arc::new(TlsCell::default());
-    tls.adopt(plans.tls.as_ref()).map_err(|error| StartError::Tls(error.to_string()))?;
     let clock = Clock::start(sys::since_boot, SystemTime::now);
+    let doorbell = Arc::<Doorbell>::default();
+    let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
+    let server_link = for_jobs::ServerLink::default();
+    let (adopted, _) = std::sync::mpsc::sync_channel(0);
+    let upstreams = Upstreams { plan: Arc::clone(&plans.fetch), relay: Arc::clone(&plans.relay), adopted };
+    let components = Components {
+        follower: start_follower(&cell, plans, loaded, clock)?,
+        cell,
+        manager,
+        tls: Arc::default(),
+        upstreams: watch::Sender::new(upstreams),
+        jobs: start_jobs(&server_link, readers, doorbell, clock)?,
+        orders: Arc::clone(&server_link.0),
+        signing,
+        checker,
+        dumps,
+        log_level,
+        devices,
+    };
+    let first = bring_into_use(&components, candidate, None)?;
+    let startup = first.loaded.settings.startup.clone();
     let started = Workers {
         clock,
-        cell: Arc::clone(&cell),
-        upstreams: watched_upstreams,
-        tls: Arc::clone(&tls),
-        polling: polling::choose(loaded.settings.startup.stay_awake, workers, &cores),
+        components: &components,
+        polling: polling::choose(startup.stay_awake, workers, &cores),
         cores,
         stop,
     }
-    .start(sockets, queues)?;
+    .start(sockets, queues, events)?;
 
-    let server_link = for_jobs::ServerLink::default();
-    let jobs = start_jobs(&server_link, started.readers, started.doorbell, clock)?;
-    server_link.0.adopt(&jobs, &plans);
-    report_sets(&plans.sets);
-    let follower = start_follower(&cell, &plans, &loaded, clock)?;
     let heartbeats = started.handles.iter().map(|worker_handle| worker_handle.heartbeat.clone()).collect();
-    let shutdown_timeout = loaded.settings.startup.shutdown_timeout;
-    let asked = upstream_names(&plans.fetch);
-    let running = Arc::new(Running::new(Parts {
+    let shutdown_timeout = startup.shutdown_timeout;
+    let asked = upstream_names(&first.plans.fetch);
+    let facts = Facts {
         origin,
-        startup: loaded.settings.startup.clone(),
         clock,
-        listeners: shown(&listeners, &loaded.settings.startup.local_sockets),
+        listeners: shown(&listeners, &startup.local_sockets),
+        startup,
         worker_handles: started.handles,
-        cell,
-        manager,
-        tls,
-        upstreams,
-        log_level,
         explaining: started.explaining,
         addresses,
-        plans,
-        kept,
-        jobs,
-        signing,
-        follower,
-        checker,
-        loaded,
-        watched,
-        devices,
-        orders: Arc::clone(&server_link.0),
-    }));
+    };
+    let running = Arc::new(Running::new(facts, components, first, watched));
     server_link.serves(&running);
     running.start_signing();
     // What reading the configuration, zones and lists has left.
@@ -235,8 +224,11 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
 }
 
 /// Compiles the configuration, with what was signed of its zones last, and returns what signs them.
-fn first_plans(loaded: &Loaded, addresses: &[SocketAddr]) -> Result<(Plans, Arc<Signing>), StartError> {
-    let plans = config::compile(loaded, addresses, None, &progress::logged())?;
+fn first_candidate(
+    loaded: Loaded,
+    addresses: &[SocketAddr],
+) -> Result<(Candidate, Arc<Signing>), StartError> {
+    let plans = config::compile(&loaded, addresses, None, &progress::logged())?;
     let pool = plans.zones.pool().ok_or(StartError::NoZones)?;
     let signing = Signing::new(
         &loaded.settings.startup.state_directory,
@@ -245,8 +237,11 @@ fn first_plans(loaded: &Loaded, addresses: &[SocketAddr]) -> Result<(Plans, Arc<
         // Not the least important: signatures must be renewed on a server that is never idle.
         sys::step_back,
     );
-    let plans = signing::with_last(&signing, loaded, addresses, plans)?;
-    Ok((plans, Arc::new(signing)))
+    let revision = Revision { number: 1, loaded: Arc::new(loaded), plans };
+    let candidate = Candidate::with_last_signed(&signing, revision, Cause::Start, |revision| {
+        again(&revision.loaded, addresses, &revision.plans)
+    })?;
+    Ok((candidate, Arc::new(signing)))
 }
 
 /// Returns what the workers read the first snapshot from, and later ones.
@@ -258,11 +253,9 @@ fn cell(plans: &Plans) -> Result<Arc<SnapshotCell>, StartError> {
 }
 
 /// What all workers are given.
-struct Workers {
+struct Workers<'c> {
     clock: Clock,
-    cell: Arc<SnapshotCell>,
-    upstreams: watch::Receiver<Upstreams>,
-    tls: Arc<TlsCell>,
+    components: &'c Components,
     polling: engine::busy_poll::Polling,
     cores: Vec<usize>,
     stop: listen::Stop,
@@ -272,41 +265,37 @@ struct Workers {
 struct StartedWorkers {
     threads: Vec<JoinHandle<io::Result<()>>>,
     handles: Vec<WorkerHandle>,
-    /// What they tell jobs.
-    readers: Vec<EventReader>,
-    doorbell: Arc<Doorbell>,
     /// To the one that explains queries.
     explaining: mpsc::Sender<worker::Explaining>,
     /// Says that all have ended.
     all_ended: mpsc::Receiver<()>,
 }
 
-impl Workers {
+impl Workers<'_> {
     /// Starts a worker for each share of the sockets.
     fn start(
         self,
         sockets: listen::Sockets,
         mut queues: Vec<Vec<listen::XdpQueue>>,
+        events: Vec<EventWriter>,
     ) -> Result<StartedWorkers, StartError> {
         let (ended, all_ended) = mpsc::channel(1);
         let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
         let mut explanations = Some(explanations);
         let notices = Arc::<driver::Notices>::default();
-        let doorbell = Arc::<Doorbell>::default();
-        let (mut threads, mut handles, mut readers) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, sockets) in sockets.into_workers().into_iter().enumerate() {
+        let Components { cell, upstreams, tls, .. } = self.components;
+        let (mut threads, mut handles) = (Vec::new(), Vec::new());
+        for (index, (sockets, events)) in sockets.into_workers().into_iter().zip(events).enumerate() {
             let worker_handle =
                 WorkerHandle { board: Arc::new(driver::Board::sharing(&notices)), ..WorkerHandle::default() };
             handles.push(worker_handle.clone());
-            let (events, reader) = ring(EVENT_OCTETS, Arc::clone(&doorbell));
-            readers.push(reader);
             let parts = worker::Parts {
                 index,
                 core: self.cores.get(index % self.cores.len().max(1)).copied().unwrap_or(0),
                 clock: self.clock,
-                cell: Arc::clone(&self.cell),
-                upstreams: self.upstreams.clone(),
-                sockets: sockets.secured_by(&self.tls),
+                cell: Arc::clone(cell),
+                upstreams: upstreams.subscribe(),
+                sockets: sockets.secured_by(tls),
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),
                 worker_handle,
@@ -317,7 +306,7 @@ impl Workers {
             };
             threads.push(worker::start(parts, ended.clone()).map_err(thread("a worker"))?);
         }
-        Ok(StartedWorkers { threads, handles, readers, doorbell, explaining, all_ended })
+        Ok(StartedWorkers { threads, handles, explaining, all_ended })
     }
 }
 

@@ -13,14 +13,15 @@ use tokio::task::JoinSet;
 use tokio::time::Interval;
 use tracing::{error, info, warn};
 
-use crate::operator::{Running, Which};
+use crate::caches::Which;
+use crate::operator::Running;
 use crate::start::Server;
 use crate::watchdog::Watchdog;
 use crate::{sys, systemd, watchdog};
 
 /// How long the workers may take beyond the deadline for waiting queries, before we end without them.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the caches and the like may take to be written at the end, or to wait for a reload that is under way.
+/// How long the caches and the like may take to be written at the end.
 const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often files and dynamic sets are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -65,6 +65,15 @@ fn a_zone_is_signed_and_served_and_signed_again_after_a_change() {
 }
 
 #[test]
+fn a_changed_file_is_signed_again_without_a_reload() {
+    let server = serving("{algorithm: ed25519}");
+    std::fs::write(server.directory().join("org"), ZONE.replace("192.0.2.2", "192.0.2.22"))
+        .expect("writable");
+    eventually("the new address", || server.dig(&["www.example.org", "A"]).contains("192.0.2.22"));
+    verify(&server);
+}
+
+#[test]
 fn keys_are_private_and_are_shown_and_a_restart_changes_nothing() {
     let server = serving("{single-type-signing: true, nsec3: true, zonemd: sha384}");
     assert!(verify(&server).contains("its ZONEMD is right"));

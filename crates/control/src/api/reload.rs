@@ -10,8 +10,8 @@ use super::ZoneNote;
 pub struct Reload {
     /// Whether the new configuration is in use; otherwise the old one still is.
     pub is_adopted: bool,
-    /// The number of the configuration now in use; the one at the start is 1.
-    pub generation: u64,
+    /// The revision of the configuration that is in use now; the one at the start is 1.
+    pub revision: u64,
     /// The settings that differ but are read at the start only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,

@@ -124,8 +124,8 @@ pub struct Configuration {
     /// The file; absent when the server runs on its defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The number of the configuration in use; the one at the start is 1.
-    pub generation: u64,
+    /// The revision of the configuration in use; the one at the start is 1.
+    pub revision: u64,
     /// Seconds since it was adopted.
     pub age_s: u64,
     /// Whether the last reload was refused because of mistakes in the file.

@@ -64,7 +64,7 @@ fn a_reload_takes_the_new_file_and_refuses_a_bad_one() {
     server.place.write("gannet.yaml", &config(&upstream, "local: {nas.home.arpa: [192.0.2.9]}\n"));
     let (code, stdout, stderr) = text(&server.run(&["reload"]));
     assert_eq!(code, 0, "{stdout}{stderr}");
-    assert!(stdout.starts_with("configuration 2 in use after "), "{stdout}");
+    assert!(stdout.starts_with("revision 2 in use after "), "{stdout}");
     assert_eq!(text(&server.run(&["query", "nas.home.arpa", "--short"])).1, "192.0.2.9\n");
     let (_, stdout, _) = text(&server.run(&["cache", "stats"]));
     assert!(stdout.starts_with("main: 1 answers in "), "the cache was lost: {stdout}");
@@ -73,7 +73,7 @@ fn a_reload_takes_the_new_file_and_refuses_a_bad_one() {
     let (code, stdout, _) = text(&server.run(&["reload"]));
     assert_eq!(code, 1);
     assert!(stdout.contains("gannet.yaml:1:") && stdout.contains("gannet.yaml:2:"), "{stdout}");
-    assert!(stdout.contains("not reloaded; configuration 2 stays in use"), "{stdout}");
+    assert!(stdout.contains("not reloaded; revision 2 stays in use"), "{stdout}");
     assert_eq!(text(&server.run(&["query", "nas.home.arpa", "--short"])).1, "192.0.2.9\n");
 
     let more = "local: {nas.home.arpa: [192.0.2.10]}\n";

@@ -113,6 +113,27 @@ struct Latest {
     now: u64,
 }
 
+/// Zones that are to be signed, with what is known of them.
+pub struct Prepared {
+    zones: Vec<PreparedZone>,
+    parents: BTreeMap<String, ParentServers>,
+}
+
+struct PreparedZone {
+    zone: ToSign,
+    /// Of one that was not signed before.
+    opened: Option<Entry>,
+    last: Option<Arc<Zone>>,
+}
+
+impl Prepared {
+    /// Returns what is served of the zones until they are signed again: the version that was signed last, of those that have
+    /// one.
+    pub fn last(&self) -> impl Iterator<Item = &Arc<Zone>> {
+        self.zones.iter().filter_map(|zone| zone.last.as_ref())
+    }
+}
+
 /// Signs zones on a thread of its own.
 pub struct Signing {
     shared: Arc<Shared>,
@@ -178,10 +199,11 @@ impl Signing {
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
     }
 
-    /// Starts the thread, once there is something to sign; later calls do nothing.
-    pub fn start(&self, publisher: Arc<dyn Publisher>) -> io::Result<()> {
+    /// Starts the thread, once there is something to sign, or is to be with `prepared`; later calls do nothing.
+    pub fn start(&self, prepared: Option<&Prepared>, publisher: Arc<dyn Publisher>) -> io::Result<()> {
         let mut is_started = lock(&self.is_started);
-        if *is_started || lock(&self.shared.entries).is_empty() {
+        let has_new = prepared.is_some_and(|prepared| !prepared.zones.is_empty());
+        if *is_started || !has_new && lock(&self.shared.entries).is_empty() {
             return Ok(());
         }
         let inside = Arc::clone(&self.shared);
@@ -212,24 +234,37 @@ impl Signing {
         self.shared.posted.notify_all();
     }
 
-    /// Makes these the zones that are signed. Returns for each, in their order, what is served until it is signed again: the
-    /// version that was signed last, if there is one.
-    pub fn adopt(&self, plans: &SigningPlans) -> Vec<Option<Arc<Zone>>> {
-        let zones = &plans.zones;
-        lock(&self.shared.outbox).servers.clone_from(&plans.parents);
+    /// Reads what there is on disk of zones that are new; what is signed stays as it is until [`Signing::adopt`].
+    pub fn prepare(&self, plans: &SigningPlans) -> Prepared {
+        let entries = lock(&self.shared.entries);
+        let zones = plans.zones.iter().map(|zone| {
+            let known = entries.get(&key_of(zone.apex.as_name()));
+            // Of one that is known, the thread may write meanwhile: it is read again when it is adopted, if need be.
+            let opened = known.is_none().then(|| self.entry(zone, None));
+            let last = known.or(opened.as_ref()).and_then(|entry| entry.last.clone());
+            PreparedZone { zone: zone.clone(), opened, last }
+        });
+        Prepared { zones: zones.collect(), parents: plans.parents.clone() }
+    }
+
+    /// Makes these the zones that are signed.
+    pub fn adopt(&self, prepared: Prepared) {
+        let Prepared { zones, parents } = prepared;
+        lock(&self.shared.outbox).servers = parents;
         let mut entries = lock(&self.shared.entries);
         let mut before = std::mem::take(&mut *entries);
-        let mut served = Vec::with_capacity(zones.len());
-        for zone in zones {
+        for PreparedZone { zone, opened, .. } in zones {
             let key = key_of(zone.apex.as_name());
-            let entry = self.entry(zone, before.remove(&key));
-            served.push(entry.last.clone());
+            let old = before.remove(&key);
+            let entry = match (old, opened) {
+                (None, Some(opened)) => opened,
+                (old, _) => self.entry(&zone, old),
+            };
             entries.insert(key, entry);
         }
         entries.extend(before.into_iter().filter(|(_, entry)| entry.is_added));
         drop(entries);
         self.shared.tell(|news| news.0 = true);
-        served
     }
 
     /// Signs one more zone, which stays when others are adopted. Returns the version that was signed last, if there is one.
@@ -608,6 +643,32 @@ mod tests {
             }
         });
         last
+    }
+
+    #[test]
+    fn what_is_prepared_is_not_signed_before_it_is_adopted() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let key = HashKey::new([1, 2]);
+        let memory = (key, Arc::new(Pool::new(1 << 20, 1000, key)));
+        let clock = Box::new(|| 1_795_000_000);
+        let signing = Signing::with_clock(directory.path(), memory, Arc::new(Nobody), || {}, clock);
+        let zone = "@ 60 SOA ns.example.net. admin 7 7200 600 86400 300\n@ 60 NS ns.example.net.\n";
+        let policy = Arc::new(SigningPolicy { parent: Vec::new(), ..policy() });
+        let mut plans = SigningPlans::default();
+        plans.zones.push(ToSign { apex: apex(), policy, source: Some(Arc::new(source(zone))) });
+        let taken = Taken::default();
+        drop(signing.prepare(&plans));
+        signing.shared.turn_all(&taken);
+        assert!(lock(&taken.0).is_empty() && signing.state(apex().as_name()).is_none());
+        signing.adopt(signing.prepare(&plans));
+        signing.shared.turn_all(&taken);
+        assert_eq!(lock(&taken.0).len(), 1);
+        // What was signed last is known when the same is prepared again, and nothing is left when nothing is to be signed.
+        assert_eq!(signing.prepare(&plans).last().count(), 1);
+        drop(signing.prepare(&SigningPlans::default()));
+        assert!(signing.state(apex().as_name()).is_some());
+        signing.adopt(signing.prepare(&SigningPlans::default()));
+        assert!(signing.state(apex().as_name()).is_none());
     }
 
     #[test]

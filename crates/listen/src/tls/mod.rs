@@ -232,28 +232,31 @@ impl TlsCell {
         Self(watch::Sender::new(first))
     }
 
-    /// Prepares a plan and replaces the content by it, so that clients that hold tickets can resume.
+    /// Prepares a plan to be published here, so that clients that hold tickets can resume.
     ///
     /// # Errors
     ///
-    /// The TLS library refuses the plan; the content stays.
-    pub fn adopt(&self, plan: Option<&Arc<TlsPlan>>) -> Result<(), rustls::Error> {
+    /// The TLS library refuses the plan.
+    pub fn prepare(&self, plan: Option<&Arc<TlsPlan>>) -> Result<Option<Arc<Tls>>, rustls::Error> {
         let current = self.load();
-        let is_same = match (&current, plan) {
-            (Some(current), Some(plan)) => Arc::ptr_eq(&current.plan, plan),
-            (None, None) => true,
-            _ => false,
-        };
-        if !is_same {
-            let new = plan.map(|plan| Tls::new(plan, current.as_deref())).transpose()?;
-            self.publish(new.map(Arc::new));
+        let Some(plan) = plan else { return Ok(None) };
+        match current {
+            Some(current) if Arc::ptr_eq(&current.plan, plan) => Ok(Some(current)),
+            current => Ok(Some(Arc::new(Tls::new(plan, current.as_deref())?))),
         }
-        Ok(())
     }
 
     /// Replaces the content for connections that begin from now on.
     pub fn publish(&self, tls: Option<Arc<Tls>>) {
-        self.0.send_replace(tls);
+        self.0.send_if_modified(|known| {
+            let is_same = match (&*known, &tls) {
+                (Some(known), Some(tls)) => Arc::ptr_eq(known, tls),
+                (None, None) => true,
+                _ => false,
+            };
+            *known = tls;
+            !is_same
+        });
     }
 
     /// Returns the content.

@@ -8,8 +8,10 @@ use engine::gate::bans::RateBans;
 use tracing::info;
 use wire::Prefix;
 
-use super::{Running, lock};
+use super::Running;
 use crate::devices::{BANNED_SHOWN_MAX, Banned};
+use crate::lock;
+use crate::revision::Revision;
 
 /// Who is banned, as the configuration in use has it.
 #[derive(Clone)]
@@ -25,7 +27,8 @@ pub(super) struct LiveBans {
 }
 
 impl LiveBans {
-    pub(super) fn of(plans: &config::Plans, loaded: &config::Loaded) -> Self {
+    pub(super) fn of(revision: &Revision) -> Self {
+        let Revision { loaded, plans, .. } = revision;
         let gate = &plans.snapshot.gate;
         let rate = gate.rate.as_ref().and_then(|rule| rule.ban.as_ref()).map(|(_, bans)| Arc::clone(bans));
         Self {
@@ -51,7 +54,7 @@ impl Running {
     /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
     /// rate limit. Called once a second.
     pub(super) fn banned(&self, bans: &LiveBans) -> Banned {
-        let now_ms = self.clock.since_start().as_millis() as u64;
+        let now_ms = self.facts.clock.since_start().as_millis() as u64;
         let prefixes = |prefix: &Prefix| (prefix.address(), prefix.bits());
         let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
         let mut known = lock(&self.banned);
@@ -75,7 +78,7 @@ impl Running {
     /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of those that end.
     pub(super) fn ban_stats(&self, stats: &mut api::Stats) {
         let bans = lock(&self.view).bans.clone();
-        let now_ms = self.clock.since_start().as_millis() as u64;
+        let now_ms = self.facts.clock.since_start().as_millis() as u64;
         let of_set = bans.set.as_ref().map_or(0, |set| set.list().len() as u64);
         let for_rate: BTreeMap<Prefix, u64> = bans.for_rate(now_ms).collect();
         let counts = bans.rate.as_ref().map(|rate| rate.counts()).unwrap_or_default();

@@ -6,35 +6,19 @@ use cache::{EntryView, Flush, Freshness, KeyBits, Now};
 use control::api::{self, CacheFlush, CacheLookup, Response};
 use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
-use super::{Running, lock};
-use crate::caches::{Caches, Kept, now};
+use super::Running;
+use crate::caches::{Caches, Which, now};
+use crate::lock;
 
 /// Answers that one look into the caches shows.
 const ENTRIES_SHOWN_MAX: usize = 1000;
 /// What clients get as the TTL of stale answers (RFC 8767 §4).
 const STALE_TTL: u32 = 30;
 
-/// Which caches to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which<'a> {
-    /// Every one that has a file.
-    All,
-    /// Those that the configuration wants written now.
-    Due,
-    /// This one.
-    Named(&'a str),
-}
-
 impl Running {
     /// Writes the caches that have files; with `Which::Due`, those whose turn it is.
     pub(crate) fn dump(&self, which: Which<'_>) -> Vec<api::Dumped> {
-        let mut work = lock(&self.work);
-        let due = work.kept.iter_mut().filter(|kept| match which {
-            Which::All => true,
-            Which::Due => kept.is_due(),
-            Which::Named(name) => kept.name() == name,
-        });
-        due.map(Kept::write).collect()
+        self.components.dumps.write(which)
     }
 
     pub(super) fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {

@@ -8,7 +8,8 @@ use config::{Surroundings as _, System};
 use tracing::info;
 
 use super::sets::keep;
-use super::{Running, lock, unix_seconds};
+use super::{Running, unix_seconds};
+use crate::lock;
 
 /// Looks, one a second, between two writings of dynamic sets.
 const LOOKS_PER_WRITE: u64 = 30;
@@ -94,7 +95,7 @@ impl Running {
 
     /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
     pub(crate) fn look(&self) {
-        self.devices.look();
+        self.components.devices.look();
         self.look_at_pace();
         let (sets, watched, bans) = {
             let view = lock(&self.view);
@@ -104,7 +105,7 @@ impl Running {
         for (_, dynamic) in sets.dynamics() {
             dynamic.sweep(now);
         }
-        self.devices.ban_live(self.banned(&bans));
+        self.components.devices.ban_live(self.banned(&bans));
         let stamps = stamps(&watched.files);
         let mut seen = lock(&self.seen);
         seen.looks += 1;

@@ -9,7 +9,8 @@ use config::settings::{ListPlace, Settings};
 use control::api;
 use jobs::ListState;
 
-use super::{Running, lock};
+use super::Running;
+use crate::lock;
 
 /// How long a command waits for lists that are fetched: less than its client waits for it.
 const FETCH_PATIENCE: Duration = Duration::from_secs(280);
@@ -54,7 +55,7 @@ impl Running {
             let view = lock(&self.view);
             (Arc::clone(&view.listed), view.sets.clone())
         };
-        let states = self.jobs.lists();
+        let states = self.components.jobs.lists();
         let mut shown = Vec::new();
         for set in listed.iter().filter(|set| only.is_none_or(|only| only == set.set)) {
             let compiled = sets.iter().find(|(name, _)| *name == set.set).map(|(_, compiled)| compiled);
@@ -80,7 +81,7 @@ impl Running {
     pub(super) fn lists_fetch(&self, only: Option<&str>) -> Result<api::ListsFetched, String> {
         // A wrong name is told as such.
         self.lists(only)?;
-        let ends = self.jobs.fetch_lists(only);
+        let ends = self.components.jobs.fetch_lists(only);
         if ends.is_empty() {
             return Err(match only {
                 Some(only) => format!("no list of the set \"{only}\" comes from a web server"),
@@ -106,7 +107,7 @@ impl Running {
 
     /// Says how all lists stand together.
     pub(super) fn lists_summary(&self) -> api::ListsSummary {
-        let states = self.jobs.lists();
+        let states = self.components.jobs.lists();
         let sets = lock(&self.view).sets.clone();
         api::ListsSummary {
             sets: sets.iter().count() as u64,

@@ -7,7 +7,8 @@ use control::api;
 use control::metrics::{CheckedRecord, Checks, Numbers, text};
 use driver::status::UpstreamState;
 
-use super::{Running, lock};
+use super::Running;
+use crate::lock;
 use crate::sys;
 
 /// Names of failing zones that are shown.
@@ -16,11 +17,11 @@ const FAILING_SHOWN_MAX: usize = 5;
 impl Running {
     pub(super) fn status(&self) -> api::Status {
         let boards: Vec<driver::Status> =
-            self.worker_handles.iter().map(|worker_handle| worker_handle.board.status()).collect();
+            self.facts.worker_handles.iter().map(|worker_handle| worker_handle.board.status()).collect();
         let lists = self.lists_summary();
         self.look_at_pace();
         let queries_per_second = lock(&self.pace).per_second();
-        let summary = self.manager.summary();
+        let summary = self.components.manager.summary();
         let view = lock(&self.view);
         let now = i64::try_from(super::unix_seconds()).unwrap_or(i64::MAX);
         let certificates = view.certificates.iter().map(|own| api::Certificate {
@@ -32,10 +33,10 @@ impl Running {
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            uptime_s: self.clock.since_start().as_secs(),
-            workers: self.worker_handles.len(),
+            uptime_s: self.facts.clock.since_start().as_secs(),
+            workers: self.facts.worker_handles.len(),
             waiting: boards.iter().map(|board| u64::from(board.waiting)).sum(),
-            listeners: self.listeners.clone(),
+            listeners: self.facts.listeners.clone(),
             upstreams: upstreams(&boards),
             zones: api::ZonesSummary {
                 served: summary.served,
@@ -43,8 +44,8 @@ impl Running {
                 names: summary.failing.into_iter().take(FAILING_SHOWN_MAX).collect(),
             },
             configuration: api::Configuration {
-                file: self.origin.file().map(|file| file.display().to_string()),
-                generation: view.generation,
+                file: self.facts.origin.file().map(|file| file.display().to_string()),
+                revision: view.revision,
                 age_s: view.adopted.elapsed().as_secs(),
                 is_last_reload_refused: view.is_last_reload_refused,
             },
@@ -62,13 +63,13 @@ impl Running {
     }
 
     fn queries(&self) -> u64 {
-        self.worker_handles.iter().map(|worker_handle| queries(&worker_handle.engine)).sum()
+        self.facts.worker_handles.iter().map(|worker_handle| queries(&worker_handle.engine)).sum()
     }
 
     /// Returns whether there is nothing to look after every second: nobody has asked since the last look, and nothing changes by
     /// itself.
     pub(crate) fn is_idle(&self) -> bool {
-        if lock(&self.pace).last() != Some(self.queries()) || self.devices.are_some() {
+        if lock(&self.pace).last() != Some(self.queries()) || self.components.devices.are_some() {
             return false;
         }
         let view = lock(&self.view);
@@ -77,7 +78,7 @@ impl Running {
 
     pub(super) fn stats(&self) -> api::Stats {
         let mut stats = api::Stats::new();
-        for worker_handle in &self.worker_handles {
+        for worker_handle in &self.facts.worker_handles {
             let mut add = |group: &str, name: &'static str, value| {
                 let counters = stats.entry(group.to_owned()).or_default();
                 *counters.entry(name.to_owned()).or_default() += value;
@@ -86,17 +87,17 @@ impl Running {
             worker_handle.listen.read(|name, value| add("listen", name, value));
             worker_handle.board.counts.read(|name, value| add("fetch", name, value));
         }
-        self.devices.read(|group, name, value| {
+        self.components.devices.read(|group, name, value| {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
         });
         self.ban_stats(&mut stats);
-        let (made, refused) = self.signing.pool().counts();
+        let (made, refused) = self.components.signing.pool().counts();
         let signatures = [("made".to_owned(), made), ("refused".to_owned(), refused)];
         stats.insert("signatures".to_owned(), signatures.into());
-        let (taken, refused) = self.signing.pushed();
+        let (taken, refused) = self.components.signing.pushed();
         let pushes = [("taken".to_owned(), taken), ("refused".to_owned(), refused)];
         stats.insert("ds-push".to_owned(), pushes.into());
-        stats.extend(self.jobs.stats());
+        stats.extend(self.components.jobs.stats());
         stats
     }
 
@@ -122,13 +123,18 @@ impl Running {
 
     /// Returns how checks of what records lead to stand.
     fn checks(&self) -> Checks {
-        let records = self.checker.states(None).into_iter().map(|state| CheckedRecord {
+        let records = self.components.checker.states(None).into_iter().map(|state| CheckedRecord {
             check: state.watched.check.name.clone(),
             name: state.watched.name.to_string(),
             address: state.watched.address.to_string(),
             is_up: state.is_up,
         });
-        let made = self.checker.made().into_iter().map(|(check, made)| (check, [made.passed, made.failed]));
+        let made = self
+            .components
+            .checker
+            .made()
+            .into_iter()
+            .map(|(check, made)| (check, [made.passed, made.failed]));
         Checks { records: records.collect(), made: made.collect() }
     }
 }

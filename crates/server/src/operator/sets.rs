@@ -2,9 +2,10 @@
 
 use config::sets::{Dynamic, Sets};
 use control::api::{self, Response};
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::{Running, lock, unix_seconds};
+use super::{Running, unix_seconds};
+use crate::lock;
 
 impl Running {
     /// Writes dynamic sets to their files.
@@ -59,18 +60,5 @@ pub(super) fn keep(sets: &Sets) {
         if let Err(error) = dynamic.keep() {
             warn!(set = name, %error, "a dynamic set cannot be written");
         }
-    }
-}
-
-/// Logs the sets that were compiled anew.
-pub(crate) fn report_sets(sets: &Sets) {
-    for (name, set) in sets.fresh() {
-        info!(
-            set = name,
-            rules = set.set.rules,
-            octets = set.set.octets,
-            took_ms = set.took.as_millis() as u64,
-            "set in use"
-        );
     }
 }

@@ -95,6 +95,59 @@ fn policies_tell_clients_by_transport_and_server_name() {
     contains(&printed, "192.0.2.1");
 }
 
+/// Returns a zone in which `www` has this address.
+fn zone(serial: u32, address: &str) -> String {
+    format!("$TTL 60\n@ SOA ns admin {serial} 7200 600 86400 60\n@ NS ns\nns A 192.0.2.1\nwww A {address}\n")
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_its_key_keeps_all_else_of_a_reload_out() {
+    let stub = Stub::start(Script::default());
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME, "127.0.0.1"]);
+    std::fs::write(directory.path().join("old"), zone(1, "192.0.2.7")).expect("a writable directory");
+    let yaml = |zones: &str| config(&stub, &format!("{TLS}\nzones: [{zones}]\n"));
+    let old = "{name: old.example, file: old}";
+    let server = Server::start_in(directory, &yaml(old));
+    let trusted = server.directory().join("first.pem");
+    std::fs::copy(server.directory().join("certificate.pem"), &trusted).expect("a certificate");
+    let own_key = std::fs::read(server.directory().join("key.pem")).expect("a key");
+    let revision = || {
+        let output = server.command(&["status", "--json"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|line| line.contains("\"revision\"")).expect("it is shown");
+        line.trim().trim_end_matches(',').to_owned()
+    };
+    let ask = |name: &str| server.ask(&Ask::new(name, Rtype::A)).answers().join(" ");
+    assert_eq!(revision(), "\"revision\": 1");
+    // Everything differs: a zone's file, the zones, the listeners, the policy's steps, and the key, which is another one's.
+    let (_, key) = Identity::self_signed(&[NAME]).pem();
+    std::fs::write(server.directory().join("key.pem"), key).expect("writable");
+    std::fs::write(server.directory().join("old"), zone(2, "192.0.2.8")).expect("writable");
+    std::fs::write(server.directory().join("new"), zone(1, "192.0.2.9")).expect("writable");
+    let new = yaml(&format!("{old}, {{name: new.example, file: new}}"))
+        .replace("policy:", "local: {local.example: 192.0.2.10}\npolicy:")
+        .replace("listen: [", "listen: [\"127.0.0.1:0\", ");
+    server.write_config(&new);
+    let output = server.command(&["reload"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    contains(&said, "not reloaded; revision 1 stays in use");
+    contains(&said, "key.pem");
+    assert_eq!(revision(), "\"revision\": 1");
+    contains(&ask("www.old.example"), "192.0.2.7");
+    contains(&ask("www.new.example"), "300 A 192.0.2.1");
+    let mut client = TlsClient::connect(server.another(), &trusted);
+    contains(&client.ask(&Ask::new("www.old.example", Rtype::A)).answers().join(" "), "192.0.2.7");
+    // With the right key all of it comes into use together, under the next number.
+    std::fs::write(server.directory().join("key.pem"), own_key).expect("writable");
+    let output = server.command(&["reload"]);
+    contains(&String::from_utf8_lossy(&output.stdout), "in use after");
+    contains(&ask("www.old.example"), "192.0.2.8");
+    contains(&ask("www.new.example"), "192.0.2.9");
+    assert_ne!(revision(), "\"revision\": 1");
+}
+
 #[test]
 fn a_certificate_is_replaced_under_load_without_a_failed_query() {
     let stub = Stub::start(Script::always(Answer::a(86_400, Ipv4Addr::new(192, 0, 2, 1))));

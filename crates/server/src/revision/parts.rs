@@ -1,0 +1,228 @@
+//! The parts of a server that a configuration changes.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use config::Loaded;
+use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
+use engine::SnapshotCell;
+use jobs::Jobs;
+use jobs::alias::Follower;
+use jobs::health::Checker;
+use jobs::signing::Signing;
+use listen::TlsCell;
+use tokio::sync::watch;
+use tracing::{info, warn};
+use zones::ZoneManager;
+
+use super::{Candidate, Cause, Part, Prepared, Revision};
+use crate::caches::Dumps;
+use crate::devices::Devices;
+use crate::for_jobs::Orders;
+use crate::log_level::{self, LogLevelHandle};
+use crate::signing::alias_plan;
+use crate::worker::Upstreams;
+
+/// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
+const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Everything that a configuration changes.
+pub(crate) struct Components {
+    pub(crate) cell: Arc<SnapshotCell>,
+    /// Looks after zones.
+    pub(crate) manager: ZoneManager,
+    /// How listeners speak TLS.
+    pub(crate) tls: Arc<TlsCell>,
+    /// Whom the workers ask.
+    pub(crate) upstreams: watch::Sender<Upstreams>,
+    pub(crate) jobs: Jobs,
+    /// What the jobs know of lists and sets, and who carries out what they want.
+    pub(crate) orders: Arc<Orders>,
+    /// Signs zones.
+    pub(crate) signing: Arc<Signing>,
+    /// Follows the targets of ALIAS records.
+    pub(crate) follower: Follower,
+    /// Checks what records lead to.
+    pub(crate) checker: Checker,
+    pub(crate) dumps: Dumps,
+    pub(crate) log_level: LogLevelHandle,
+    /// Interfaces that are served past the kernel's network stack.
+    pub(crate) devices: Devices,
+}
+
+/// What parts prepare from.
+pub(crate) struct Input<'a> {
+    components: &'a Components,
+    next: &'a Revision,
+    /// `None` at the start.
+    previous: Option<&'a Revision>,
+    cause: Cause,
+    signing: Cell<Option<jobs::signing::Prepared>>,
+}
+
+/// Brings a candidate into use; returns what is in use then.
+///
+/// # Errors
+///
+/// Everything that is in the way; then nothing has changed.
+pub(crate) fn bring_into_use(
+    components: &Components,
+    candidate: Candidate,
+    previous: Option<&Revision>,
+) -> Result<Revision, Vec<Diagnostic>> {
+    let Candidate { revision, cause, signing } = candidate;
+    let input = Input { components, next: &revision, previous, cause, signing: Cell::new(signing) };
+    super::carry_out(&parts(), &input)?;
+    Ok(revision)
+}
+
+/// Returns the parts, in the order in which they commit. Each may need what stands above it:
+///
+/// - A query tells jobs by numbers, so jobs know the new ones before the first query that goes through the new policy.
+/// - The policy names pools, so workers know the new pools beside the old ones before the policy comes into use, and lose
+///   the old ones after it.
+/// - What is known to be down is left out from the first answer on, so checks come before zones.
+/// - The manager of zones has them signed, so the signer knows which those are.
+/// - What costs nothing but a wrong line in a log if it is late comes last.
+fn parts<'a>() -> [Part<Input<'a>>; 11] {
+    [
+        Part { name: "jobs", prepare: jobs },
+        Part { name: "upstreams, beside the old ones", prepare: upstreams_of_both },
+        Part { name: "health checks", prepare: checks },
+        Part { name: "signing", prepare: signing },
+        Part { name: "policy", prepare: policy },
+        Part { name: "zones", prepare: zones },
+        Part { name: "TLS", prepare: tls },
+        Part { name: "upstreams", prepare: upstreams },
+        Part { name: "cache dumps", prepare: dumps },
+        Part { name: "log and interfaces", prepare: log_and_devices },
+        Part { name: "ALIAS", prepare: alias },
+    ]
+}
+
+/// Returns a mistake of a configuration that has no place in its text.
+fn mistake(loaded: &Loaded, message: String) -> Vec<Diagnostic> {
+    diagnostics(vec![Problem::of_file(FileId(0), message)], &loaded.sources)
+}
+
+fn jobs<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    let prepared = components.jobs.prepare(&next.plans.jobs).map_err(|failed| {
+        failed.into_iter().flat_map(|failed| mistake(&next.loaded, failed.to_string())).collect::<Vec<_>>()
+    })?;
+    Ok(Box::new(move || components.orders.adopt(&components.jobs, prepared, &next.plans)))
+}
+
+fn upstreams_of_both<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Some(previous) = input.previous else { return Ok(Box::new(move || ())) };
+    let plan = Arc::new(both(&input.next.plans.fetch, &previous.plans.fetch));
+    Ok(Box::new(move || adopt_upstreams(input, plan)))
+}
+
+fn upstreams<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || adopt_upstreams(input, Arc::clone(&input.next.plans.fetch))))
+}
+
+fn checks<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    let watched = &next.plans.zones.checks.watched;
+    components.checker.prepare(watched).map_err(|error| {
+        mistake(&next.loaded, format!("what records lead to cannot be checked: no thread for it: {error}"))
+    })?;
+    Ok(Box::new(move || components.checker.adopt(watched)))
+}
+
+fn signing<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    let Some(prepared) = input.signing.take() else { return Ok(Box::new(move || ())) };
+    if input.previous.is_some() {
+        let started = components.signing.start(Some(&prepared), Arc::clone(&components.orders) as _);
+        started.map_err(|error| {
+            mistake(&next.loaded, format!("zones cannot be signed: no thread for it: {error}"))
+        })?;
+    }
+    Ok(Box::new(move || {
+        components.signing.pool().set_rate(next.loaded.settings.limits.signatures_per_second);
+        components.signing.adopt(prepared);
+    }))
+}
+
+fn policy<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    // The workers began with the first one.
+    let is_first = input.previous.is_none();
+    Ok(Box::new(move || {
+        for (name, set) in next.plans.sets.fresh() {
+            info!(
+                set = name,
+                rules = set.set.rules,
+                octets = set.set.octets,
+                took_ms = set.took.as_millis() as u64,
+                "set in use"
+            );
+        }
+        if !is_first {
+            components.cell.publish(Arc::clone(&next.plans.snapshot));
+        }
+    }))
+}
+
+fn zones<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || input.components.manager.adopt(&input.next.plans.zones)))
+}
+
+fn tls<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    let prepared = components.tls.prepare(next.plans.tls.as_ref()).map_err(|error| {
+        mistake(&next.loaded, format!("the TLS library refuses the certificates: {error}"))
+    })?;
+    Ok(Box::new(move || components.tls.publish(prepared)))
+}
+
+fn dumps<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || input.components.dumps.adopt(&input.next.plans)))
+}
+
+fn log_and_devices<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    // What an operator has changed meanwhile lasts until a reload.
+    if input.cause != Cause::Reload {
+        return Ok(Box::new(move || ()));
+    }
+    let settings = &next.loaded.settings;
+    Ok(Box::new(move || {
+        components.log_level.set(log_level::filter(settings.log_level));
+        components.devices.ban(&settings.deny);
+        components.devices.check_routes(config::routes(&settings.startup));
+    }))
+}
+
+fn alias<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || input.components.follower.adopt(alias_plan(&input.next.loaded.settings))))
+}
+
+/// Gives the workers a plan and waits until they have it.
+fn adopt_upstreams(input: &Input<'_>, plan: Arc<exchange::Plan>) {
+    let upstreams = &input.components.upstreams;
+    // Those that have not begun yet find it when they do.
+    let workers = upstreams.receiver_count();
+    let (adopted, heard) = sync_channel(workers);
+    upstreams.send_replace(Upstreams { plan, relay: Arc::clone(&input.next.plans.relay), adopted });
+    let deadline = Instant::now() + ADOPTION_PATIENCE;
+    for _ in 0..workers {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if heard.recv_timeout(left).is_err() {
+            warn!("a worker is slow to adopt the new upstreams");
+            return;
+        }
+    }
+}
+
+/// Returns a plan with the groups of `new` and those of `old` that are gone.
+fn both(new: &exchange::Plan, old: &exchange::Plan) -> exchange::Plan {
+    let mut both = new.clone();
+    both.pools.extend(old.pools.iter().filter(|old| new.pools.iter().all(|new| new.id != old.id)).cloned());
+    both
+}
