@@ -11,4 +11,4 @@ pub mod metrics;
 pub mod server;
 
 pub use client::{More, ask, ask_for_all};
-pub use server::{Operator, Parts, Socket, serve};
+pub use server::{Answer, Handler, Parts, Socket, serve};

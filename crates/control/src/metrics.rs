@@ -20,9 +20,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::Operator;
 use crate::accept::{WhenFull, converse_with_all};
-use crate::api::{self, CacheStats, Request, Response, Stats, Status};
+use crate::api::{self, CacheStats, Stats, Status};
 
 /// Connections at once. Whoever collects numbers has one; the others wait.
 const CONNECTIONS_MAX: usize = 8;
@@ -469,25 +468,28 @@ fn frames(out: &mut Exposition, interface: &str, name: &str, value: u64) {
     );
 }
 
+/// Returns the numbers as they are now, as [`text`] writes them. Called on a blocking thread.
+pub type Collect = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// Lets the metrics be fetched until dropped; dropping ends every connection.
 ///
 /// There is nothing to change and nothing else to read. Each connection carries one request and has a bounded time, so
 /// that whoever holds connections open holds the others up for as long and no longer.
 /// Errors when the runtime cannot take the socket.
-pub async fn serve(listener: std::net::TcpListener, operator: Arc<dyn Operator>) -> io::Result<()> {
+pub async fn serve(listener: std::net::TcpListener, collect: Collect) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::EndsOldest),
         || listener.accept(),
-        |(stream, _)| converse(stream, Arc::clone(&operator)),
+        |(stream, _)| converse(stream, Arc::clone(&collect)),
     )
     .await
 }
 
 /// Answers the request of one connection.
-async fn converse(stream: TcpStream, operator: Arc<dyn Operator>) {
-    let service = service_fn(move |request| respond(request, Arc::clone(&operator)));
+async fn converse(stream: TcpStream, collect: Collect) {
+    let service = service_fn(move |request| respond(request, Arc::clone(&collect)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
@@ -501,7 +503,7 @@ async fn converse(stream: TcpStream, operator: Arc<dyn Operator>) {
 
 async fn respond(
     request: HttpRequest<Incoming>,
-    operator: Arc<dyn Operator>,
+    collect: Collect,
 ) -> Result<HttpResponse<String>, Infallible> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to change here\n");
@@ -511,14 +513,14 @@ async fn respond(
     if request.uri().path() != PATH {
         return Ok(plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n"));
     }
-    let collected = tokio::task::spawn_blocking(move || operator.carry_out(Request::Metrics)).await;
+    let collected = tokio::task::spawn_blocking(move || collect()).await;
     Ok(match collected {
-        Ok(Response::Metrics(text)) => {
+        Ok(text) => {
             let mut response = HttpResponse::new(text);
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(FORMAT));
             response
         }
-        Ok(_) | Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the numbers cannot be collected\n"),
+        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the numbers cannot be collected\n"),
     })
 }
 

@@ -24,21 +24,25 @@ const CONNECTIONS_MAX: usize = 16;
 /// How long a connection may be silent, or refuse to take what we say.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Carries out requests. Called on a blocking thread, possibly on several at once.
-pub trait Operator: Send + Sync + 'static {
-    /// Does what `request` says and returns what came of it.
-    fn carry_out(&self, request: Request) -> Response;
+/// Does what a request says, and returns what came of it. Called on a blocking thread, possibly on several at once.
+pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
 
-    /// Begins what is answered in parts; `None` for what is not. The next part is asked for when the client has taken the one
-    /// before, on a blocking thread.
-    fn begin(&self, request: &Request) -> Option<Parts> {
-        let _ = request;
-        None
-    }
+/// What comes of a request.
+pub enum Answer {
+    /// One response.
+    Whole(Box<Response>),
+    /// One response after the other. The next is asked for when the client has taken the one before, on a blocking thread.
+    Parts(Parts),
 }
 
 /// Responses to one request, one after the other.
 pub type Parts = Box<dyn Iterator<Item = Response> + Send>;
+
+impl From<Response> for Answer {
+    fn from(response: Response) -> Self {
+        Self::Whole(Box::new(response))
+    }
+}
 
 /// The bound socket. Removes its file when dropped.
 #[derive(Debug)]
@@ -102,23 +106,23 @@ impl Drop for Socket {
 ///
 /// `own_user` is the user the server runs as; it and root are heard.
 /// Errors when the runtime cannot take the socket.
-pub async fn serve(socket: &Socket, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
+pub async fn serve(socket: &Socket, handler: Handler, own_user: u32) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::Waits),
         || listener.accept(),
-        |(stream, _)| converse(stream, Arc::clone(&operator), own_user),
+        |(stream, _)| converse(stream, Arc::clone(&handler), own_user),
     )
     .await
 }
 
 /// Answers the requests of one connection, in order.
-async fn converse(mut stream: UnixStream, operator: Arc<dyn Operator>, own_user: u32) {
+async fn converse(mut stream: UnixStream, handler: Handler, own_user: u32) {
     // What goes wrong here concerns this client alone, and it notices.
-    let _ = try_converse(&mut stream, operator, own_user).await;
+    let _ = try_converse(&mut stream, handler, own_user).await;
 }
 
-async fn try_converse(stream: &mut UnixStream, operator: Arc<dyn Operator>, own_user: u32) -> io::Result<()> {
+async fn try_converse(stream: &mut UnixStream, handler: Handler, own_user: u32) -> io::Result<()> {
     let peer = stream.peer_cred()?.uid();
     let (reader, mut writer) = stream.split();
     if peer != 0 && peer != own_user {
@@ -140,17 +144,13 @@ async fn try_converse(stream: &mut UnixStream, operator: Arc<dyn Operator>, own_
         }
         let response = match serde_json::from_slice::<Request>(&line) {
             Ok(request) => {
-                let operator = Arc::clone(&operator);
-                let work = tokio::task::spawn_blocking(move || match operator.begin(&request) {
-                    Some(parts) => Begun::Parts(parts),
-                    None => Begun::Done(operator.carry_out(request)),
-                });
-                match work.await {
-                    Ok(Begun::Parts(parts)) => {
+                let handler = Arc::clone(&handler);
+                match tokio::task::spawn_blocking(move || handler(request)).await {
+                    Ok(Answer::Parts(parts)) => {
                         say_all(&mut writer, parts).await?;
                         continue;
                     }
-                    Ok(Begun::Done(response)) => response,
+                    Ok(Answer::Whole(response)) => *response,
                     Err(_) => Response::error("the server could not carry this out"),
                 }
             }
@@ -158,12 +158,6 @@ async fn try_converse(stream: &mut UnixStream, operator: Arc<dyn Operator>, own_
         };
         say(&mut writer, &response).await?;
     }
-}
-
-/// What became of a request.
-enum Begun {
-    Done(Response),
-    Parts(Parts),
 }
 
 /// Says one part after the other; only one is in memory.

@@ -8,19 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control::api::{CacheFlush, Flush, Flushed, Request, Response};
-use control::{Operator, Socket, ask};
+use control::{Answer, Socket, ask};
 
-struct Counter;
-
-impl Operator for Counter {
-    fn carry_out(&self, request: Request) -> Response {
-        match request {
-            Request::CacheFlush(CacheFlush { what: Flush::All, .. }) => {
-                Response::CacheFlush(Flushed { removed: 7 })
-            }
-            other => Response::error(format!("{other:?}")),
+fn count(request: Request) -> Answer {
+    let response = match request {
+        Request::CacheFlush(CacheFlush { what: Flush::All, .. }) => {
+            Response::CacheFlush(Flushed { removed: 7 })
         }
-    }
+        other => Response::error(format!("{other:?}")),
+    };
+    response.into()
 }
 
 /// Serves on `path` while `f` talks to it; the peer's user is taken for `own_user`'s.
@@ -30,7 +27,7 @@ fn with_server(path: &Path, own_user: u32, f: impl FnOnce() + Send + 'static) {
     runtime.block_on(async {
         let talk = tokio::task::spawn_blocking(f);
         tokio::select! {
-            served = control::serve(&socket, Arc::new(Counter), own_user) => served.unwrap(),
+            served = control::serve(&socket, Arc::new(count), own_user) => served.unwrap(),
             talked = talk => talked.unwrap(),
         }
     });

@@ -45,7 +45,7 @@ fn follow(origin: &Origin, asked: &api::Explain) -> Result<api::Explained, Strin
     let mistakes = |found: Vec<diagnostic::Diagnostic>| inspect::human(origin, &found).trim_end().to_owned();
     let loaded = origin.load().map_err(mistakes)?;
     let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine)).map_err(mistakes)?;
-    server::explain::follow(&plans, asked)
+    server::explain::follow(&plans, asked).map_err(|why| why.to_string())
 }
 
 /// Lays out what happened for a person.

@@ -35,7 +35,7 @@ pub use clock::Clock;
 pub use download::{Download, ListState, ListStore};
 pub use drain::SetLearner;
 pub use effects::Occurrence;
-pub use schedule::{State, TaskRunner};
+pub use schedule::{ScheduleError, State, TaskRunner};
 
 use download::Downloads;
 use drain::{Drain, Route, Routes};
@@ -312,7 +312,7 @@ impl Jobs {
     }
 
     /// Begins a schedule now; an error says why not.
-    pub fn run_now(&self, name: &str) -> Result<(), String> {
+    pub fn run_now(&self, name: &str) -> Result<(), ScheduleError> {
         self.schedules.run_now(name)
     }
 

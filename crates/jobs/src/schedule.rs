@@ -4,6 +4,7 @@
 //! that exists twice counts once. What is still at work when its next time comes is not begun again. Times that passed while the
 //! server did not run, or while the machine slept, are not made up for.
 
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -22,6 +23,29 @@ use crate::lock;
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// Later than this, a time has passed by: the machine slept.
 const LATE_MAX: Duration = Duration::from_secs(120);
+
+/// Why a schedule is not begun now.
+#[derive(Debug)]
+pub enum ScheduleError {
+    /// There is none of this name.
+    NotFound(String),
+    /// This one is still at work.
+    AtWork(String),
+    /// The machine refuses a thread.
+    NoThread(io::Error),
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(name) => write!(f, "there is no schedule \"{name}\""),
+            Self::AtWork(name) => write!(f, "\"{name}\" is still at work"),
+            Self::NoThread(error) => write!(f, "no thread for it: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
 
 /// Does what a task says; returns what came of it, for the log.
 pub trait TaskRunner: Send + Sync {
@@ -130,18 +154,18 @@ impl Entry {
     }
 
     /// Begins it on a thread of its own, unless it is at work.
-    fn begin(self: &Arc<Self>, task_runner: &Arc<dyn TaskRunner>) -> Result<(), String> {
+    fn begin(self: &Arc<Self>, task_runner: &Arc<dyn TaskRunner>) -> Result<(), ScheduleError> {
         if self.is_running.swap(true, Ordering::AcqRel) {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             warn!(schedule = %self.schedule.name, "still at work; not begun again");
-            return Err(format!("\"{}\" is still at work", self.schedule.name));
+            return Err(ScheduleError::AtWork(self.schedule.name.clone()));
         }
         let (entry, task_runner) = (Arc::clone(self), Arc::clone(task_runner));
         let started =
             std::thread::Builder::new().name("schedule".to_owned()).spawn(move || entry.run(&*task_runner));
         started.map(drop).map_err(|error| {
             self.is_running.store(false, Ordering::Release);
-            format!("no thread for it: {error}")
+            ScheduleError::NoThread(error)
         })
     }
 
@@ -217,11 +241,11 @@ impl Schedules {
     }
 
     /// Begins one now.
-    pub(crate) fn run_now(&self, name: &str) -> Result<(), String> {
+    pub(crate) fn run_now(&self, name: &str) -> Result<(), ScheduleError> {
         let found = lock(&self.shared.entries).iter().find(|entry| entry.schedule.name == name).cloned();
         match found {
             Some(entry) => entry.begin(&self.shared.task_runner),
-            None => Err(format!("there is no schedule \"{name}\"")),
+            None => Err(ScheduleError::NotFound(name.to_owned())),
         }
     }
 
@@ -325,8 +349,10 @@ mod tests {
         let schedules = Schedules::start(Arc::<Slow>::clone(&slow)).expect("a thread");
         schedules.adopt(&[schedule("0 0 1 1 *", "UTC")]);
         let held = lock(&slow.gate);
-        assert_eq!(schedules.run_now("nightly"), Ok(()));
-        assert_eq!(schedules.run_now("nightly"), Err("\"nightly\" is still at work".to_owned()));
+        assert!(schedules.run_now("nightly").is_ok());
+        let again = schedules.run_now("nightly").expect_err("it is at work");
+        assert!(matches!(again, ScheduleError::AtWork(_)), "{again:?}");
+        assert_eq!(again.to_string(), "\"nightly\" is still at work");
         assert!(schedules.run_now("daily").is_err());
         drop(held);
         let state = loop {

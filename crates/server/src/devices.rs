@@ -1,6 +1,7 @@
 //! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use listen::{Bound, XdpQueue};
 use plan::listeners::Datagrams;
 use tracing::{debug, info, warn};
 use wire::Prefix;
-use xdp::{Action, Device, DevicePlan, Mode, Routes, Verdicts};
+use xdp::{Action, Device, DeviceError, DevicePlan, Mode, Routes, Verdicts};
 
 use crate::lock;
 
@@ -65,8 +66,29 @@ pub struct Opened {
     pub queues: Vec<Vec<XdpQueue>>,
 }
 
-/// Opens the interfaces of the configuration. An error means that one that was demanded cannot be had.
-pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened, String> {
+/// An interface that was demanded and cannot be had.
+#[derive(Debug)]
+pub struct OpenError {
+    /// Its name.
+    pub interface: String,
+    /// Why.
+    pub error: DeviceError,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the interface {} cannot be used: {}", self.interface, self.error)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Opens the interfaces of the configuration.
+///
+/// # Errors
+///
+/// One that was demanded cannot be had.
+pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened, OpenError> {
     let plans = config::devices(startup);
     let mut queues: Vec<Vec<XdpQueue>> = (0..workers).map(|_| Vec::new()).collect();
     let mut devices = Devices { wanted: wanted(startup, bound), ..Devices::default() };
@@ -82,7 +104,7 @@ pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened
                 devices.unused.push(plan.interface.clone());
                 continue;
             }
-            Err(error) => return Err(format!("the interface {} cannot be used: {error}", plan.interface)),
+            Err(error) => return Err(OpenError { interface: plan.interface.clone(), error }),
         };
         report(plan, &device, sockets.len(), workers);
         let interface = device.interface();

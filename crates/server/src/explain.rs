@@ -10,6 +10,8 @@ use engine::explain::{Recorder, Trace};
 use engine::{Client, Engine, ListenerId, Now, Reply, SnapshotCell, Transport, Verdict};
 use wire::{Class, Flags, Message, NameBuf, Question, Rcode, Rtype, Section, Writer};
 
+use crate::operator::{OperatorError, What};
+
 /// Octets of the largest reply over UDP that the query says it takes (DNS flag day 2020).
 const UDP_OCTETS_MAX: u16 = 1232;
 /// Octets of the largest reply.
@@ -20,7 +22,7 @@ pub(crate) const REPLY_OCTETS_MAX: usize = 65_535;
 /// # Errors
 ///
 /// What of the query makes no sense.
-pub fn follow(plans: &Plans, asked: &api::Explain) -> Result<api::Explained, String> {
+pub fn follow(plans: &Plans, asked: &api::Explain) -> Result<api::Explained, OperatorError> {
     let prepared = Prepared::new(asked, plans.listeners())?;
     let (reclaim, _) = std::sync::mpsc::channel();
     let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
@@ -48,31 +50,32 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Reads what is asked; `listeners` are the names of those that there are.
-    pub(crate) fn new(asked: &api::Explain, listeners: &[Option<String>]) -> Result<Self, String> {
+    pub(crate) fn new(asked: &api::Explain, listeners: &[Option<String>]) -> Result<Self, OperatorError> {
+        let wrong = OperatorError::Argument;
         let name: NameBuf = asked
             .name
             .parse()
-            .map_err(|error| format!("\"{}\" is not a domain name: {error}", asked.name))?;
+            .map_err(|error| wrong(format!("\"{}\" is not a domain name: {error}", asked.name)))?;
         let rtype: Rtype =
-            asked.rtype.parse().map_err(|_| format!("\"{}\" is not a record type", asked.rtype))?;
+            asked.rtype.parse().map_err(|_| wrong(format!("\"{}\" is not a record type", asked.rtype)))?;
         let address = match &asked.client {
             None => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not an IP address"))?,
+            Some(text) => text.parse().map_err(|_| wrong(format!("\"{text}\" is not an IP address")))?,
         };
         let listener = match &asked.listener {
             None => 0,
             Some(wanted) => listeners
                 .iter()
                 .position(|name| name.as_ref() == Some(wanted))
-                .ok_or_else(|| format!("there is no listener \"{wanted}\""))?,
+                .ok_or_else(|| OperatorError::not_found(What::Listener, wanted))?,
         };
         let mut query = vec![0; 512];
         let mut writer = Writer::new(&mut query, 512, 0, Flags::RD);
         let question = Question { qname: name.as_name(), qtype: rtype, qclass: Class::IN };
-        writer.question(&question).map_err(|_| "the name is too long")?;
+        writer.question(&question).map_err(|_| wrong("the name is too long".to_owned()))?;
         writer
             .opt(UDP_OCTETS_MAX, Rcode::NOERROR, asked.wants_dnssec, |_| Ok(()))
-            .map_err(|_| "the name is too long")?;
+            .map_err(|_| wrong("the name is too long".to_owned()))?;
         let len = writer.finish();
         query.truncate(len);
         let transport = if asked.is_tcp { Transport::Tcp } else { Transport::Udp };

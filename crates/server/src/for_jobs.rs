@@ -1,9 +1,10 @@
 //! What schedules ask of the running server.
 
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use config::Plans;
 use config::sets::{Sets, UrlList};
+use control::api;
 use jobs::signing::Publisher;
 use jobs::{Download, Jobs, ListStore, Occurrence, SetLearner, StepNames, TaskRunner};
 use plan::jobs::{Learn, Learned, Task};
@@ -11,16 +12,24 @@ use zone::Zone;
 
 use crate::caches::Which;
 use crate::lock;
-use crate::operator::Running;
 
-/// Carries schedules' orders to the server, once it runs.
-#[derive(Default)]
-pub(crate) struct ServerLink(pub(crate) Arc<Orders>);
+/// Writes caches to their files; `None` when the server has ended.
+pub(crate) type Dump = Box<dyn Fn(Which<'_>) -> Option<Vec<api::Dumped>> + Send + Sync>;
+
+/// What the server does for its jobs, once it runs; nothing any more when it has ended.
+pub(crate) struct Callbacks {
+    /// Writes caches to their files.
+    pub(crate) dump: Dump,
+    /// Reads the lists of a set again.
+    pub(crate) reload_set: Box<dyn Fn(&str) + Send + Sync>,
+    /// Serves versions of zones that were just signed.
+    pub(crate) serve_signed: Box<dyn Fn(Vec<Arc<Zone>>) + Send + Sync>,
+}
 
 /// Whom the orders go to, and what lists and learned names mean.
 #[derive(Default)]
 pub(crate) struct Orders {
-    running: OnceLock<Weak<Running>>,
+    callbacks: OnceLock<Callbacks>,
     /// The lists and sets in use. Held for a moment only.
     known: Mutex<Known>,
 }
@@ -32,6 +41,12 @@ struct Known {
 }
 
 impl Orders {
+    /// Says who carries the orders out.
+    pub(crate) fn connect(&self, callbacks: Callbacks) {
+        // It is called once.
+        drop(self.callbacks.set(callbacks));
+    }
+
     /// Makes the jobs run on a configuration that they have prepared for.
     pub(crate) fn adopt(&self, jobs: &Jobs, prepared: jobs::Prepared, plans: &Plans) {
         *lock(&self.known) = Known { lists: plans.lists.clone(), sets: Some(plans.sets.clone()) };
@@ -67,21 +82,13 @@ impl SetLearner for Orders {
     }
 }
 
-impl ServerLink {
-    /// Says who carries the orders out.
-    pub(crate) fn serves(&self, running: &Arc<Running>) {
-        drop(self.0.running.set(Arc::downgrade(running)));
-    }
-}
-
 impl TaskRunner for Orders {
     fn carry_out(&self, task: &Task) -> Result<String, String> {
-        let Some(running) = self.running.get().and_then(Weak::upgrade) else {
-            return Err("the server does not run yet".to_owned());
-        };
         match task {
             Task::Dump(name) => {
-                let dumped = running.dump(name.as_deref().map_or(Which::All, Which::Named));
+                let which = name.as_deref().map_or(Which::All, Which::Named);
+                let dumped = self.callbacks.get().and_then(|callbacks| (callbacks.dump)(which));
+                let dumped = dumped.ok_or("the server does not run yet")?;
                 let failed: Vec<String> = dumped
                     .iter()
                     .filter_map(|dump| Some(format!("{}: {}", dump.cache, dump.error.as_ref()?)))
@@ -109,17 +116,16 @@ impl ListStore for Orders {
     }
 
     fn adopt(&self, sets: &[String]) {
-        let Some(running) = self.running.get().and_then(Weak::upgrade) else { return };
-        for set in sets {
-            drop(running.refresh(Some(set)));
+        if let Some(callbacks) = self.callbacks.get() {
+            sets.iter().for_each(|set| (callbacks.reload_set)(set));
         }
     }
 }
 
 impl Publisher for Orders {
     fn publish(&self, zones: Vec<Arc<Zone>>) {
-        if let Some(running) = self.running.get().and_then(Weak::upgrade) {
-            running.serve_signed(zones);
+        if let Some(callbacks) = self.callbacks.get() {
+            (callbacks.serve_signed)(zones);
         }
     }
 }

@@ -13,6 +13,7 @@ mod operator;
 mod origin;
 mod polling;
 pub mod progress;
+mod protocol;
 mod reclaim;
 mod revision;
 mod signing;
@@ -23,11 +24,11 @@ mod systemd;
 mod watch;
 mod watchdog;
 mod worker;
-mod zones;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use log_level::{LogLevelHandle, filter};
+pub use operator::{Operator, OperatorError, Rejected, What};
 pub use origin::Origin;
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
-use control::api::{self, Response};
 use exchange::transfer::{Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};
 use plan::checks::Watched;
-use wire::{Name, NameBuf};
+use wire::Name;
 use zone::Zone;
 
 /// Signs what the manager keeps.
@@ -76,56 +75,4 @@ pub(crate) fn alias_plan(settings: &Settings) -> AliasPlan {
         stale: u32::try_from(alias.stale.as_secs()).unwrap_or(u32::MAX),
         targets_max: alias.targets as usize,
     }
-}
-
-/// Reads the name of a zone and does something with it.
-fn with_zone(zone: &str, act: impl FnOnce(&NameBuf) -> Result<(), String>, signing: &Signing) -> Response {
-    let apex = match NameBuf::from_text(zone) {
-        Ok(apex) => apex,
-        Err(error) => return Response::error(format!("\"{zone}\" is no name of a zone: {error}")),
-    };
-    if let Err(why) = act(&apex) {
-        return Response::error(why);
-    }
-    let Some(state) = signing.state(apex.as_name()) else {
-        return Response::error(format!("{apex} is not signed here"));
-    };
-    let keys = state.keys.into_iter().map(|key| api::ZoneKey {
-        tag: key.life.tag,
-        algorithm: key.life.algorithm.to_string(),
-        role: key.life.role.to_string(),
-        state: key.life.state.to_string(),
-        since: dnssec::write_compact(key.life.since),
-        ds: Some(key.ds).filter(|ds| !ds.is_empty()),
-    });
-    Response::ZoneKeys(api::ZoneKeys {
-        zone: apex.to_string(),
-        keys: keys.collect(),
-        next: (state.again_at > 0 && state.again_at < u64::MAX)
-            .then(|| dnssec::write_compact(state.again_at)),
-        trouble: state.trouble,
-        push: state.push,
-    })
-}
-
-/// Says how the keys of a zone stand.
-pub(crate) fn keys(signing: &Signing, zone: &str) -> Response {
-    with_zone(zone, |_| Ok(()), signing)
-}
-
-/// Takes it that the parent has a DS.
-pub(crate) fn ds_seen(signing: &Signing, seen: &api::DsSeen) -> Response {
-    with_zone(&seen.zone, |apex| signing.ds_seen(apex.as_name(), seen.tag).map(drop), signing)
-}
-
-/// Has keys replaced.
-pub(crate) fn roll(signing: &Signing, roll: &api::ZoneRoll) -> Response {
-    let act = |apex: &NameBuf| {
-        let role = roll
-            .role
-            .parse()
-            .map_err(|_| format!("\"{}\" is no kind of key: expected ksk, zsk or csk", roll.role))?;
-        signing.roll(apex.as_name(), role).map(drop)
-    };
-    with_zone(&roll.zone, act, signing)
 }

@@ -23,14 +23,15 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use crate::caches::Dumps;
+use crate::for_jobs::Orders;
 use crate::log_level::LogLevelHandle;
-use crate::operator::{Facts, Running, Watched};
+use crate::operator::{Facts, Operator, Watched};
 use crate::origin::Origin;
 use crate::revision::{Candidate, Cause, Components, Revision, again, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
-use crate::{devices, for_jobs, polling, progress, reclaim, signing, sys, worker};
+use crate::{devices, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
@@ -104,7 +105,7 @@ fn thread(what: &'static str) -> impl Fn(io::Error) -> StartError {
 
 /// A server whose workers answer.
 pub struct Server {
-    pub(crate) running: Arc<Running>,
+    pub(crate) operator: Arc<Operator>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
     pub(crate) all_ended: mpsc::Receiver<()>,
     pub(crate) watchdog: Watchdog,
@@ -116,9 +117,14 @@ pub struct Server {
 }
 
 impl Server {
+    /// Returns what carries out what its operator wants.
+    pub fn operator(&self) -> Arc<Operator> {
+        Arc::clone(&self.operator)
+    }
+
     /// Returns one line about the server.
     pub fn summary(&self) -> String {
-        self.running.summary()
+        self.operator.summary()
     }
 
     /// Returns the servers that will be asked, without the port that everybody expects.
@@ -165,7 +171,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
     let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
-    let server_link = for_jobs::ServerLink::default();
+    let orders = Arc::<Orders>::default();
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let upstreams = Upstreams { plan: Arc::clone(&plans.fetch), relay: Arc::clone(&plans.relay), adopted };
     let components = Components {
@@ -174,8 +180,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         manager,
         tls: Arc::default(),
         upstreams: watch::Sender::new(upstreams),
-        jobs: start_jobs(&server_link, readers, doorbell, clock)?,
-        orders: Arc::clone(&server_link.0),
+        jobs: start_jobs(&orders, readers, doorbell, clock)?,
+        orders,
         signing,
         checker,
         dumps,
@@ -205,13 +211,13 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         explaining: started.explaining,
         addresses,
     };
-    let running = Arc::new(Running::new(facts, components, first, watched));
-    server_link.serves(&running);
-    running.start_signing();
+    let operator = Arc::new(Operator::new(facts, components, first, watched));
+    operator.serve_jobs();
+    operator.start_signing();
     // What reading the configuration, zones and lists has left.
     sys::give_back_memory();
     Ok(Server {
-        running,
+        operator,
         threads: started.threads,
         all_ended: started.all_ended,
         watchdog: Watchdog::new(heartbeats),
@@ -311,7 +317,7 @@ impl Workers<'_> {
 }
 
 fn start_jobs(
-    server_link: &for_jobs::ServerLink,
+    orders: &Arc<Orders>,
     readers: Vec<EventReader>,
     doorbell: Arc<Doorbell>,
     clock: Clock,
@@ -320,9 +326,9 @@ fn start_jobs(
         readers,
         doorbell,
         clock: jobs::Clock::new(clock),
-        task_runner: Arc::clone(&server_link.0) as _,
-        list_store: Arc::clone(&server_link.0) as _,
-        set_learner: Some(Arc::clone(&server_link.0) as _),
+        task_runner: Arc::clone(orders) as _,
+        list_store: Arc::clone(orders) as _,
+        set_learner: Some(Arc::clone(orders) as _),
         lower_priority: sys::lower_priority,
     });
     jobs.map_err(thread("the jobs"))

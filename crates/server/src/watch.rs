@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Operator, Socket};
+use control::Socket;
 use listen::{RefusalReport, Refusals, Stopper};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -14,7 +14,8 @@ use tokio::time::Interval;
 use tracing::{error, info, warn};
 
 use crate::caches::Which;
-use crate::operator::Running;
+use crate::operator::Operator;
+use crate::protocol;
 use crate::start::Server;
 use crate::watchdog::Watchdog;
 use crate::{sys, systemd, watchdog};
@@ -68,7 +69,7 @@ pub struct Serving {
 
 /// What the main thread looks after.
 struct Watch {
-    running: Arc<Running>,
+    operator: Arc<Operator>,
     orders: mpsc::Receiver<Order>,
     socket: Option<Socket>,
     own_user: u32,
@@ -85,14 +86,14 @@ impl Server {
     /// Looks after the server until it has ended.
     pub async fn serve(self, serving: Serving) -> End {
         let Serving { orders, socket, own_user, metrics } = serving;
-        systemd::ready(&self.running.summary());
+        systemd::ready(&self.operator.summary());
         for listener in &metrics {
             if let Ok(address) = listener.local_addr() {
                 info!(%address, "metrics can be fetched");
             }
         }
         let watch = Watch {
-            running: self.running,
+            operator: self.operator,
             orders,
             socket,
             own_user,
@@ -180,12 +181,12 @@ impl Watch {
             warn!("not every worker ended in time");
         }
         let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
-        let running = Arc::clone(&self.running);
+        let operator = Arc::clone(&self.operator);
         let dumps = tokio::task::spawn_blocking(move || {
-            running.stop_jobs();
-            running.manager().stop();
-            running.keep_sets();
-            running.dump(Which::All)
+            operator.stop_jobs();
+            operator.manager().stop();
+            operator.keep_sets();
+            operator.dump(Which::All)
         });
         tokio::select! {
             _ = dumps => {}
@@ -203,20 +204,21 @@ impl Watch {
 
     /// Returns whether the end was ordered; otherwise a worker ended by itself.
     async fn follow_orders(&mut self) -> bool {
-        let operator: Arc<dyn Operator> = Arc::<Running>::clone(&self.running);
         // Dropped, and its tasks with it, when this function returns.
         let mut readers = JoinSet::new();
         for listener in self.metrics.drain(..) {
-            let operator = Arc::clone(&operator);
+            let operator = Arc::clone(&self.operator);
+            let collect = Arc::new(move || operator.metrics());
             readers.spawn(async move {
-                if let Err(error) = control::metrics::serve(listener, operator).await {
+                if let Err(error) = control::metrics::serve(listener, collect).await {
                     warn!(%error, "no metrics");
                 }
             });
         }
+        let handler = protocol::handler(Arc::clone(&self.operator));
         let control = async {
             if let Some(socket) = &self.socket
-                && let Err(error) = control::serve(socket, operator, self.own_user).await
+                && let Err(error) = control::serve(socket, handler, self.own_user).await
             {
                 warn!(%error, "no control from the command line");
             }
@@ -230,22 +232,22 @@ impl Watch {
         let mut alive =
             systemd::watchdog().map(|time| watchdog::ticks((time / 2).max(Duration::from_millis(1))));
         // What takes time is done on another thread, in order: the work is behind one lock.
-        let spawn = |work: fn(&Running)| {
-            let running = Arc::clone(&self.running);
-            drop(tokio::task::spawn_blocking(move || work(&running)));
+        let spawn = |work: fn(&Operator)| {
+            let operator = Arc::clone(&self.operator);
+            drop(tokio::task::spawn_blocking(move || work(&operator)));
         };
         loop {
             tokio::select! {
                 order = next(&mut self.orders) => match order {
-                    Order::Reload => spawn(|running| drop(running.reload())),
-                    Order::Dump => spawn(|running| drop(running.dump(Which::All))),
+                    Order::Reload => spawn(|operator| drop(operator.reload())),
+                    Order::Dump => spawn(|operator| drop(operator.dump(Which::All))),
                     Order::End => return true,
                 },
                 () = tokio::time::sleep_until(next_look) => {
                     if !std::mem::replace(&mut has_settled, true) {
                         sys::release_program_pages();
                     }
-                    let is_idle = self.running.is_idle();
+                    let is_idle = self.operator.is_idle();
                     next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };
                     // After a time without a processor there is one look, not many.
                     next_look = next_look.max(tokio::time::Instant::now());
@@ -255,13 +257,13 @@ impl Watch {
                     }
                     if is_idle {
                         // Without another thread: nothing in it takes time.
-                        self.running.look_at_pace();
+                        self.operator.look_at_pace();
                     } else {
-                        spawn(Running::look);
+                        spawn(Operator::look);
                     }
                 }
-                _ = dump_looks.tick(), if self.running.has_dumps() => {
-                    spawn(|running| drop(running.dump(Which::Due)));
+                _ = dump_looks.tick(), if self.operator.has_dumps() => {
+                    spawn(|operator| drop(operator.dump(Which::Due)));
                 }
                 () = tick(alive.as_mut()) => {
                     if self.watchdog.are_all_alive() {

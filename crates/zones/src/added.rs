@@ -1,6 +1,7 @@
 //! Zones that the operator adds and removes while the server runs.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use tracing::{info, warn};
 use wire::{Name, NameBuf};
 use zone::{Change, Zones};
 
+use crate::error::ZoneError;
 use crate::managed::{ManagedZone, Origin, lock};
 use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
 
@@ -87,10 +89,13 @@ impl Shared {
         added: &Added,
         apex: Name<'_>,
         said: &str,
-    ) -> Result<(Arc<ZonePlan>, Addition), String> {
-        let planner = added.planner.as_ref().ok_or("there is no configuration yet")?;
+    ) -> Result<(Arc<ZonePlan>, Addition), ZoneError> {
+        let planner = added
+            .planner
+            .as_ref()
+            .ok_or_else(|| ZoneError::Refused("there is no configuration yet".to_owned()))?;
         let old = added.planned.get(apex.to_folded().as_bytes());
-        let addition = planner.plan(apex, said, old, &System).map_err(|found| explain(&found))?;
+        let addition = planner.plan(apex, said, old, &System).map_err(ZoneError::Invalid)?;
         for warning in &addition.warnings {
             warn!(zone = %apex, "{}", warning.line());
         }
@@ -113,17 +118,19 @@ impl Shared {
         for apex in apexes {
             let name = folded(apex.as_name());
             let is_free = match self.managed(apex.as_name()) {
-                Some(other) => Err(match &other.origin {
+                Some(other) => Err(ZoneError::Refused(match &other.origin {
                     Origin::Configured => format!("zone \"{apex}\" is in the configuration"),
                     Origin::Added => format!("zone \"{apex}\" was added before"),
                     Origin::Member { catalog, .. } => {
                         format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
                     }
-                }),
+                })),
                 None if base.as_ref().is_some_and(|base| base.at(apex.as_name()).is_some()) => {
-                    Err(format!("zone \"{apex}\" is in a directory of zones"))
+                    Err(ZoneError::Refused(format!("zone \"{apex}\" is in a directory of zones")))
                 }
-                None if planned.contains_key(&name) => Err(format!("zone \"{apex}\" is there twice")),
+                None if planned.contains_key(&name) => {
+                    Err(ZoneError::Refused(format!("zone \"{apex}\" is there twice")))
+                }
                 None => Ok(()),
             };
             let plan = is_free.and_then(|()| self.plan_added(&added, apex.as_name(), said));
@@ -146,7 +153,7 @@ impl Shared {
         if let Err(error) = managed {
             tracing::error!(%error, "no zone is added: that cannot be kept");
             new.iter().for_each(|apex| self.signer.end(apex.as_name()));
-            let refused = || format!("it cannot be kept: {error}");
+            let refused = || ZoneError::NotKept(io::Error::new(error.kind(), error.to_string()));
             return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
         }
         let mut begun = Vec::with_capacity(new.len());
@@ -178,15 +185,15 @@ impl Shared {
                     gone.insert(name, *apex);
                     Ok(None)
                 }
-                Some(other) => Err(match &other.origin {
+                Some(other) => Err(ZoneError::Refused(match &other.origin {
                     Origin::Member { catalog, .. } => {
                         format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
                     }
                     Origin::Configured | Origin::Added => {
                         format!("zone \"{apex}\" is in the configuration: take it out there")
                     }
-                }),
-                None => Err(format!("there is no zone \"{apex}\" that was added")),
+                })),
+                None => Err(ZoneError::NotAdded(Box::new(*apex))),
             });
         }
         let names: Vec<NameBuf> = gone.values().copied().collect();
@@ -195,7 +202,7 @@ impl Shared {
         }
         if let Err(error) = added.register.remove(&names) {
             tracing::error!(%error, "no zone is removed: that cannot be kept");
-            let refused = || format!("that cannot be kept: {error}");
+            let refused = || ZoneError::NotKept(io::Error::new(error.kind(), error.to_string()));
             return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
         }
         let mut ended = Vec::with_capacity(gone.len());

@@ -7,6 +7,7 @@
 mod added;
 mod catalog;
 pub mod disk;
+mod error;
 mod forwarded;
 mod history;
 pub mod journal;
@@ -48,6 +49,7 @@ use tracing::info;
 use wire::{HashKey, Name, NameBuf};
 use zone::{Difference, Zone, Zones};
 
+pub use error::ZoneError;
 pub use register::Register;
 pub use report::{Role, Summary, ZoneReport};
 
@@ -123,7 +125,7 @@ struct Common {
 }
 
 /// What became of a zone that was to be added or removed: perhaps with something to be told of it; else why not.
-pub type Changed = Result<Option<String>, String>;
+pub type Changed = Result<Option<String>, ZoneError>;
 
 /// Looks after all zones of a server.
 pub struct ZoneManager {
@@ -281,7 +283,7 @@ impl ZoneManager {
     }
 
     /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
-    pub fn decide(&self, apex: Name<'_>, how: FileChangeWord) -> Result<String, String> {
+    pub fn decide(&self, apex: Name<'_>, how: FileChangeWord) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
         let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
         if taken == managed::Taken::New {
@@ -307,23 +309,25 @@ impl ZoneManager {
     }
 
     /// Makes what a file says the next version of a zone. Returns what is to be told of it.
-    pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, String> {
+    pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
         let plan = managed.plan();
         if managed.is_secondary() {
-            return Err(format!("zone \"{}\" comes from other servers", managed.apex));
+            return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
         }
         if plan.catalog_role == Some(config::settings::CatalogWord::Producer) {
-            return Err(format!("zone \"{}\" is made here", managed.apex));
+            return Err(ZoneError::Refused(format!("zone \"{}\" is made here", managed.apex)));
         }
         if plan.signed.is_file() {
-            return Err(format!("zone \"{}\" is signed as its file says: change that", managed.apex));
+            return Err(ZoneError::Refused(format!(
+                "zone \"{}\" is signed as its file says: change that",
+                managed.apex
+            )));
         }
         let checked = config::zones::check(managed.apex.as_name(), file, self.shared.key, &System)
-            .map_err(|why| format!("cannot read \"{}\": {why}", file.display()))?;
+            .map_err(|why| ZoneError::Unreadable(file.to_owned(), why))?;
         let Some(zone) = checked.zone else {
-            let lines: Vec<String> = checked.diagnostics.iter().map(diagnostic::Diagnostic::line).collect();
-            return Err(format!("\"{}\" has mistakes:\n{}", file.display(), lines.join("\n")));
+            return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
         };
         let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
         if is_new {
@@ -337,21 +341,24 @@ impl ZoneManager {
         })
     }
 
-    fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, String> {
+    fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, ZoneError> {
         self.shared.managed(apex).ok_or_else(|| match self.shared.is_plain(apex) {
-            true => format!("zone \"{}\" is nothing but a file: it changes when that does", apex.to_buf()),
-            false => format!("there is no zone \"{}\"", apex.to_buf()),
+            true => ZoneError::Refused(format!(
+                "zone \"{}\" is nothing but a file: it changes when that does",
+                apex.to_buf()
+            )),
+            false => ZoneError::NotFound(Box::new(apex.to_buf())),
         })
     }
 
     /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial, if `whole`.
-    pub fn refresh(&self, apex: Name<'_>, whole: bool) -> Result<(), String> {
+    pub fn refresh(&self, apex: Name<'_>, whole: bool) -> Result<(), ZoneError> {
         let managed = self.find(apex)?;
         if !managed.is_secondary() {
-            return Err(format!("zone \"{}\" comes from no other server", managed.apex));
+            return Err(ZoneError::Refused(format!("zone \"{}\" comes from no other server", managed.apex)));
         }
         if lock(&managed.current).is_frozen {
-            return Err(format!("zone \"{}\" is frozen", managed.apex));
+            return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", managed.apex)));
         }
         if whole {
             managed.wants_whole.store(true, Ordering::Relaxed);
@@ -361,7 +368,7 @@ impl ZoneManager {
     }
 
     /// Lets a zone change no more, or again.
-    pub fn freeze(&self, apex: Name<'_>, is_frozen: bool) -> Result<(), String> {
+    pub fn freeze(&self, apex: Name<'_>, is_frozen: bool) -> Result<(), ZoneError> {
         let managed = self.find(apex)?;
         lock(&managed.current).is_frozen = is_frozen;
         info!(zone = %managed.apex, is_frozen, "by order of the operator");
@@ -372,7 +379,7 @@ impl ZoneManager {
     }
 
     /// Returns what changed since the version in the zone's file, or with the last step.
-    pub fn difference(&self, apex: Name<'_>) -> Result<Option<Difference>, String> {
+    pub fn difference(&self, apex: Name<'_>) -> Result<Option<Difference>, ZoneError> {
         let managed = self.find(apex)?;
         // What was signed of it is not what was changed.
         let current = lock(&managed.current).zone.clone();

@@ -16,6 +16,7 @@ use zone::update::{Updated, update};
 use zone::{Change, Difference, Proof, Zone};
 
 use crate::disk::Disk;
+use crate::error::ZoneError;
 use crate::history::History;
 use crate::journal::{FileMark, Found, Journal, Keeps};
 use crate::signed_journal::SignedJournal;
@@ -536,14 +537,16 @@ impl ManagedZone {
         how: FileChangeWord,
         key: HashKey,
         now: u64,
-    ) -> Result<(Taken, String), String> {
+    ) -> Result<(Taken, String), ZoneError> {
         let plan = self.plan();
         let apex = &self.apex;
         let mut current = lock(&self.current);
         let Some(pending) = current.pending.take() else {
             return Ok((Taken::Same, format!("zone \"{apex}\": its file is taken already")));
         };
-        let Some(old) = current.zone.clone() else { return Err(format!("zone \"{apex}\" is not loaded")) };
+        let Some(old) = current.zone.clone() else {
+            return Err(ZoneError::Refused(format!("zone \"{apex}\" is not loaded")));
+        };
         match self.decide(&mut current, (&old, &pending.file), &plan, how, (key, now)) {
             Ok(taken) => {
                 self.show(&current, now);
@@ -552,7 +555,7 @@ impl ManagedZone {
             }
             Err(why) => {
                 current.pending = Some(pending);
-                Err(format!("zone \"{apex}\": {why}"))
+                Err(ZoneError::Refused(format!("zone \"{apex}\": {why}")))
             }
         }
     }
@@ -710,11 +713,11 @@ impl ManagedZone {
 
     /// Makes a zone that the operator has given the current version; it is on disk when this returns. Returns whether there is
     /// a new version.
-    pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, String> {
+    pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, ZoneError> {
         let plan = self.plan();
         let mut current = lock(&self.current);
         if current.is_frozen {
-            return Err(format!("zone \"{}\" is frozen", self.apex));
+            return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
         }
         let (steps, zone) = match current.zone.clone() {
             None => (Vec::new(), Arc::new(new)),
@@ -727,19 +730,21 @@ impl ManagedZone {
                     return Ok(false);
                 } else if new.facts().has_own_keys {
                     let why = "it is signed with its own keys, and its serial";
-                    return Err(format!("zone \"{}\": {why} {after} is not newer than {before}", self.apex));
+                    let refused = format!("zone \"{}\": {why} {after} is not newer than {before}", self.apex);
+                    return Err(ZoneError::Refused(refused));
                 } else {
                     // Secondaries take only what is newer.
                     let next = plan.rights.serial.next(before, now);
                     let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
                     let difference = Difference { new_soa, ..difference };
-                    let zone = difference.apply_sharing(&old, &key).map_err(|misfit| misfit.to_string())?;
+                    let zone = difference
+                        .apply_sharing(&old, &key)
+                        .map_err(|misfit| ZoneError::Refused(misfit.to_string()))?;
                     (vec![Arc::new(difference)], zone)
                 }
             }
         };
-        self.write(&mut current, &steps, &zone, &plan)
-            .map_err(|error| format!("it cannot be kept: {error}"))?;
+        self.write(&mut current, &steps, &zone, &plan).map_err(ZoneError::NotKept)?;
         self.accept(&mut current, steps, zone, &plan, now);
         Ok(true)
     }

@@ -494,7 +494,7 @@ fn what_does_not_fit_together_is_not_merged() {
     let file = build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone");
     assert_eq!(managed.replan(&plan_of(file, FileChangeWord::Merge), KEY, 0), Taken::Same);
     assert_eq!(updates_in(&managed), Some(vec![7]));
-    let why = managed.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit");
+    let why = managed.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit").to_string();
     assert!(why.contains("u7.example.org.") && why.contains("--replace"), "{why}");
     assert!(managed.decide_now(FileChangeWord::Replace, KEY, 0).is_ok());
     assert_eq!(updates_in(&managed), Some(Vec::new()));

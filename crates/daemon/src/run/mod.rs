@@ -74,7 +74,8 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
     let mut opened = sockets::open(&listening, workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
     let metrics = sockets::open_metrics(&startup.metrics)?;
-    let devices = server::devices::open(startup, opened.sockets.addresses(), workers)?;
+    let devices = server::devices::open(startup, opened.sockets.addresses(), workers)
+        .map_err(|error| error.to_string())?;
     devices.devices.ban(&loaded.settings.deny);
     for unused in opened.sockets.unused() {
         warn!(address = %unused.address, "a socket of the service manager is not used: no listener has its address");

@@ -1,6 +1,7 @@
 //! The thread that looks after all zones that the server signs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use config::signing::{ParentServers, SigningPlans, SigningPolicy, ToSign};
 use dnssec::rollover::Role;
 use tracing::{error, info, warn};
-use wire::{HashKey, Name};
+use wire::{HashKey, Name, NameBuf};
 use zone::{Pool, Zone};
 
 use super::token::Tokens;
@@ -112,6 +113,31 @@ struct Latest {
     /// At the last look.
     now: u64,
 }
+
+/// Why the keys of a zone are not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SigningError {
+    /// The zone is not signed here.
+    NotSigned(Box<NameBuf>),
+    /// It is being signed at present.
+    AtWork(Box<NameBuf>),
+    /// It does not go with how its keys stand, as this sentence says.
+    Refused(String),
+    /// It would not outlive a restart, and so was not done: why.
+    NotKept(String),
+}
+
+impl fmt::Display for SigningError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSigned(zone) => write!(f, "{zone} is not signed here"),
+            Self::AtWork(zone) => write!(f, "{zone} is being signed; try again in a moment"),
+            Self::Refused(why) | Self::NotKept(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for SigningError {}
 
 /// Zones that are to be signed, with what is known of them.
 pub struct Prepared {
@@ -344,27 +370,29 @@ impl Signing {
     }
 
     /// Takes an operator's word that the parent has the DS of a key, or of all that wait for it.
-    pub fn ds_seen(&self, apex: Name<'_>, tag: Option<u16>) -> Result<usize, String> {
+    pub fn ds_seen(&self, apex: Name<'_>, tag: Option<u16>) -> Result<usize, SigningError> {
         self.change(apex, |zone| zone.ds_seen(tag))
     }
 
     /// Has a zone's keys of a role replaced now.
-    pub fn roll(&self, apex: Name<'_>, role: Role) -> Result<usize, String> {
+    pub fn roll(&self, apex: Name<'_>, role: Role) -> Result<usize, SigningError> {
         self.change(apex, |zone| zone.roll(role))
     }
 
     fn change(
         &self,
         apex: Name<'_>,
-        change: impl FnOnce(&mut SignedZone) -> Result<usize, String>,
-    ) -> Result<usize, String> {
+        change: impl FnOnce(&mut SignedZone) -> Result<usize, SigningError>,
+    ) -> Result<usize, SigningError> {
         let mut entries = lock(&self.shared.entries);
-        let entry = entries.get_mut(&key_of(apex)).ok_or_else(|| format!("{apex} is not signed here"))?;
+        let entry =
+            entries.get_mut(&key_of(apex)).ok_or_else(|| SigningError::NotSigned(Box::new(apex.to_buf())))?;
         if entry.is_at_work {
-            return Err(format!("{apex} is being signed; try again in a moment"));
+            return Err(SigningError::AtWork(Box::new(apex.to_buf())));
         }
         let zone = entry.zone.as_mut().ok_or_else(|| {
-            entry.state.trouble.clone().unwrap_or_else(|| format!("{apex} could not be signed yet"))
+            let trouble = entry.state.trouble.clone();
+            SigningError::Refused(trouble.unwrap_or_else(|| format!("{apex} could not be signed yet")))
         })?;
         let count = change(zone)?;
         entry.state.keys = zone.key_states();

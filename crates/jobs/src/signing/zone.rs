@@ -22,6 +22,7 @@ use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 use zone::{Builder, Good, Level, Online, OnlineKey, Origin, Pool, Record, Zone, master};
 
+use super::service::SigningError;
 use super::store::{KeyStore, Overwrites, write};
 use super::token::Tokens;
 use push::Pushes;
@@ -666,7 +667,7 @@ impl SignedZone {
     }
 
     /// Takes an operator's word that the parent has the DS of a key, or of all that wait for it.
-    pub(super) fn ds_seen(&mut self, tag: Option<u16>) -> Result<usize, String> {
+    pub(super) fn ds_seen(&mut self, tag: Option<u16>) -> Result<usize, SigningError> {
         let mut count = 0;
         for life in &mut self.lives {
             if life.state == State::Ready && tag.is_none_or(|tag| tag == life.tag) {
@@ -675,13 +676,13 @@ impl SignedZone {
             }
         }
         if count == 0 {
-            return Err(format!("no key of {} waits for its DS", self.apex));
+            return Err(SigningError::Refused(format!("no key of {} waits for its DS", self.apex)));
         }
-        self.write_lives().map(|()| count)
+        self.write_lives().map(|()| count).map_err(SigningError::NotKept)
     }
 
     /// Has keys of a role replaced now.
-    pub(super) fn roll(&mut self, role: Role) -> Result<usize, String> {
+    pub(super) fn roll(&mut self, role: Role) -> Result<usize, SigningError> {
         let mut count = 0;
         for life in &mut self.lives {
             if life.state == State::Active && life.role == role {
@@ -690,9 +691,9 @@ impl SignedZone {
             }
         }
         if count == 0 {
-            return Err(format!("{} has no active {role}", self.apex));
+            return Err(SigningError::Refused(format!("{} has no active {role}", self.apex)));
         }
-        self.write_lives().map(|()| count)
+        self.write_lives().map(|()| count).map_err(SigningError::NotKept)
     }
 }
 

@@ -8,7 +8,7 @@ use engine::gate::bans::RateBans;
 use tracing::info;
 use wire::Prefix;
 
-use super::Running;
+use super::Operator;
 use crate::devices::{BANNED_SHOWN_MAX, Banned};
 use crate::lock;
 use crate::revision::Revision;
@@ -50,7 +50,7 @@ impl LiveBans {
     }
 }
 
-impl Running {
+impl Operator {
     /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
     /// rate limit. Called once a second.
     pub(super) fn banned(&self, bans: &LiveBans) -> Banned {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use cache::{EntryView, Flush, Freshness, KeyBits, Now};
-use control::api::{self, CacheFlush, CacheLookup, Response};
+use control::api::{self, CacheFlush, CacheLookup};
 use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
-use super::Running;
+use super::{Operator, OperatorError, What};
 use crate::caches::{Caches, Which, now};
 use crate::lock;
 
@@ -15,13 +15,19 @@ const ENTRIES_SHOWN_MAX: usize = 1000;
 /// What clients get as the TTL of stale answers (RFC 8767 §4).
 const STALE_TTL: u32 = 30;
 
-impl Running {
-    /// Writes the caches that have files; with `Which::Due`, those whose turn it is.
+impl Operator {
+    /// Writes the caches that have files.
+    pub fn cache_dump(&self) -> Vec<api::Dumped> {
+        self.dump(Which::All)
+    }
+
+    /// Writes caches that have files; with `Which::Due`, those whose turn it is.
     pub(crate) fn dump(&self, which: Which<'_>) -> Vec<api::Dumped> {
         self.components.dumps.write(which)
     }
 
-    pub(super) fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {
+    /// Says how full the caches are.
+    pub fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {
         let caches = lock(&self.view).caches.clone();
         let stats = caches.into_iter().map(|(name, cache)| {
             let stats = cache.stats();
@@ -38,58 +44,63 @@ impl Running {
     }
 
     /// Shows what the caches hold for a name, and perhaps for the names below it.
-    pub(super) fn cache_lookup(&self, asked: &CacheLookup) -> Response {
-        let mut caches = lock(&self.view).caches.clone();
-        if let Some(wanted) = &asked.cache {
-            caches.retain(|name, _| name == wanted);
-            if caches.is_empty() {
-                return Response::error(format!("there is no cache \"{wanted}\""));
-            }
-        }
-        match held(&caches, asked, now()) {
-            Ok(entries) => Response::CacheEntries(entries),
-            Err(why) => Response::error(why),
-        }
+    ///
+    /// # Errors
+    ///
+    /// There is no such cache, or what is asked makes no sense.
+    pub fn cache_lookup(&self, asked: &CacheLookup) -> Result<api::CacheEntries, OperatorError> {
+        held(&self.caches(asked.cache.as_deref())?, asked, now())
     }
 
-    pub(super) fn cache_flush(&self, flush: &CacheFlush) -> Response {
+    /// Forgets answers; says how many.
+    ///
+    /// # Errors
+    ///
+    /// There is no such cache, or what is to be forgotten makes no sense.
+    pub fn cache_flush(&self, flush: &CacheFlush) -> Result<api::Flushed, OperatorError> {
+        let removed = forget(&self.caches(flush.cache.as_deref())?, &flush.what)?;
+        Ok(api::Flushed { removed })
+    }
+
+    /// Returns all caches, or the one of this name.
+    fn caches(&self, only: Option<&str>) -> Result<Caches, OperatorError> {
         let mut caches = lock(&self.view).caches.clone();
-        if let Some(wanted) = &flush.cache {
+        if let Some(wanted) = only {
             caches.retain(|name, _| name == wanted);
             if caches.is_empty() {
-                return Response::error(format!("there is no cache \"{wanted}\""));
+                return Err(OperatorError::not_found(What::Cache, wanted));
             }
         }
-        match forget(&caches, &flush.what) {
-            Ok(removed) => Response::CacheFlush(api::Flushed { removed }),
-            Err(why) => Response::error(why),
-        }
+        Ok(caches)
     }
 }
 
+fn name_of(text: &str) -> Result<NameBuf, OperatorError> {
+    text.parse().map_err(|error| OperatorError::Argument(format!("\"{text}\": {error}")))
+}
+
+fn rtype_of(text: &str) -> Result<Rtype, OperatorError> {
+    text.parse().map_err(|_| OperatorError::Argument(format!("\"{text}\" is not a record type")))
+}
+
 /// Forgets in every one of `caches`; an error says what cannot be understood.
-fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, String> {
-    let name_of = |text: &str| text.parse::<NameBuf>().map_err(|error| format!("\"{text}\": {error}"));
+fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, OperatorError> {
     let flush = |flush: Flush<'_>| caches.values().map(|cache| cache.flush(flush) as u64).sum();
     Ok(match what {
         api::Flush::All => flush(Flush::All),
         api::Flush::Name(name) => flush(Flush::Name(name_of(name)?.as_name())),
         api::Flush::Suffix(name) => flush(Flush::Suffix(name_of(name)?.as_name())),
         api::Flush::Type { name, rtype } => {
-            let rtype: Rtype = rtype.parse().map_err(|_| format!("\"{rtype}\" is not a record type"))?;
+            let rtype = rtype_of(rtype)?;
             flush(Flush::Type(name_of(name)?.as_name(), rtype))
         }
     })
 }
 
 /// Looks at every answer for those that are asked for.
-fn held(caches: &Caches, asked: &CacheLookup, now: Now) -> Result<api::CacheEntries, String> {
-    let name: NameBuf = asked.name.parse().map_err(|error| format!("\"{}\": {error}", asked.name))?;
-    let rtype = asked
-        .rtype
-        .as_ref()
-        .map(|text| text.parse::<Rtype>().map_err(|_| format!("\"{text}\" is not a record type")));
-    let rtype = rtype.transpose()?;
+fn held(caches: &Caches, asked: &CacheLookup, now: Now) -> Result<api::CacheEntries, OperatorError> {
+    let name = name_of(&asked.name)?;
+    let rtype = asked.rtype.as_deref().map(rtype_of).transpose()?;
     let mut found = api::CacheEntries::default();
     for (cache, answers) in caches {
         answers.for_each(|entry| {

@@ -8,7 +8,7 @@ use config::{Surroundings as _, System};
 use tracing::info;
 
 use super::sets::keep;
-use super::{Running, unix_seconds};
+use super::{Operator, unix_seconds};
 use crate::lock;
 
 /// Looks, one a second, between two writings of dynamic sets.
@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-impl Running {
+impl Operator {
     /// Notes that the lists of a set were read, as they are in `now`.
     pub(super) fn note_read(&self, lists: &[PathBuf], now: &Watched) {
         let watched = Arc::clone(&lock(&self.view).watched);
@@ -115,7 +115,8 @@ impl Running {
         if seen.look(watched, stamps) {
             drop(seen);
             info!("a file that the configuration is made of has changed");
-            drop(self.refresh(None));
+            // What became of it is in the log.
+            drop(self.refresh());
         }
     }
 }

@@ -9,7 +9,7 @@ use config::settings::{ListPlace, Settings};
 use control::api;
 use jobs::ListState;
 
-use super::Running;
+use super::{Operator, OperatorError, What};
 use crate::lock;
 
 /// How long a command waits for lists that are fetched: less than its client waits for it.
@@ -48,9 +48,13 @@ pub(super) fn listed(settings: &Settings) -> Arc<[Listed]> {
     sets.collect()
 }
 
-impl Running {
+impl Operator {
     /// Says how one set stands, or every one.
-    pub(super) fn lists(&self, only: Option<&str>) -> Result<Vec<api::Set>, String> {
+    ///
+    /// # Errors
+    ///
+    /// There is no such set.
+    pub fn lists(&self, only: Option<&str>) -> Result<Vec<api::Set>, OperatorError> {
         let (listed, sets) = {
             let view = lock(&self.view);
             (Arc::clone(&view.listed), view.sets.clone())
@@ -72,21 +76,25 @@ impl Running {
             });
         }
         match only {
-            Some(only) if shown.is_empty() => Err(format!("there is no set \"{only}\"")),
+            Some(only) if shown.is_empty() => Err(OperatorError::not_found(What::Set, only)),
             _ => Ok(shown),
         }
     }
 
     /// Fetches the lists of one set now, or all, waits until they are in use, and says how they stand then.
-    pub(super) fn lists_fetch(&self, only: Option<&str>) -> Result<api::ListsFetched, String> {
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, none of its lists is fetched, or they are still being fetched.
+    pub fn lists_fetch(&self, only: Option<&str>) -> Result<api::ListsFetched, OperatorError> {
         // A wrong name is told as such.
         self.lists(only)?;
         let ends = self.components.jobs.fetch_lists(only);
         if ends.is_empty() {
-            return Err(match only {
+            return Err(OperatorError::Refused(match only {
                 Some(only) => format!("no list of the set \"{only}\" comes from a web server"),
                 None => "no list comes from a web server".to_owned(),
-            });
+            }));
         }
         let deadline = Instant::now() + FETCH_PATIENCE;
         let (mut fetched, mut failed) = (0, 0);
@@ -96,9 +104,8 @@ impl Running {
                 // One that was taken out of the configuration meanwhile is not asked for any more.
                 Ok(false) | Err(RecvTimeoutError::Disconnected) => failed += 1,
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(
-                        "the lists are still being fetched; \"gannet lists\" shows how they stand".to_owned()
-                    );
+                    let why = "the lists are still being fetched; \"gannet lists\" shows how they stand";
+                    return Err(OperatorError::TimedOut(why.to_owned()));
                 }
             }
         }

@@ -1,12 +1,15 @@
-//! What the running server does for its operator.
+//! What the running server does for whoever operates it.
 
 mod bans;
 mod caches;
+mod error;
 mod files;
+mod keys;
 mod lists;
 mod numbers;
 mod reload;
 mod sets;
+mod zones;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,31 +22,33 @@ use ::zones::ZoneManager;
 use bans::LiveBans;
 use config::sets::Sets;
 use config::settings::{Settings, Startup};
-use control::Operator;
-use control::api::{self, Request, Response};
+use control::api;
 use engine::Clock;
 use engine::explain::Recorder;
 use files::Seen;
-use reload::report;
 use tokio::sync::mpsc;
 use tracing::info;
 use wire::Prefix;
 
-use crate::caches::{Caches, Which, by_name};
+use crate::caches::{Caches, by_name};
 use crate::explain::Prepared;
+use crate::for_jobs::Callbacks;
+use crate::lock;
 use crate::log_level;
 use crate::origin::Origin;
 use crate::revision::{Components, Revision};
 use crate::worker::{Explaining, WorkerHandle};
-use crate::{lock, signing, zones};
 
+pub use error::{OperatorError, Rejected, What};
 pub(crate) use files::Watched;
 
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server while it runs, as its operator sees it.
-pub(crate) struct Running {
+/// The server while it runs, for whoever operates it: each method does one thing at once, or says in a type why not.
+///
+/// The control socket is one caller of many that there can be. Methods may take long: they are for threads that may wait.
+pub struct Operator {
     facts: Facts,
     pub(super) components: Components,
     /// What is in use. Held while another revision is made and comes into use.
@@ -131,7 +136,7 @@ fn recorder_file(plans: &config::Plans) -> Option<PathBuf> {
     Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
 }
 
-impl Running {
+impl Operator {
     /// Returns the server that runs on `first`.
     pub(crate) fn new(facts: Facts, components: Components, first: Revision, watched: Arc<Watched>) -> Self {
         Self {
@@ -143,6 +148,23 @@ impl Running {
             seen: Mutex::default(),
             pace: Mutex::default(),
         }
+    }
+
+    /// Does what jobs want of the server from now on, until it is gone.
+    pub(crate) fn serve_jobs(self: &Arc<Self>) {
+        let [for_dumps, for_sets, for_zones] = [(); 3].map(|()| Arc::downgrade(self));
+        self.components.orders.connect(Callbacks {
+            dump: Box::new(move |which| Some(for_dumps.upgrade()?.dump(which))),
+            reload_set: Box::new(move |set| {
+                // What becomes of it is in the log.
+                drop(for_sets.upgrade().map(|operator| operator.set_reload(set)));
+            }),
+            serve_signed: Box::new(move |zones| {
+                if let Some(operator) = for_zones.upgrade() {
+                    operator.serve_signed(zones);
+                }
+            }),
+        });
     }
 
     /// Returns one line about the server, for systemd.
@@ -171,48 +193,17 @@ impl Running {
         self.components.jobs.stop();
     }
 
-    fn zone_add(&self, add: &api::ZoneAdd) -> Response {
-        let response = zones::add(&self.components.manager, add);
-        if !matches!(&response, Response::ZonesChanged(changed) if changed.done > 0) {
-            return response;
-        }
-        if let Err(mistakes) = self.serve_added() {
-            report(&mistakes);
-            return Response::error("zones were added, and are not answered from before a reload");
-        }
-        self.start_signing();
-        response
-    }
-
-    fn zone(&self, order: &api::ZoneOrder) -> Response {
-        if order.what == api::ZoneWhat::Reload {
-            // Files that have changed are read again; who has primaries asks them.
-            let mut reload = match self.refresh(None) {
-                Ok(reload) => reload,
-                Err(why) => return Response::error(why),
-            };
-            return match zones::refresh_named(&self.components.manager, order, &mut reload) {
-                Ok(()) => Response::Reload(reload),
-                Err(why) => Response::error(why),
-            };
-        }
-        let mut response = zones::carry_out(&self.components.manager, order);
-        if let Response::Zones(zones) = &mut response {
-            let only = order.name.as_ref().and_then(|name| wire::NameBuf::from_text(name).ok());
-            zones::add_checks(
-                zones,
-                &self.components.checker.states(only.as_ref().map(wire::NameBuf::as_name)),
-            );
-        }
-        response
-    }
-
     /// Changes what is logged until the next reload, if that is wanted; returns what is.
-    fn log_level(&self, wanted: Option<&str>) -> Result<api::LogLevelIs, String> {
+    ///
+    /// # Errors
+    ///
+    /// There is no such level.
+    pub fn log_level(&self, wanted: Option<&str>) -> Result<api::LogLevelIs, OperatorError> {
         let configured = log_level::filter(lock(&self.current).loaded.settings.log_level);
         if let Some(word) = wanted {
             let level = log_level::level(word).ok_or_else(|| {
-                format!("unknown log level \"{word}\" (expected error, warn, info, debug or trace)")
+                let expected = "expected error, warn, info, debug or trace";
+                OperatorError::Argument(format!("unknown log level \"{word}\" ({expected})"))
             })?;
             // First what it was, then what it is: one of the two lets this line through.
             let was = self.components.log_level.level();
@@ -228,7 +219,18 @@ impl Running {
         })
     }
 
-    fn jobs(&self) -> Vec<api::Job> {
+    /// Begins a schedule now; returns how all stand then.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name, or it is at work.
+    pub fn job_run(&self, name: &str) -> Result<Vec<api::Job>, OperatorError> {
+        self.components.jobs.run_now(name)?;
+        Ok(self.jobs())
+    }
+
+    /// Says how schedules stand.
+    pub fn jobs(&self) -> Vec<api::Job> {
         let jobs = self.components.jobs.schedules().into_iter().map(|state| api::Job {
             name: state.name,
             at: state.at,
@@ -246,76 +248,34 @@ impl Running {
     }
 
     /// Has a worker take a query, and tells what happened to it.
-    fn explain(&self, asked: &api::Explain) -> Result<api::Explained, String> {
+    ///
+    /// # Errors
+    ///
+    /// What is asked makes no sense, or the query was not answered in time.
+    pub fn explain(&self, asked: &api::Explain) -> Result<api::Explained, OperatorError> {
         let plans = lock(&self.current).plans.clone();
         let prepared = Prepared::new(asked, plans.listeners())?;
         let recorder = Recorder::default();
         let (reply, heard) = sync_channel(1);
         let (query, client) = (prepared.query.clone(), prepared.client.clone());
         let job = Explaining { query, client, recorder: recorder.share(), reply };
-        self.facts.explaining.blocking_send(job).map_err(|_| "the server is ending")?;
+        self.facts
+            .explaining
+            .blocking_send(job)
+            .map_err(|_| OperatorError::Refused("the server is ending".to_owned()))?;
         let reply = match heard.recv_timeout(EXPLANATION_PATIENCE) {
             Ok(reply) => Some(reply),
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => return Err("the query was not answered in time".to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(OperatorError::TimedOut("the query was not answered in time".to_owned()));
+            }
         };
         let trace = recorder.take();
         if !trace.snapshot.as_ref().is_some_and(|snapshot| Arc::ptr_eq(snapshot, &plans.snapshot)) {
-            return Err("the configuration was replaced meanwhile; ask again".to_owned());
+            let why = "the configuration was replaced meanwhile; ask again";
+            return Err(OperatorError::Busy(why.to_owned()));
         }
         Ok(prepared.explained(&plans, &trace, reply.as_deref()))
-    }
-}
-
-impl Operator for Running {
-    fn begin(&self, request: &Request) -> Option<control::Parts> {
-        match request {
-            Request::Zone(order) if order.what == api::ZoneWhat::Print => {
-                Some(zones::print(&self.components.manager, order))
-            }
-            _ => None,
-        }
-    }
-
-    fn carry_out(&self, request: Request) -> Response {
-        match request {
-            Request::Reload => Response::Reload(self.reload()),
-            Request::Status => Response::Status(self.status()),
-            Request::Stats => Response::Stats(numbers::kebab(self.stats())),
-            Request::Metrics => Response::Metrics(self.metrics()),
-            Request::CacheFlush(flush) => self.cache_flush(&flush),
-            Request::CacheDump => Response::CacheDump(self.dump(Which::All)),
-            Request::CacheStats => Response::CacheStats(self.cache_stats()),
-            Request::CacheLookup(asked) => self.cache_lookup(&asked),
-            Request::Lists(asked) => {
-                self.lists(asked.set.as_deref()).map_or_else(Response::error, Response::Lists)
-            }
-            Request::ListsFetch(asked) => {
-                self.lists_fetch(asked.set.as_deref()).map_or_else(Response::error, Response::ListsFetched)
-            }
-            Request::LogLevel(wanted) => {
-                self.log_level(wanted.level.as_deref()).map_or_else(Response::error, Response::LogLevel)
-            }
-            Request::Jobs => Response::Jobs(self.jobs()),
-            Request::Zone(order) => self.zone(&order),
-            Request::ZoneAdd(add) => self.zone_add(&add),
-            Request::ZoneRemove(names) => zones::remove(&self.components.manager, &names.zones),
-            Request::ZoneLoad(load) => zones::load(&self.components.manager, &load),
-            Request::SetReload(set) => {
-                self.refresh(Some(&set.name)).map_or_else(Response::error, Response::Reload)
-            }
-            Request::SetList(set) => self.set_list(&set.name),
-            Request::SetAdd(change) => self.set_change(&change, true),
-            Request::SetRemove(change) => self.set_change(&change, false),
-            Request::JobRun(job) => match self.components.jobs.run_now(&job.name) {
-                Ok(()) => Response::Jobs(self.jobs()),
-                Err(why) => Response::error(why),
-            },
-            Request::ZoneKeys(asked) => signing::keys(&self.components.signing, &asked.zone),
-            Request::ZoneDsSeen(seen) => signing::ds_seen(&self.components.signing, &seen),
-            Request::ZoneRoll(roll) => signing::roll(&self.components.signing, &roll),
-            Request::Explain(asked) => self.explain(&asked).map_or_else(Response::error, Response::Explained),
-        }
     }
 }
 

@@ -7,15 +7,16 @@ use control::api;
 use control::metrics::{CheckedRecord, Checks, Numbers, text};
 use driver::status::UpstreamState;
 
-use super::Running;
+use super::Operator;
 use crate::lock;
 use crate::sys;
 
 /// Names of failing zones that are shown.
 const FAILING_SHOWN_MAX: usize = 5;
 
-impl Running {
-    pub(super) fn status(&self) -> api::Status {
+impl Operator {
+    /// Says how the server is.
+    pub fn status(&self) -> api::Status {
         let boards: Vec<driver::Status> =
             self.facts.worker_handles.iter().map(|worker_handle| worker_handle.board.status()).collect();
         let lists = self.lists_summary();
@@ -76,7 +77,12 @@ impl Running {
         view.watched.is_empty() && view.sets.dynamics().next().is_none() && !view.bans.are_some()
     }
 
-    pub(super) fn stats(&self) -> api::Stats {
+    /// Returns the counters, named as all JSON has them.
+    pub fn stats(&self) -> api::Stats {
+        kebab(self.counters())
+    }
+
+    fn counters(&self) -> api::Stats {
         let mut stats = api::Stats::new();
         for worker_handle in &self.facts.worker_handles {
             let mut add = |group: &str, name: &'static str, value| {
@@ -102,7 +108,7 @@ impl Running {
     }
 
     /// Returns all numbers as Prometheus reads them.
-    pub(super) fn metrics(&self) -> String {
+    pub fn metrics(&self) -> String {
         let [queries, fetches, messages] = driver::Counts::DESCRIPTIONS;
         let descriptions = [
             ("engine", engine::Counters::DESCRIPTIONS),
@@ -112,7 +118,7 @@ impl Running {
             ("fetch", messages),
         ];
         text(&Numbers {
-            stats: &self.stats(),
+            stats: &self.counters(),
             status: &self.status(),
             caches: &self.cache_stats(),
             checks: &self.checks(),
@@ -186,7 +192,7 @@ fn queries(counters: &engine::Counters) -> u64 {
 }
 
 /// Returns counters with their names as all JSON has them: with hyphens. Labels and prefixes stay as they are.
-pub(super) fn kebab(stats: api::Stats) -> api::Stats {
+fn kebab(stats: api::Stats) -> api::Stats {
     let spelt = |(group, counters): (String, BTreeMap<String, u64>)| match group.as_str() {
         "label" | "bans.seconds-left" => (group, counters),
         _ => (group, counters.into_iter().map(|(name, value)| (name.replace('_', "-"), value)).collect()),

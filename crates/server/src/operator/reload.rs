@@ -8,10 +8,11 @@ use diagnostic::{Diagnostic, Severity};
 use tracing::{error, info, warn};
 use zone::Zone;
 
-use super::Running;
 use super::files::Watched;
+use super::zones::refused;
+use super::{Operator, OperatorError, Rejected, What};
 use crate::revision::{Candidate, Cause, Revision, again, bring_into_use};
-use crate::{lock, progress, sys, systemd, zones};
+use crate::{lock, progress, sys, systemd};
 
 /// A candidate with what was found besides, and the files that it was read from.
 struct Read {
@@ -20,9 +21,13 @@ struct Read {
     watched: Arc<Watched>,
 }
 
-impl Running {
-    /// Reads the configuration again; with mistakes in it, nothing changes.
-    pub(crate) fn reload(&self) -> api::Reload {
+impl Operator {
+    /// Reads the configuration again.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake in it, and everything else that is in its way; then nothing has changed.
+    pub fn reload(&self) -> Result<api::Reload, OperatorError> {
         let mut current = lock(&self.current);
         systemd::reloading();
         let begin = Instant::now();
@@ -32,7 +37,7 @@ impl Running {
             Ok((warnings, watched))
         });
         let mut view = lock(&self.view);
-        let reload = match outcome {
+        let outcome = match outcome {
             Ok((warnings, watched)) => {
                 view.show(&current);
                 view.show_settings(&current.loaded.settings);
@@ -45,25 +50,30 @@ impl Running {
                 }
                 info!(revision = view.revision, file = %self.facts.origin.name(), "configuration in use");
                 let diagnostics = warnings.iter().map(api::Diagnostic::from).collect();
-                api::Reload { is_adopted: true, needs_restart, diagnostics, ..api::Reload::default() }
+                let stands = self.stands(view.revision, begin);
+                Ok(api::Reload { is_adopted: true, needs_restart, diagnostics, ..stands })
             }
-            Err(mistakes) => {
+            Err(diagnostics) => {
                 view.is_last_reload_refused = true;
-                report(&mistakes);
+                report(&diagnostics);
                 error!(revision = view.revision, "not reloaded; the running configuration stays in use");
-                let diagnostics = mistakes.iter().map(api::Diagnostic::from).collect();
-                api::Reload { diagnostics, ..api::Reload::default() }
+                let stays = self.stands(view.revision, begin);
+                Err(OperatorError::Invalid(Box::new(Rejected { diagnostics, stays })))
             }
-        };
-        let reload = api::Reload {
-            revision: view.revision,
-            refused: zones::refused(&self.components.manager),
-            took_ms: begin.elapsed().as_millis() as u64,
-            ..reload
         };
         drop(view);
         systemd::ready(&self.summary());
-        reload
+        outcome
+    }
+
+    /// Says what is in use, after work that began at `begin`.
+    fn stands(&self, revision: u64, begin: Instant) -> api::Reload {
+        api::Reload {
+            revision,
+            refused: refused(&self.components.manager),
+            took_ms: begin.elapsed().as_millis() as u64,
+            ..api::Reload::default()
+        }
     }
 
     /// Reads and compiles the configuration; an error is every mistake in it.
@@ -142,14 +152,30 @@ impl Running {
         self.change(&mut current, Candidate { revision, cause: Cause::Zones, signing: None })
     }
 
-    /// Reads the lists of one set again, or every file besides the configuration's own; with mistakes in them, nothing
-    /// changes.
-    pub(crate) fn refresh(&self, only: Option<&str>) -> Result<api::Reload, String> {
+    /// Reads the lists of one set again.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, or its lists have mistakes; then nothing has changed.
+    pub fn set_reload(&self, name: &str) -> Result<api::Reload, OperatorError> {
+        self.read_files(Some(name))
+    }
+
+    /// Reads every file besides the configuration's own again.
+    ///
+    /// # Errors
+    ///
+    /// They have mistakes; then nothing has changed.
+    pub fn refresh(&self) -> Result<api::Reload, OperatorError> {
+        self.read_files(None)
+    }
+
+    fn read_files(&self, only: Option<&str>) -> Result<api::Reload, OperatorError> {
         let mut current = lock(&self.current);
         if let Some(name) = only
             && current.plans.sets.iter().all(|(other, _)| other != name)
         {
-            return Err(format!("there is no set \"{name}\""));
+            return Err(OperatorError::not_found(What::Set, name));
         }
         let begin = Instant::now();
         let loaded = Arc::clone(&current.loaded);
@@ -157,7 +183,8 @@ impl Running {
         let (watched, compiled) = apart(|| {
             let watched = Watched::of(&loaded.settings);
             let progress = progress::logged();
-            (watched, config::compile_again(&loaded, &self.facts.addresses, Some(previous), &progress, only))
+            let addresses = &self.facts.addresses;
+            (watched, config::compile_again(&loaded, addresses, Some(previous), &progress, only))
         });
         let changed = compiled.and_then(|plans| {
             let revision = Revision { number: current.number + 1, loaded: Arc::clone(&loaded), plans };
@@ -168,38 +195,25 @@ impl Running {
             };
             self.change(&mut current, candidate)
         });
-        let is_adopted = changed.is_ok();
-        let found = match changed {
-            Ok(()) => {
-                if let Some(set) = only {
-                    self.note_read(&config::files_of_set(&loaded.settings, set), &watched);
-                }
-                current.plans.warnings.clone()
-            }
-            Err(mistakes) => {
-                error!("changed files were not taken into use; what they held before stays in use");
-                mistakes
-            }
-        };
-        report(&found);
-        let mut view = lock(&self.view);
-        if is_adopted {
-            view.show(&current);
-            if only.is_none() {
-                // They may include other files than before.
-                view.watched = watched;
-            }
+        if let Err(diagnostics) = changed {
+            error!("changed files were not taken into use; what they held before stays in use");
+            report(&diagnostics);
+            let stays = self.stands(lock(&self.view).revision, begin);
+            return Err(OperatorError::Invalid(Box::new(Rejected { diagnostics, stays })));
         }
-        let diagnostics = found.iter().map(api::Diagnostic::from).collect();
-        let took_ms = begin.elapsed().as_millis() as u64;
-        Ok(api::Reload {
-            is_adopted,
-            revision: view.revision,
-            refused: zones::refused(&self.components.manager),
-            diagnostics,
-            took_ms,
-            ..api::Reload::default()
-        })
+        if let Some(set) = only {
+            self.note_read(&config::files_of_set(&loaded.settings, set), &watched);
+        }
+        let warnings = &current.plans.warnings;
+        report(warnings);
+        let mut view = lock(&self.view);
+        view.show(&current);
+        if only.is_none() {
+            // They may include other files than before.
+            view.watched = watched;
+        }
+        let diagnostics = warnings.iter().map(api::Diagnostic::from).collect();
+        Ok(api::Reload { is_adopted: true, diagnostics, ..self.stands(view.revision, begin) })
     }
 }
 

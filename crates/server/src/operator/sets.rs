@@ -1,56 +1,64 @@
 //! Dynamic sets, as their operator sees and changes them.
 
 use config::sets::{Dynamic, Sets};
-use control::api::{self, Response};
+use control::api;
 use tracing::warn;
 
-use super::{Running, unix_seconds};
+use super::{Operator, OperatorError, What, unix_seconds};
 use crate::lock;
 
-impl Running {
+impl Operator {
     /// Writes dynamic sets to their files.
     pub(crate) fn keep_sets(&self) {
         keep(&lock(&self.view).sets.clone());
     }
 
-    #[expect(clippy::result_large_err, reason = "a response to a person, once")]
-    fn dynamic(&self, name: &str) -> Result<Dynamic, Response> {
+    fn dynamic(&self, name: &str) -> Result<Dynamic, OperatorError> {
         let view = lock(&self.view);
         if let Some(dynamic) = view.sets.dynamic(name) {
             return Ok(dynamic.clone());
         }
-        let is_set = view.sets.iter().any(|(other, _)| other == name);
-        let why = if is_set { "is not dynamic" } else { "does not exist" };
-        Err(Response::error(format!("set \"{name}\" {why}")))
+        Err(match view.sets.iter().any(|(other, _)| other == name) {
+            true => OperatorError::Refused(format!("set \"{name}\" is not dynamic")),
+            false => OperatorError::not_found(What::Set, name),
+        })
     }
 
-    pub(super) fn set_list(&self, name: &str) -> Response {
-        let dynamic = match self.dynamic(name) {
-            Ok(dynamic) => dynamic,
-            Err(response) => return response,
-        };
+    /// Says what a dynamic set holds.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, or it is not dynamic.
+    pub fn set_list(&self, name: &str) -> Result<Vec<api::SetItem>, OperatorError> {
         let now = unix_seconds();
-        let items = dynamic.list().into_iter().map(|(item, leaves)| api::SetItem {
+        let items = self.dynamic(name)?.list().into_iter().map(|(item, leaves)| api::SetItem {
             item,
             leaves_in_s: leaves.map(|leaves| leaves.saturating_sub(now)),
         });
-        Response::SetList(items.collect())
+        Ok(items.collect())
     }
 
-    pub(super) fn set_change(&self, change: &api::SetChange, adds: bool) -> Response {
-        let dynamic = match self.dynamic(&change.name) {
-            Ok(dynamic) => dynamic,
-            Err(response) => return response,
-        };
-        let changed = match adds {
-            true => dynamic.add(&change.items, unix_seconds(), change.ttl_s),
-            false => dynamic.remove(&change.items),
-        };
-        let changed = match changed {
-            Ok(changed) => changed,
-            Err(why) => return Response::error(why),
-        };
-        Response::SetChanged(api::SetChanged { changed, holds: dynamic.list().len() })
+    /// Adds to a dynamic set.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, it is not dynamic, or it cannot hold all of that; then nothing is added.
+    pub fn set_add(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
+        let dynamic = self.dynamic(&change.name)?;
+        let added = dynamic.add(&change.items, unix_seconds(), change.ttl_s);
+        let changed = added.map_err(OperatorError::Argument)?;
+        Ok(api::SetChanged { changed, holds: dynamic.list().len() })
+    }
+
+    /// Removes from a dynamic set.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, it is not dynamic, or it could not hold such items.
+    pub fn set_remove(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
+        let dynamic = self.dynamic(&change.name)?;
+        let changed = dynamic.remove(&change.items).map_err(OperatorError::Argument)?;
+        Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 }
 

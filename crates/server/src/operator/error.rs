@@ -1,0 +1,150 @@
+//! Why something is not done for an operator.
+
+use std::fmt;
+use std::io;
+
+use control::api;
+use diagnostic::Diagnostic;
+use jobs::ScheduleError;
+use jobs::signing::SigningError;
+use zones::ZoneError;
+
+/// Why something is not done for an operator. Printed, it is one sentence for a person.
+#[derive(Debug)]
+pub enum OperatorError {
+    /// There is nothing of this kind and name.
+    NotFound {
+        /// What was looked for.
+        what: What,
+        /// Its name.
+        name: String,
+    },
+    /// What was given makes no sense.
+    Argument(String),
+    /// A configuration, or a file that it names, has mistakes; what was in use stays in use.
+    Invalid(Box<Rejected>),
+    /// It can be done, but not at present.
+    Busy(String),
+    /// It does not go with how the server is configured, or how it stands.
+    Refused(String),
+    /// It has begun and is not done in time.
+    TimedOut(String),
+    /// The machine refuses it.
+    Io {
+        /// What was to be done.
+        what: &'static str,
+        /// What the machine said.
+        error: io::Error,
+    },
+}
+
+/// What operators name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A cache.
+    Cache,
+    /// A listener.
+    Listener,
+    /// A schedule.
+    Schedule,
+    /// A set of names or addresses.
+    Set,
+    /// A zone.
+    Zone,
+}
+
+impl What {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Cache => "cache",
+            Self::Listener => "listener",
+            Self::Schedule => "schedule",
+            Self::Set => "set",
+            Self::Zone => "zone",
+        }
+    }
+}
+
+/// A configuration that did not come into use.
+#[derive(Debug)]
+pub struct Rejected {
+    /// Everything that is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How things stay: what is in use, and zones that are not as their files say.
+    pub stays: api::Reload,
+}
+
+impl OperatorError {
+    pub(crate) fn not_found(what: What, name: &str) -> Self {
+        Self::NotFound { what, name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for OperatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound { what, name } => write!(f, "there is no {} \"{name}\"", what.word()),
+            Self::Argument(why) | Self::Busy(why) | Self::Refused(why) | Self::TimedOut(why) => {
+                f.write_str(why)
+            }
+            Self::Invalid(rejected) => {
+                let lines: Vec<String> = rejected.diagnostics.iter().map(Diagnostic::line).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Self::Io { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OperatorError {}
+
+impl From<ZoneError> for OperatorError {
+    fn from(error: ZoneError) -> Self {
+        match error {
+            ZoneError::NotFound(zone) => Self::NotFound { what: What::Zone, name: zone.to_string() },
+            ZoneError::NotKept(error) => Self::Io { what: "it cannot be kept", error },
+            ZoneError::NotAdded(_)
+            | ZoneError::Refused(_)
+            | ZoneError::Invalid(_)
+            | ZoneError::InvalidFile(..)
+            | ZoneError::Unreadable(..) => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<SigningError> for OperatorError {
+    fn from(error: SigningError) -> Self {
+        match error {
+            SigningError::AtWork(_) => Self::Busy(error.to_string()),
+            SigningError::NotSigned(_) | SigningError::Refused(_) | SigningError::NotKept(_) => {
+                Self::Refused(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ScheduleError> for OperatorError {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::NotFound(name) => Self::NotFound { what: What::Schedule, name },
+            ScheduleError::AtWork(_) => Self::Busy(error.to_string()),
+            ScheduleError::NoThread(error) => Self::Io { what: "no thread for it", error },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_part_keeps_its_kind_and_its_words() {
+        let zone: wire::NameBuf = "example.org".parse().expect("a name");
+        let missing = OperatorError::from(ZoneError::NotFound(Box::new(zone)));
+        assert!(matches!(missing, OperatorError::NotFound { what: What::Zone, .. }));
+        assert_eq!(missing.to_string(), ZoneError::NotFound(Box::new(zone)).to_string());
+        let busy = OperatorError::from(ScheduleError::AtWork("nightly".to_owned()));
+        assert!(matches!(busy, OperatorError::Busy(_)));
+        assert_eq!(busy.to_string(), "\"nightly\" is still at work");
+    }
+}
